@@ -1,0 +1,206 @@
+"""What a table of the system is: frozen structs, and nothing that runs.
+
+A table is one literal of these types. DDL, write options, checks, documentation and the run plan
+are computed from it, so a column list is written down exactly once.
+
+>>> policy = DeltaWritePolicy(zorder_by=("file_id",), target_file_size=64 * MB)
+>>> Table("things", "extract", "One row per thing.", (
+...     Column("file_id", "string", "The owning file.", nullable=False, semantic_type="FileId"),
+...     Column("marks", "struct", "What was seen.", array=True, fields=(
+...         Column("bstart", "bigint", "First byte."), )),
+... ), primary_key=("file_id",), write=policy).column("marks").ddl
+'array<struct<bstart:bigint>>'
+
+Tests: `tests/test_catalog.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, json
+
+from codeanatomy.errors import UnknownName
+
+MB = 1024 * 1024
+
+ColumnType = Literal[
+    "string",
+    "int",
+    "bigint",
+    "double",
+    "boolean",
+    "binary",
+    "timestamp",
+    "struct",
+    "map<string,string>",
+    "map<string,bigint>",
+]
+Stage = Literal["extract", "normalize", "relate", "graph", "meta", "observe"]
+StatsPolicy = Literal["off", "explicit", "auto"]
+SchemaMode = Literal["merge", "overwrite"]
+ColumnMappingMode = Literal["id", "name"]
+CachePolicy = Literal["none", "memory", "delta_staging"]
+Compression = Literal["zstd", "snappy", "gzip", "uncompressed"]
+FeatureName = Literal[
+    "change_data_feed",
+    "deletion_vectors",
+    "row_tracking",
+    "in_commit_timestamps",
+    "column_mapping",
+    "v2_checkpoints",
+]
+
+
+class Column(Struct, frozen=True, omit_defaults=True):
+    """A column, or a field inside a nested one."""
+
+    name: str
+    type: ColumnType
+    # What the value means, with unit and base where it is a position.
+    doc: str
+    nullable: bool = True
+    # Name of an entry of SEMANTIC_TYPES; two columns may be joined only if theirs agree.
+    semantic_type: str | None = None
+    # What a reader sees where the stored table or the written rows lack the column.
+    default: str | int | float | bool | None = None
+    # True: the column is a list of `type`.
+    array: bool = False
+    # Fields of a struct.
+    fields: tuple[Column, ...] = ()
+
+    @property
+    def ddl(self) -> str:
+        """The column's type as Spark spells it."""
+        inner = ",".join(f"{field.name}:{field.ddl}" for field in self.fields)
+        single = f"struct<{inner}>" if self.type == "struct" else self.type
+        return f"array<{single}>" if self.array else single
+
+
+class SemanticType(Struct, frozen=True, omit_defaults=True):
+    """The meaning of a value, beyond its physical type."""
+
+    name: str
+    type: ColumnType
+    doc: str
+    # SQL condition that every non-null value meets; `{c}` stands for the column.
+    check: str | None = None
+    # Types that a value of this one also is: a FileId is the NodeId of its file node.
+    is_a: tuple[str, ...] = ()
+
+
+class ForeignKey(Struct, frozen=True):
+    """Columns whose values, where not null, are keys of another table."""
+
+    columns: tuple[str, ...]
+    table: str
+    target: tuple[str, ...]
+
+
+class Constraint(Struct, frozen=True):
+    """A SQL condition that must be true of every row; null counts as broken."""
+
+    name: str
+    expression: str
+    doc: str
+
+
+class BloomFilter(Struct, frozen=True):
+    """A Parquet bloom filter on one column: false-positive rate and expected distinct values."""
+
+    column: str
+    fpp: float = 0.01
+    ndv: int = 1_000_000
+
+
+class WriterProperties(Struct, frozen=True, omit_defaults=True):
+    """How the Parquet files of a table are written."""
+
+    bloom_filters: tuple[BloomFilter, ...] = ()
+    dictionary: bool = True
+    # Columns without a dictionary although the others have one: unique ids gain nothing from it.
+    dictionary_off: tuple[str, ...] = ()
+    compression: Compression = "zstd"
+
+
+class DeltaWritePolicy(Struct, frozen=True, omit_defaults=True):
+    """Layout of a table: where rows go, in which order, with which statistics and features."""
+
+    # Bytes a data file should have.
+    target_file_size: int = 128 * MB
+    partition_by: tuple[str, ...] = ()
+    # Cluster columns: rows are sorted by partition + these on write, Z-ordered in maintenance.
+    zorder_by: tuple[str, ...] = ()
+    # off: none; explicit: `stats_columns`; auto: partition + cluster + lineage columns.
+    stats_policy: StatsPolicy = "auto"
+    stats_columns: tuple[str, ...] = ()
+    stats_max_columns: int = 32
+    writer: WriterProperties = WriterProperties()
+    # Protocol features, all opt-in.
+    enable_features: tuple[FeatureName, ...] = ()
+
+
+class DeltaSchemaPolicy(Struct, frozen=True, omit_defaults=True):
+    """What a commit may do to a stored schema that differs from the contract."""
+
+    # None: refuse; merge: add missing columns; overwrite: an overwrite replaces the schema.
+    schema_mode: SchemaMode | None = "merge"
+    column_mapping_mode: ColumnMappingMode | None = None
+
+
+class DeltaFeatureGate(Struct, frozen=True, omit_defaults=True):
+    """What a table's protocol must offer before it is read or written."""
+
+    min_reader_version: int | None = None
+    min_writer_version: int | None = None
+    required_reader_features: tuple[str, ...] = ()
+    required_writer_features: tuple[str, ...] = ()
+
+
+class Table(Struct, frozen=True, omit_defaults=True):
+    """Everything the system knows about one table."""
+
+    name: str
+    # The folder of the lake it lives in, and the package that derives it.
+    stage: Stage
+    doc: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...]
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    # The file whose change invalidates a row; rows of a set of owners are replaced in one commit.
+    owner: str | None = None
+    # Tables it is derived from: they give the order of a run.
+    inputs: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    write: DeltaWritePolicy = DeltaWritePolicy()
+    schema: DeltaSchemaPolicy = DeltaSchemaPolicy()
+    gate: DeltaFeatureGate = DeltaFeatureGate()
+    cache: CachePolicy = "none"
+    # Raised when the meaning of the rows changes although the columns do not.
+    version: int = 1
+
+    @property
+    def ordering(self) -> tuple[str, ...]:
+        """Order of the rows inside a file: partition columns, then cluster columns."""
+        return tuple(dict.fromkeys((*self.write.partition_by, *self.write.zorder_by)))
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """The column of that name, or an error that lists what exists."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UnknownName(f"column of {self.name}", name, self.column_names)
+
+    @property
+    def path(self) -> str:
+        """Where the table is below the lake's root."""
+        return f"{self.stage}/{self.name}"
+
+
+def contract_json(table: Table) -> bytes:
+    """The table as canonical JSON: its contract, to be compared and hashed."""
+    return json.encode(table, order="deterministic")

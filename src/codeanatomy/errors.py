@@ -1,0 +1,183 @@
+"""The one family of exceptions that the driver raises.
+
+Every error has a stable code, says what happened, and names the next thing to try. On executors
+failure is data (an error row), never one of these.
+
+>>> UnknownName("table", "cpg_node", ("cpg_nodes", "cpg_edges")).hint
+'did you mean cpg_nodes? known: cpg_edges, cpg_nodes'
+
+Exit codes of the command line follow from the class:
+
+| exit | meaning |
+|---|---|
+| 0 | done |
+| 1 | findings: a check ran and something is wrong |
+| 2 | usage: a flag, a name or a setting is not valid |
+| 4 | environment: Java, jars, memory or the worker's Python is missing |
+| 5 | storage: another writer won, try again |
+| 6 | contract: data or a table does not fit what the catalogue declares |
+| 70 | a bug of ours |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import ClassVar
+
+EXIT_FINDINGS = 1
+EXIT_USAGE = 2
+EXIT_ENVIRONMENT = 4
+EXIT_STORAGE = 5
+EXIT_CONTRACT = 6
+EXIT_BUG = 70
+
+
+class CodeAnatomyError(Exception):
+    """Base of the family: `code` is stable, `hint` is the next step."""
+
+    code: ClassVar[str] = "CA000"
+    exit_code: ClassVar[int] = EXIT_BUG
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.message}" + (f"\n  next: {self.hint}" if self.hint else "")
+
+
+class CatalogError(CodeAnatomyError):
+    """The catalogue contradicts itself; only a change of our own code can cause it."""
+
+    code = "CA001"
+
+
+class UnknownName(CodeAnatomyError):
+    """A table, column, feature or setting that does not exist; the hint lists what does."""
+
+    code = "CA010"
+    exit_code = EXIT_USAGE
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        choices = sorted(known)
+        close = get_close_matches(name, choices, n=1)
+        guess = f"did you mean {close[0]}? " if close else ""
+        super().__init__(f"unknown {what} {name!r}", f"{guess}known: {', '.join(choices)}")
+
+
+class ConfigError(CodeAnatomyError):
+    """A setting that is not of the form it must have."""
+
+    code = "CA011"
+    exit_code = EXIT_USAGE
+
+
+class UsageError(CodeAnatomyError):
+    """A call that makes no sense as it stands, such as a delete without a predicate."""
+
+    code = "CA012"
+    exit_code = EXIT_USAGE
+
+
+class EnvironmentProblem(CodeAnatomyError):
+    """Java, a jar, the worker's Python or memory is missing or of the wrong kind."""
+
+    code = "CA020"
+    exit_code = EXIT_ENVIRONMENT
+
+
+class RemotePathRefused(CodeAnatomyError):
+    """A remote URI under a profile that requires local paths."""
+
+    code = "CA021"
+    exit_code = EXIT_USAGE
+
+
+class TableMissing(CodeAnatomyError):
+    """A table that was never written, or a version of it that is not there (any more)."""
+
+    code = "CA030"
+    exit_code = EXIT_CONTRACT
+
+
+class ContractError(CodeAnatomyError):
+    """Columns that do not fit the contract: missing without a default, or of an impossible type."""
+
+    code = "CA031"
+    exit_code = EXIT_CONTRACT
+
+
+class SchemaDrift(CodeAnatomyError):
+    """The stored schema differs from the contract and the schema policy does not allow the change."""
+
+    code = "CA032"
+    exit_code = EXIT_CONTRACT
+
+
+class SemanticTypeError(CodeAnatomyError):
+    """A column that means one thing used where another is declared, such as an EdgeId as a NodeId."""
+
+    code = "CA033"
+    exit_code = EXIT_CONTRACT
+
+
+class ConstraintViolation(CodeAnatomyError):
+    """Rows that break a constraint; nothing was committed. `samples` holds some of them."""
+
+    code = "CA034"
+    exit_code = EXIT_CONTRACT
+
+    def __init__(self, table: str, violated: Mapping[str, str], samples: tuple[str, ...]) -> None:
+        rules = "; ".join(f"{name}: {expression}" for name, expression in violated.items())
+        rows = "".join(f"\n    {row}" for row in samples)
+        super().__init__(
+            f"rows for {table} break {rules}{rows}",
+            "nothing was committed; mend the rows (or the constraint in the catalogue) and repeat",
+        )
+        self.table = table
+        self.violated = dict(violated)
+        self.samples = samples
+
+
+class GateError(CodeAnatomyError):
+    """A table whose protocol or features do not satisfy its gate."""
+
+    code = "CA035"
+    exit_code = EXIT_CONTRACT
+
+
+class FeatureError(CodeAnatomyError):
+    """A Delta feature that this engine cannot enable."""
+
+    code = "CA036"
+    exit_code = EXIT_CONTRACT
+
+
+class CommitConflict(CodeAnatomyError):
+    """Other writers kept winning until the retry policy was used up."""
+
+    code = "CA040"
+    exit_code = EXIT_STORAGE
+
+
+class StorageFailure(CodeAnatomyError):
+    """The engine failed to read or write for a reason that is not one of ours, such as a full disk."""
+
+    code = "CA041"
+    exit_code = EXIT_STORAGE
+
+
+class FeedOutOfRange(CodeAnatomyError):
+    """A change-feed window that begins after the newest version, and was not allowed to."""
+
+    code = "CA050"
+    exit_code = EXIT_USAGE
+
+
+class FeedLost(CodeAnatomyError):
+    """A change-feed window whose files or log entries are gone, or that was never recorded."""
+
+    code = "CA051"
+    exit_code = EXIT_CONTRACT
