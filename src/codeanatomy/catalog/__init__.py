@@ -1,0 +1,63 @@
+"""Declared data only: every table of the lake, as one literal each.
+
+>>> table("cpg_edges_by_src").inputs
+('cpg_edges',)
+>>> [step.name for step in derivation_order()][:3]
+['repo_files_v1', 'repo_file_blobs_v1', 'file_line_index_v1']
+
+Where to look: `spec` says what a table is, `columns` and `semantics` what tables share, a module per stage
+holds the tables (the witnesses of `extract` are beside it), `check` proves that they fit together.
+
+Tests: `tests/test_catalog.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
+
+from codeanatomy.catalog import extract, graph, meta, normalize, observe, relate
+from codeanatomy.catalog.spec import Table
+from codeanatomy.errors import UnknownName
+
+# In derivation order: each table after its inputs.
+TABLES: tuple[Table, ...] = (
+    *extract.TABLES,
+    *normalize.TABLES,
+    *relate.TABLES,
+    *graph.TABLES,
+    *meta.TABLES,
+    *observe.TABLES,
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all tables, in derivation order."""
+    return tuple(known.name for known in TABLES)
+
+
+def table(name: str) -> Table:
+    """The table of that name, or an error that lists what exists."""
+    for known in TABLES:
+        if known.name == name:
+            return known
+    raise UnknownName("table", name, names())
+
+
+def derivation_order(tables: Sequence[Table] = TABLES) -> tuple[Table, ...]:
+    """The tables, each after its inputs among them; of those that are ready, the first given goes first."""
+    place = {step.name: number for number, step in enumerate(tables)}
+    sorter = TopologicalSorter(
+        {step.name: [name for name in step.inputs if name in place] for step in tables}
+    )
+    sorter.prepare()
+    ready: list[int] = []
+    order: list[Table] = []
+    while sorter:
+        for name in sorter.get_ready():
+            heappush(ready, place[name])
+        step = tables[heappop(ready)]
+        order.append(step)
+        sorter.done(step.name)
+    return tuple(order)

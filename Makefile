@@ -1,0 +1,79 @@
+# The project's commands; `make` alone lists them. All paths are relative, so a checkout may lie anywhere.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup test test-full lint format demo docs bench-startup lock
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
+LOCKS := requirements/build.lock requirements/dev.lock
+SOURCES := src tests $(wildcard bench examples)
+say = @printf '==> %s\n'
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
+
+setup: $(VENV)/.ready ## prepare .venv, the jars and the class archive; afterwards .venv/bin/codeanatomy is the command
+	$(say) 'ready: $(BIN)/codeanatomy'
+
+test: lint ## set up, lint, check types and imports, run the tests (without the long ones)
+	$(say) 'tests'
+	@$(PY) -m pytest -q -m 'not full'
+
+test-full: lint ## the same with the long tests
+	$(say) 'all tests'
+	@$(PY) -m pytest -q
+
+lint: $(VENV)/.ready ## ruff, mypy and the import contracts
+	$(say) 'lint, types, imports'
+	@$(PY) -m ruff check --quiet $(SOURCES)
+	@$(PY) -m ruff format --quiet --check $(SOURCES) || { echo 'not formatted: run `make format`'; exit 1; }
+	@$(PY) -m mypy --no-error-summary
+	@out=$$($(BIN)/lint-imports --no-timing 2>&1) || { printf '%s\n' "$$out"; exit 1; }
+
+format: $(VENV)/.ready ## format the code and apply the safe fixes
+	@$(PY) -m ruff check --quiet --fix-only $(SOURCES)
+	@$(PY) -m ruff format --quiet $(SOURCES)
+
+demo: $(VENV)/.ready ## run the main job on the project's own source
+	@$(PY) examples/demo.py
+
+docs: $(VENV)/.ready ## regenerate the generated pages of docs/
+	@$(BIN)/codeanatomy docs
+
+bench-startup: $(VENV)/.ready ## time from process start to the first committed row, against a plain session
+	@$(PY) bench/startup.py
+
+lock: ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
+	$(say) 'resolving requirements/*.lock'
+	@$(find_python); "$$python" -m venv $(VENV)-lock
+	@$(VENV)-lock/bin/python -m pip --quiet --disable-pip-version-check install uv
+	@$(compile) requirements/build.in --output-file requirements/build.lock
+	@$(compile) pyproject.toml --extra dev --constraint requirements/build.lock --output-file requirements/dev.lock
+	@rm -rf $(VENV)-lock
+
+compile = $(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --custom-compile-command 'make lock' $(UPGRADE)
+
+# Sets $python to the first interpreter that is new enough and can make a virtual environment.
+find_python = python=; for name in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
+	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { python=$$name; break; }; done; \
+	[ -n "$$python" ] || { echo 'Python 3.11 or newer with the venv module is needed: install it (Debian, Ubuntu:' \
+	'apt-get install python3 python3-venv; macOS: brew install python@3.13) or name one: make PYTHON=/path/to/python3'; exit 4; }
+
+$(VENV)/.installed: pyproject.toml $(LOCKS)
+	@$(find_python); $(PY) -m pip --version >/dev/null 2>&1 \
+	|| { echo "==> $(VENV) with $$("$$python" --version)"; "$$python" -m venv --clear $(VENV); }
+	$(say) 'packages by requirements/*.lock (the first time about 700 MB: minutes)'
+	@$(PIP) install --require-hashes --requirement requirements/build.lock
+	@$(PIP) install --require-hashes --no-build-isolation --requirement requirements/dev.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.installed $(wildcard src/codeanatomy/storage/ja*.py src/codeanatomy/storage/archive.py)
+	$(say) 'jars and class archive'
+	@$(BIN)/codeanatomy setup
+	@touch $@

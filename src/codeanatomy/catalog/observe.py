@@ -1,0 +1,207 @@
+"""Tables of what the system did to its tables: one row per event, appended once per run.
+
+A commit to `cpg_nodes` is a row of `delta_mutations`; the scan that fed it a row of `delta_scan_plans`; the
+choice of its statistics columns a row of `stats_decisions`. `(run_id, event_no)` names an event.
+
+Tests: `tests/test_catalog.py`.
+"""
+
+from __future__ import annotations
+
+from codeanatomy.catalog.columns import RUN_ID, one_of, strings, structs
+from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table
+
+EVENT = (
+    RUN_ID,
+    Column("event_no", "int", "Number of the event in its run and table, from 0.", nullable=False),
+    Column("event_time", "timestamp", "When it happened.", nullable=False),
+)
+TABLE_NAME = Column("table_name", "string", "Table it happened to.", nullable=False)
+DELTA_VERSION = Column("delta_version", "bigint", "Delta version of the table.")
+METRICS = Column("metrics", "map<string,bigint>", "Figures the engine reported.")
+DURATION_MS = Column("duration_ms", "bigint", "Milliseconds it took.")
+EVENT_KEY = ("run_id", "event_no")
+BY_RUN = DeltaWritePolicy(target_file_size=32 * MB, zorder_by=EVENT_KEY)
+
+DELTA_SNAPSHOTS = Table(
+    "delta_snapshots",
+    "observe",
+    "One row per table version that was opened: what its log says of it.",
+    (
+        *EVENT,
+        TABLE_NAME,
+        Column("delta_version", "bigint", "Version that was opened.", nullable=False),
+        Column("committed_at", "timestamp", "When that version was committed."),
+        Column("min_reader_version", "int", "Protocol a reader needs.", nullable=False),
+        Column("min_writer_version", "int", "Protocol a writer needs.", nullable=False),
+        strings("reader_features", "Features a reader needs."),
+        strings("writer_features", "Features a writer needs."),
+        strings("partition_columns", "Partition columns."),
+        Column("properties", "map<string,string>", "Table properties."),
+        Column("schema_json", "string", "Schema as Delta stores it.", nullable=False),
+    ),
+    primary_key=EVENT_KEY,
+    write=BY_RUN,
+)
+
+DELTA_MUTATIONS = Table(
+    "delta_mutations",
+    "observe",
+    "One row per commit that was attempted.",
+    (
+        *EVENT,
+        TABLE_NAME,
+        Column("delta_version", "bigint", "Version it made; null if nothing was committed."),
+        Column("operation", "string", "What was done, such as append or replace_by_owner.", nullable=False),
+        Column("mode", "string", "Schema mode that applied: merge, overwrite or null."),
+        Column("constraint_status", "string", "passed, violated or skipped.", nullable=False),
+        structs(
+            "constraint_violations",
+            "Constraints that rows broke.",
+            Column("name", "string", "Name of the constraint."),
+            Column("expression", "string", "Its condition."),
+        ),
+        Column("app_id", "string", "Application of the idempotent transaction."),
+        Column("app_version", "bigint", "Version within that application."),
+        Column("attempts", "int", "Tries until it went through or was given up.", nullable=False),
+        Column("commit_metadata", "map<string,string>", "What was written into Delta's history."),
+        Column("rows", "bigint", "Rows written."),
+        Column("files", "bigint", "Data files written."),
+        Column("bytes", "bigint", "Bytes written."),
+        METRICS,
+        DURATION_MS,
+    ),
+    primary_key=EVENT_KEY,
+    constraints=(
+        one_of("constraint_status", "passed", "violated", "skipped"),
+        Constraint("attempts_counted", "attempts >= 1", "A commit was tried at least once."),
+    ),
+    write=BY_RUN,
+)
+
+DELTA_SCAN_PLANS = Table(
+    "delta_scan_plans",
+    "observe",
+    "One row per scan: which files could hold what was asked for.",
+    (
+        *EVENT,
+        TABLE_NAME,
+        DELTA_VERSION,
+        Column("total_files", "bigint", "Data files of the version."),
+        Column("candidate_files", "bigint", "Files left after pruning."),
+        Column("pruned_files", "bigint", "Files ruled out by partition values and statistics."),
+        strings("pushed_filters", "Conditions given to the scan."),
+        strings("projected_columns", "Columns asked for."),
+        Column("projection", "map<string,string>", "Expression of each contract column."),
+    ),
+    primary_key=EVENT_KEY,
+    constraints=(
+        Constraint(
+            "files_add_up",
+            "total_files IS NULL OR total_files = candidate_files + pruned_files",
+            "A file is a candidate or pruned.",
+        ),
+    ),
+    write=BY_RUN,
+)
+
+DELTA_MAINTENANCE = Table(
+    "delta_maintenance",
+    "observe",
+    "One row per maintenance operation on a table.",
+    (
+        *EVENT,
+        TABLE_NAME,
+        Column("delta_version", "bigint", "Version it made; null if it made none."),
+        Column("operation", "string", "optimize, zorder, vacuum, checkpoint or restore.", nullable=False),
+        Column("dry_run", "boolean", "It only said what it would do.", nullable=False),
+        Column("retention_hours", "double", "Age below which a vacuum keeps files."),
+        Column("files_added", "bigint", "Data files written."),
+        Column("files_removed", "bigint", "Data files removed, or that would be."),
+        Column("bytes_added", "bigint", "Bytes written."),
+        Column("bytes_removed", "bigint", "Bytes removed, or that would be."),
+        METRICS,
+        DURATION_MS,
+    ),
+    primary_key=EVENT_KEY,
+    write=BY_RUN,
+)
+
+PLAN_ARTIFACTS = Table(
+    "plan_artifacts",
+    "observe",
+    "One row per step that was executed: its plans, and what the one execution cost.",
+    (
+        *EVENT,
+        TABLE_NAME,
+        Column("artifact_id", "string", "Name the manifest links to.", nullable=False),
+        Column("step_name", "string", "Step of the run.", nullable=False),
+        Column("fingerprint", "string", "Plan, pins, versions and settings.", False, "Fingerprint"),
+        Column("logical_plan", "string", "Analysed plan, normalised."),
+        Column("optimized_plan", "string", "Optimized plan, normalised."),
+        Column("physical_plan", "string", "Physical plan, normalised."),
+        structs(
+            "operator_metrics",
+            "Figures of each operator.",
+            Column("operator_no", "int", "Operator in the physical plan, from 0."),
+            Column("operator", "string", "Its name."),
+            Column("metric", "string", "What was counted, with unit."),
+            Column("value", "bigint", "The figure."),
+        ),
+        Column("status", "string", "succeeded, failed or skipped.", nullable=False),
+        Column("error", "string", "What stopped it; null if nothing did."),
+        Column("rows", "bigint", "Rows it produced."),
+        DURATION_MS,
+    ),
+    primary_key=EVENT_KEY,
+    constraints=(one_of("status", "succeeded", "failed", "skipped"),),
+    write=BY_RUN,
+)
+
+VIEW_CACHE = Table(
+    "view_cache",
+    "observe",
+    "One row per use of a cache boundary.",
+    (
+        *EVENT,
+        TABLE_NAME,
+        Column("policy", "string", "memory or delta_staging.", nullable=False),
+        Column("location", "string", "Staging table below the lake; null in memory."),
+        Column("fingerprint", "string", "What the cached rows were made from.", False, "Fingerprint"),
+        Column("hit", "boolean", "The rows were there already.", nullable=False),
+        Column("size_bytes", "bigint", "Size of the cached rows."),
+    ),
+    primary_key=EVENT_KEY,
+    constraints=(
+        one_of("policy", "memory", "delta_staging"),
+        Constraint("size_counted", "size_bytes IS NULL OR size_bytes >= 0", "A size is not negative."),
+    ),
+    write=BY_RUN,
+)
+
+STATS_DECISIONS = Table(
+    "stats_decisions",
+    "observe",
+    "One row per choice of the columns that get statistics.",
+    (
+        *EVENT,
+        TABLE_NAME,
+        Column("policy", "string", "off, explicit or auto.", nullable=False),
+        strings("stats_columns", "Columns that get statistics."),
+        strings("lineage_columns", "Columns later steps filter or join by."),
+        strings("dropped_columns", "Columns left out: over the limit, of a wrong type, or absent."),
+    ),
+    primary_key=EVENT_KEY,
+    constraints=(one_of("policy", "off", "explicit", "auto"),),
+    write=BY_RUN,
+)
+
+TABLES = (
+    DELTA_SNAPSHOTS,
+    DELTA_MUTATIONS,
+    DELTA_SCAN_PLANS,
+    DELTA_MAINTENANCE,
+    PLAN_ARTIFACTS,
+    VIEW_CACHE,
+    STATS_DECISIONS,
+)

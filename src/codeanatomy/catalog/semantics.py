@@ -1,0 +1,81 @@
+"""What a value means, beyond its physical type: one entry per meaning, with a cheap SQL check.
+
+Ids made by `stable_id(prefix, *parts)` are `<prefix>:` and 22 characters of base64url (128 bits). Parts
+always begin with the repository, so an id is unique in a lake that holds many.
+
+>>> next(kind.check for kind in SEMANTIC_TYPES if kind.name == "FileId")
+"startswith({c}, 'file:') AND length({c}) = 27"
+
+`is_a` says where else a value may stand: a FileId is the NodeId of the file's node, and a NodeId is an
+EntityId, so `cpg_props.entity_id` may be joined with `repo_files_v1.file_id`.
+
+Tests: `tests/test_catalog.py`.
+"""
+
+from __future__ import annotations
+
+from codeanatomy.catalog.spec import SemanticType
+
+HASH_CHARS = 22
+ANY_ID = f"instr({{c}}, ':') > 1 AND length({{c}}) - instr({{c}}, ':') = {HASH_CHARS}"
+NOT_EMPTY = "{c} <> ''"
+
+
+def _id(name: str, prefix: str, doc: str, *is_a: str) -> SemanticType:
+    """A stable id whose prefix is fixed."""
+    check = f"startswith({{c}}, '{prefix}:') AND length({{c}}) = {len(prefix) + 1 + HASH_CHARS}"
+    return SemanticType(name, "string", doc, check, is_a)
+
+
+SEMANTIC_TYPES: tuple[SemanticType, ...] = (
+    # names and places
+    SemanticType("RepoId", "string", "Name of a repository, unique in its lake.", NOT_EMPTY),
+    SemanticType("RunId", "string", "Name of one run or command that wrote to the lake.", NOT_EMPTY),
+    SemanticType(
+        "Path",
+        "string",
+        "Path below the repository's root, with `/` between its parts.",
+        "{c} <> '' AND NOT startswith({c}, '/')",
+    ),
+    SemanticType("QName", "string", "Dotted qualified name, from the module's import name down.", NOT_EMPTY),
+    SemanticType(
+        "ScipSymbol",
+        "string",
+        "Symbol in SCIP's own grammar, without the version of the project that was indexed.",
+        NOT_EMPTY,
+    ),
+    SemanticType("Sha256", "string", "SHA-256 as 64 hexadecimal digits.", "length({c}) = 64"),
+    SemanticType(
+        "Fingerprint",
+        "string",
+        "Digest of at least 128 bits, as text, of everything that can change a result.",
+        f"length({{c}}) >= {HASH_CHARS}",
+    ),
+    # positions and scales
+    SemanticType("BytePos", "bigint", "Byte offset in the file's canonical UTF-8 text.", "{c} >= 0"),
+    SemanticType("LineNo0", "int", "Line number that counts from 0, lines as CPython sees them.", "{c} >= 0"),
+    SemanticType("LineNo1", "int", "Line number that counts from 1, lines as CPython sees them.", "{c} >= 1"),
+    SemanticType("BcOffset", "int", "Byte offset in the bytecode of a code unit.", "{c} >= 0"),
+    SemanticType("Confidence", "double", "Trust in a fact, 1 is certainty.", "{c} >= 0 AND {c} <= 1"),
+    # ids of graph entities
+    SemanticType("EntityId", "string", "Id of a node or an edge of the graph.", ANY_ID),
+    SemanticType("NodeId", "string", "Id of a node; its prefix names the kind.", ANY_ID, ("EntityId",)),
+    _id("EdgeId", "edge", "Id of an edge, from kind, ends and span.", "EntityId"),
+    _id("FileId", "file", "Id of a file, from repository and path; also the file's node.", "NodeId"),
+    _id("TypeId", "type", "Id of a type, from repository and normal form; also its node.", "NodeId"),
+    _id("ExprId", "type_expr", "Id of a type expression, from file and span; also its node.", "NodeId"),
+    _id("ScopeId", "scope", "Id of a scope, from file and scope key; also its node.", "NodeId"),
+    _id("CodeUnitId", "code", "Id of a code object, from file and code unit key; also its node.", "NodeId"),
+    _id("BlockId", "block", "Id of a basic block, from code unit and first offset; also its node.", "NodeId"),
+    _id("EventId", "event", "Id of a def, use or del of a variable; also its node.", "NodeId"),
+    _id("DiagId", "diag", "Id of a diagnostic, from file, place, code and message; also its node.", "NodeId"),
+    # ids of facts that are rows, not graph entities
+    _id("SpanId", "span", "Id of a place, from file and byte span."),
+    _id("CfgEdgeId", "cfg", "Id of a control-flow edge, from its blocks and kind."),
+    _id("ReachId", "reach", "Id of a pair of definition and use, from the two events."),
+    _id("SpanErrorId", "span_error", "Id of a position that could not be placed."),
+    _id("IndexId", "index", "Id of a SCIP index, from repository and index path."),
+    _id("RelationId", "rel", "Id of a relation, from kind, ends, place and rule."),
+    _id("AmbiguityGroupId", "ambig", "Id shared by the alternatives of one decision."),
+    SemanticType("EvidenceKey", "string", "Id of the normalized row that evidence is about.", ANY_ID),
+)

@@ -1,0 +1,174 @@
+"""The JVM class-data archive: the classes of Spark and Delta, parsed once instead of at every start.
+
+Most of the first seconds of a session are the JVM reading, verifying and linking some 15,000 classes. The
+JVM can dump what a run has loaded (`-XX:ArchiveClassesAtExit`) and map that file the next time
+(`-XX:SharedArchiveFile`). `train_archive` makes the dump with a short run over what every session
+does: create, write, merge, replace, read, and a Python worker.
+
+    options = java_options(cache, java, jars)  # () while there is no archive
+    builder.config("spark.driver.defaultJavaOptions", " ".join(options))
+
+An archive fits one Java, one set of jars at one place and one PySpark, so the file's name is a hash of
+those: anything that changes gives another name, and a session then starts without until the next
+`codeanatomy setup`. The JVM checks by itself as well that the class path is the one of the dump (the jars
+first, in this order, on `spark.driver.extraClassPath`) and else ignores the file; the log options keep
+it quiet about that. No archive is never an error: it costs seconds, nothing else.
+
+Tests: `tests/test_archive.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codeanatomy.storage.jars import pyspark_folder
+from codeanatomy.storage.java import Java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TRAINING_SECONDS = 300
+# One per Java and virtual environment in use; each is some 200 MB.
+KEPT = 3
+
+
+def archive_path(cache: Path, java: Java, jars: tuple[Path, ...]) -> Path:
+    """Where the archive for this Java, these jars and the installed PySpark is, or would be."""
+    spark = pyspark_folder()
+    parts = [str(java.path.resolve()), java.text, version("pyspark")]
+    parts += [_identity(path) for path in (*jars, spark / "jars")]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+    return cache / "archives" / f"{key}.jsa"
+
+
+def java_options(cache: Path, java: Java, jars: tuple[Path, ...]) -> tuple[str, ...]:
+    """Options for the driver's JVM, quoted as Spark's option strings want it; none without an archive."""
+    archive = archive_path(cache, java, jars)
+    if not _whole(archive):
+        return ()
+    return (f'"-XX:SharedArchiveFile={archive}"', "-Xshare:auto", *_quiet(java))
+
+
+def train_archive(cache: Path, java: Java, jars: tuple[Path, ...]) -> Path | None:
+    """Make the archive unless it is there already; None when it cannot be made."""
+    archive = archive_path(cache, java, jars)
+    if _whole(archive):
+        return archive
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".train-") as name:
+            fresh = Path(name, archive.name)
+            _train(fresh, java, jars)
+            size = fresh.stat().st_size
+            fresh.replace(archive)
+            archive.with_suffix(".size").write_text(str(size), encoding="ascii")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    _forget_old(archive)
+    return archive
+
+
+def _whole(archive: Path) -> bool:
+    """Whether the archive has the size it was made with: a JVM that maps a truncated one crashes."""
+    try:
+        return archive.with_suffix(".size").read_text(encoding="ascii") == str(archive.stat().st_size)
+    except OSError:
+        return False
+
+
+def _identity(path: Path) -> str:
+    # The JVM compares time and size of every jar with those at the dump, so they belong to the name.
+    status = path.stat()
+    return f"{path.absolute()} {status.st_size} {status.st_mtime_ns}"
+
+
+def _quiet(java: Java) -> tuple[str, ...]:
+    # Java 24 renamed the log tags of class-data sharing, and each Java complains about the other's tags.
+    tags = ("aot", "cds") if java.major >= 24 else ("cds", "cds+dynamic")
+    return tuple(f"-Xlog:{tag}=off" for tag in tags)
+
+
+def _train(fresh: Path, java: Java, jars: tuple[Path, ...]) -> None:
+    """Run this module as a program, which starts a session of its own and dumps the archive at its end."""
+    options = " ".join((f'"-XX:ArchiveClassesAtExit={fresh}"', *_quiet(java)))
+    subprocess.run(
+        [sys.executable, "-m", __name__, options, os.pathsep.join(map(str, jars)), str(fresh.parent)],
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=TRAINING_SECONDS,
+    )
+
+
+def _forget_old(newest: Path) -> None:
+    """Remove all but the newest archives, and what killed trainings left behind."""
+    with suppress(OSError):
+        archives = sorted(newest.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in archives[KEPT:]:
+            path.unlink()
+            path.with_suffix(".size").unlink(missing_ok=True)
+        for path in newest.parent.glob(".train-*"):
+            if time.time() - path.stat().st_mtime > 2 * TRAINING_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _run_once(options: str, class_path: str, folder: Path) -> None:
+    """What a session does, in small: every class that this loads is in the archive."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from delta import DeltaTable
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.driver.defaultJavaOptions", options)
+        .config("spark.driver.extraClassPath", class_path)
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .config("spark.sql.catalogImplementation", "in-memory")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.databricks.delta.snapshotPartitions", "1")
+        .getOrCreate()
+    )
+    path = str(folder / "table")
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, half BIGINT) USING delta PARTITIONED BY (half)")
+    rows = spark.range(10).selectExpr("id", "id div 5 AS half")
+    rows.mapInArrow(_same, rows.schema).write.format("delta").mode("append").save(path)
+    rows.write.format("delta").mode("overwrite").option("replaceWhere", "half >= 0").save(path)
+    merge = DeltaTable.forPath(spark, path).alias("old").merge(rows.alias("new"), "old.id = new.id")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    spark.read.format("delta").load(path).orderBy("id").groupBy("half").count().collect()
+    DeltaTable.forPath(spark, path).history().collect()
+    _end(spark)
+
+
+def _end(spark: SparkSession) -> None:
+    """Stop the session and wait for its JVM, which writes the archive when it ends."""
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public name for its JVM
+    spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        if gateway.proc.wait():
+            raise SystemExit("the JVM ended with an error")
+
+
+def _same(batches: Iterator[object]) -> Iterator[object]:
+    yield from batches
+
+
+if __name__ == "__main__":
+    _run_once(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

@@ -1,0 +1,201 @@
+"""The contract projection: stored or written columns into exactly the columns the catalogue declares.
+
+One projection serves both boundaries. Columns are matched by name at every depth (Spark's own cast
+of a struct goes by position, which would silently swap reordered fields), so a table whose schema
+has drifted is read as if it had not:
+
+    stored                         contract            expression
+    size int                       size bigint         CAST(`size` AS bigint)
+    (none)                         mtime_ns bigint     CAST(NULL AS bigint)
+    marks array<struct<b,a>>       marks <a,b>         transform(`marks`, e1 -> struct(...))
+    extra string                   (none)              dropped
+
+A cast that can lose something is guarded: the value that does not fit raises an error with the
+column's name in it. A type that has no cast at all is a ContractError when the plan is made.
+Tests: `tests/test_scan.py`, `tests/test_drift.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from codeanatomy.catalog.spec import Column, Table
+from codeanatomy.errors import ContractError
+
+# Marks our own raise_error texts, so that a failure of the engine can be told from a broken contract.
+MISFIT = "CONTRACT_MISFIT"
+
+SPARK_TYPES: dict[str, T.DataType] = {
+    "string": T.StringType(),
+    "int": T.IntegerType(),
+    "bigint": T.LongType(),
+    "double": T.DoubleType(),
+    "boolean": T.BooleanType(),
+    "binary": T.BinaryType(),
+    "timestamp": T.TimestampType(),
+    "map<string,string>": T.MapType(T.StringType(), T.StringType()),
+    "map<string,bigint>": T.MapType(T.StringType(), T.LongType()),
+}
+
+# Casts that keep every value; all others are guarded.
+WIDENING = {
+    "int": {"tinyint", "smallint"},
+    "bigint": {"tinyint", "smallint", "int"},
+    "double": {"tinyint", "smallint", "int", "float"},
+    "string": {"tinyint", "smallint", "int", "bigint", "boolean"},
+}
+# Casts that keep a value only if casting it back gives the same value.
+NUMERIC = {"tinyint", "smallint", "int", "bigint", "float", "double"}
+
+
+@dataclass(frozen=True)
+class Projection:
+    """How rows of some schema become rows of the contract."""
+
+    # One SQL expression per column of the contract, in its order.
+    expressions: tuple[str, ...]
+    missing: tuple[str, ...]
+    cast: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+def spark_type(column: Column) -> T.DataType:
+    """The column's Spark type."""
+    single: T.DataType = (
+        T.StructType([T.StructField(part.name, spark_type(part), part.nullable) for part in column.fields])
+        if column.type == "struct"
+        else SPARK_TYPES[column.type]
+    )
+    return T.ArrayType(single) if column.array else single
+
+
+def spark_schema(table: Table) -> T.StructType:
+    """The table's schema as it is stored: NOT NULL, comments and semantic types included."""
+    return T.StructType(
+        [
+            T.StructField(column.name, spark_type(column), column.nullable, metadata(column))
+            for column in table.columns
+        ]
+    )
+
+
+def metadata(column: Column) -> dict[str, str]:
+    """What a column carries in the Delta schema beside its type."""
+    meaning = {} if column.semantic_type is None else {"semantic_type": column.semantic_type}
+    return {"comment": column.doc, **meaning}
+
+
+def plan_projection(table: Table, schema: T.StructType) -> Projection:
+    """The projection of rows of `schema` onto the table's contract."""
+    given = {field.name: field.dataType for field in schema.fields}
+    expressions, missing, cast = [], [], []
+    for column in table.columns:
+        if column.name not in given:
+            missing.append(column.name)
+            expressions.append(_absent(table, column))
+        else:
+            source = quoted(column.name)
+            expression = _aligned(column, given[column.name], source, f"{table.name}.{column.name}", 1)
+            if expression != source:
+                cast.append(column.name)
+            expressions.append(expression)
+    dropped = tuple(name for name in given if name not in table.column_names)
+    return Projection(tuple(expressions), tuple(missing), tuple(cast), dropped)
+
+
+def project(table: Table, rows: DataFrame, projection: Projection, *extra: str) -> DataFrame:
+    """Apply a projection; `extra` columns of `rows` are kept behind the contract's."""
+    columns = [
+        F.expr(expression).alias(column.name, metadata=metadata(column))
+        for column, expression in zip(table.columns, projection.expressions, strict=True)
+    ]
+    return rows.select(*columns, *(F.col(name) for name in extra))
+
+
+def quoted(name: str) -> str:
+    """A name as a SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def text(value: str) -> str:
+    """A text as a SQL literal.
+
+    >>> print(text("it's \\\\ here"))
+    'it\\'s \\\\ here'
+    """
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _absent(table: Table, column: Column) -> str:
+    if column.default is None and not column.nullable:
+        raise ContractError(
+            f"{table.name}.{column.name} is missing, may not be null and has no default",
+            "provide the column, or declare a default in the catalogue",
+        )
+    return f"CAST({_literal(column.default)} AS {column.ddl})"
+
+
+def _literal(value: str | int | float | bool | None) -> str:
+    if value is None:
+        return "NULL"
+    return text(value) if isinstance(value, str) else str(value)
+
+
+def _aligned(column: Column, given: T.DataType, source: str, name: str, depth: int) -> str:
+    """The expression that makes `source`, of type `given`, a value of the column's type."""
+    if column.ddl == given.simpleString():
+        return source
+    if column.array:
+        if not isinstance(given, T.ArrayType):
+            raise _impossible(name, given, column.ddl)
+        item = Column(column.name, column.type, column.doc, fields=column.fields)
+        each = _aligned(item, given.elementType, f"e{depth}", f"{name}[]", depth + 1)
+        return f"transform({source}, e{depth} -> {each})"
+    if column.type == "struct":
+        if not isinstance(given, T.StructType):
+            raise _impossible(name, given, column.ddl)
+        return _aligned_struct(column, given, source, name, depth)
+    return _cast(column.ddl, given, source, name)
+
+
+def _aligned_struct(column: Column, given: T.StructType, source: str, name: str, depth: int) -> str:
+    inner = {field.name: field.dataType for field in given.fields}
+    parts = []
+    for part in column.fields:
+        value = f"{source}.{quoted(part.name)}"
+        made = (
+            _aligned(part, inner[part.name], value, f"{name}.{part.name}", depth)
+            if part.name in inner
+            else f"CAST({_literal(part.default)} AS {part.ddl})"
+        )
+        parts.append(f"{text(part.name)}, {made}")
+    return f"IF({source} IS NULL, NULL, named_struct({', '.join(parts)}))"
+
+
+def _cast(target: str, given: T.DataType, source: str, name: str) -> str:
+    origin = given.simpleString()
+    if origin in WIDENING.get(target, ()):
+        return f"CAST({source} AS {target})"
+    if isinstance(given, (T.ArrayType, T.StructType, T.MapType, T.BinaryType)) or target.startswith("map"):
+        raise _impossible(name, given, target)
+    if target == "binary" or (target == "timestamp") != (origin in ("timestamp", "timestamp_ntz", "date")):
+        raise _impossible(name, given, target)
+    attempt = f"try_cast({source} AS {target})"
+    fits = (
+        f"try_cast({attempt} AS {origin}) <=> {source}"
+        if target in NUMERIC and origin in NUMERIC
+        else f"{attempt} IS NOT NULL OR {source} IS NULL"
+    )
+    complaint = f"concat({text(f'{MISFIT} {name}: ')}, CAST({source} AS string), {text(f' is no {target}')})"
+    return f"IF({fits}, {attempt}, raise_error({complaint}))"
+
+
+def _impossible(name: str, given: T.DataType, target: str) -> ContractError:
+    return ContractError(
+        f"{name} is {given.simpleString()}, which cannot become {target}",
+        "rewrite the table with `schema_mode = \"overwrite\"`, or mend what produces the column",
+    )

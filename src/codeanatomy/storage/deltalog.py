@@ -1,0 +1,190 @@
+"""Delta's own log, seen through the JVM: snapshots, commits and data files.
+
+The one module that calls Delta's internal classes over py4j. Public API would answer the same
+questions with a Spark job each; the log answers in milliseconds.
+
+>>> log = DeltaLog(spark, "/lake/graph/cpg_nodes")                        # doctest: +SKIP
+>>> log.snapshot().version, log.snapshot().min_writer_version             # doctest: +SKIP
+(4, 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct, json
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy.errors import TableMissing, UnknownName, UsageError
+
+# None: the newest version; an int: that version; a time: the version that was current then.
+Pin = int | datetime | None
+
+
+class SnapshotInfo(Struct, frozen=True):
+    """One version of a table: what a reader must know before it reads."""
+
+    location: str
+    version: int
+    # Milliseconds since the epoch, UTC.
+    timestamp_ms: int
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...]
+    writer_features: tuple[str, ...]
+    properties: dict[str, str]
+    # Delta's schema as JSON, column metadata included.
+    schema_json: str
+    partition_columns: tuple[str, ...]
+
+
+class CommitRecord(Struct, frozen=True):
+    """What one commit says about itself."""
+
+    version: int
+    operation: str
+    metrics: dict[str, str]
+    user_metadata: str | None
+
+
+class DeltaLog:
+    """The log of one table; every call looks at the storage anew."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm
+        self._log: Any = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+            spark._jsparkSession, location
+        )
+        self.location = location
+
+    def exists(self) -> bool:
+        """Whether there is a table at the location."""
+        return int(self._latest().version()) >= 0
+
+    def snapshot(self, pin: Pin = None) -> SnapshotInfo:
+        """The pinned version, resolved to its number."""
+        return self._info(self._at(pin))
+
+    def transaction(self, app_id: str) -> int | None:
+        """The newest transaction version recorded for an application id."""
+        found = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(self._latest().transactions())
+        value = found.get(app_id)
+        return None if value is None else int(value)
+
+    def commit(self, version: int) -> CommitRecord:
+        """The commit that made a version, from the first line of its log entry."""
+        for action in self.actions(version):
+            if info := action.get("commitInfo"):
+                return CommitRecord(
+                    version=version,
+                    operation=info.get("operation", ""),
+                    metrics={key: str(value) for key, value in info.get("operationMetrics", {}).items()},
+                    user_metadata=info.get("userMetadata"),
+                )
+        raise TableMissing(f"version {version} of {self.location} does not say what made it")
+
+    def actions(self, version: int) -> Iterator[dict[str, Any]]:
+        """The actions of one commit, read lazily."""
+        names = self._jvm.org.apache.spark.sql.delta.util.FileNames
+        path = names.unsafeDeltaFile(self._log.logPath(), version)
+        try:
+            lines = self._log.store().readAsIterator(path, self._log.newDeltaHadoopConf())
+        except Py4JJavaError as problem:
+            raise TableMissing(
+                f"the log of {self.location} has no entry for version {version}",
+                "it was cleaned up or never written; use a newer version",
+            ) from problem
+        try:
+            while lines.hasNext():
+                yield json.decode(lines.next())
+        finally:
+            lines.close()
+
+    def versions(self) -> range:
+        """The versions whose log entries are there."""
+        first = self._jvm.org.apache.spark.sql.delta.DeltaHistoryManager.getEarliestDeltaFile(self._log)
+        return range(int(first), int(self._latest().version()) + 1)
+
+    def data_exists(self, path: str) -> bool:
+        """Whether a data file named in the log is still there."""
+        full = self._jvm.org.apache.hadoop.fs.Path(self._log.dataPath(), self._decoded(path))
+        return bool(full.getFileSystem(self._log.newDeltaHadoopConf()).exists(full))
+
+    def restricted(self, pin: Pin, files: Sequence[str]) -> DataFrame:
+        """A scan of chosen data files of one version; paths as the log spells them."""
+        snapshot = self._at(pin)
+        wanted = set(files)
+        chosen = [action for action in snapshot.allFiles().collect() if action.path() in wanted]
+        for missing in sorted(wanted - {action.path() for action in chosen}):
+            known = (action.path() for action in snapshot.allFiles().limit(5).collect())
+            raise UnknownName(f"data file of {self.location}", missing, known)
+        adds = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(chosen)
+        return DataFrame(self._log.createDataFrame(snapshot, adds, False, self._none()), self._spark)
+
+    def _latest(self) -> Any:
+        return self._log.update(False, self._none(), self._none())
+
+    def _at(self, pin: Pin) -> Any:
+        latest = self._latest()
+        newest = int(latest.version())
+        if newest < 0:
+            raise TableMissing(f"there is no table at {self.location}", "write it first")
+        if pin is None or pin == newest:
+            return latest
+        if isinstance(pin, datetime):
+            pin = self._version_at(pin)
+        try:
+            return self._log.getSnapshotAt(pin, self._none(), self._none(), False)
+        except Py4JJavaError as problem:
+            raise TableMissing(
+                f"{self.location} has no version {pin}", f"its newest version is {newest}"
+            ) from problem
+
+    def _version_at(self, moment: datetime) -> int:
+        if moment.tzinfo is None:
+            raise UsageError(f"{moment.isoformat()} has no time zone", "write it like 2026-01-31T12:00:00+00:00")
+        stamp = self._jvm.java.sql.Timestamp(int(moment.timestamp() * 1000))
+        try:
+            commit = self._log.history().getActiveCommitAtTime(stamp, self._none(), True, False, True)
+        except (Py4JJavaError, PySparkException) as problem:
+            first = datetime.fromtimestamp(self._info(self._first()).timestamp_ms / 1000, UTC)
+            raise TableMissing(
+                f"{self.location} did not exist at {moment.isoformat()}",
+                f"its first version is of {first.isoformat()}",
+            ) from problem
+        return int(commit.version())
+
+    def _first(self) -> Any:
+        return self._log.getSnapshotAt(self.versions().start, self._none(), self._none(), False)
+
+    def _info(self, snapshot: Any) -> SnapshotInfo:
+        convert = self._jvm.scala.jdk.javaapi.CollectionConverters
+        protocol, metadata = snapshot.protocol(), snapshot.metadata()
+
+        def names(option: Any) -> tuple[str, ...]:
+            return tuple(sorted(convert.asJava(option.get()))) if option.isDefined() else ()
+
+        return SnapshotInfo(
+            location=self.location,
+            version=int(snapshot.version()),
+            timestamp_ms=int(snapshot.timestamp()),
+            min_reader_version=int(protocol.minReaderVersion()),
+            min_writer_version=int(protocol.minWriterVersion()),
+            reader_features=names(protocol.readerFeatures()),
+            writer_features=names(protocol.writerFeatures()),
+            properties={str(key): str(value) for key, value in convert.asJava(metadata.configuration()).items()},
+            schema_json=str(metadata.schemaString()),
+            partition_columns=tuple(convert.asJava(metadata.partitionColumns())),
+        )
+
+    def _decoded(self, path: str) -> Any:
+        """The log spells paths as URIs; a file name may hold escaped characters."""
+        return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(path))
+
+    def _none(self) -> Any:
+        return self._jvm.scala.Option.empty()

@@ -1,0 +1,166 @@
+"""Tables brought to what the catalogue says before rows go in: created, altered, or refused.
+
+    not there             created: schema with NOT NULL, comments, semantic types, properties, features
+    properties differ     set, and what the policy no longer says is unset
+    columns missing       schema_mode merge: added as nullable columns; otherwise SchemaDrift
+    a column's type       overwrite with schema_mode overwrite: replaced with the data;
+    or extra columns      otherwise SchemaDrift (extra columns alone are left alone under merge)
+    partitioning differs  SchemaDrift: such a table must be written anew elsewhere
+
+Protocol features are switched on only where the policy asks for them, and never off.
+Tests: `tests/test_drift.py`, `tests/test_features.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from delta import DeltaTable
+from msgspec import json
+from pyspark.errors import AnalysisException
+from pyspark.sql import types as T
+
+from codeanatomy.catalog.spec import Table
+from codeanatomy.errors import SchemaDrift, StorageFailure
+from codeanatomy.storage.contract import quoted, spark_schema, text
+from codeanatomy.storage.deltalog import SnapshotInfo
+from codeanatomy.storage.events import StatsDecided, TableAltered
+from codeanatomy.storage.gate import check_gate
+from codeanatomy.storage.layout import (
+    MANAGED,
+    feature_properties,
+    require_engine_support,
+    resolve_stats_columns,
+    table_properties,
+)
+from codeanatomy.storage.store import Store
+
+
+def evolve(store: Store, table: Table, lineage: Sequence[str] = (), *, replacing: bool = False) -> SnapshotInfo:
+    """Make the table fit its contract and return its snapshot.
+
+    `replacing` says that the commit to come overwrites everything, so it may bring its own schema.
+    """
+    stats = resolve_stats_columns(table, lineage)
+    store.record(
+        StatsDecided(
+            table=table.name,
+            stats_policy=table.write.stats_policy,
+            stats_columns=stats,
+            lineage_columns=tuple(lineage),
+        )
+    )
+    require_engine_support(store.spark, table)
+    log = store.log(table.name)
+    properties = table_properties(table, stats)
+    if not log.exists():
+        _create(store, table, {**properties, **feature_properties(table, None)})
+        created = log.snapshot()
+        store.record(
+            TableAltered(
+                table=table.name, version=created.version, created=True, properties=created.properties
+            )
+        )
+    found = log.snapshot()
+    _refuse_other_partitions(table, found)
+    changed = _alter_properties(store, table, found, properties)
+    added = _add_columns(store, table, found, replacing=replacing)
+    if changed or added:
+        found = log.snapshot()
+        store.record(
+            TableAltered(
+                table=table.name, version=found.version, properties=changed, added_columns=added
+            )
+        )
+    check_gate(table, found, store.record)
+    return found
+
+
+def has_drifted(table: Table, found: SnapshotInfo) -> bool:
+    """Whether the stored columns differ from the contract in more than order and nullability."""
+    stored = {field.name: field.dataType.simpleString() for field in _schema(found).fields}
+    return stored != {column.name: column.ddl for column in table.columns}
+
+
+def _create(store: Store, table: Table, properties: Mapping[str, str]) -> None:
+    builder = (
+        DeltaTable.createIfNotExists(store.spark)
+        .location(store.location(table.name))
+        .addColumns(spark_schema(table))
+        .partitionedBy(*table.write.partition_by)
+        .comment(table.doc)
+    )
+    for key, value in sorted(properties.items()):
+        builder = builder.property(key, value)
+    try:
+        builder.execute()
+    except AnalysisException as problem:
+        raise StorageFailure(
+            f"cannot create {table.name} at {store.location(table.name)}: {str(problem).splitlines()[0]}",
+            "the folder must be empty or hold this table",
+        ) from problem
+
+
+def _refuse_other_partitions(table: Table, found: SnapshotInfo) -> None:
+    if found.partition_columns != table.write.partition_by:
+        raise SchemaDrift(
+            f"{table.name} is partitioned by {list(found.partition_columns)}, "
+            f"its policy says {list(table.write.partition_by)}",
+            "partitioning cannot be changed in place: build into a new lake, or restore the policy",
+        )
+
+
+def _alter_properties(
+    store: Store, table: Table, found: SnapshotInfo, managed: Mapping[str, str]
+) -> dict[str, str]:
+    """Set what differs, unset what the policy dropped; returns what was set."""
+    wanted = {
+        **{key: value for key, value in managed.items() if found.properties.get(key) != value},
+        **feature_properties(table, found),
+    }
+    stale = [key for key in found.properties if key.startswith(MANAGED) and key not in managed]
+    address = f"delta.{quoted(store.location(table.name))}"
+    if wanted:
+        pairs = ", ".join(f"{text(key)} = {text(value)}" for key, value in sorted(wanted.items()))
+        store.spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ({pairs})")
+    if stale:
+        keys = ", ".join(text(key) for key in stale)
+        store.spark.sql(f"ALTER TABLE {address} UNSET TBLPROPERTIES ({keys})")
+    return wanted
+
+
+def _add_columns(store: Store, table: Table, found: SnapshotInfo, *, replacing: bool) -> tuple[str, ...]:
+    """Add the contract's new columns, or refuse; returns the columns that were added or widened."""
+    stored = {field.name: field.dataType for field in _schema(found).fields}
+    mode = table.schema.schema_mode
+    if not has_drifted(table, found) or (replacing and mode == "overwrite"):
+        return ()
+    new = tuple(
+        column.name
+        for column in table.columns
+        if column.name not in stored or stored[column.name].simpleString() != column.ddl
+    )
+    extra = tuple(name for name in stored if name not in table.column_names)
+    if mode != "merge":
+        allowed = "only an overwrite may change it" if mode == "overwrite" else "its policy allows no change"
+        raise SchemaDrift(
+            f"stored {table.name} differs from its contract in {', '.join((*new, *extra))}: {allowed}",
+            f"set tables.{table.name}.schema.schema_mode, or rebuild the table",
+        )
+    if not new:
+        return ()
+    empty = store.spark.createDataFrame([], spark_schema(table))
+    writer = empty.write.format("delta").mode("append").option("mergeSchema", "true")
+    try:
+        writer.save(store.location(table.name))
+    except AnalysisException as problem:
+        raise SchemaDrift(
+            f"the columns {', '.join(new)} of {table.name} cannot be changed in place: "
+            f"{str(problem).splitlines()[0]}",
+            f"rewrite the table with tables.{table.name}.schema.schema_mode=overwrite",
+        ) from problem
+    return new
+
+
+def _schema(found: SnapshotInfo) -> T.StructType:
+    return T.StructType.fromJson(json.decode(found.schema_json))

@@ -1,0 +1,159 @@
+"""Policies into what Delta and Parquet understand: properties, statistics, features, row order.
+
+Everything a policy asks for ends up in the table itself, as table properties, because Delta hands
+them to the Parquet writer of every later write, whoever does it: that is how bloom filters reach
+the files (write options do not). `delta.targetFileSize` is not known to open-source Delta, so the
+size is kept under a name of our own and applied where rows are exchanged before they are written.
+
+    DeltaWritePolicy(zorder_by=("file_id",), writer=WriterProperties(bloom_filters=(BloomFilter("node_id"),)))
+    -> delta.dataSkippingStatsColumns = file_id
+       parquet.bloom.filter.enabled#node_id = true
+       codeanatomy.ordering = file_id
+
+Tests: `tests/test_layout.py` (from the files), `tests/test_policy.py` (no JVM).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy.catalog.spec import FeatureName, Table, contract_json
+from codeanatomy.errors import FeatureError
+from codeanatomy.storage.deltalog import SnapshotInfo
+
+OWN = "codeanatomy."
+# Properties below these prefixes are ours: what the policy does not say any more is removed.
+MANAGED = (OWN, "parquet.", "delta.dataSkipping", "delta.setTransactionRetentionDuration")
+# How long the log remembers which transactions were committed.
+TRANSACTION_RETENTION = "interval 30 days"
+# Delta keeps minima and maxima of these only.
+STATS_TYPES = ("string", "int", "bigint", "double", "timestamp")
+# Shuffle bytes (lz4, row format) that make one byte of sorted zstd Parquet; see bench/layout.py.
+SHUFFLE_BYTES_PER_FILE_BYTE = 1.75
+
+
+class Feature(Struct, frozen=True):
+    """How a feature of ours is asked for."""
+
+    delta_name: str
+    property: str
+    value: str
+    # Protocol (reader, writer) that has the feature without table features; none: needs them.
+    legacy: tuple[int, int] | None = None
+
+
+FEATURES: dict[FeatureName, Feature] = {
+    "change_data_feed": Feature("changeDataFeed", "delta.enableChangeDataFeed", "true", (1, 4)),
+    "deletion_vectors": Feature("deletionVectors", "delta.enableDeletionVectors", "true"),
+    "row_tracking": Feature("rowTracking", "delta.enableRowTracking", "true"),
+    "in_commit_timestamps": Feature("inCommitTimestamp", "delta.enableInCommitTimestamps", "true"),
+    "column_mapping": Feature("columnMapping", "delta.columnMapping.mode", "name", (2, 5)),
+    "v2_checkpoints": Feature("v2Checkpoint", "delta.checkpointPolicy", "v2"),
+}
+
+
+def resolve_stats_columns(table: Table, lineage: Iterable[str] = ()) -> tuple[str, ...]:
+    """The columns that get statistics, most useful first, capped, and only those that can have any.
+
+    Partition columns have none in the files: Delta knows their values from the log.
+    """
+    policy = table.write
+    wanted: Sequence[str] = ()
+    if policy.stats_policy == "explicit":
+        wanted = policy.stats_columns
+    elif policy.stats_policy == "auto":
+        wanted = tuple(dict.fromkeys((*policy.partition_by, *policy.zorder_by, *sorted(lineage))))
+    possible = {c.name for c in table.columns if c.type in STATS_TYPES and not c.array}
+    kept = (name for name in wanted if name in possible and name not in policy.partition_by)
+    return tuple(kept)[: policy.stats_max_columns]
+
+
+def table_properties(table: Table, stats: Sequence[str]) -> dict[str, str]:
+    """The managed properties of a table, features left out."""
+    policy, writer = table.write, table.write.writer
+    properties = {
+        f"{OWN}table": table.name,
+        f"{OWN}contract": hashlib.sha256(contract_json(table)).hexdigest()[:16],
+        f"{OWN}contractVersion": str(table.version),
+        f"{OWN}ordering": ",".join(table.ordering),
+        f"{OWN}primaryKey": ",".join(table.primary_key),
+        f"{OWN}targetFileSize": str(policy.target_file_size),
+        "delta.setTransactionRetentionDuration": TRANSACTION_RETENTION,
+        "parquet.enable.dictionary": str(writer.dictionary).lower(),
+    }
+    if stats:
+        properties["delta.dataSkippingStatsColumns"] = ",".join(stats)
+    else:
+        properties["delta.dataSkippingNumIndexedCols"] = "0"
+    for bloom in writer.bloom_filters:
+        properties[f"parquet.bloom.filter.enabled#{bloom.column}"] = "true"
+        properties[f"parquet.bloom.filter.expected.ndv#{bloom.column}"] = str(bloom.ndv)
+        properties[f"parquet.bloom.filter.fpp#{bloom.column}"] = str(bloom.fpp)
+    # A column that is all dictionary gets no bloom filter, so those with one go without the other.
+    for column in dict.fromkeys((*writer.dictionary_off, *(b.column for b in writer.bloom_filters))):
+        properties[f"parquet.enable.dictionary#{column}"] = "false"
+    return properties
+
+
+def feature_properties(table: Table, current: SnapshotInfo | None) -> dict[str, str]:
+    """What switches on the features the policy asks for and the table does not have yet."""
+    wanted = {name: FEATURES[name] for name in table.write.enable_features}
+    mode = table.schema.column_mapping_mode
+    properties = {feature.property: feature.value for feature in wanted.values()}
+    if mode is not None:
+        properties[FEATURES["column_mapping"].property] = mode
+    have = {} if current is None else current.properties
+    missing = {key: value for key, value in properties.items() if have.get(key) != value}
+    legacy = [feature.legacy for feature in wanted.values()]
+    plain = current is None or not current.writer_features
+    # Old protocol numbers where they suffice, so that old readers and writers still can.
+    if missing and plain and legacy and all(legacy):
+        versions = [(1, 2) if current is None else (current.min_reader_version, current.min_writer_version)]
+        versions += [pair for pair in legacy if pair is not None]
+        missing["delta.minReaderVersion"] = str(max(reader for reader, _ in versions))
+        missing["delta.minWriterVersion"] = str(max(writer for _, writer in versions))
+    return missing
+
+
+def require_engine_support(spark: SparkSession, table: Table) -> None:
+    """Refuse a feature that the Delta library in this session does not know."""
+    jvm: Any = spark._jvm
+    known = jvm.org.apache.spark.sql.delta.TableFeature.allSupportedFeaturesMap()
+    for name in table.write.enable_features:
+        if not known.contains(FEATURES[name].delta_name.lower()):
+            raise FeatureError(
+                f"{table.name} asks for {name}, which this Delta library does not have",
+                "remove it from enable_features, or use the pinned Delta version",
+            )
+
+
+def arranged(spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
+    """The rows in `spark`, exchanged and sorted as their files shall be.
+
+    One exchange by range of the ordering columns: files do not overlap, so their statistics prune,
+    and adaptive execution sizes them. Built as a plan node because SQL's REBALANCE hint has neither
+    ranges nor a size of its own, and a session-wide size would also coarsen every earlier stage.
+    """
+    if not table.ordering:
+        return _rebound(spark, rows._jdf.queryExecution().analyzed())
+    jvm: Any = spark._jvm
+    sort = rows.sortWithinPartitions(*table.ordering)._jdf.queryExecution().analyzed()
+    size = int(table.write.target_file_size * SHUFFLE_BYTES_PER_FILE_BYTE)
+    exchange = jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions(
+        sort.order(),
+        sort.child(),
+        jvm.scala.Option.empty(),
+        # py4j would box a small Python int as Integer; Scala unboxes a Long.
+        jvm.scala.jdk.javaapi.OptionConverters.toScala(jvm.java.util.OptionalLong.of(size)),
+    )
+    return _rebound(spark, exchange).sortWithinPartitions(*table.ordering)
+
+
+def _rebound(spark: SparkSession, plan: Any) -> DataFrame:
+    jvm: Any = spark._jvm
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)

@@ -1,0 +1,77 @@
+"""A lake as the storage layer sees it: a session, a root, the tables, and who listens.
+
+    store = Store(spark, "/data/lake")
+    nodes = scan(store, "cpg_nodes", pin=3).rows
+    done  = append(store, "cpg_nodes", rows, Commit(run_id="r1"))
+
+Everything that reads or writes takes a Store first; there is no global session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Table
+from codeanatomy.errors import RemotePathRefused, UnknownName, UsageError
+from codeanatomy.storage.deltalog import DeltaLog
+from codeanatomy.storage.events import Recorder, discard
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+@dataclass(frozen=True)
+class Store:
+    """The context of every read and write."""
+
+    spark: SparkSession
+    root: str
+    tables: Iterable[Table] = catalog.TABLES
+    record: Recorder = discard
+    require_local_paths: bool = False
+    _by_name: dict[str, Table] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", checked_root(self.root, self.require_local_paths))
+        object.__setattr__(self, "_by_name", {table.name: table for table in self.tables})
+
+    def table(self, name: str) -> Table:
+        """The contract of a table, policies as the settings want them."""
+        if name not in self._by_name:
+            raise UnknownName("table", name, self._by_name)
+        return self._by_name[name]
+
+    def location(self, name: str) -> str:
+        """The URI or path of a table."""
+        return f"{self.root}/{self.table(name).path}"
+
+    def log(self, name: str) -> DeltaLog:
+        """The Delta log of a table."""
+        return DeltaLog(self.spark, self.location(name))
+
+
+def checked_root(root: str, require_local_paths: bool) -> str:
+    """The root without a trailing slash; local ones absolute, remote ones refused where they must be.
+
+    >>> checked_root("s3a://bucket/lake/", require_local_paths=False)
+    's3a://bucket/lake'
+    """
+    if not root:
+        raise UsageError("the lake has no path", "name a folder or URI")
+    # Delta addresses tables as delta.`path` and does not escape the path itself.
+    if "`" in root or "\n" in root:
+        raise UsageError(f"{root!r} cannot be the root of a lake", "use a path without ` and line breaks")
+    scheme = SCHEME.match(root)
+    if scheme is None:
+        return os.path.abspath(root)
+    if require_local_paths and scheme[1].lower() != "file":
+        raise RemotePathRefused(
+            f"{root} is remote and the profile requires local paths",
+            "use a local folder, or set runtime.require_local_paths=false",
+        )
+    return root.rstrip("/")

@@ -1,0 +1,46 @@
+"""One Spark session for the whole run, started by the first test that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Table
+from codeanatomy.config import RuntimeProfile
+from codeanatomy.storage.events import Event
+from codeanatomy.storage.session import open_session
+from codeanatomy.storage.store import Store
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session our users get, with few partitions because test data is tiny."""
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    profile = RuntimeProfile(
+        cores=2,
+        shuffle_partitions=4,
+        spark={"spark.sql.warehouse.dir": warehouse.as_uri()},
+    )
+    session = open_session(profile)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def events() -> list[Event]:
+    """What the store of this test has told its recorder."""
+    return []
+
+
+@pytest.fixture
+def make_store(spark: SparkSession, tmp_path: Path, events: list[Event]) -> Callable[..., Store]:
+    """A store in a folder of its own, over the catalogue or over tables of the test's."""
+
+    def make(*tables: Table) -> Store:
+        return Store(spark, str(tmp_path / "lake"), tables=tables or catalog.TABLES, record=events.append)
+
+    return make
