@@ -31,7 +31,7 @@ lint: $(VENV)/.ready ## ruff, mypy and the import contracts
 	@$(PY) -m ruff check --quiet $(SOURCES)
 	@$(PY) -m ruff format --quiet --check $(SOURCES) || { echo 'not formatted: run `make format`'; exit 1; }
 	@$(PY) -m mypy --no-error-summary
-	@out=$$($(BIN)/lint-imports --no-timing 2>&1) || { printf '%s\n' "$$out"; exit 1; }
+	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
 format: $(VENV)/.ready ## format the code and apply the safe fixes
 	@$(PY) -m ruff check --quiet --fix-only $(SOURCES)

@@ -150,6 +150,11 @@ def test_col_to_byte_agrees_on_every_column_of_hard_lines(sql: SparkSession) -> 
     assert_forms_agree(sql, ["col_to_byte"], rows)
 
 
+def test_the_span_functions_agree_on_every_arrangement_of_bounds(sql: SparkSession) -> None:
+    rows = [(bounds, bounds, bounds[:2]) for bounds in product((None, -1, 0, 1, 2, 3), repeat=4)]
+    assert_forms_agree(sql, ["span_contains", "span_overlaps", "span_len"], rows)
+
+
 @in_batches
 @given(
     rows=st.lists(

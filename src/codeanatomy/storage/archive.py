@@ -157,7 +157,7 @@ def _run_once(options: str, class_path: str, folder: Path) -> None:
 
 def _end(spark: SparkSession) -> None:
     """Stop the session and wait for its JVM, which writes the archive when it ends."""
-    gateway = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public name for its JVM
+    gateway = spark.sparkContext._gateway  # PySpark has no public name for its JVM
     spark.stop()
     if gateway is not None:
         gateway.shutdown()

@@ -1,0 +1,237 @@
+"""The command line: verbs onto functions, no logic of its own.
+
+stdout is data, stderr is talk. Every verb that answers has `--format json`. Errors of our own are
+one message with the next step and the exit code of their class (see `codeanatomy.errors`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Literal
+
+import click
+import msgspec
+
+from codeanatomy import __version__
+from codeanatomy.catalog.describe import flattened, policy_facts, type_text
+from codeanatomy.catalog.spec import MB, Table, contract_json
+from codeanatomy.config import load_settings
+from codeanatomy.errors import EXIT_ENVIRONMENT, EXIT_FINDINGS, CodeAnatomyError, UnknownName
+
+Format = Literal["table", "json"]
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="How to print the answer.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="codeanatomy")
+@click.option("--set", "flags", multiple=True, metavar="KEY=VALUE", help="Set a setting for this call.")
+@click.pass_context
+def cli(context: click.Context, flags: tuple[str, ...]) -> None:
+    """A Code Property Graph lakehouse for Python, on Spark and Delta Lake.
+
+    Exit codes: 0 done, 1 findings, 2 usage, 4 environment, 5 storage (try again), 6 contract, 70 a bug of ours.
+    """
+    context.obj = flags
+
+
+@cli.command()
+@format_option
+@click.pass_obj
+def tables(flags: tuple[str, ...], form: Format) -> None:
+    """List the tables of a lake: stage, layout and what one row is."""
+    found = load_settings(flags).tables
+    if form == "json":
+        _print_json([_summary(table) for table in found])
+        return
+    _print_grid(
+        ("table", "stage", "columns", "partition", "cluster", "file size", "one row"),
+        [
+            (
+                table.name,
+                table.stage,
+                str(len(table.columns)),
+                ", ".join(table.write.partition_by) or "-",
+                ", ".join(table.write.zorder_by) or "-",
+                f"{table.write.target_file_size // MB} MB",
+                table.doc,
+            )
+            for table in found
+        ],
+    )
+
+
+@cli.command()
+@click.argument("name")
+@format_option
+@click.pass_obj
+def table(flags: tuple[str, ...], name: str, form: Format) -> None:
+    """Show one table: columns, keys, constraints, policies and where it is derived from."""
+    known = {found.name: found for found in load_settings(flags).tables}
+    if name not in known:
+        raise UnknownName("table", name, known)
+    found = known[name]
+    if form == "json":
+        click.echo(msgspec.json.format(contract_json(found), indent=2).decode())
+        return
+    click.echo(f"{found.name}: {found.doc}\n")
+    _print_grid(
+        ("column", "type", "null", "meaning", "doc"),
+        [
+            (
+                "  " * depth + column.name,
+                type_text(column),
+                "" if column.nullable else "not null",
+                column.semantic_type or "",
+                column.doc,
+            )
+            for column, depth in flattened(found.columns)
+        ],
+    )
+    click.echo("")
+    rules = {f"constraint {rule.name}": rule.expression for rule in found.constraints}
+    _print_grid(("policy", "value"), list({**policy_facts(found), **rules}.items()))
+
+
+@cli.group()
+def config() -> None:
+    """Settings: file, environment and flags."""
+
+
+@config.command("show")
+@click.option("--with-sources", is_flag=True, help="Say where each value came from.")
+@click.option("--all", "everything", is_flag=True, help="Also every table's defaults.")
+@format_option
+@click.pass_obj
+def config_show(flags: tuple[str, ...], with_sources: bool, everything: bool, form: Format) -> None:
+    """Print the effective settings; table policies only where they were changed, unless --all."""
+    settings = load_settings(flags)
+    rows = [row for row in settings.rows() if everything or _worth_showing(row[0], row[2])]
+    if form == "json":
+        _print_json(
+            [
+                {"key": key, "value": value, **({"source": source} if with_sources else {})}
+                for key, value, source in rows
+            ]
+        )
+        return
+    header = ("key", "value", "source") if with_sources else ("key", "value")
+    _print_grid(header, [(key, _plain(value), source)[: len(header)] for key, value, source in rows])
+    click.echo(f"runtime identity {settings.runtime.identity}", err=True)
+
+
+@cli.command()
+@format_option
+@click.pass_obj
+def doctor(flags: tuple[str, ...], form: Format) -> None:
+    """Check Java, jars, the workers' Python, memory, and node with scip-python."""
+    from codeanatomy.doctor import examine
+
+    checks = examine(load_settings(flags).runtime.driver_memory)
+    if form == "json":
+        _print_json([msgspec.to_builtins(check) for check in checks])
+    else:
+        _print_grid(
+            ("check", "status", "found", "next"),
+            [(check.name, check.status, check.found, check.next_step) for check in checks],
+        )
+    if any(check.status == "fail" for check in checks):
+        raise SystemExit(EXIT_ENVIRONMENT)
+
+
+@cli.command()
+def setup() -> None:
+    """Fetch the jars into the cache and prepare a fast start; needed once per machine."""
+    from codeanatomy.storage.archive import train_archive
+    from codeanatomy.storage.jars import cache_folder, ensure_jars
+    from codeanatomy.storage.java import find_java
+
+    java = find_java()
+    cache = cache_folder()
+    click.echo(f"java {java.major} at {java.path}", err=True)
+    jars = ensure_jars(cache, java)
+    click.echo(f"{len(jars)} jars in {cache / 'jars'}", err=True)
+    archive = train_archive(cache, java, jars)
+    click.echo(f"class archive {archive}" if archive else "no class archive: starts will be slower", err=True)
+
+
+@cli.command()
+@click.option("--check", is_flag=True, help="Only say which pages are stale (exit code 1).")
+@click.option("--to", "folder", type=click.Path(path_type=Path), default=Path("docs"), show_default=True)
+def docs(check: bool, folder: Path) -> None:
+    """Write the generated pages: tables, errors, functions, commands, JSON Schemas."""
+    from codeanatomy.docs import stale_pages, write_pages
+
+    changed = stale_pages(folder, cli) if check else write_pages(folder, cli)
+    for page in changed:
+        click.echo(page)
+    if check and changed:
+        raise SystemExit(EXIT_FINDINGS)
+
+
+def main() -> None:
+    """Run a command; an error of ours is a message, anything else a bug."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.ClickException as problem:
+        problem.show()
+        raise SystemExit(problem.exit_code) from problem
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        raise SystemExit(130) from None
+    except CodeAnatomyError as problem:
+        click.echo(f"error {problem}", err=True)
+        raise SystemExit(problem.exit_code) from None
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+
+
+def _summary(table: Table) -> dict[str, object]:
+    return {
+        "name": table.name,
+        "stage": table.stage,
+        "doc": table.doc,
+        "columns": list(table.column_names),
+        "primary_key": list(table.primary_key),
+        "owner": table.owner,
+        "inputs": list(table.inputs),
+        "ordering": list(table.ordering),
+        "target_file_size": table.write.target_file_size,
+    }
+
+
+def _worth_showing(key: str, source: str) -> bool:
+    return key.startswith("runtime.") or source != "default"
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _print_json(value: object) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def _print_grid(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """A table for people: as wide as the terminal, unwrapped when piped."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(*header, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        # Text, not str: nothing in a value may be read as markup.
+        grid.add_row(*(Text(cell) for cell in row))
+    width = None if sys.stdout.isatty() else 10_000
+    Console(width=width, soft_wrap=False, highlight=False).print(grid)

@@ -1,0 +1,161 @@
+"""Pages of `docs/` that are made from the code, and checked for freshness.
+
+`codeanatomy docs` writes them, `codeanatomy docs --check` and a test say which are stale. The JSON
+pages are snapshots of the contracts: a change of a table, a policy or an event is a reviewed diff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import msgspec
+
+from codeanatomy import catalog, errors
+from codeanatomy.catalog.describe import flattened, policy_facts, type_text
+from codeanatomy.catalog.semantics import SEMANTIC_TYPES
+from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
+from codeanatomy.config import RuntimeProfile
+from codeanatomy.storage import events
+from codeanatomy.storage.commit import Commit, Retry
+from codeanatomy.storage.deltalog import SnapshotInfo
+from codeanatomy.storage.feed import Cursor, Window
+from codeanatomy.storage.functions import FUNCTIONS
+
+NOTE = "<!-- made by `codeanatomy docs`; edit the code instead -->\n"
+
+# Every struct that leaves the process: in the catalogue's JSON, in settings, in events, in commits.
+CONTRACTS: tuple[type, ...] = (
+    Table,
+    SemanticType,
+    RuntimeProfile,
+    SnapshotInfo,
+    Commit,
+    Retry,
+    Window,
+    Cursor,
+    events.Scanned,
+    events.Committed,
+    events.CommitRefused,
+    events.GateChecked,
+    events.StatsDecided,
+    events.TableAltered,
+    events.FeedRead,
+)
+
+
+def write_pages(folder: Path, commands: click.Group) -> list[str]:
+    """Write the pages that differ and return their names."""
+    changed = stale_pages(folder, commands)
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = dict(_pages(commands))
+    for name in changed:
+        (folder / name).write_text(pages[name], encoding="utf-8")
+    return changed
+
+
+def stale_pages(folder: Path, commands: click.Group) -> list[str]:
+    """Names of the pages that are not what the code says."""
+    return [name for name, text in _pages(commands) if not _holds(folder / name, text)]
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+def _pages(commands: click.Group) -> Iterator[tuple[str, str]]:
+    makers: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("tables.md", tables_page),
+        ("errors.md", errors_page),
+        ("functions.md", functions_page),
+        ("commands.md", lambda: commands_page(commands)),
+        ("catalog.json", catalog_snapshot),
+        ("schemas.json", schemas_snapshot),
+    )
+    for name, make in makers:
+        yield name, make()
+
+
+def tables_page() -> str:
+    """Every table with its columns, keys and policies."""
+    parts = [NOTE, "# Tables\n", "| table | stage | one row |", "|---|---|---|"]
+    parts += [f"| [{t.name}](#{t.name}) | {t.stage} | {_cell(t.doc)} |" for t in catalog.TABLES]
+    for table in catalog.TABLES:
+        parts += ["", f"## {table.name}\n", f"{table.doc}\n"]
+        parts += [*(f"- {name}: {_cell(value)}" for name, value in policy_facts(table).items()), ""]
+        parts += ["| column | type | null | meaning | |", "|---|---|---|---|---|"]
+        parts += [_column_line(column, depth) for column, depth in flattened(table.columns)]
+        if table.constraints:
+            parts += ["", "| constraint | condition | |", "|---|---|---|"]
+            parts += [
+                f"| {rule.name} | `{_cell(rule.expression)}` | {_cell(rule.doc)} |"
+                for rule in table.constraints
+            ]
+    parts += ["", "## Semantic types\n", "| name | type | condition | |", "|---|---|---|---|"]
+    parts += [
+        f"| {known.name} | {known.type} | {f'`{_cell(known.check)}`' if known.check else ''} "
+        f"| {_cell(known.doc)} |"
+        for known in SEMANTIC_TYPES
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def errors_page() -> str:
+    """Codes and exit codes of the error family."""
+    doc = errors.__doc__ or ""
+    table = doc[doc.index("| exit") :]
+    family = sorted(errors.CodeAnatomyError.__subclasses__(), key=lambda kind: kind.code)
+    parts = [NOTE, "# Errors\n", table.rstrip(), "", "| code | error | exit | meaning |", "|---|---|---|---|"]
+    parts += [
+        f"| {kind.code} | {kind.__name__} | {kind.exit_code} | {_cell(kind.__doc__ or '')} |"
+        for kind in family
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def functions_page() -> str:
+    """The SQL functions."""
+    parts = [NOTE, "# SQL functions\n", "Registered in every session of ours; arguments may be named.\n"]
+    parts += ["| function | returns | |", "|---|---|---|"]
+    parts += [f"| `{known.signature}` | {known.returns} | {_cell(known.doc)} |" for known in FUNCTIONS]
+    return "\n".join(parts) + "\n"
+
+
+def commands_page(commands: click.Group) -> str:
+    """The help text of every command."""
+    parts = [NOTE, "# Commands\n"]
+    for path, command in _commands(commands, ("codeanatomy",)):
+        context = click.Context(command, info_name=" ".join(path), max_content_width=100, terminal_width=100)
+        parts += [f"## {' '.join(path)}\n", "```text", command.get_help(context), "```", ""]
+    return "\n".join(parts)
+
+
+def catalog_snapshot() -> str:
+    """The whole catalogue as JSON."""
+    tables = b"[" + b",".join(contract_json(table) for table in catalog.TABLES) + b"]"
+    return msgspec.json.format(tables, indent=1).decode() + "\n"
+
+
+def schemas_snapshot() -> str:
+    """JSON Schema of every contract struct."""
+    _, components = msgspec.json.schema_components(CONTRACTS)
+    return msgspec.json.format(msgspec.json.encode(components, order="sorted"), indent=1).decode() + "\n"
+
+
+def _column_line(column: Column, depth: int) -> str:
+    name, null = ". " * depth + column.name, "" if column.nullable else "no"
+    return f"| {name} | {type_text(column)} | {null} | {column.semantic_type or ''} | {_cell(column.doc)} |"
+
+
+def _commands(
+    command: click.Command, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name in sorted(command.commands):
+            yield from _commands(command.commands[name], (*path, name))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
