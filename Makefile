@@ -48,13 +48,13 @@ bench-startup: $(VENV)/.ready ## time from process start to the first committed 
 
 lock: ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
 	$(say) 'resolving requirements/*.lock'
-	@$(find_python); "$$python" -m venv $(VENV)-lock
-	@$(VENV)-lock/bin/python -m pip --quiet --disable-pip-version-check install uv
+	@$(find_python); "$$python" -m venv --clear build/lock
+	@build/lock/bin/python -m pip --quiet --disable-pip-version-check install uv
 	@$(compile) requirements/build.in --output-file requirements/build.lock
 	@$(compile) pyproject.toml --extra dev --constraint requirements/build.lock --output-file requirements/dev.lock
-	@rm -rf $(VENV)-lock
+	@rm -rf build/lock
 
-compile = $(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+compile = build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command 'make lock' $(UPGRADE)
 
 # Sets $python to the first interpreter that is new enough and can make a virtual environment.

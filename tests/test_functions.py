@@ -6,6 +6,7 @@ import doctest
 import inspect
 from collections.abc import Callable, Sequence
 from itertools import product
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ texts = st.one_of(
     ),
 )
 bigints = st.one_of(st.none(), st.integers(-2, 6), st.integers(-(2**63), 2**63 - 1))
-doubles = st.one_of(st.none(), st.sampled_from((1.0, 0.9, 0.7, 0.5, 0.3, -0.0)), st.floats())
+doubles = st.one_of(st.none(), st.sampled_from((1.0, 0.9, 0.7, 0.5, 0.3, -0.0, nan, inf, -inf)), st.floats())
 SPELLINGS = ("utf8", "utf16", "utf32", "UTF-8", "2", "-1", "utf_32", "UTF32CodeUnitOffsetFromLineStart")
 encodings = st.one_of(st.sampled_from(SPELLINGS), texts)
 columns = st.one_of(st.none(), st.integers(-1, 12), st.integers(-(2**63), 2**63 - 1))

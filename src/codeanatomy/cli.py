@@ -2,12 +2,14 @@
 
 stdout is data, stderr is talk. Every verb that answers has `--format json`. Errors of our own are
 one message with the next step and the exit code of their class (see `codeanatomy.errors`).
+Tests: `tests/test_cli.py`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Literal
 
@@ -15,10 +17,10 @@ import click
 import msgspec
 
 from codeanatomy import __version__
-from codeanatomy.catalog.describe import flattened, policy_facts, type_text
-from codeanatomy.catalog.spec import MB, Table, contract_json
+from codeanatomy.catalog.describe import flattened, policy_facts, size_text, type_text
+from codeanatomy.catalog.spec import Table, contract_json
 from codeanatomy.config import load_settings
-from codeanatomy.errors import EXIT_ENVIRONMENT, EXIT_FINDINGS, CodeAnatomyError, UnknownName
+from codeanatomy.errors import EXIT_BUG, EXIT_ENVIRONMENT, EXIT_FINDINGS, CodeAnatomyError, UnknownName
 
 Format = Literal["table", "json"]
 
@@ -39,7 +41,8 @@ format_option = click.option(
 def cli(context: click.Context, flags: tuple[str, ...]) -> None:
     """A Code Property Graph lakehouse for Python, on Spark and Delta Lake.
 
-    Exit codes: 0 done, 1 findings, 2 usage, 4 environment, 5 storage (try again), 6 contract, 70 a bug of ours.
+    Exit codes: 0 done, 1 findings, 2 usage, 4 environment, 5 storage (try again), 6 contract,
+    70 a bug of ours.
     """
     context.obj = flags
 
@@ -62,7 +65,7 @@ def tables(flags: tuple[str, ...], form: Format) -> None:
                 str(len(table.columns)),
                 ", ".join(table.write.partition_by) or "-",
                 ", ".join(table.write.zorder_by) or "-",
-                f"{table.write.target_file_size // MB} MB",
+                size_text(table.write.target_file_size),
                 table.doc,
             )
             for table in found
@@ -181,7 +184,11 @@ def docs(check: bool, folder: Path) -> None:
 def main() -> None:
     """Run a command; an error of ours is a message, anything else a bug."""
     try:
-        cli.main(standalone_mode=False)
+        # Not cli.main: it ends a command whose pipe was closed with 1, which here means findings.
+        with cli.make_context("codeanatomy", sys.argv[1:]) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as ending:
+        raise SystemExit(ending.exit_code) from None
     except click.ClickException as problem:
         problem.show()
         raise SystemExit(problem.exit_code) from problem
@@ -195,6 +202,13 @@ def main() -> None:
         # The reader of a pipe has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
+    except OSError as problem:
+        click.echo(f"error {problem}\n  next: mend what the message names", err=True)
+        raise SystemExit(EXIT_ENVIRONMENT) from None
+    except Exception as problem:
+        traceback.print_exception(problem)
+        click.echo("error: this is a bug of ours; please report it with the lines above", err=True)
+        raise SystemExit(EXIT_BUG) from problem
 
 
 def _summary(table: Table) -> dict[str, object]:
@@ -232,6 +246,14 @@ def _print_grid(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     grid = Grid(*header, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         # Text, not str: nothing in a value may be read as markup.
-        grid.add_row(*(Text(cell) for cell in row))
-    width = None if sys.stdout.isatty() else 10_000
-    Console(width=width, soft_wrap=False, highlight=False).print(grid)
+        grid.add_row(*(Text(_harmless(cell)) for cell in row))
+    console = Console(width=None if sys.stdout.isatty() else 10_000, soft_wrap=False, highlight=False)
+    # Printed by click, because a pipe that is closed makes rich end the process by itself.
+    with console.capture() as printed:
+        console.print(grid)
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
+
+
+def _harmless(text: str) -> str:
+    """The text in one line, without characters that would command a terminal."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

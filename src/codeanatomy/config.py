@@ -26,26 +26,33 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Struct, field, structs
+from msgspec import Meta, Struct, field, inspect, structs
 
 from codeanatomy import catalog
 from codeanatomy.catalog.check import check_catalog
-from codeanatomy.catalog.spec import FeatureName, Table
+from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
 
 ENV_PREFIX = "CODEANATOMY_"
 # Variables with our prefix that are no settings: they are read before any setting is.
 ENV_RESERVED = ("CODEANATOMY_CACHE", "CODEANATOMY_IVY_SETTINGS")
 POLICIES = ("write", "schema", "gate")
+SECTIONS = {"runtime": "runtime.<field>", "tables": "tables.<table>.<write|schema|gate>.<field>"}
 SIZE_UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
 # Options whose values are credentials in one of the usual stores; never shown.
-SECRET = re.compile(r"key|secret|token|password|credential", re.IGNORECASE)
+SECRET = re.compile(r"key|secret|token|passw|passphrase|credential|\bsas\b", re.IGNORECASE)
+# Credentials inside a value: a password in Java options, or in a URL.
+SECRET_INSIDE = re.compile(rf"({SECRET.pattern})\S*=|://[^/\s]*@", re.IGNORECASE)
 
 LogLevel = Literal["off", "fatal", "error", "warn", "info"]
 Source = Literal["default", "file", "environment", "flag"]
+Kind = TypeVar("Kind", bound=Struct)
+Count = Annotated[int, Meta(ge=1)]
+# As the JVM reads it: without a unit it would mean bytes.
+Memory = Annotated[str, Meta(pattern="^[1-9][0-9]*[kmgtKMGT]$")]
 
 
 class RuntimeProfile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,11 +61,11 @@ class RuntimeProfile(Struct, frozen=True, forbid_unknown_fields=True):
     # Any Spark master: local[*], spark://host:7077, yarn, k8s://...
     master: str = "local[*]"
     # Cores to use; none means all that the master offers.
-    cores: int | None = None
-    driver_memory: str = "4g"
-    executor_memory: str = "4g"
+    cores: Count | None = None
+    driver_memory: Memory = "4g"
+    executor_memory: Memory = "4g"
     # Upper bound; adaptive execution merges small partitions.
-    shuffle_partitions: int = 16
+    shuffle_partitions: Count = 16
     # Further Spark settings by their full name.
     spark: dict[str, str] = field(default_factory=dict)
     # Settings below spark.databricks.delta.
@@ -71,6 +78,10 @@ class RuntimeProfile(Struct, frozen=True, forbid_unknown_fields=True):
     require_local_paths: bool = False
     # What Spark may write to stderr.
     log_level: LogLevel = "off"
+
+    def __repr__(self) -> str:
+        shown = (f"{key}={_masked(key, value)!r}" for key, value in _flatten(_fields(self)).items())
+        return f"RuntimeProfile({', '.join(shown)})"
 
     @property
     def identity(self) -> str:
@@ -86,20 +97,14 @@ class Settings(Struct, frozen=True):
     sources: Mapping[str, Source]
 
     def source(self, key: str) -> Source:
-        """The layer a key's value came from; setting a map's entry sets the map."""
-        inside = (found for name, found in self.sources.items() if name.startswith(f"{key}."))
-        return self.sources.get(key) or next(inside, "default")
+        """The layer a key's value came from."""
+        return self.sources.get(key, "default")
 
     def rows(self) -> Iterator[tuple[str, object, Source]]:
-        """Every key with its effective value and source; secrets are masked."""
-        for name in structs.asdict(self.runtime):
-            key = f"runtime.{name}"
-            yield key, _masked(getattr(self.runtime, name)), self.source(key)
-        for table in self.tables:
-            for policy in POLICIES:
-                for name, value in _tree(getattr(table, policy)).items():
-                    key = f"tables.{table.name}.{policy}.{name}"
-                    yield key, value, self.source(key)
+        """Every key with its effective value and source, a map entry by entry; secrets are masked."""
+        policies = {t.name: {part: _fields(getattr(t, part)) for part in POLICIES} for t in self.tables}
+        for key, value in _flatten({"runtime": _fields(self.runtime), "tables": policies}).items():
+            yield key, _masked(key, value) if key.startswith("runtime.") else value, self.source(key)
 
 
 def load_settings(
@@ -109,7 +114,7 @@ def load_settings(
 ) -> Settings:
     """Merge the layers and check the result; `start=None` looks at no file."""
     layers: tuple[tuple[Source, dict[str, object]], ...] = (
-        ("file", _flatten(_read_file(start)) if start is not None else {}),
+        ("file", {} if start is None else _file_pairs(start)),
         ("environment", dict(_env_pairs(os.environ if env is None else env))),
         ("flag", dict(_flag_pairs(flags))),
     )
@@ -118,14 +123,16 @@ def load_settings(
     for source, layer in layers:
         values.update(layer)
         sources.update(dict.fromkeys(layer, source))
+    _refuse_unknown(values)
+    _refuse_broken_text(values)
     runtime = _runtime({key: value for key, value in values.items() if key.startswith("runtime.")})
     tables = tuple(_override(table, values) for table in catalog.TABLES)
-    _refuse_unknown(values)
     try:
         check_catalog(tables)
     except CatalogError as problem:
+        changed = ", ".join(f"{key} ({sources[key]})" for key in values if key.startswith("tables."))
         raise ConfigError(
-            f"a table setting does not fit: {problem.message}", "see `codeanatomy table NAME`"
+            f"a table setting does not fit: {problem.message}", f"change what was set: {changed}"
         ) from problem
     return Settings(runtime=runtime, tables=tables, sources=sources)
 
@@ -136,10 +143,14 @@ def parse_size(text: str) -> int:
     >>> parse_size("64MB"), parse_size("1048576")
     (67108864, 1048576)
     """
-    match = re.fullmatch(r"\s*(\d+)\s*([KMG]?B)?\s*", text, re.IGNORECASE)
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*([KMG]?B)?\s*", text, re.IGNORECASE)
     if match is None or int(match[1]) == 0:
         raise ConfigError(f"{text!r} is not a size", "write it like 64MB, 1GB or 1048576")
     return int(match[1]) * SIZE_UNITS[(match[2] or "B").upper()]
+
+
+def _file_pairs(start: Path) -> dict[str, object]:
+    return {key: value for key, value in _flatten(_read_file(start)).items() if value != {}}
 
 
 def _read_file(start: Path) -> dict[str, Any]:
@@ -148,8 +159,13 @@ def _read_file(start: Path) -> dict[str, Any]:
         own, project = folder / "codeanatomy.toml", folder / "pyproject.toml"
         if own.is_file():
             return _parse_toml(own)
-        if project.is_file() and (tool := _parse_toml(project).get("tool", {}).get("codeanatomy")):
-            return dict(tool)
+        if project.is_file():
+            tool = _parse_toml(project).get("tool")
+            section = tool.get("codeanatomy") if isinstance(tool, dict) else None
+            if isinstance(section, dict):
+                return section
+            if section is not None:
+                raise ConfigError(f"tool.codeanatomy of {project} is not a table", "write [tool.codeanatomy]")
     return {}
 
 
@@ -161,10 +177,11 @@ def _parse_toml(path: Path) -> dict[str, Any]:
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """The leaves by their dotted keys; an empty map is a leaf."""
     flat: dict[str, object] = {}
     for name, value in tree.items():
         key = f"{prefix}{name}"
-        flat.update(_flatten(value, f"{key}.") if isinstance(value, dict) else {key: value})
+        flat.update(_flatten(value, f"{key}.") if isinstance(value, dict) and value else {key: value})
     return flat
 
 
@@ -180,21 +197,30 @@ def _flag_pairs(flags: Iterable[str]) -> Iterator[tuple[str, object]]:
         key, equals, value = flag.partition("=")
         if not equals:
             raise ConfigError(f"--set {flag} has no value", "write --set KEY=VALUE")
-        yield key.strip(), value
+        # Quotes around a map's key are TOML's; here every dot means the same.
+        yield key.strip().replace('"', ""), value
 
 
 def _runtime(values: Mapping[str, object]) -> RuntimeProfile:
-    default = RuntimeProfile()
-    nested: dict[str, Any] = {}
+    tree = _fields(RuntimeProfile())
     for key, value in values.items():
-        _, name, *rest = key.split(".")
-        if name not in structs.asdict(default):
-            raise UnknownName("setting", key, (f"runtime.{known}" for known in structs.asdict(default)))
-        if rest:
-            nested.setdefault(name, {})[".".join(rest)] = str(value)
+        name, _, entry = key.removeprefix("runtime.").partition(".")
+        if name not in tree or (entry and not isinstance(tree[name], dict)):
+            raise UnknownName("setting", key, (f"runtime.{known}" for known in tree))
+        if entry:
+            tree[name][entry] = _entry_text(key, value)
+        elif isinstance(tree[name], dict):
+            raise ConfigError(f"{key} is a map", f"set its entries, as in {key}.NAME")
         else:
-            nested[name] = value
-    return _convert(nested, RuntimeProfile, "runtime")
+            tree[name] = value
+    return _convert(tree, RuntimeProfile, "runtime")
+
+
+def _entry_text(key: str, value: object) -> str:
+    """Spark's settings are texts, and its truth values are small."""
+    if isinstance(value, list):
+        raise ConfigError(f"{key} is a list", "write it as the text that Spark expects")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _override(table: Table, values: Mapping[str, object]) -> Table:
@@ -204,62 +230,102 @@ def _override(table: Table, values: Mapping[str, object]) -> Table:
         changes = {key[len(prefix) :]: value for key, value in values.items() if key.startswith(prefix)}
         if changes:
             current = getattr(table, policy)
-            tree: dict[str, Any] = _tree(current)
+            tree = _fields(current)
             for name, value in changes.items():
                 _put(tree, name, value, prefix)
             table = structs.replace(table, **{policy: _convert(tree, type(current), prefix[:-1])})
+    _refuse_unknown_columns(table)
     return table
 
 
 def _put(tree: dict[str, Any], name: str, value: object, prefix: str) -> None:
     """Set a dotted field of a policy, turning text into what the field holds."""
     head, _, rest = name.partition(".")
-    if head not in tree:
+    if head not in tree or (rest and not isinstance(tree[head], dict)):
         raise UnknownName("setting", f"{prefix}{name}", (f"{prefix}{known}" for known in tree))
     if rest:
         _put(tree[head], rest, value, f"{prefix}{head}.")
-    elif head.endswith("_size") and isinstance(value, str):
-        tree[head] = parse_size(value)
+    elif head.endswith("_size"):
+        tree[head] = parse_size(str(value))
     elif isinstance(tree[head], list) and isinstance(value, str):
         tree[head] = [part.strip() for part in value.split(",") if part.strip()]
     else:
         tree[head] = value
 
 
-def _tree(value: object) -> Any:
-    """A policy as plain data with every field, defaults included."""
+def _fields(struct: Struct) -> dict[str, Any]:
+    """A struct as plain data with every field, defaults included."""
+    return {name: _plain(part) for name, part in structs.asdict(struct).items()}
+
+
+def _plain(value: object) -> object:
     if isinstance(value, Struct):
-        return {name: _tree(part) for name, part in structs.asdict(value).items()}
-    return [_tree(part) for part in value] if isinstance(value, tuple) else value
+        return _fields(value)
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
-def _convert(tree: Mapping[str, Any], kind: type[Any], where: str) -> Any:
-    features = tree.get("enable_features", ())
-    known: tuple[str, ...] = FeatureName.__args__  # type: ignore[attr-defined]
-    for feature in features:
-        if feature not in known:
-            raise UnknownName("feature", str(feature), known)
+def _convert(tree: Mapping[str, Any], kind: type[Kind], where: str) -> Kind:
+    _refuse_unknown_choice(tree, inspect.type_info(kind), where)
     try:
         return msgspec.convert(tree, kind, strict=False)
     except msgspec.ValidationError as problem:
-        raise ConfigError(f"{where}: {problem}", "see `codeanatomy config show --with-sources`") from problem
+        what, _, path = str(problem).partition(" - at `$")
+        raise ConfigError(
+            f"{where}{path.rstrip('`')}: {what}", "change it; docs/schemas.json has the form of every setting"
+        ) from problem
 
 
 def _refuse_unknown(values: Mapping[str, object]) -> None:
+    """Sections, tables and policies; fields are known where they are set."""
     for key in values:
         section, _, rest = key.partition(".")
-        if section == "runtime":
-            continue
-        if section != "tables":
-            raise UnknownName("setting", key, ("runtime.<field>", "tables.<table>.<policy>.<field>"))
-        name, _, rest = rest.partition(".")
-        catalog.table(name)
-        policy = rest.partition(".")[0]
-        if policy not in POLICIES:
-            raise UnknownName("setting", key, (f"tables.{name}.{known}" for known in POLICIES))
+        if section not in SECTIONS:
+            raise UnknownName("section of the settings", section, SECTIONS)
+        if not rest:
+            raise ConfigError(f"{key} is a section, not a setting", f"write {SECTIONS[section]}")
+        if section == "tables":
+            name, _, rest = rest.partition(".")
+            catalog.table(name)
+            policy, _, rest = rest.partition(".")
+            if policy not in POLICIES:
+                raise UnknownName("setting", key, (f"tables.{name}.{known}" for known in POLICIES))
+            if not rest:
+                raise ConfigError(f"{key} is a section, not a setting", f"write {key}.<field>")
 
 
-def _masked(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: "***" if SECRET.search(key) else shown for key, shown in value.items()}
-    return value
+def _refuse_broken_text(values: Mapping[str, object]) -> None:
+    """Bytes of the environment or a flag that are no UTF-8 arrive as lone surrogates."""
+    for key, value in values.items():
+        if any("\ud800" <= char <= "\udfff" for char in f"{key}{value}"):
+            raise ConfigError(f"{key!r} is not UTF-8", "write the setting in UTF-8")
+
+
+def _refuse_unknown_columns(table: Table) -> None:
+    write, writer = table.write, table.write.writer
+    blooms = (bloom.column for bloom in writer.bloom_filters)
+    layout = (*write.partition_by, *write.zorder_by, *write.stats_columns)
+    for name in (*layout, *writer.dictionary_off, *blooms):
+        table.column(name)
+
+
+def _refuse_unknown_choice(value: object, kind: inspect.Type, where: str) -> None:
+    """Where a closed list of words is allowed, another word is an error that lists them."""
+    match kind:
+        case inspect.StructType(fields=fields) if isinstance(value, dict):
+            for part in fields:
+                if part.name in value:
+                    _refuse_unknown_choice(value[part.name], part.type, f"{where}.{part.name}")
+        case inspect.VarTupleType(item_type=item) if isinstance(value, list):
+            for each in value:
+                _refuse_unknown_choice(each, item, where)
+        case inspect.UnionType(types=(inspect.LiteralType(values=words), inspect.NoneType())):
+            _refuse_unknown_choice(value, inspect.LiteralType((*words, "null")), where)
+        case inspect.LiteralType(values=words) if isinstance(value, str) and value not in words:
+            raise UnknownName(f"value of {where}", value, map(str, words))
+        case _:
+            pass
+
+
+def _masked(key: str, value: object) -> object:
+    secret = isinstance(value, str) and (SECRET.search(key) or SECRET_INSIDE.search(value))
+    return "***" if secret else value

@@ -2,6 +2,7 @@
 
 `codeanatomy docs` writes them, `codeanatomy docs --check` and a test say which are stale. The JSON
 pages are snapshots of the contracts: a change of a table, a policy or an event is a reviewed diff.
+Tests: `tests/test_docs.py`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def write_pages(folder: Path, commands: click.Group) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     pages = dict(_pages(commands))
     for name in changed:
-        (folder / name).write_text(pages[name], encoding="utf-8")
+        (folder / name).write_bytes(pages[name].encode())
     return changed
 
 
@@ -61,7 +62,7 @@ def stale_pages(folder: Path, commands: click.Group) -> list[str]:
 
 
 def _holds(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8") == text
+    return path.is_file() and path.read_bytes() == text.encode()
 
 
 def _pages(commands: click.Group) -> Iterator[tuple[str, str]]:
@@ -116,7 +117,11 @@ def errors_page() -> str:
 
 def functions_page() -> str:
     """The SQL functions."""
-    parts = [NOTE, "# SQL functions\n", "Registered in every session of ours; arguments may be named.\n"]
+    parts = [
+        NOTE,
+        "# SQL functions\n",
+        "`register_functions(spark)` makes them known to a session; arguments may be named.\n",
+    ]
     parts += ["| function | returns | |", "|---|---|---|"]
     parts += [f"| `{known.signature}` | {known.returns} | {_cell(known.doc)} |" for known in FUNCTIONS]
     return "\n".join(parts) + "\n"
@@ -125,9 +130,8 @@ def functions_page() -> str:
 def commands_page(commands: click.Group) -> str:
     """The help text of every command."""
     parts = [NOTE, "# Commands\n"]
-    for path, command in _commands(commands, ("codeanatomy",)):
-        context = click.Context(command, info_name=" ".join(path), max_content_width=100, terminal_width=100)
-        parts += [f"## {' '.join(path)}\n", "```text", command.get_help(context), "```", ""]
+    for context in _contexts(commands, "codeanatomy", None):
+        parts += [f"## {context.command_path}\n", "```text", context.get_help(), "```", ""]
     return "\n".join(parts)
 
 
@@ -140,7 +144,9 @@ def catalog_snapshot() -> str:
 def schemas_snapshot() -> str:
     """JSON Schema of every contract struct."""
     _, components = msgspec.json.schema_components(CONTRACTS)
-    return msgspec.json.format(msgspec.json.encode(components, order="sorted"), indent=1).decode() + "\n"
+    # References inside are to #/$defs, so the page as a whole is a schema too.
+    page = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": components}
+    return msgspec.json.format(msgspec.json.encode(page, order="sorted"), indent=1).decode() + "\n"
 
 
 def _column_line(column: Column, depth: int) -> str:
@@ -148,13 +154,14 @@ def _column_line(column: Column, depth: int) -> str:
     return f"| {name} | {type_text(column)} | {null} | {column.semantic_type or ''} | {_cell(column.doc)} |"
 
 
-def _commands(
-    command: click.Command, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    yield path, command
+def _contexts(command: click.Command, name: str, parent: click.Context | None) -> Iterator[click.Context]:
+    """The command and all below it, each as it is when it is called."""
+    settings = {"max_content_width": 100, "terminal_width": 100, **command.context_settings}
+    context = click.Context(command, parent=parent, info_name=name, **settings)
+    yield context
     if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from _commands(command.commands[name], (*path, name))
+        for below in sorted(command.commands):
+            yield from _contexts(command.commands[below], below, context)
 
 
 def _cell(text: str) -> str:

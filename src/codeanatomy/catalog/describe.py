@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from codeanatomy.catalog.spec import MB, Column, Table
+from codeanatomy.catalog.spec import MB, Column, DeltaFeatureGate, Table
 
 
 def type_text(column: Column) -> str:
     """The type as a person writes it: `struct[]` for a list of structs."""
     return f"{column.type}[]" if column.array else column.type
+
+
+def size_text(size: int) -> str:
+    """Bytes in the largest unit that tells them exactly.
+
+    >>> size_text(64 * MB), size_text(1536), size_text(1000)
+    ('64 MB', '1536 B', '1000 B')
+    """
+    units = ((1024 * MB, "GB"), (MB, "MB"), (1024, "KB"))
+    return next((f"{size // unit} {name}" for unit, name in units if size % unit == 0), f"{size} B")
 
 
 def flattened(columns: Sequence[Column], depth: int = 0) -> Iterator[tuple[Column, int]]:
@@ -38,10 +48,18 @@ def policy_facts(table: Table) -> dict[str, str]:
         "cluster": ", ".join(write.zorder_by),
         "ordering": ", ".join(table.ordering),
         "statistics": f"{write.stats_policy} {', '.join(write.stats_columns)}".strip(),
-        "file size": f"{write.target_file_size // MB} MB, {write.writer.compression}",
+        "file size": f"{size_text(write.target_file_size)}, {write.writer.compression}",
         "bloom filters": ", ".join(bloom.column for bloom in write.writer.bloom_filters),
         "features": ", ".join(write.enable_features),
         "schema mode": table.schema.schema_mode or "refuse any change",
+        "column mapping": table.schema.column_mapping_mode or "",
+        "gate": _gate_text(table.gate),
         "cache": table.cache,
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _gate_text(gate: DeltaFeatureGate) -> str:
+    versions = (("reader", gate.min_reader_version), ("writer", gate.min_writer_version))
+    features = dict.fromkeys((*gate.required_reader_features, *gate.required_writer_features))
+    return ", ".join((*(f"{side} >= {least}" for side, least in versions if least is not None), *features))

@@ -16,9 +16,9 @@ Tests: `tests/test_catalog.py`.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, json
+from msgspec import Meta, Struct, json
 
 from codeanatomy.errors import UnknownName
 
@@ -106,11 +106,14 @@ class Constraint(Struct, frozen=True):
 
 
 class BloomFilter(Struct, frozen=True):
-    """A Parquet bloom filter on one column: false-positive rate and expected distinct values."""
+    """A Parquet bloom filter on one column.
+
+    `fpp` is the rate of false positives, `ndv` the most distinct values a row group is expected to have.
+    """
 
     column: str
-    fpp: float = 0.01
-    ndv: int = 1_000_000
+    fpp: Annotated[float, Meta(gt=0, lt=1)] = 0.01
+    ndv: Annotated[int, Meta(ge=1)] = 1_000_000
 
 
 class WriterProperties(Struct, frozen=True, omit_defaults=True):
@@ -127,7 +130,7 @@ class DeltaWritePolicy(Struct, frozen=True, omit_defaults=True):
     """Layout of a table: where rows go, in which order, with which statistics and features."""
 
     # Bytes a data file should have.
-    target_file_size: int = 128 * MB
+    target_file_size: Annotated[int, Meta(ge=1)] = 128 * MB
     partition_by: tuple[str, ...] = ()
     # Cluster columns: rows are sorted by partition + these on write, Z-ordered in maintenance.
     zorder_by: tuple[str, ...] = ()

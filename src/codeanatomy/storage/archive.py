@@ -12,7 +12,8 @@ An archive fits one Java, one set of jars at one place and one PySpark, so the f
 those: anything that changes gives another name, and a session then starts without until the next
 `codeanatomy setup`. The JVM checks by itself as well that the class path is the one of the dump (the jars
 first, in this order, on `spark.driver.extraClassPath`) and else ignores the file; the log options keep
-it quiet about that. No archive is never an error: it costs seconds, nothing else.
+it quiet about that. No archive is never an error: it costs seconds, nothing else. (Java 17 leaves out the
+classes of a jar whose path has a space in it, so an archive made there works but gains little.)
 
 Tests: `tests/test_archive.py`.
 """
@@ -25,14 +26,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codeanatomy.storage.jars import pyspark_folder
+from codeanatomy.storage.jars import CACHE_VARIABLE, lock, pyspark_folder
 from codeanatomy.storage.java import Java
 
 if TYPE_CHECKING:
@@ -67,16 +67,22 @@ def train_archive(cache: Path, java: Java, jars: tuple[Path, ...]) -> Path | Non
         return archive
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".train-") as name:
-            fresh = Path(name, archive.name)
-            _train(fresh, java, jars)
-            size = fresh.stat().st_size
-            fresh.replace(archive)
-            archive.with_suffix(".size").write_text(str(size), encoding="ascii")
+        with lock(archive.parent):
+            if not _whole(archive):  # Another process may have made it while this one waited.
+                _make(archive, java, cache)
+                _forget_old(archive)
     except (OSError, subprocess.SubprocessError):
         return None
-    _forget_old(archive)
     return archive
+
+
+def _make(archive: Path, java: Java, cache: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".train-") as name:
+        fresh = Path(name, archive.name)
+        _train(fresh, java, cache)
+        size = fresh.stat().st_size
+        fresh.replace(archive)
+        archive.with_suffix(".size").write_text(str(size), encoding="ascii")
 
 
 def _whole(archive: Path) -> bool:
@@ -94,17 +100,18 @@ def _identity(path: Path) -> str:
 
 
 def _quiet(java: Java) -> tuple[str, ...]:
-    # Java 24 renamed the log tags of class-data sharing, and each Java complains about the other's tags.
-    tags = ("aot", "cds") if java.major >= 24 else ("cds", "cds+dynamic")
+    # Java 25 also has the tag `aot`; an older Java does not start with a tag that it does not know.
+    tags = ("cds", "cds+dynamic", "aot") if java.major >= 25 else ("cds", "cds+dynamic")
     return tuple(f"-Xlog:{tag}=off" for tag in tags)
 
 
-def _train(fresh: Path, java: Java, jars: tuple[Path, ...]) -> None:
+def _train(fresh: Path, java: Java, cache: Path) -> None:
     """Run this module as a program, which starts a session of its own and dumps the archive at its end."""
     options = " ".join((f'"-XX:ArchiveClassesAtExit={fresh}"', *_quiet(java)))
     subprocess.run(
-        [sys.executable, "-m", __name__, options, os.pathsep.join(map(str, jars)), str(fresh.parent)],
+        [sys.executable, "-m", __name__, options, str(fresh.parent)],
         check=True,
+        env={**os.environ, CACHE_VARIABLE: str(cache)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -119,30 +126,19 @@ def _forget_old(newest: Path) -> None:
         for path in archives[KEPT:]:
             path.unlink()
             path.with_suffix(".size").unlink(missing_ok=True)
-        for path in newest.parent.glob(".train-*"):
-            if time.time() - path.stat().st_mtime > 2 * TRAINING_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)
+        for path in newest.parent.glob(".train-*"):  # Nobody else trains while the lock is held.
+            shutil.rmtree(path, ignore_errors=True)
 
 
-def _run_once(options: str, class_path: str, folder: Path) -> None:
+def _run_once(options: str, folder: Path) -> None:
     """What a session does, in small: every class that this loads is in the archive."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     from delta import DeltaTable
-    from pyspark.sql import SparkSession
 
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.driver.defaultJavaOptions", options)
-        .config("spark.driver.extraClassPath", class_path)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-        .config("spark.sql.catalogImplementation", "in-memory")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.databricks.delta.snapshotPartitions", "1")
-        .getOrCreate()
-    )
+    from codeanatomy.config import RuntimeProfile
+    from codeanatomy.storage.session import open_session
+
+    extra = {"spark.driver.extraJavaOptions": options, "spark.sql.warehouse.dir": (folder / "wh").as_uri()}
+    spark = open_session(RuntimeProfile(cores=1, shuffle_partitions=1, spark=extra))
     path = str(folder / "table")
     spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, half BIGINT) USING delta PARTITIONED BY (half)")
     rows = spark.range(10).selectExpr("id", "id div 5 AS half")
@@ -171,4 +167,4 @@ def _same(batches: Iterator[object]) -> Iterator[object]:
 
 
 if __name__ == "__main__":
-    _run_once(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    _run_once(sys.argv[1], Path(sys.argv[2]))

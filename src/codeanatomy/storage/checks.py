@@ -68,7 +68,7 @@ def meaning(column: str, semantic_type: str) -> Any:
 
 
 def join_on(left: DataFrame, right: DataFrame, keys: Mapping[str, str]) -> Any:
-    """A join condition on pairs of columns, refused where their meanings have nothing to do with each other."""
+    """A join condition on pairs of columns; columns of unrelated meanings are refused."""
     conditions = []
     for mine, theirs in keys.items():
         given = left.schema[mine].metadata.get("semantic_type")
@@ -92,7 +92,8 @@ def rules_for(table: Table, properties: Mapping[str, str]) -> dict[str, str]:
         semantic = _BY_NAME.get(column.semantic_type or "")
         if semantic is not None and semantic.check is not None and not column.array:
             name = quoted(column.name)
-            rules[f"{column.name}_is_{semantic.name}"] = f"{name} IS NULL OR ({semantic.check.format(c=name)})"
+            condition = semantic.check.format(c=name)
+            rules[f"{column.name}_is_{semantic.name}"] = f"{name} IS NULL OR ({condition})"
     rules.update({rule.name: rule.expression for rule in table.constraints})
     rules.update(
         {

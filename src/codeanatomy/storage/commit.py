@@ -26,6 +26,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from delta import DeltaTable
 from delta.exceptions import (
@@ -57,7 +58,7 @@ from codeanatomy.storage.contract import MISFIT, plan_projection, project, quote
 from codeanatomy.storage.deltalog import CommitRecord, DeltaLog, SnapshotInfo
 from codeanatomy.storage.events import CommitRefused, Committed
 from codeanatomy.storage.evolve import evolve, has_drifted
-from codeanatomy.storage.layout import arranged
+from codeanatomy.storage.layout import RANGES, arranged
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store
 
@@ -99,7 +100,7 @@ class Retry(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class _Change:
-    """One commit to be made: `write` does it in a session prepared for it and says whether it changed rows."""
+    """One commit to be made; `write` does it in a session prepared for it, and says if rows changed."""
 
     store: Store
     table: Table
@@ -116,7 +117,7 @@ def overwrite(
     rows: DataFrame,
     commit: Commit,
     *,
-    lineage: Sequence[str] = (),
+    lineage: Sequence[str] | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
     """Replace all rows of a table. `lineage` names columns that consumers filter and join by."""
@@ -137,7 +138,7 @@ def append(
     rows: DataFrame,
     commit: Commit,
     *,
-    lineage: Sequence[str] = (),
+    lineage: Sequence[str] | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
     """Add rows to a table."""
@@ -156,7 +157,7 @@ def replace_by_owner(
     commit: Commit,
     *,
     by: str | None = None,
-    lineage: Sequence[str] = (),
+    lineage: Sequence[str] | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
     """Swap the rows of a set of owners for new ones, in one atomic commit.
@@ -238,8 +239,8 @@ def _write_rows(
     retry: Retry,
     write: Callable[[SparkSession, DataFrame, SnapshotInfo], bool | None],
     *,
-    lineage: Sequence[str] = (),
-    extra: Rules = {},
+    lineage: Sequence[str] | None = None,
+    extra: Rules = MappingProxyType({}),
 ) -> Committed:
     """Align, check and arrange rows, and hand them to `write`."""
     check_meaning(table, rows.schema)
@@ -309,6 +310,7 @@ def _settings(change: _Change) -> dict[str, str]:
             change.commit, order="deterministic"
         ).decode(),
         "spark.sql.parquet.compression.codec": change.table.write.writer.compression,
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(RANGES),
     }
 
 

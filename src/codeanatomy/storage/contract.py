@@ -122,11 +122,7 @@ def quoted(name: str) -> str:
 
 
 def text(value: str) -> str:
-    """A text as a SQL literal.
-
-    >>> print(text("it's \\\\ here"))
-    'it\\'s \\\\ here'
-    """
+    """A text as a SQL literal; backslashes and quotes in it are escaped."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -139,7 +135,7 @@ def _absent(table: Table, column: Column) -> str:
     return f"CAST({_literal(column.default)} AS {column.ddl})"
 
 
-def _literal(value: str | int | float | bool | None) -> str:
+def _literal(value: str | float | bool | None) -> str:
     if value is None:
         return "NULL"
     return text(value) if isinstance(value, str) else str(value)
@@ -197,5 +193,5 @@ def _cast(target: str, given: T.DataType, source: str, name: str) -> str:
 def _impossible(name: str, given: T.DataType, target: str) -> ContractError:
     return ContractError(
         f"{name} is {given.simpleString()}, which cannot become {target}",
-        "rewrite the table with `schema_mode = \"overwrite\"`, or mend what produces the column",
+        "rewrite the table with schema_mode = overwrite, or mend what produces the column",
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, json
 from py4j.protocol import Py4JJavaError
@@ -56,10 +56,8 @@ class DeltaLog:
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
-        self._jvm: Any = spark._jvm
-        self._log: Any = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
-            spark._jsparkSession, location
-        )
+        self._jvm = cast("Any", spark._jvm)
+        self._log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
         self.location = location
 
     def exists(self) -> bool:
@@ -147,10 +145,12 @@ class DeltaLog:
 
     def _version_at(self, moment: datetime) -> int:
         if moment.tzinfo is None:
-            raise UsageError(f"{moment.isoformat()} has no time zone", "write it like 2026-01-31T12:00:00+00:00")
+            raise UsageError(
+                f"{moment.isoformat()} has no time zone", "write it like 2026-01-31T12:00:00+00:00"
+            )
         stamp = self._jvm.java.sql.Timestamp(int(moment.timestamp() * 1000))
         try:
-            commit = self._log.history().getActiveCommitAtTime(stamp, self._none(), True, False, True)
+            commit = self._log.history().getActiveCommitAtTime(stamp, self._none(), True, False, False)
         except (Py4JJavaError, PySparkException) as problem:
             first = datetime.fromtimestamp(self._info(self._first()).timestamp_ms / 1000, UTC)
             raise TableMissing(
@@ -177,7 +177,7 @@ class DeltaLog:
             min_writer_version=int(protocol.minWriterVersion()),
             reader_features=names(protocol.readerFeatures()),
             writer_features=names(protocol.writerFeatures()),
-            properties={str(key): str(value) for key, value in convert.asJava(metadata.configuration()).items()},
+            properties=dict(convert.asJava(metadata.configuration())),
             schema_json=str(metadata.schemaString()),
             partition_columns=tuple(convert.asJava(metadata.partitionColumns())),
         )

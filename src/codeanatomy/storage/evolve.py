@@ -29,6 +29,7 @@ from codeanatomy.storage.gate import check_gate
 from codeanatomy.storage.layout import (
     MANAGED,
     feature_properties,
+    recorded_lineage,
     require_engine_support,
     resolve_stats_columns,
     table_properties,
@@ -36,11 +37,50 @@ from codeanatomy.storage.layout import (
 from codeanatomy.storage.store import Store
 
 
-def evolve(store: Store, table: Table, lineage: Sequence[str] = (), *, replacing: bool = False) -> SnapshotInfo:
+def evolve(
+    store: Store, table: Table, lineage: Sequence[str] | None = None, *, replacing: bool = False
+) -> SnapshotInfo:
     """Make the table fit its contract and return its snapshot.
 
-    `replacing` says that the commit to come overwrites everything, so it may bring its own schema.
+    `lineage` names columns that consumers filter and join by; none keeps those of the last commit
+    that named any. `replacing` says that the commit to come overwrites everything, so it may bring
+    its own schema.
     """
+    require_engine_support(store.spark, table)
+    log = store.log(table.name)
+    if not log.exists():
+        _create(store, table, _properties(store, table, lineage or ()))
+        found = log.snapshot()
+        store.record(
+            TableAltered(table=table.name, version=found.version, created=True, properties=found.properties)
+        )
+    found = log.snapshot()
+    if not feature_properties(table, found):
+        check_gate(table, found, store.record)
+    _refuse_other_partitions(table, found)
+    if lineage is None:
+        lineage = recorded_lineage(found.properties)
+    changed = _alter_properties(store, table, found, _properties(store, table, lineage, found))
+    added = _add_columns(store, table, found, replacing=replacing)
+    if changed or added:
+        found = log.snapshot()
+        store.record(
+            TableAltered(table=table.name, version=found.version, properties=changed, added_columns=added)
+        )
+        check_gate(table, found, store.record)
+    return found
+
+
+def has_drifted(table: Table, found: SnapshotInfo) -> bool:
+    """Whether the stored columns differ from the contract in more than order and nullability."""
+    stored, wanted = _schema(found), spark_schema(table)
+    return bool(_lacking(stored, wanted) or _lacking(wanted, stored))
+
+
+def _properties(
+    store: Store, table: Table, lineage: Sequence[str], found: SnapshotInfo | None = None
+) -> dict[str, str]:
+    """The properties the table shall have: managed ones, and features that are still missing."""
     stats = resolve_stats_columns(table, lineage)
     store.record(
         StatsDecided(
@@ -50,36 +90,7 @@ def evolve(store: Store, table: Table, lineage: Sequence[str] = (), *, replacing
             lineage_columns=tuple(lineage),
         )
     )
-    require_engine_support(store.spark, table)
-    log = store.log(table.name)
-    properties = table_properties(table, stats)
-    if not log.exists():
-        _create(store, table, {**properties, **feature_properties(table, None)})
-        created = log.snapshot()
-        store.record(
-            TableAltered(
-                table=table.name, version=created.version, created=True, properties=created.properties
-            )
-        )
-    found = log.snapshot()
-    _refuse_other_partitions(table, found)
-    changed = _alter_properties(store, table, found, properties)
-    added = _add_columns(store, table, found, replacing=replacing)
-    if changed or added:
-        found = log.snapshot()
-        store.record(
-            TableAltered(
-                table=table.name, version=found.version, properties=changed, added_columns=added
-            )
-        )
-    check_gate(table, found, store.record)
-    return found
-
-
-def has_drifted(table: Table, found: SnapshotInfo) -> bool:
-    """Whether the stored columns differ from the contract in more than order and nullability."""
-    stored = {field.name: field.dataType.simpleString() for field in _schema(found).fields}
-    return stored != {column.name: column.ddl for column in table.columns}
+    return {**table_properties(table, stats, lineage), **feature_properties(table, found)}
 
 
 def _create(store: Store, table: Table, properties: Mapping[str, str]) -> None:
@@ -111,14 +122,11 @@ def _refuse_other_partitions(table: Table, found: SnapshotInfo) -> None:
 
 
 def _alter_properties(
-    store: Store, table: Table, found: SnapshotInfo, managed: Mapping[str, str]
+    store: Store, table: Table, found: SnapshotInfo, shall: Mapping[str, str]
 ) -> dict[str, str]:
     """Set what differs, unset what the policy dropped; returns what was set."""
-    wanted = {
-        **{key: value for key, value in managed.items() if found.properties.get(key) != value},
-        **feature_properties(table, found),
-    }
-    stale = [key for key in found.properties if key.startswith(MANAGED) and key not in managed]
+    wanted = {key: value for key, value in shall.items() if found.properties.get(key) != value}
+    stale = [key for key in found.properties if key.startswith(MANAGED) and key not in shall]
     address = f"delta.{quoted(store.location(table.name))}"
     if wanted:
         pairs = ", ".join(f"{text(key)} = {text(value)}" for key, value in sorted(wanted.items()))
@@ -131,16 +139,13 @@ def _alter_properties(
 
 def _add_columns(store: Store, table: Table, found: SnapshotInfo, *, replacing: bool) -> tuple[str, ...]:
     """Add the contract's new columns, or refuse; returns the columns that were added or widened."""
-    stored = {field.name: field.dataType for field in _schema(found).fields}
+    stored, contract = _schema(found), spark_schema(table)
     mode = table.schema.schema_mode
-    if not has_drifted(table, found) or (replacing and mode == "overwrite"):
+    if replacing and mode == "overwrite":
         return ()
-    new = tuple(
-        column.name
-        for column in table.columns
-        if column.name not in stored or stored[column.name].simpleString() != column.ddl
-    )
-    extra = tuple(name for name in stored if name not in table.column_names)
+    new, extra = _lacking(stored, contract), _lacking(contract, stored)
+    if not (new or extra):
+        return ()
     if mode != "merge":
         allowed = "only an overwrite may change it" if mode == "overwrite" else "its policy allows no change"
         raise SchemaDrift(
@@ -164,3 +169,21 @@ def _add_columns(store: Store, table: Table, found: SnapshotInfo, *, replacing: 
 
 def _schema(found: SnapshotInfo) -> T.StructType:
     return T.StructType.fromJson(json.decode(found.schema_json))
+
+
+def _lacking(have: T.StructType, want: T.StructType) -> tuple[str, ...]:
+    """The columns of `want` that `have` does not hold, or not all of, or in another type."""
+    types = {field.name: field.dataType for field in have.fields}
+    return tuple(
+        field.name
+        for field in want.fields
+        if field.name not in types or not _holds(types[field.name], field.dataType)
+    )
+
+
+def _holds(have: T.DataType, want: T.DataType) -> bool:
+    if isinstance(have, T.ArrayType) and isinstance(want, T.ArrayType):
+        return _holds(have.elementType, want.elementType)
+    if isinstance(have, T.StructType) and isinstance(want, T.StructType):
+        return not _lacking(have, want)
+    return have.simpleString() == want.simpleString()

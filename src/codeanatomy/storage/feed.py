@@ -68,11 +68,15 @@ def feed(store: Store, name: str, window: Window) -> DataFrame:
     projection = plan_projection(store.table(name), stored)
     if not versions:
         source = store.spark.read.format("delta").option("versionAsOf", info.version)
-        nothing = source.load(store.location(name)).where("false").select(
-            "*",
-            F.lit(None).cast("string").alias("_change_type"),
-            F.lit(None).cast("bigint").alias("_commit_version"),
-            F.lit(None).cast("timestamp").alias("_commit_timestamp"),
+        nothing = (
+            source.load(store.location(name))
+            .where("false")
+            .select(
+                "*",
+                F.lit(None).cast("string").alias("_change_type"),
+                F.lit(None).cast("bigint").alias("_commit_version"),
+                F.lit(None).cast("timestamp").alias("_commit_timestamp"),
+            )
         )
         return project(store.table(name), nothing, projection, *CHANGE_COLUMNS)
     _require_complete(name, log, versions)
@@ -97,8 +101,7 @@ def resolve(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
         start = _first_at(log, window.starting_timestamp, info.version)
     if window.ending_timestamp is not None:
         end = log.snapshot(window.ending_timestamp).version
-    assert start is not None
-    if start < 0 or (end is not None and end < start - 1):
+    if start is None or start < 0 or (end is not None and end < start - 1):
         raise UsageError(f"versions {start}..{end} are no window", "start at 0 or later, end after the start")
     if start > info.version and not window.allow_out_of_range:
         raise FeedOutOfRange(
@@ -158,7 +161,6 @@ def _changed_files(log: DeltaLog, version: int) -> Iterator[str]:
     for action in log.actions(version):
         if cdc := action.get("cdc"):
             changes.append(cdc["path"])
-        for kind in ("add", "remove"):
-            if (found := action.get(kind)) and found.get("dataChange", True):
-                data.append(found["path"])
+        moved = (action.get(kind) for kind in ("add", "remove"))
+        data += [found["path"] for found in moved if found and found.get("dataChange", True)]
     yield from changes or data

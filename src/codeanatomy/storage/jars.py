@@ -140,7 +140,7 @@ def ensure_jars(cache: Path, java: Java, jars: tuple[Jar, ...] = JARS) -> tuple[
     try:
         if wrong_jars(folder, jars):
             folder.mkdir(parents=True, exist_ok=True)
-            with _lock(folder):
+            with lock(folder):
                 # Another process may have fetched them while this one waited.
                 _fetch(folder, wrong_jars(folder, jars), java)
         _note_verified(folder, jars)
@@ -160,6 +160,14 @@ def pyspark_folder() -> Path:
     if spec is None or spec.origin is None:
         raise EnvironmentProblem("PySpark is not installed", "run: make setup")
     return Path(spec.origin).parent
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder; the system drops the lock when its holder dies."""
+    with (folder / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _cache_path() -> Path:
@@ -212,14 +220,6 @@ def _note_verified(folder: Path, jars: Iterable[Jar]) -> None:
         fresh = folder / f".{STAMP}-{os.getpid()}-{threading.get_ident()}"
         fresh.write_bytes(msgspec.json.encode(seen))
         fresh.replace(folder / STAMP)
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Keep other processes out; the system drops the lock when its holder dies."""
-    with (folder / ".lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _fetch(folder: Path, jars: tuple[Jar, ...], java: Java) -> None:

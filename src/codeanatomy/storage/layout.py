@@ -16,17 +16,19 @@ Tests: `tests/test_layout.py` (from the files), `tests/test_policy.py` (no JVM).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 
-from codeanatomy.catalog.spec import FeatureName, Table, contract_json
+from codeanatomy.catalog.spec import BloomFilter, FeatureName, Table, contract_json
 from codeanatomy.errors import FeatureError
 from codeanatomy.storage.deltalog import SnapshotInfo
 
 OWN = "codeanatomy."
+LINEAGE = f"{OWN}lineage"
 # Properties below these prefixes are ours: what the policy does not say any more is removed.
 MANAGED = (OWN, "parquet.", "delta.dataSkipping", "delta.setTransactionRetentionDuration")
 # How long the log remembers which transactions were committed.
@@ -35,6 +37,9 @@ TRANSACTION_RETENTION = "interval 30 days"
 STATS_TYPES = ("string", "int", "bigint", "double", "timestamp")
 # Shuffle bytes (lz4, row format) that make one byte of sorted zstd Parquet; see bench/layout.py.
 SHUFFLE_BYTES_PER_FILE_BYTE = 1.75
+# Ranges the rows are cut into before adaptive execution joins them up to the file size; a range that is
+# larger than a file is split without regard to order, so there should be enough of them.
+RANGES = 64
 
 
 class Feature(Struct, frozen=True):
@@ -73,7 +78,12 @@ def resolve_stats_columns(table: Table, lineage: Iterable[str] = ()) -> tuple[st
     return tuple(kept)[: policy.stats_max_columns]
 
 
-def table_properties(table: Table, stats: Sequence[str]) -> dict[str, str]:
+def recorded_lineage(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The lineage columns that a table's properties name."""
+    return tuple(name for name in properties.get(LINEAGE, "").split(",") if name)
+
+
+def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] = ()) -> dict[str, str]:
     """The managed properties of a table, features left out."""
     policy, writer = table.write, table.write.writer
     properties = {
@@ -86,18 +96,34 @@ def table_properties(table: Table, stats: Sequence[str]) -> dict[str, str]:
         "delta.setTransactionRetentionDuration": TRANSACTION_RETENTION,
         "parquet.enable.dictionary": str(writer.dictionary).lower(),
     }
+    if lineage:
+        properties[LINEAGE] = ",".join(sorted(set(lineage)))
     if stats:
         properties["delta.dataSkippingStatsColumns"] = ",".join(stats)
     else:
         properties["delta.dataSkippingNumIndexedCols"] = "0"
+    if writer.bloom_filters:
+        # Sized by the values that are there, up to those expected: a filter of the expected size would
+        # add a megabyte to the smallest file.
+        properties["parquet.bloom.filter.adaptive.enabled"] = "true"
+        properties["parquet.bloom.filter.max.bytes"] = str(max(map(bloom_bytes, writer.bloom_filters)))
     for bloom in writer.bloom_filters:
         properties[f"parquet.bloom.filter.enabled#{bloom.column}"] = "true"
-        properties[f"parquet.bloom.filter.expected.ndv#{bloom.column}"] = str(bloom.ndv)
         properties[f"parquet.bloom.filter.fpp#{bloom.column}"] = str(bloom.fpp)
     # A column that is all dictionary gets no bloom filter, so those with one go without the other.
     for column in dict.fromkeys((*writer.dictionary_off, *(b.column for b in writer.bloom_filters))):
         properties[f"parquet.enable.dictionary#{column}"] = "false"
     return properties
+
+
+def bloom_bytes(bloom: BloomFilter) -> int:
+    """The size of a filter for the expected values: a power of two, as Parquet wants it.
+
+    >>> bloom_bytes(BloomFilter("node_id", fpp=0.01, ndv=1_000_000))
+    2097152
+    """
+    bits = -bloom.ndv * math.log(bloom.fpp) / math.log(2) ** 2
+    return 1 << math.ceil(math.log2(max(bits / 8, 32)))
 
 
 def feature_properties(table: Table, current: SnapshotInfo | None) -> dict[str, str]:

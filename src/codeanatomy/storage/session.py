@@ -25,7 +25,6 @@ from pyspark.sql import SparkSession
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.errors import EnvironmentProblem, UsageError
 from codeanatomy.storage.archive import java_options
-from codeanatomy.storage.functions import register_functions
 from codeanatomy.storage.jars import cache_folder, ensure_jars
 from codeanatomy.storage.java import find_java
 
@@ -62,12 +61,9 @@ def open_session(profile: RuntimeProfile = RuntimeProfile()) -> SparkSession:
     cache = cache_folder()
     jars = ensure_jars(cache, java)
     settings = session_settings(profile, jars, java_options(cache, java, jars))
-    os.environ["JAVA_HOME"] = str(Path(java.path).resolve().parents[1])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    spark = _launch(profile, SparkConf(loadDefaults=False).setAll(list(settings.items())))
-    register_functions(spark)
-    return spark
+    return _launch(profile, SparkConf(loadDefaults=False).setAll(list(settings.items())))
 
 
 def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
@@ -76,7 +72,8 @@ def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
     with TemporaryFile("w+", errors="replace") as said:
         try:
             # The launcher's module warning cannot be switched off, so the JVM gets another stderr.
-            gateway = launch_gateway(conf, {"stderr": said, "stdout": said} if quiet else None)
+            streams = {"stderr": said, "stdout": said} if quiet else None
+            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except (PySparkException, Py4JJavaError, RuntimeError, OSError) as problem:
             said.seek(0)
@@ -111,7 +108,8 @@ def session_settings(
             settings["spark.cores.max"] = str(profile.cores)
     settings.update({f"spark.databricks.delta.{key}": value for key, value in profile.delta.items()})
     settings.update({f"spark.hadoop.{key}": value for key, value in profile.storage_options.items()})
-    settings.update({f"spark.delta.logStore.{key}": value for key, value in profile.log_store_options.items()})
+    log_store = profile.log_store_options
+    settings.update({f"spark.delta.logStore.{key}": value for key, value in log_store.items()})
     return {**settings, **profile.spark}
 
 
@@ -127,8 +125,11 @@ def require_delta(spark: SparkSession) -> SparkSession:
 
 
 def isolated(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A clone of the session with settings of its own: a commit never changes the caller's, and
-    commits of several threads do not see each other's transaction ids."""
+    """A clone of the session with settings of its own.
+
+    So a commit never changes the caller's session, and commits of several threads do not see each
+    other's transaction ids.
+    """
     clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     for key, value in settings.items():
         clone.conf.set(key, value)
@@ -136,4 +137,8 @@ def isolated(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _master(profile: RuntimeProfile) -> str:
-    return f"local[{profile.cores}]" if profile.master == "local[*]" and profile.cores else profile.master
+    return (
+        f"local[{profile.cores}]"
+        if profile.master == "local[*]" and profile.cores is not None
+        else profile.master
+    )

@@ -9,10 +9,10 @@ Everything that reads or writes takes a Store first; there is no global session.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -21,6 +21,7 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import RemotePathRefused, UnknownName, UsageError
 from codeanatomy.storage.deltalog import DeltaLog
 from codeanatomy.storage.events import Recorder, discard
+from codeanatomy.storage.session import require_delta
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
@@ -37,6 +38,7 @@ class Store:
     _by_name: dict[str, Table] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        require_delta(self.spark)
         object.__setattr__(self, "root", checked_root(self.root, self.require_local_paths))
         object.__setattr__(self, "_by_name", {table.name: table for table in self.tables})
 
@@ -68,7 +70,7 @@ def checked_root(root: str, require_local_paths: bool) -> str:
         raise UsageError(f"{root!r} cannot be the root of a lake", "use a path without ` and line breaks")
     scheme = SCHEME.match(root)
     if scheme is None:
-        return os.path.abspath(root)
+        return str(Path(root).absolute())
     if require_local_paths and scheme[1].lower() != "file":
         raise RemotePathRefused(
             f"{root} is remote and the profile requires local paths",

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from codeanatomy.errors import ConstraintViolation, SemanticTypeError
+from codeanatomy.storage.checks import join_on, meaning
+from codeanatomy.storage.commit import Commit, append, merge
+from codeanatomy.storage.scan import scan
+from codeanatomy.storage.store import Store
+from things import THINGS, frame, thing
+
+MakeStore = Callable[..., Store]
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"bstart": 9, "bend": 2}, "span_ordered"),
+        ({"bstart": 9, "bend": None}, "span_ordered"),
+        ({"kind": None}, "kind_not_null"),
+        ({"thing_id": "no id"}, "thing_id_is_NodeId"),
+        ({"file_id": "node:0123456789012345678901"}, "file_id_is_FileId"),
+        ({"bstart": -1}, "bstart_is_BytePos"),
+    ],
+)
+def test_a_broken_row_stops_the_commit_and_is_shown(
+    make_store: MakeStore, spark: SparkSession, fields: dict[str, Any], rule: str
+) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    before = store.log("things").snapshot().version
+    with pytest.raises(ConstraintViolation) as caught:
+        append(store, "things", frame(spark, thing(2), thing(3, **fields)), Commit("r2"))
+    assert rule in caught.value.violated
+    assert any('"bend"' in sample or '"bstart"' in sample for sample in caught.value.samples)
+    assert len(caught.value.samples) == 1
+    assert store.log("things").snapshot().version == before
+
+
+def test_samples_are_few_even_if_every_row_is_broken(make_store: MakeStore, spark: SparkSession) -> None:
+    rows = frame(spark, *(thing(n, bstart=9, bend=2) for n in range(100)))
+    with pytest.raises(ConstraintViolation) as caught:
+        append(make_store(THINGS), "things", rows, Commit("r1"))
+    assert len(caught.value.samples) == 5
+
+
+def test_rows_that_a_join_drops_are_not_checked(make_store: MakeStore, spark: SparkSession) -> None:
+    """The check stands on the output: an early filter must not make it see more rows than are written."""
+    store = make_store(THINGS)
+    rows = frame(spark, thing(1), thing(2, bstart=9, bend=2))
+    wanted = frame(spark, thing(1)).select("thing_id")
+    assert append(store, "things", rows.join(wanted, "thing_id"), Commit("r1")).rows == 1
+
+
+def test_constraints_of_the_delta_table_itself_count(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    spark.sql(f"ALTER TABLE delta.`{store.location('things')}` ADD CONSTRAINT light CHECK (weight < 5)")
+    with pytest.raises(ConstraintViolation) as caught:
+        append(store, "things", frame(spark, thing(2, weight=7.0)), Commit("r2"))
+    assert list(caught.value.violated) == ["light"]
+    assert '"weight":7.0' in caught.value.samples[0]
+
+
+def test_merge_checks_its_rows_too(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    with pytest.raises(ConstraintViolation, match="span_ordered"):
+        merge(store, "things", frame(spark, thing(1, bend=0)), Commit("r2"))
+
+
+def test_a_column_that_means_something_else_is_refused(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    stored = scan(store, "things").rows
+    swapped = stored.withColumn("file_id", F.col("thing_id"))
+    with pytest.raises(SemanticTypeError, match="file_id holds NodeId, not FileId"):
+        append(store, "things", swapped, Commit("r2"))
+
+
+def test_a_narrower_meaning_may_stand_for_a_wider_one(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    as_node = scan(store, "things").rows.withColumn("thing_id", F.col("file_id"))
+    assert append(store, "things", as_node, Commit("r2")).rows == 1
+
+
+def test_meaning_can_be_said_explicitly(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    rows = scan(store, "things").rows.select(meaning("file_id", "EdgeId"), "thing_id")
+    assert rows.schema["file_id"].metadata["semantic_type"] == "EdgeId"
+
+
+def test_columns_of_different_meaning_are_not_joined(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    left, right = scan(store, "things").rows, scan(store, "things").rows
+    assert left.join(right, join_on(left, right, {"thing_id": "thing_id", "kind": "kind"})).count() == 1
+    with pytest.raises(SemanticTypeError, match="never meet"):
+        join_on(left, right, {"bstart": "thing_id"})

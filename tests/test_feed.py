@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from delta import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
+from codeanatomy.storage.commit import Commit, append, merge, replace_by_owner
+from codeanatomy.storage.events import Event, FeedRead
+from codeanatomy.storage.feed import Cursor, Window, feed, move_cursor, read_cursor
+from codeanatomy.storage.scan import snapshot
+from codeanatomy.storage.session import isolated
+from codeanatomy.storage.store import Store
+from things import THINGS, file_id, frame, thing, with_policy
+
+MakeStore = Callable[..., Store]
+FED = with_policy(enable_features=("change_data_feed",))
+
+
+def changes(rows: DataFrame) -> list[tuple[int, str, int]]:
+    return sorted((row._commit_version, row._change_type, row.bstart) for row in rows.collect())
+
+
+@pytest.fixture
+def fed(make_store: MakeStore, spark: SparkSession) -> Store:
+    """Version 1 inserts 1 and 2, version 2 swaps them for 3, version 3 updates 3."""
+    store = make_store(FED, catalog.table("cdf_cursors"))
+    append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))
+    replace_by_owner(store, "things", frame(spark, thing(3)), [file_id(0)], Commit("r2"))
+    merge(store, "things", frame(spark, thing(3, weight=8.0)), Commit("r3"))
+    return store
+
+
+def test_a_window_of_versions(fed: Store, events: list[Event]) -> None:
+    assert changes(feed(fed, "things", Window(starting_version=1, ending_version=2))) == [
+        (1, "insert", 1),
+        (1, "insert", 2),
+        (2, "delete", 1),
+        (2, "delete", 2),
+        (2, "insert", 3),
+    ]
+    newest = feed(fed, "things", Window(starting_version=3))
+    assert changes(newest) == [(3, "update_postimage", 3), (3, "update_preimage", 3)]
+    assert newest.columns[: len(THINGS.columns)] == list(THINGS.column_names)
+    read = [event for event in events if isinstance(event, FeedRead)]
+    assert [(event.first_version, event.last_version) for event in read] == [(1, 2), (3, 3)]
+
+
+def test_a_window_of_times(fed: Store) -> None:
+    def made(version: int) -> datetime:
+        return datetime.fromtimestamp(snapshot(fed, "things", version).timestamp_ms / 1000, UTC)
+
+    second = feed(fed, "things", Window(starting_timestamp=made(2), ending_timestamp=made(2)))
+    assert {row._commit_version for row in second.collect()} == {2}
+    after = feed(fed, "things", Window(starting_timestamp=made(1) + timedelta(milliseconds=1)))
+    assert {row._commit_version for row in after.collect()} == {2, 3}
+    long_ago = feed(fed, "things", Window(starting_timestamp=made(0) - timedelta(days=9)))
+    assert {row._commit_version for row in long_ago.collect()} == {1, 2, 3}
+
+
+def test_beyond_the_newest_version(fed: Store) -> None:
+    with pytest.raises(FeedOutOfRange, match="starts at version 9"):
+        feed(fed, "things", Window(starting_version=9))
+    empty = feed(fed, "things", Window(starting_version=9, allow_out_of_range=True))
+    assert (empty.count(), empty.columns[-3:]) == (
+        0,
+        ["_change_type", "_commit_version", "_commit_timestamp"],
+    )
+    assert len(changes(feed(fed, "things", Window(starting_version=3, ending_version=99)))) == 2
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        Window(),
+        Window(starting_version=1, starting_timestamp=datetime.now(UTC)),
+        Window(starting_version=1, ending_version=2, ending_timestamp=datetime.now(UTC)),
+        Window(starting_version=3, ending_version=1),
+        Window(starting_version=-1),
+    ],
+)
+def test_windows_that_make_no_sense(fed: Store, window: Window) -> None:
+    with pytest.raises(UsageError):
+        feed(fed, "things", window)
+
+
+def test_a_table_without_a_feed(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    with pytest.raises(TableMissing):
+        feed(store, "things", Window(starting_version=0))
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    with pytest.raises(FeedLost, match="did not record changes at version 1"):
+        feed(store, "things", Window(starting_version=1))
+
+
+def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: SparkSession) -> None:
+    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    store = make_store(FED)
+    done = append(store, "things", frame(spark, thing(2)), Commit("r2"))
+    with pytest.raises(FeedLost):
+        feed(store, "things", Window(starting_version=1))
+    assert changes(feed(store, "things", Window(starting_version=done.version))) == [
+        (done.version, "insert", 2)
+    ]
+
+
+def test_a_vacuumed_window_is_lost_when_it_is_opened(fed: Store, spark: SparkSession) -> None:
+    unsafe = isolated(spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"})
+    DeltaTable.forPath(unsafe, fed.location("things")).vacuum(0)
+    with pytest.raises(FeedLost, match="was vacuumed") as caught:
+        feed(fed, "things", Window(starting_version=1))
+    assert "read the whole table" in caught.value.hint
+
+
+def test_a_window_whose_log_is_gone(fed: Store) -> None:
+    log = Path(fed.location("things")) / "_delta_log"
+    fed.log("things")._log.checkpoint()
+    for name in ("00000000000000000000.json", "00000000000000000001.json"):
+        (log / name).unlink()
+    with pytest.raises(FeedLost, match="starts at version 2, the window at 1"):
+        feed(fed, "things", Window(starting_version=1))
+
+
+def test_a_cursor_reads_on_from_where_it_stood(fed: Store, spark: SparkSession) -> None:
+    assert read_cursor(fed, "things", "graph", "repo") is None
+    move_cursor(fed, Cursor("things", "graph", "repo", 2), Commit("c1"))
+    move_cursor(fed, Cursor("things", "graph", "other", 0), Commit("c2"))
+    cursor = read_cursor(fed, "things", "graph", "repo")
+    assert cursor == Cursor("things", "graph", "repo", 2)
+    assert {version for version, _, _ in changes(feed(fed, "things", cursor.window()))} == {3}
+    move_cursor(fed, Cursor("things", "graph", "repo", 3), Commit("c3"))
+    moved = read_cursor(fed, "things", "graph", "repo")
+    assert moved is not None
+    assert feed(fed, "things", moved.window()).count() == 0

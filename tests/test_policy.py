@@ -1,0 +1,341 @@
+"""Policies into Delta's terms, without a JVM: statistics, properties, features and gates."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import (
+    MB,
+    BloomFilter,
+    Column,
+    DeltaFeatureGate,
+    DeltaSchemaPolicy,
+    DeltaWritePolicy,
+    FeatureName,
+    Table,
+    WriterProperties,
+    contract_json,
+)
+from codeanatomy.errors import GateError
+from codeanatomy.storage.deltalog import SnapshotInfo
+from codeanatomy.storage.events import Event, GateChecked
+from codeanatomy.storage.gate import check_gate, gate_problems
+from codeanatomy.storage.layout import (
+    FEATURES,
+    MANAGED,
+    feature_properties,
+    resolve_stats_columns,
+    table_properties,
+)
+
+COLUMNS = (
+    Column("kind", "string", "Partition.", nullable=False),
+    Column("id", "string", "Key.", nullable=False),
+    Column("line", "int", "Number."),
+    Column("size", "bigint", "Number."),
+    Column("score", "double", "Number."),
+    Column("at", "timestamp", "Time."),
+    Column("flag", "boolean", "No minimum worth keeping."),
+    Column("blob", "binary", "Bytes."),
+    Column("tags", "string", "List.", array=True),
+    Column("place", "struct", "Nested.", fields=(Column("line", "int", "Inside."),)),
+    Column("props", "map<string,string>", "Map."),
+)
+EVERY = tuple(column.name for column in COLUMNS)
+MEASURED = ("id", "line", "size", "score", "at")
+
+
+def things(**write: object) -> Table:
+    policy = replace(DeltaWritePolicy(), **write)
+    return Table("things", "extract", "One row per thing.", COLUMNS, ("id",), write=policy)
+
+
+def snapshot(
+    reader: int = 1, writer: int = 2, features: Sequence[str] = (), properties: dict[str, str] | None = None
+) -> SnapshotInfo:
+    return SnapshotInfo(
+        location="/lake/extract/things",
+        version=3,
+        timestamp_ms=0,
+        min_reader_version=reader,
+        min_writer_version=writer,
+        reader_features=(),
+        writer_features=tuple(features),
+        properties=properties or {},
+        schema_json="{}",
+        partition_columns=(),
+    )
+
+
+# Statistics
+
+
+@pytest.mark.parametrize(
+    ("write", "lineage", "chosen"),
+    [
+        ({"stats_policy": "off", "stats_columns": ("id",), "zorder_by": ("line",)}, ("size",), ()),
+        ({"stats_policy": "explicit", "stats_columns": ("size", "id")}, (), ("size", "id")),
+        (
+            {"stats_policy": "explicit", "stats_columns": ("size",), "zorder_by": ("id",)},
+            ("line",),
+            ("size",),
+        ),
+        ({"stats_policy": "auto"}, (), ()),
+        ({"stats_policy": "auto", "stats_columns": ("size",)}, (), ()),
+        ({"stats_policy": "auto", "zorder_by": ("line", "id")}, (), ("line", "id")),
+        ({"stats_policy": "auto", "zorder_by": ("line",)}, ("size", "at"), ("line", "at", "size")),
+        ({"stats_policy": "auto", "zorder_by": ("line",)}, ("line", "id", "line"), ("line", "id")),
+        # The log has the values of partition columns; the files have none.
+        ({"partition_by": ("kind",), "zorder_by": ("kind", "id")}, ("kind",), ("id",)),
+        (
+            {"stats_policy": "explicit", "stats_columns": ("kind", "id"), "partition_by": ("kind",)},
+            (),
+            ("id",),
+        ),
+        # Delta keeps no minimum of these.
+        ({"stats_policy": "explicit", "stats_columns": EVERY, "partition_by": ("kind",)}, (), MEASURED),
+        ({"stats_policy": "auto", "zorder_by": ("id",)}, ("flag", "blob", "tags", "place", "props"), ("id",)),
+        # What the schema does not have is left out.
+        ({"stats_policy": "auto", "zorder_by": ("id",)}, ("gone", "line", "place.line"), ("id", "line")),
+    ],
+)
+def test_statistics_are_of_the_chosen_columns(
+    write: dict[str, object], lineage: tuple[str, ...], chosen: tuple[str, ...]
+) -> None:
+    assert resolve_stats_columns(things(**write), lineage) == chosen
+
+
+def test_the_cap_keeps_the_most_useful_first() -> None:
+    table = things(zorder_by=("size", "id"), stats_max_columns=3)
+    assert resolve_stats_columns(table, ("score", "at", "line")) == ("size", "id", "at")
+
+
+def test_the_cap_counts_only_columns_that_get_statistics() -> None:
+    table = things(partition_by=("kind",), zorder_by=("id", "line"), stats_max_columns=2)
+    assert resolve_stats_columns(table, ("blob", "size")) == ("id", "line")
+
+
+def test_no_statistics_under_a_cap_of_none() -> None:
+    assert resolve_stats_columns(things(zorder_by=("id",), stats_max_columns=0)) == ()
+
+
+@given(
+    st.sampled_from(["off", "explicit", "auto"]),
+    st.lists(st.sampled_from(EVERY), unique=True),
+    st.lists(st.sampled_from([*EVERY, "gone"])),
+    st.integers(0, 5),
+)
+def test_statistics_are_bounded_possible_and_stable(
+    policy: str, clustered: list[str], lineage: list[str], cap: int
+) -> None:
+    table = things(
+        stats_policy=policy,
+        partition_by=("kind",),
+        zorder_by=tuple(clustered),
+        stats_columns=tuple(clustered),
+        stats_max_columns=cap,
+    )
+    chosen = resolve_stats_columns(table, lineage)
+    assert len(chosen) <= cap
+    assert set(chosen) <= set(MEASURED)
+    assert len(set(chosen)) == len(chosen)
+    assert chosen == resolve_stats_columns(table, set(lineage))
+
+
+@pytest.mark.parametrize("table", catalog.TABLES, ids=lambda table: table.name)
+def test_declared_statistics_survive(table: Table) -> None:
+    chosen = resolve_stats_columns(table)
+    wanted = table.write.stats_columns if table.write.stats_policy == "explicit" else table.ordering
+    assert chosen == tuple(name for name in wanted if name not in table.write.partition_by)
+
+
+# Properties
+
+
+def test_properties_say_the_whole_policy() -> None:
+    writer = WriterProperties(dictionary_off=("size",))
+    table = things(target_file_size=64 * MB, partition_by=("kind",), zorder_by=("id",), writer=writer)
+    assert table_properties(table, ("id", "line")) == {
+        "codeanatomy.table": "things",
+        "codeanatomy.contract": hashlib.sha256(contract_json(table)).hexdigest()[:16],
+        "codeanatomy.contractVersion": "1",
+        "codeanatomy.ordering": "kind,id",
+        "codeanatomy.primaryKey": "id",
+        "codeanatomy.targetFileSize": "67108864",
+        "delta.setTransactionRetentionDuration": "interval 30 days",
+        "delta.dataSkippingStatsColumns": "id,line",
+        "parquet.enable.dictionary": "true",
+        "parquet.enable.dictionary#size": "false",
+    }
+
+
+def test_a_bloom_filter_takes_the_place_of_the_dictionary() -> None:
+    blooms = (BloomFilter("id", fpp=0.05, ndv=1000), BloomFilter("size"))
+    writer = WriterProperties(bloom_filters=blooms, dictionary_off=("line", "id"))
+    properties = table_properties(things(writer=writer), ())
+    assert columns_of(properties, "parquet.bloom.filter.enabled#", "true") == ["id", "size"]
+    assert columns_of(properties, "parquet.enable.dictionary#", "false") == ["id", "line", "size"]
+    assert properties["parquet.bloom.filter.fpp#id"] == "0.05"
+    assert properties["parquet.bloom.filter.fpp#size"] == "0.01"
+
+
+def columns_of(properties: dict[str, str], prefix: str, value: str) -> list[str]:
+    return sorted(
+        key.removeprefix(prefix) for key in properties if key.startswith(prefix) and properties[key] == value
+    )
+
+
+def test_no_statistics_is_said_too() -> None:
+    properties = table_properties(things(), ())
+    assert properties["delta.dataSkippingNumIndexedCols"] == "0"
+    assert "delta.dataSkippingStatsColumns" not in properties
+
+
+def test_without_bloom_filters_nothing_is_said_of_them() -> None:
+    assert not [key for key in table_properties(things(), ()) if "bloom" in key]
+
+
+def test_no_dictionary_at_all() -> None:
+    properties = table_properties(things(writer=WriterProperties(dictionary=False)), ())
+    assert properties["parquet.enable.dictionary"] == "false"
+
+
+@pytest.mark.parametrize("table", catalog.TABLES, ids=lambda table: table.name)
+def test_every_property_is_managed_text(table: Table) -> None:
+    properties = table_properties(table, resolve_stats_columns(table))
+    assert all(key.startswith(MANAGED) for key in properties)
+    assert all(isinstance(value, str) for value in properties.values())
+    # Features are asked for elsewhere, and only when they are missing.
+    assert not properties.keys() & {feature.property for feature in FEATURES.values()}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"doc": "Another."},
+        {"columns": COLUMNS[:-1]},
+        {"write": DeltaWritePolicy(zorder_by=("id",))},
+    ],
+)
+def test_another_contract_has_another_digest(change: dict[str, object]) -> None:
+    digest = table_properties(things(), ())["codeanatomy.contract"]
+    assert table_properties(replace(things(), **change), ())["codeanatomy.contract"] != digest
+
+
+# Features
+
+
+def versions(reader: int, writer: int) -> dict[str, str]:
+    return {"delta.minReaderVersion": str(reader), "delta.minWriterVersion": str(writer)}
+
+
+CDF = {"delta.enableChangeDataFeed": "true"}
+MAPPING = {"delta.columnMapping.mode": "name"}
+VECTORS = {"delta.enableDeletionVectors": "true"}
+
+
+@pytest.mark.parametrize(
+    ("features", "properties"),
+    [
+        ((), {}),
+        (("change_data_feed",), {**CDF, **versions(1, 4)}),
+        (("column_mapping",), {**MAPPING, **versions(2, 5)}),
+        (("change_data_feed", "column_mapping"), {**CDF, **MAPPING, **versions(2, 5)}),
+        (("column_mapping", "change_data_feed"), {**CDF, **MAPPING, **versions(2, 5)}),
+        # Delta upgrades to table features by itself; a number of ours would only be in the way.
+        (("deletion_vectors",), VECTORS),
+        (("change_data_feed", "deletion_vectors"), {**CDF, **VECTORS}),
+        (("row_tracking",), {"delta.enableRowTracking": "true"}),
+        (("in_commit_timestamps",), {"delta.enableInCommitTimestamps": "true"}),
+        (("v2_checkpoints",), {"delta.checkpointPolicy": "v2"}),
+    ],
+)
+def test_a_new_table_asks_for_its_features(
+    features: tuple[FeatureName, ...], properties: dict[str, str]
+) -> None:
+    assert feature_properties(things(enable_features=features), None) == properties
+    # An old table without them is asked for the same.
+    assert feature_properties(things(enable_features=features), snapshot()) == properties
+
+
+def test_every_feature_of_the_catalogue_can_be_asked_for() -> None:
+    assert set(FEATURES) == set(FeatureName.__args__)  # type: ignore[attr-defined]
+
+
+def test_the_mapping_mode_of_the_schema_policy_wins() -> None:
+    mapped = DeltaSchemaPolicy(column_mapping_mode="id")
+    table = replace(things(enable_features=("column_mapping",)), schema=mapped)
+    assert feature_properties(table, None) == {"delta.columnMapping.mode": "id", **versions(2, 5)}
+
+
+def test_what_a_table_has_is_not_asked_for_again() -> None:
+    table = things(enable_features=("change_data_feed", "column_mapping"))
+    assert feature_properties(table, snapshot(2, 5, properties={**CDF, **MAPPING})) == {}
+    assert feature_properties(table, snapshot(1, 4, properties=CDF)) == {**MAPPING, **versions(2, 5)}
+
+
+def test_protocol_numbers_never_go_down() -> None:
+    table = things(enable_features=("change_data_feed",))
+    assert feature_properties(table, snapshot(2, 5)) == {**CDF, **versions(2, 5)}
+
+
+def test_a_table_with_table_features_keeps_to_them() -> None:
+    table = things(enable_features=("change_data_feed",))
+    assert feature_properties(table, snapshot(3, 7, ["deletionVectors"])) == CDF
+
+
+# Gates
+
+
+@pytest.mark.parametrize(
+    ("gate", "problems"),
+    [
+        (DeltaFeatureGate(), ()),
+        (DeltaFeatureGate(min_reader_version=2, min_writer_version=5), ()),
+        (DeltaFeatureGate(min_reader_version=3), ("reader version 2 < 3",)),
+        (DeltaFeatureGate(min_writer_version=7), ("writer version 5 < 7",)),
+        (DeltaFeatureGate(required_reader_features=("a",), required_writer_features=("b",)), ()),
+        (DeltaFeatureGate(required_reader_features=("x", "a")), ("feature x is not enabled",)),
+        (DeltaFeatureGate(required_writer_features=("y",)), ("feature y is not enabled",)),
+        (
+            DeltaFeatureGate(3, 7, ("x", "y"), ("y", "z")),
+            (
+                "reader version 2 < 3",
+                "writer version 5 < 7",
+                "feature x is not enabled",
+                "feature y is not enabled",
+                "feature z is not enabled",
+            ),
+        ),
+    ],
+)
+def test_a_gate_names_everything_that_is_missing(gate: DeltaFeatureGate, problems: tuple[str, ...]) -> None:
+    assert gate_problems(gate, reader=2, writer=5, features=("a", "b")) == problems
+
+
+def test_a_gate_that_is_passed_is_recorded() -> None:
+    seen: list[Event] = []
+    check_gate(things(), snapshot(), seen.append)
+    assert seen == [GateChecked(table="things", version=3, passed=True)]
+
+
+def test_a_gate_that_is_not_passed_is_recorded_and_refused() -> None:
+    seen: list[Event] = []
+    table = replace(things(), gate=DeltaFeatureGate(required_writer_features=("rowTracking",)))
+    with pytest.raises(GateError, match="things version 3 fails its gate: feature rowTracking"):
+        check_gate(table, snapshot(), seen.append)
+    why = ("feature rowTracking is not enabled",)
+    assert seen == [GateChecked(table="things", version=3, passed=False, problems=why)]
+
+
+def test_the_features_of_a_snapshot_open_its_gate() -> None:
+    table = replace(things(), gate=DeltaFeatureGate(required_writer_features=("rowTracking",)))
+    check_gate(table, snapshot(3, 7, ["rowTracking"]), lambda event: None)

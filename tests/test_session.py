@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+from pyspark.sql import SparkSession
+
+from codeanatomy.config import RuntimeProfile
+from codeanatomy.errors import EnvironmentProblem, RemotePathRefused, UsageError
+from codeanatomy.storage.session import isolated, open_session, require_delta, session_settings
+from codeanatomy.storage.store import Store, checked_root
+
+JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
+
+
+def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A process of its own: this one has a session already."""
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+
+
+def test_settings_of_a_local_profile() -> None:
+    settings = session_settings(RuntimeProfile(cores=3, driver_memory="2g"), JARS, ("-Xshare:auto",))
+    assert settings["spark.master"] == "local[3]"
+    assert settings["spark.driver.memory"] == "2g"
+    assert settings["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar"
+    assert settings["spark.driver.defaultJavaOptions"].endswith("-Xshare:auto")
+    assert "spark.jars" not in settings
+    assert "spark.jars.packages" not in settings
+
+
+def test_a_cluster_gets_the_jars_and_the_cores() -> None:
+    settings = session_settings(RuntimeProfile(master="spark://h:7077", cores=8), JARS, ())
+    assert settings["spark.jars"] == "file:///jars/a.jar,file:///jars/b.jar"
+    assert (settings["spark.master"], settings["spark.cores.max"]) == ("spark://h:7077", "8")
+
+
+def test_options_go_where_spark_delta_and_hadoop_look() -> None:
+    profile = RuntimeProfile(
+        delta={"snapshotPartitions": "4"},
+        storage_options={"fs.s3a.endpoint": "here"},
+        log_store_options={"s3a.impl": "some.Class"},
+        spark={"spark.ui.enabled": "true"},
+    )
+    settings = session_settings(profile, JARS, ())
+    assert settings["spark.databricks.delta.snapshotPartitions"] == "4"
+    assert settings["spark.hadoop.fs.s3a.endpoint"] == "here"
+    assert settings["spark.delta.logStore.s3a.impl"] == "some.Class"
+    assert settings["spark.ui.enabled"] == "true"
+
+
+@pytest.mark.parametrize(
+    "root", ["s3a://b/lake", "hdfs://n/lake", "abfss://c@a/x", "hdfs:/lake", "S3A://b/l"]
+)
+def test_remote_roots_are_refused_where_paths_must_be_local(root: str) -> None:
+    with pytest.raises(RemotePathRefused, match="remote"):
+        checked_root(root, require_local_paths=True)
+    assert checked_root(root, require_local_paths=False) == root
+
+
+@pytest.mark.parametrize("root", ["/data/lake", "file:///data/lake", "file:/data/lake"])
+def test_local_roots_are_not(root: str) -> None:
+    assert checked_root(f"{root}/", require_local_paths=True) == root
+
+
+def test_relative_roots_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert checked_root("lake", require_local_paths=True) == str(tmp_path / "lake")
+
+
+def test_a_store_refuses_a_remote_root(spark: SparkSession) -> None:
+    with pytest.raises(RemotePathRefused):
+        Store(spark, "s3a://bucket/lake", require_local_paths=True)
+
+
+def test_a_second_session_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(UsageError, match="already"):
+        open_session(RuntimeProfile())
+
+
+def test_a_clone_has_settings_of_its_own(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    clone = isolated(spark, {"spark.sql.shuffle.partitions": "77"})
+    assert (clone.conf.get("spark.sql.shuffle.partitions"), before) == ("77", "4")
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+
+
+def test_a_callers_session_without_delta_is_refused(spark: SparkSession) -> None:
+    assert require_delta(spark) is spark
+
+    class Conf:
+        def get(self, key: str, default: str = "") -> str:
+            return default
+
+    class Plain:
+        conf = Conf()
+
+    with pytest.raises(EnvironmentProblem, match="does not speak Delta"):
+        require_delta(Plain())  # type: ignore[arg-type]
+
+
+def test_the_session_runs_in_utc_without_hive_and_ui(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
+    assert spark.sparkContext.uiWebUrl is None
+
+
+def test_starting_and_stopping_says_nothing(tmp_path: Path) -> None:
+    program = (
+        "from codeanatomy.config import RuntimeProfile\n"
+        "from codeanatomy.storage.session import open_session\n"
+        "spark = open_session(RuntimeProfile(cores=1, driver_memory='1g'))\n"
+        "assert spark.range(3).count() == 3\n"
+        "spark.stop()\n"
+    )
+    ran = run(program, tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_master_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
+    program = (
+        "from codeanatomy.config import RuntimeProfile\n"
+        "from codeanatomy.errors import EnvironmentProblem\n"
+        "from codeanatomy.storage.session import open_session\n"
+        "try:\n"
+        "    open_session(RuntimeProfile(master='nonsense[2]', driver_memory='1g'))\n"
+        "except EnvironmentProblem as problem:\n"
+        "    print(problem)\n"
+    )
+    ran = run(program, tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "Spark did not start on nonsense[2]" in ran.stdout
+    assert "codeanatomy doctor" in ran.stdout
+
+
+def test_identity_is_of_all_fields() -> None:
+    profile = RuntimeProfile()
+    assert profile.identity == RuntimeProfile().identity
+    assert structs.replace(profile, cores=2).identity != profile.identity

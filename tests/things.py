@@ -1,0 +1,91 @@
+"""A small table of the tests' own: every kind of column, one partition column, two cluster columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import structs
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy.catalog.spec import (
+    MB,
+    BloomFilter,
+    Column,
+    Constraint,
+    DeltaWritePolicy,
+    Table,
+    WriterProperties,
+)
+from codeanatomy.ids import stable_id
+from codeanatomy.storage.contract import spark_schema
+
+THINGS = Table(
+    "things",
+    "graph",
+    "One row per thing.",
+    (
+        Column("thing_id", "string", "The thing.", False, "NodeId"),
+        Column("kind", "string", "Its kind.", nullable=False),
+        Column("file_id", "string", "Its file.", False, "FileId"),
+        Column("bstart", "bigint", "First byte.", semantic_type="BytePos"),
+        Column("bend", "bigint", "Byte after the last.", semantic_type="BytePos"),
+        Column("weight", "double", "How much.", default=1.0),
+        Column(
+            "marks",
+            "struct",
+            "What was seen.",
+            array=True,
+            fields=(Column("line", "int", "1-based."), Column("word", "string", "As written.")),
+        ),
+    ),
+    primary_key=("thing_id",),
+    owner="file_id",
+    constraints=(
+        Constraint(
+            "span_ordered", "bstart IS NULL OR bend >= bstart", "A span does not end before it starts."
+        ),
+    ),
+    write=DeltaWritePolicy(
+        target_file_size=64 * MB,
+        partition_by=("kind",),
+        zorder_by=("file_id", "bstart"),
+        stats_policy="explicit",
+        stats_columns=("file_id", "bstart"),
+        writer=WriterProperties(bloom_filters=(BloomFilter("thing_id"),)),
+    ),
+)
+
+
+def changed(**fields: Any) -> Table:
+    """THINGS with other fields."""
+    return structs.replace(THINGS, **fields)
+
+
+def with_policy(**fields: Any) -> Table:
+    """THINGS with another write policy."""
+    return changed(write=structs.replace(THINGS.write, **fields))
+
+
+def file_id(number: int) -> str:
+    return stable_id("file", "repo", f"f{number}.py")
+
+
+def thing(number: int, **fields: Any) -> dict[str, Any]:
+    """The row of a thing; its file is shared by ten of them."""
+    row = {
+        "thing_id": stable_id("thing", number),
+        "kind": f"K{number % 2}",
+        "file_id": file_id(number // 10),
+        "bstart": number,
+        "bend": number + 1,
+        "weight": 0.5,
+        "marks": [{"line": number, "word": f"w{number}"}],
+    }
+    return {**row, **fields}
+
+
+def frame(spark: SparkSession, *rows: dict[str, Any], table: Table = THINGS) -> DataFrame:
+    """Rows as a DataFrame whose columns all may be null and mean nothing yet, as computed ones do."""
+    schema = spark_schema(table)
+    plain = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema.fields)
+    return spark.createDataFrame([{name: row.get(name) for name in schema.names} for row in rows], plain)
