@@ -1,6 +1,7 @@
 """A process of its own that commits to a table of things; run by test_concurrency.
 
-    python committer.py swap LAKE NAME COUNT   swap COUNT owners of its own for one row each, one by one
+    python committer.py swap LAKE NAME COUNT   COUNT commits of one row: every fourth is appended, the
+                                               others swap an owner, which meets what others add meanwhile
     python committer.py slow LAKE NAME         append many rows, slowly enough to be killed
 
 Prints one JSON line per commit: version, attempts, conflicts. Starts when LAKE/go exists.
@@ -25,7 +26,7 @@ from codeanatomy.storage.store import Store
 from things import frame, thing, with_policy
 
 TABLE = with_policy(partition_by=())
-SLOW_ROWS = 1_500_000
+SLOW_ROWS = 600_000
 
 
 def many(spark: SparkSession) -> DataFrame:
@@ -43,7 +44,12 @@ def swap(store: Store, name: str, count: int) -> None:
     for number in range(count):
         owner = stable_id("file", name, number)
         rows = frame(store.spark, thing(number, file_id=owner, thing_id=stable_id("thing", name, number)))
-        done = replace_by_owner(store, "things", rows, [owner], Commit(name, sequence=number))
+        commit = Commit(name, sequence=number)
+        done = (
+            append(store, "things", rows, commit)
+            if number % 4 == 3
+            else replace_by_owner(store, "things", rows, [owner], commit)
+        )
         print(json.dumps([done.version, done.attempts, done.conflicts]), flush=True)
 
 

@@ -30,6 +30,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="module")
+def shared_store(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Store]:
+    """A store that the tests of a module share: each commit costs a second, so what only reads shares."""
+
+    def make(*tables: Table) -> Store:
+        return Store(spark, str(tmp_path_factory.mktemp("shared") / "lake"), tables=tables)
+
+    return make
+
+
 @pytest.fixture
 def events() -> list[Event]:
     """What the store of this test has told its recorder."""

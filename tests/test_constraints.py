@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
-from codeanatomy.storage.checks import join_on, meaning
+from codeanatomy.storage.checks import join_on, meaning, rules_for, violation
 from codeanatomy.storage.commit import Commit, append, merge
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.store import Store
@@ -17,29 +17,39 @@ from things import THINGS, frame, thing
 MakeStore = Callable[..., Store]
 
 
-@pytest.mark.parametrize(
-    ("fields", "rule"),
-    [
-        ({"bstart": 9, "bend": 2}, "span_ordered"),
-        ({"bstart": 9, "bend": None}, "span_ordered"),
-        ({"kind": None}, "kind_not_null"),
-        ({"thing_id": "no id"}, "thing_id_is_NodeId"),
-        ({"file_id": "node:0123456789012345678901"}, "file_id_is_FileId"),
-        ({"bstart": -1}, "bstart_is_BytePos"),
-    ],
+BROKEN: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"bstart": 9, "bend": 2}, "span_ordered"),
+    ({"bstart": 9, "bend": None}, "span_ordered"),
+    ({"kind": None}, "kind_not_null"),
+    ({"thing_id": "no id"}, "thing_id_is_NodeId"),
+    ({"file_id": "node:0123456789012345678901"}, "file_id_is_FileId"),
+    ({"bstart": -1}, "bstart_is_BytePos"),
 )
-def test_a_broken_row_stops_the_commit_and_is_shown(
-    make_store: MakeStore, spark: SparkSession, fields: dict[str, Any], rule: str
-) -> None:
+
+
+def test_a_broken_row_stops_the_commit_and_is_shown(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(THINGS)
     append(store, "things", frame(spark, thing(1)), Commit("r1"))
-    before = store.log("things").snapshot().version
     with pytest.raises(ConstraintViolation) as caught:
-        append(store, "things", frame(spark, thing(2), thing(3, **fields)), Commit("r2"))
-    assert rule in caught.value.violated
-    assert any('"bend"' in sample or '"bstart"' in sample for sample in caught.value.samples)
-    assert len(caught.value.samples) == 1
-    assert store.log("things").snapshot().version == before
+        append(store, "things", frame(spark, thing(2), thing(3, bstart=9, bend=2)), Commit("r2"))
+    assert caught.value.violated == {"span_ordered": "bstart IS NULL OR bend >= bstart"}
+    (sample,) = caught.value.samples
+    assert sample.startswith("span_ordered: {")
+    assert '"bstart":9,"bend":2' in sample
+    assert store.log("things").snapshot().version == 1
+
+
+def test_each_rule_catches_its_row(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    rules = rules_for(THINGS, {})
+    for fields, rule in BROKEN:
+        found = violation(THINGS, frame(spark, thing(1), thing(2, **fields)), rules)
+        assert list(found.violated) == [rule]
+        assert len(found.samples) == 1
+    every = frame(spark, *(thing(n, **fields) for n, (fields, _) in enumerate(BROKEN)))
+    with pytest.raises(ConstraintViolation) as caught:
+        append(store, "things", every, Commit("r1"))
+    assert set(caught.value.violated) <= {rule for _, rule in BROKEN}
 
 
 def test_samples_are_few_even_if_every_row_is_broken(make_store: MakeStore, spark: SparkSession) -> None:

@@ -88,23 +88,28 @@ def test_narrower_rows_are_widened(make_store: MakeStore, spark: SparkSession) -
     assert (row.bstart, row.weight) == (1, 3.0)
 
 
+@pytest.fixture(scope="module")
+def narrowed(shared_store: MakeStore) -> Store:
+    return shared_store(THINGS)
+
+
 @pytest.mark.parametrize(
     ("value", "fits"),
     [("7L", True), ("7.0D", True), ("7.5D", False), ("'7'", True), ("'seven'", False), ("'NaN'", False)],
 )
 def test_wider_rows_are_narrowed_only_if_nothing_is_lost(
-    make_store: MakeStore, spark: SparkSession, value: str, fits: bool
+    narrowed: Store, spark: SparkSession, value: str, fits: bool
 ) -> None:
-    store = make_store(THINGS)
+    store = narrowed
     rows = (
         frame(spark, thing(1, bstart=None)).withColumn("bstart", F.expr(value)).withColumn("bend", F.lit(9))
     )
     if fits:
-        append(store, "things", rows, Commit("r1"))
+        overwrite(store, "things", rows, Commit(value))
         assert [row.bstart for row in scan(store, "things").rows.collect()] == [7]
     else:
         with pytest.raises(ContractError, match=r"things\.bstart: .* is no bigint"):
-            append(store, "things", rows, Commit("r1"))
+            append(store, "things", rows, Commit(value))
 
 
 @pytest.mark.parametrize("value", ["array(1)", "named_struct('a', 1)", "map('a', 1)", "current_timestamp()"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
-from codeanatomy.storage.commit import Commit, append, merge, replace_by_owner
+from codeanatomy.storage.commit import Commit, append, merge, overwrite, replace_by_owner
 from codeanatomy.storage.events import Event, FeedRead
 from codeanatomy.storage.feed import Cursor, Window, feed, move_cursor, read_cursor
 from codeanatomy.storage.scan import snapshot
@@ -26,10 +27,13 @@ def changes(rows: DataFrame) -> list[tuple[int, str, int]]:
     return sorted((row._commit_version, row._change_type, row.bstart) for row in rows.collect())
 
 
-@pytest.fixture
-def fed(make_store: MakeStore, spark: SparkSession) -> Store:
-    """Version 1 inserts 1 and 2, version 2 swaps them for 3, version 3 updates 3."""
-    store = make_store(FED, catalog.table("cdf_cursors"))
+@pytest.fixture(scope="module")
+def fed(shared_store: MakeStore, spark: SparkSession) -> Store:
+    """Version 1 inserts 1 and 2, version 2 swaps them for 3, version 3 updates 3; to be read only."""
+    return three_changes(shared_store(FED, catalog.table("cdf_cursors")), spark)
+
+
+def three_changes(store: Store, spark: SparkSession) -> Store:
     append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))
     replace_by_owner(store, "things", frame(spark, thing(3)), [file_id(0)], Commit("r2"))
     merge(store, "things", frame(spark, thing(3, weight=8.0)), Commit("r3"))
@@ -37,6 +41,7 @@ def fed(make_store: MakeStore, spark: SparkSession) -> Store:
 
 
 def test_a_window_of_versions(fed: Store, events: list[Event]) -> None:
+    fed = replace(fed, record=events.append)
     assert changes(feed(fed, "things", Window(starting_version=1, ending_version=2))) == [
         (1, "insert", 1),
         (1, "insert", 2),
@@ -109,15 +114,24 @@ def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: Spa
     ]
 
 
-def test_a_vacuumed_window_is_lost_when_it_is_opened(fed: Store, spark: SparkSession) -> None:
-    unsafe = isolated(spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"})
+def test_a_vacuumed_window_is_lost_when_it_is_opened(make_store: MakeStore, spark: SparkSession) -> None:
+    fed = make_store(FED)
+    append(fed, "things", frame(spark, thing(1)), Commit("r1"))
+    overwrite(fed, "things", frame(spark, thing(2)), Commit("r2"))
+    settings = {
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        # Vacuum lists the table in as many tasks as this, by default 10,000.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    }
+    unsafe = isolated(spark, settings)
     DeltaTable.forPath(unsafe, fed.location("things")).vacuum(0)
     with pytest.raises(FeedLost, match="was vacuumed") as caught:
         feed(fed, "things", Window(starting_version=1))
     assert "read the whole table" in caught.value.hint
 
 
-def test_a_window_whose_log_is_gone(fed: Store) -> None:
+def test_a_window_whose_log_is_gone(make_store: MakeStore, spark: SparkSession) -> None:
+    fed = three_changes(make_store(FED), spark)
     log = Path(fed.location("things")) / "_delta_log"
     fed.log("things")._log.checkpoint()
     for name in ("00000000000000000000.json", "00000000000000000001.json"):

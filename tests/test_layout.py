@@ -59,22 +59,6 @@ def test_partitions_and_order_inside_files(make_store: MakeStore, spark: SparkSe
         assert keys == sorted(keys)
 
 
-def test_files_of_a_partition_do_not_overlap(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(with_policy(target_file_size=8 * 1024))
-    done = overwrite(store, "things", shuffled(spark, 2000), Commit("r1"))
-    spans = sorted(
-        (
-            add["partitionValues"]["kind"],
-            add["stats"]["minValues"]["file_id"],
-            add["stats"]["maxValues"]["file_id"],
-        )
-        for add in adds(store, done.version)
-    )
-    assert len(spans) > 4
-    for left, right in pairwise(spans):
-        assert left[0] != right[0] or left[2] <= right[1]
-
-
 def test_statistics_are_of_exactly_the_chosen_columns(
     make_store: MakeStore, spark: SparkSession, events: list[Event]
 ) -> None:
@@ -140,7 +124,7 @@ def test_other_writer_properties_reach_the_footer(make_store: MakeStore, spark: 
         assert (column.compression, column.has_dictionary_page) == ("GZIP", False)
 
 
-def test_file_size_target_is_reached_on_a_large_table(make_store: MakeStore, spark: SparkSession) -> None:
+def test_files_reach_their_size_and_do_not_overlap(make_store: MakeStore, spark: SparkSession) -> None:
     target = 2 * MB
     store = make_store(with_policy(target_file_size=target, partition_by=()))
     rows = spark.range(400_000).select(
@@ -156,6 +140,11 @@ def test_file_size_target_is_reached_on_a_large_table(make_store: MakeStore, spa
     assert done.size_bytes > 3 * target
     assert 0.5 * target <= median(sizes) <= 1.5 * target
     assert max(sizes) <= 2 * target
+    spans = sorted(
+        (add["stats"]["minValues"]["file_id"], add["stats"]["maxValues"]["file_id"])
+        for add in adds(store, done.version)
+    )
+    assert all(left[1] <= right[0] for left, right in pairwise(spans))
 
 
 def test_a_small_table_is_one_file(make_store: MakeStore, spark: SparkSession) -> None:

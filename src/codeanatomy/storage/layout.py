@@ -109,6 +109,7 @@ def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] 
         properties["parquet.bloom.filter.max.bytes"] = str(max(map(bloom_bytes, writer.bloom_filters)))
     for bloom in writer.bloom_filters:
         properties[f"parquet.bloom.filter.enabled#{bloom.column}"] = "true"
+        properties[f"parquet.bloom.filter.candidates.number#{bloom.column}"] = "16"
         properties[f"parquet.bloom.filter.fpp#{bloom.column}"] = str(bloom.fpp)
     # A column that is all dictionary gets no bloom filter, so those with one go without the other.
     for column in dict.fromkeys((*writer.dictionary_off, *(b.column for b in writer.bloom_filters))):
