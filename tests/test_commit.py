@@ -27,7 +27,7 @@ def test_append_reports_what_delta_reports(make_store: MakeStore, spark: SparkSe
     store = make_store(THINGS)
     done = append(store, "things", frame(spark, thing(1), thing(2), thing(3)), Commit("r1"))
     files = list(Path(store.location("things")).rglob("*.parquet"))
-    assert (done.version, done.rows, done.files, done.attempts) == (1, 3, 2, 1)
+    assert (done.version, done.created, done.rows, done.files, done.attempts) == (0, True, 3, 2, 1)
     assert done.size_bytes == sum(file.stat().st_size for file in files)
     assert done.seconds > 0
     assert numbers(store) == [1, 2, 3]
@@ -47,7 +47,7 @@ def test_replace_by_owner_swaps_only_the_owners_rows(make_store: MakeStore, spar
     new = frame(spark, thing(3), thing(13))
     done = replace_by_owner(store, "things", new, [file_id(0), file_id(1)], Commit("r2"))
     assert numbers(store) == [3, 13, 21]
-    assert (done.version, done.rows, done.rows_deleted) == (2, 2, 4)
+    assert (done.version, done.created, done.rows, done.rows_deleted) == (1, False, 2, 4)
 
 
 def test_an_owner_without_new_rows_loses_its_rows(make_store: MakeStore, spark: SparkSession) -> None:
@@ -89,7 +89,7 @@ def test_merge_inserts_updates_and_deletes_in_one_commit(make_store: MakeStore, 
         delete_unmatched=f"old.file_id = '{file_id(0)}'",
     )
     assert numbers(store) == [1, 2, 4, 11]
-    assert (done.version, done.rows, done.rows_deleted) == (2, 2, 1)
+    assert (done.version, done.rows, done.rows_deleted) == (1, 2, 1)
     weights = {row.bstart: row.weight for row in scan(store, "things").rows.collect()}
     assert weights[2] == 9.0
 
@@ -112,6 +112,12 @@ def test_delete_removes_what_it_says(make_store: MakeStore, spark: SparkSession)
     none = delete(store, "things", "bstart = 99", Commit("r3"))
     assert (none.committed, none.version) == (False, done.version)
     assert numbers(store) == [2]
+
+
+@pytest.mark.parametrize("predicate", ["bstart = 1) OR (true", "bstart =", "1; DROP TABLE x"])
+def test_delete_takes_one_condition(make_store: MakeStore, predicate: str) -> None:
+    with pytest.raises(UsageError, match="not a condition"):
+        delete(make_store(THINGS), "things", predicate, Commit("r1"))
 
 
 @pytest.mark.parametrize("predicate", ["", "   ", "\n"])

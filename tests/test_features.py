@@ -32,19 +32,22 @@ def test_the_protocol_stays_at_1_2_until_asked(make_store: MakeStore, spark: Spa
 @pytest.mark.parametrize("existing", [False, True], ids=["new table", "existing table"])
 @pytest.mark.parametrize("name", list(FEATURES))
 def test_each_feature_is_switched_on_by_policy(
-    make_store: MakeStore, name: FeatureName, existing: bool
+    make_store: MakeStore, spark: SparkSession, name: FeatureName, existing: bool
 ) -> None:
-    if existing:
-        assert evolve(make_store(THINGS), THINGS).min_writer_version == 2
-    asking = with_policy(enable_features=(name,))
-    info = evolve(make_store(asking), asking)
+    born = THINGS if existing else with_policy(enable_features=(name,))
+    append(make_store(born), "things", frame(spark, thing(1)), Commit("r1"))
+    asking = make_store(with_policy(enable_features=(name,)))
+    info = evolve(asking, asking.table("things"))
     feature = FEATURES[name]
     assert info.properties[feature.property] == feature.value
     if feature.legacy is None:
         assert feature.delta_name in info.writer_features
     else:
         assert (info.min_reader_version, info.min_writer_version) == feature.legacy
-    assert evolve(make_store(asking), asking).version == info.version, "what is on is not switched on again"
+    assert (info.version > 0) == existing
+    again = evolve(asking, asking.table("things"))
+    assert again.version == info.version, "what is on is not switched on again"
+    assert scan(asking, "things").rows.count() == 1
 
 
 def test_all_features_together(make_store: MakeStore, spark: SparkSession) -> None:

@@ -29,7 +29,7 @@ def changes(rows: DataFrame) -> list[tuple[int, str, int]]:
 
 @pytest.fixture(scope="module")
 def fed(shared_store: MakeStore, spark: SparkSession) -> Store:
-    """Version 1 inserts 1 and 2, version 2 swaps them for 3, version 3 updates 3; to be read only."""
+    """Version 0 inserts 1 and 2, version 1 swaps them for 3, version 2 updates 3; to be read only."""
     return three_changes(shared_store(FED, catalog.table("cdf_cursors")), spark)
 
 
@@ -42,30 +42,30 @@ def three_changes(store: Store, spark: SparkSession) -> Store:
 
 def test_a_window_of_versions(fed: Store, events: list[Event]) -> None:
     fed = replace(fed, record=events.append)
-    assert changes(feed(fed, "things", Window(starting_version=1, ending_version=2))) == [
-        (1, "insert", 1),
-        (1, "insert", 2),
-        (2, "delete", 1),
-        (2, "delete", 2),
-        (2, "insert", 3),
+    assert changes(feed(fed, "things", Window(starting_version=0, ending_version=1))) == [
+        (0, "insert", 1),
+        (0, "insert", 2),
+        (1, "delete", 1),
+        (1, "delete", 2),
+        (1, "insert", 3),
     ]
-    newest = feed(fed, "things", Window(starting_version=3))
-    assert changes(newest) == [(3, "update_postimage", 3), (3, "update_preimage", 3)]
+    newest = feed(fed, "things", Window(starting_version=2))
+    assert changes(newest) == [(2, "update_postimage", 3), (2, "update_preimage", 3)]
     assert newest.columns[: len(THINGS.columns)] == list(THINGS.column_names)
     read = [event for event in events if isinstance(event, FeedRead)]
-    assert [(event.first_version, event.last_version) for event in read] == [(1, 2), (3, 3)]
+    assert [(event.first_version, event.last_version) for event in read] == [(0, 1), (2, 2)]
 
 
 def test_a_window_of_times(fed: Store) -> None:
     def made(version: int) -> datetime:
         return datetime.fromtimestamp(snapshot(fed, "things", version).timestamp_ms / 1000, UTC)
 
-    second = feed(fed, "things", Window(starting_timestamp=made(2), ending_timestamp=made(2)))
-    assert {row._commit_version for row in second.collect()} == {2}
-    after = feed(fed, "things", Window(starting_timestamp=made(1) + timedelta(milliseconds=1)))
-    assert {row._commit_version for row in after.collect()} == {2, 3}
+    second = feed(fed, "things", Window(starting_timestamp=made(1), ending_timestamp=made(1)))
+    assert {row._commit_version for row in second.collect()} == {1}
+    after = feed(fed, "things", Window(starting_timestamp=made(0) + timedelta(milliseconds=1)))
+    assert {row._commit_version for row in after.collect()} == {1, 2}
     long_ago = feed(fed, "things", Window(starting_timestamp=made(0) - timedelta(days=9)))
-    assert {row._commit_version for row in long_ago.collect()} == {1, 2, 3}
+    assert {row._commit_version for row in long_ago.collect()} == {0, 1, 2}
 
 
 def test_beyond_the_newest_version(fed: Store) -> None:
@@ -76,7 +76,7 @@ def test_beyond_the_newest_version(fed: Store) -> None:
         0,
         ["_change_type", "_commit_version", "_commit_timestamp"],
     )
-    assert len(changes(feed(fed, "things", Window(starting_version=3, ending_version=99)))) == 2
+    assert len(changes(feed(fed, "things", Window(starting_version=2, ending_version=99)))) == 2
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_table_without_a_feed(make_store: MakeStore, spark: SparkSession) -> N
     with pytest.raises(TableMissing):
         feed(store, "things", Window(starting_version=0))
     append(store, "things", frame(spark, thing(1)), Commit("r1"))
-    with pytest.raises(FeedLost, match="did not record changes at version 1"):
-        feed(store, "things", Window(starting_version=1))
+    with pytest.raises(FeedLost, match="did not record changes at version 0"):
+        feed(store, "things", Window(starting_version=0))
 
 
 def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: SparkSession) -> None:
@@ -108,7 +108,7 @@ def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: Spa
     store = make_store(FED)
     done = append(store, "things", frame(spark, thing(2)), Commit("r2"))
     with pytest.raises(FeedLost):
-        feed(store, "things", Window(starting_version=1))
+        feed(store, "things", Window(starting_version=0))
     assert changes(feed(store, "things", Window(starting_version=done.version))) == [
         (done.version, "insert", 2)
     ]
@@ -126,7 +126,7 @@ def test_a_vacuumed_window_is_lost_when_it_is_opened(make_store: MakeStore, spar
     unsafe = isolated(spark, settings)
     DeltaTable.forPath(unsafe, fed.location("things")).vacuum(0)
     with pytest.raises(FeedLost, match="was vacuumed") as caught:
-        feed(fed, "things", Window(starting_version=1))
+        feed(fed, "things", Window(starting_version=0))
     assert "read the whole table" in caught.value.hint
 
 
@@ -136,18 +136,18 @@ def test_a_window_whose_log_is_gone(make_store: MakeStore, spark: SparkSession) 
     fed.log("things")._log.checkpoint()
     for name in ("00000000000000000000.json", "00000000000000000001.json"):
         (log / name).unlink()
-    with pytest.raises(FeedLost, match="starts at version 2, the window at 1"):
-        feed(fed, "things", Window(starting_version=1))
+    with pytest.raises(FeedLost, match="starts at version 2, the window at 0"):
+        feed(fed, "things", Window(starting_version=0))
 
 
 def test_a_cursor_reads_on_from_where_it_stood(fed: Store, spark: SparkSession) -> None:
     assert read_cursor(fed, "things", "graph", "repo") is None
-    move_cursor(fed, Cursor("things", "graph", "repo", 2), Commit("c1"))
+    move_cursor(fed, Cursor("things", "graph", "repo", 1), Commit("c1"))
     move_cursor(fed, Cursor("things", "graph", "other", 0), Commit("c2"))
     cursor = read_cursor(fed, "things", "graph", "repo")
-    assert cursor == Cursor("things", "graph", "repo", 2)
-    assert {version for version, _, _ in changes(feed(fed, "things", cursor.window()))} == {3}
-    move_cursor(fed, Cursor("things", "graph", "repo", 3), Commit("c3"))
+    assert cursor == Cursor("things", "graph", "repo", 1)
+    assert {version for version, _, _ in changes(feed(fed, "things", cursor.window()))} == {2}
+    move_cursor(fed, Cursor("things", "graph", "repo", 2), Commit("c3"))
     moved = read_cursor(fed, "things", "graph", "repo")
     assert moved is not None
     assert feed(fed, "things", moved.window()).count() == 0

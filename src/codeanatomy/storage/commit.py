@@ -3,8 +3,9 @@
 Each verb makes at most one data commit, and every commit goes the same way:
 
     align     the rows become the contract's columns (storage.contract)
+    evolve    a table that is there is brought to its policy (storage.evolve); one that is not is
+              born with its first rows, whatever the verb (storage.transaction)
     check     meaning, NOT NULL, constraints, in the writing pass itself (storage.checks)
-    evolve    the table is created or brought to its policy (storage.evolve)
     arrange   rows are exchanged and sorted by partition + cluster columns (storage.layout)
     write     in a clone of the session that carries the transaction id, the commit metadata and
               the compression, so the caller's session is never touched
@@ -41,13 +42,14 @@ from delta.exceptions import (
 )
 from msgspec import DecodeError, Struct, ValidationError, json
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import (
     CodeAnatomyError,
     CommitConflict,
+    ConstraintViolation,
     ContractError,
     StorageFailure,
     TableMissing,
@@ -57,10 +59,11 @@ from codeanatomy.storage.checks import BROKEN, Rules, check_meaning, guarded, ru
 from codeanatomy.storage.contract import MISFIT, plan_projection, project, quoted, text
 from codeanatomy.storage.deltalog import CommitRecord, DeltaLog, SnapshotInfo
 from codeanatomy.storage.events import CommitRefused, Committed
-from codeanatomy.storage.evolve import evolve, has_drifted
+from codeanatomy.storage.evolve import evolve, finish_birth, has_drifted, new_table
 from codeanatomy.storage.layout import RANGES, arranged
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store
+from codeanatomy.storage.transaction import NewTable, add_rows
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -89,9 +92,10 @@ class Commit(Struct, frozen=True, omit_defaults=True):
 class Retry(Struct, frozen=True):
     """How often and how patiently a conflict is tried again."""
 
-    attempts: int = 10
-    first_seconds: float = 0.2
-    most_seconds: float = 5.0
+    # Many, because a slow commit among quick ones wins only when they happen to pause.
+    attempts: int = 30
+    first_seconds: float = 0.1
+    most_seconds: float = 2.0
 
     def pause(self, attempt: int) -> float:
         """Seconds to wait after a failed attempt: doubling, with full jitter."""
@@ -108,6 +112,8 @@ class _Change:
     commit: Commit
     retry: Retry
     write: Callable[[SparkSession], bool]
+    # The error that shows the rows which break a rule.
+    broken: Callable[[], ConstraintViolation] | None = None
     dropped: tuple[str, ...] = ()
 
 
@@ -144,7 +150,7 @@ def append(
     """Add rows to a table."""
 
     def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> None:
-        ready.write.format("delta").mode("append").save(store.location(name))
+        _add(session, store.location(name), ready, commit, None)
 
     return _write_rows(store, store.table(name), "append", rows, commit, retry, write, lineage=lineage)
 
@@ -218,6 +224,10 @@ def delete(store: Store, name: str, predicate: str, commit: Commit, *, retry: Re
     """Delete the rows that meet a condition; an empty condition is refused."""
     if not predicate.strip():
         raise UsageError(f"delete from {name} without a predicate", "to empty a table, overwrite it")
+    try:
+        store.spark._jsparkSession.sessionState().sqlParser().parseExpression(predicate)
+    except ParseException as problem:
+        raise UsageError(f"{predicate!r} is not a condition", "write one SQL expression") from problem
     table = store.table(name)
     if not store.log(name).exists():
         raise TableMissing(f"{name} was never written at {store.location(name)}", "nothing to delete")
@@ -227,7 +237,7 @@ def delete(store: Store, name: str, predicate: str, commit: Commit, *, retry: Re
         return _affected(session.sql(f"DELETE FROM {address} WHERE ({predicate}\n)"))
 
     evolve(store, table)
-    return _recorded(_Change(store, table, "delete", commit, retry, write), {}, None)
+    return _recorded(_Change(store, table, "delete", commit, retry, write))
 
 
 def _write_rows(
@@ -246,24 +256,38 @@ def _write_rows(
     check_meaning(table, rows.schema)
     projection = plan_projection(table, rows.schema)
     aligned = project(table, rows, projection)
-    found = evolve(store, table, lineage, replacing=operation == "overwrite")
-    rules = {**rules_for(table, found.properties), **extra}
-    checked = guarded(table, aligned, rules)
+    log = store.log(table.name)
+
+    def rules() -> Rules:
+        properties = log.snapshot().properties if log.exists() else {}
+        return {**rules_for(table, properties), **extra}
 
     def attempt(session: SparkSession) -> bool:
-        ready = arranged(session, table, checked)
+        if not log.exists():
+            ready = arranged(session, table, guarded(table, aligned, rules()))
+            _add(session, log.location, ready, commit, new_table(store, table, lineage))
+            finish_birth(store, table, lineage)
+            return True
+        found = evolve(store, table, lineage, replacing=operation == "overwrite")
+        ready = arranged(session, table, guarded(table, aligned, rules()))
         return write(session, ready, found) is not False
 
-    change = _Change(store, table, operation, commit, retry, attempt, projection.dropped)
-    return _recorded(change, rules, aligned)
+    def broken() -> ConstraintViolation:
+        return violation(table, aligned, rules())
+
+    return _recorded(_Change(store, table, operation, commit, retry, attempt, broken, projection.dropped))
 
 
-def _recorded(change: _Change, rules: Rules, rows: DataFrame | None) -> Committed:
+def _add(session: SparkSession, location: str, rows: DataFrame, commit: Commit, new: NewTable | None) -> None:
+    add_rows(session, location, rows, (commit.run_id, commit.sequence), _encoded(commit), new)
+
+
+def _recorded(change: _Change) -> Committed:
     """Make the change, tell the recorder, and turn the engine's failures into ours."""
     try:
         done = _retried(change)
     except (PySparkException, Py4JJavaError) as problem:
-        refused = _explained(change, problem, rules, rows)
+        refused = _explained(change, problem)
         _refuse(change, refused)
         raise refused from problem
     except CodeAnatomyError as refused:
@@ -281,7 +305,7 @@ def _retried(change: _Change) -> Committed:
         repeated = _already(log, change.commit)
         if repeated is not None:
             return _result(change, repeated, started, attempt, conflicts, repeated=True)
-        before = log.snapshot().version
+        before = log.snapshot().version if log.exists() else -1
         try:
             changed = change.write(isolated(change.store.spark, _settings(change)))
         except CONFLICTS as conflict:
@@ -306,17 +330,20 @@ def _settings(change: _Change) -> dict[str, str]:
     return {
         "spark.databricks.delta.write.txnAppId": change.commit.run_id,
         "spark.databricks.delta.write.txnVersion": str(change.commit.sequence),
-        "spark.databricks.delta.commitInfo.userMetadata": json.encode(
-            change.commit, order="deterministic"
-        ).decode(),
+        "spark.databricks.delta.commitInfo.userMetadata": _encoded(change.commit),
         "spark.sql.parquet.compression.codec": change.table.write.writer.compression,
         "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(RANGES),
     }
 
 
+def _encoded(commit: Commit) -> str:
+    """The commit's metadata as Delta's history shows it."""
+    return json.encode(commit, order="deterministic").decode()
+
+
 def _already(log: DeltaLog, commit: Commit) -> CommitRecord | None:
     """The commit of this transaction, if it was made before."""
-    known = log.transaction(commit.run_id)
+    known = log.transaction(commit.run_id) if log.exists() else None
     if known is None or known < commit.sequence:
         return None
     record = _own_commit(log, commit, after=log.versions().start - 1)
@@ -365,6 +392,7 @@ def _result(
         version=change.store.log(name).snapshot().version if record is None else record.version,
         committed=record is not None and not repeated,
         repeated=repeated,
+        created=record is not None and record.version == 0,
         run_id=change.commit.run_id,
         rows=max(written, 0),
         rows_deleted=count("numDeletedRows", "numTargetRowsDeleted"),
@@ -384,11 +412,11 @@ def _affected(report: DataFrame) -> bool:
     return row is not None and int(row["num_affected_rows"]) > 0
 
 
-def _explained(change: _Change, problem: Exception, rules: Rules, rows: DataFrame | None) -> CodeAnatomyError:
+def _explained(change: _Change, problem: Exception) -> CodeAnatomyError:
     """The engine's failure as one of ours."""
     said = str(problem)
-    if BROKEN in said and rows is not None:
-        return violation(change.table, rows, rules)
+    if BROKEN in said and change.broken is not None:
+        return change.broken()
     if MISFIT in said:
         detail = said[said.index(MISFIT) + len(MISFIT) :].splitlines()[0].strip()
         return ContractError(detail.removesuffix("SQLSTATE: P0001").strip(), "mend what produces the column")

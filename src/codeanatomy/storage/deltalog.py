@@ -70,9 +70,14 @@ class DeltaLog:
 
     def transaction(self, app_id: str) -> int | None:
         """The newest transaction version recorded for an application id."""
-        found = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(self._latest().transactions())
-        value = found.get(app_id)
-        return None if value is None else int(value)
+        latest = self._latest()
+        # The checksum beside the newest commit mostly knows; else Delta reads the table's whole state.
+        known = latest.setTransactionsIfKnown()
+        recorded = known.get() if known.isDefined() else latest.setTransactions()
+        for found in self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(recorded):
+            if found.appId() == app_id:
+                return int(found.version())
+        return None
 
     def commit(self, version: int) -> CommitRecord:
         """The commit that made a version, from the first line of its log entry."""

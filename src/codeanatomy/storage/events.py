@@ -41,6 +41,8 @@ class Committed(Event, frozen=True, kw_only=True):
     committed: bool = True
     # True: the same transaction had been committed before.
     repeated: bool = False
+    # True: the table was born with this commit.
+    created: bool = False
     run_id: str
     rows: int = 0
     rows_deleted: int = 0
@@ -81,10 +83,9 @@ class StatsDecided(Event, frozen=True, kw_only=True):
 
 
 class TableAltered(Event, frozen=True, kw_only=True):
-    """A table created, or its properties, features or columns brought to what the catalogue says."""
+    """A table whose properties, features or columns were brought to what the catalogue says."""
 
     version: int
-    created: bool = False
     properties: dict[str, str] = {}
     added_columns: tuple[str, ...] = ()
 

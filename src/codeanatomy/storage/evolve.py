@@ -1,6 +1,7 @@
-"""Tables brought to what the catalogue says before rows go in: created, altered, or refused.
+"""Tables brought to what the catalogue says before rows go in: born, altered, or refused.
 
-    not there             created: schema with NOT NULL, comments, semantic types, properties, features
+    not there             born with the first rows: schema with NOT NULL, comments and semantic
+                          types, properties and features, all in one commit
     properties differ     set, and what the policy no longer says is unset
     columns missing       schema_mode merge: added as nullable columns; otherwise SchemaDrift
     a column's type       overwrite with schema_mode overwrite: replaced with the data;
@@ -15,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from delta import DeltaTable
-from msgspec import json
+from msgspec import json, structs
 from pyspark.errors import AnalysisException
 from pyspark.sql import types as T
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.errors import SchemaDrift, StorageFailure
+from codeanatomy.errors import SchemaDrift
 from codeanatomy.storage.contract import quoted, spark_schema, text
 from codeanatomy.storage.deltalog import SnapshotInfo
 from codeanatomy.storage.events import StatsDecided, TableAltered
@@ -35,12 +35,39 @@ from codeanatomy.storage.layout import (
     table_properties,
 )
 from codeanatomy.storage.store import Store
+from codeanatomy.storage.transaction import NewTable
+
+
+def new_table(store: Store, table: Table, lineage: Sequence[str] | None) -> NewTable:
+    """What the table is to be born with; see `finish_birth` for the rest."""
+    require_engine_support(store.spark, table)
+    features = table.write.enable_features
+    if {"change_data_feed", "column_mapping"} <= set(features):
+        # Delta takes the first columns of a table with both for a change of columns, and refuses it.
+        later = tuple(name for name in features if name != "column_mapping")
+        table = structs.replace(
+            table,
+            write=structs.replace(table.write, enable_features=later),
+            schema=structs.replace(table.schema, column_mapping_mode=None),
+        )
+    return NewTable(
+        schema_json=spark_schema(table).json(),
+        partition_by=table.write.partition_by,
+        properties=_properties(store, table, lineage or ()),
+        doc=table.doc,
+    )
+
+
+def finish_birth(store: Store, table: Table, lineage: Sequence[str] | None) -> None:
+    """Switch on what a table could not be born with."""
+    if feature_properties(table, store.log(table.name).snapshot()):
+        evolve(store, table, lineage)
 
 
 def evolve(
     store: Store, table: Table, lineage: Sequence[str] | None = None, *, replacing: bool = False
 ) -> SnapshotInfo:
-    """Make the table fit its contract and return its snapshot.
+    """Make a table that is there fit its contract, and return its snapshot.
 
     `lineage` names columns that consumers filter and join by; none keeps those of the last commit
     that named any. `replacing` says that the commit to come overwrites everything, so it may bring
@@ -48,12 +75,6 @@ def evolve(
     """
     require_engine_support(store.spark, table)
     log = store.log(table.name)
-    if not log.exists():
-        _create(store, table, _properties(store, table, lineage or ()))
-        found = log.snapshot()
-        store.record(
-            TableAltered(table=table.name, version=found.version, created=True, properties=found.properties)
-        )
     found = log.snapshot()
     if not feature_properties(table, found):
         check_gate(table, found, store.record)
@@ -91,25 +112,6 @@ def _properties(
         )
     )
     return {**table_properties(table, stats, lineage), **feature_properties(table, found)}
-
-
-def _create(store: Store, table: Table, properties: Mapping[str, str]) -> None:
-    builder = (
-        DeltaTable.createIfNotExists(store.spark)
-        .location(store.location(table.name))
-        .addColumns(spark_schema(table))
-        .partitionedBy(*table.write.partition_by)
-        .comment(table.doc)
-    )
-    for key, value in sorted(properties.items()):
-        builder = builder.property(key, value)
-    try:
-        builder.execute()
-    except AnalysisException as problem:
-        raise StorageFailure(
-            f"cannot create {table.name} at {store.location(table.name)}: {str(problem).splitlines()[0]}",
-            "the folder must be empty or hold this table",
-        ) from problem
 
 
 def _refuse_other_partitions(table: Table, found: SnapshotInfo) -> None:
