@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TRAINING_SECONDS = 300
+# What the training does; another one gives other archives.
+TRAINING = "the verbs of the commit boundary"
 # One per Java and virtual environment in use; each is some 200 MB.
 KEPT = 3
 
@@ -46,7 +48,7 @@ KEPT = 3
 def archive_path(cache: Path, java: Java, jars: tuple[Path, ...]) -> Path:
     """Where the archive for this Java, these jars and the installed PySpark is, or would be."""
     spark = pyspark_folder()
-    parts = [str(java.path.resolve()), java.text, version("pyspark")]
+    parts = [TRAINING, str(java.path.resolve()), java.text, version("pyspark")]
     parts += [_identity(path) for path in (*jars, spark / "jars")]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     return cache / "archives" / f"{key}.jsa"
@@ -132,22 +134,23 @@ def _forget_old(newest: Path) -> None:
 
 def _run_once(options: str, folder: Path) -> None:
     """What a session does, in small: every class that this loads is in the archive."""
-    from delta import DeltaTable
-
     from codeanatomy.config import RuntimeProfile
+    from codeanatomy.storage.commit import Commit, append, merge, overwrite, replace_by_owner
+    from codeanatomy.storage.scan import scan
     from codeanatomy.storage.session import open_session
+    from codeanatomy.storage.store import Store
 
     extra = {"spark.driver.extraJavaOptions": options, "spark.sql.warehouse.dir": (folder / "wh").as_uri()}
     spark = open_session(RuntimeProfile(cores=1, shuffle_partitions=1, spark=extra))
-    path = str(folder / "table")
-    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, half BIGINT) USING delta PARTITIONED BY (half)")
-    rows = spark.range(10).selectExpr("id", "id div 5 AS half")
-    rows.mapInArrow(_same, rows.schema).write.format("delta").mode("append").save(path)
-    rows.write.format("delta").mode("overwrite").option("replaceWhere", "half >= 0").save(path)
-    merge = DeltaTable.forPath(spark, path).alias("old").merge(rows.alias("new"), "old.id = new.id")
-    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-    spark.read.format("delta").load(path).orderBy("id").groupBy("half").count().collect()
-    DeltaTable.forPath(spark, path).history().collect()
+    store, name = Store(spark, str(folder / "lake")), "cdf_cursors"
+    columns = "dataset string, consumer string, repo_id string, last_version bigint, run_id string"
+    rows = spark.createDataFrame([("table", "consumer", "repo", 1, "run")], columns)
+    append(store, name, rows, Commit("first"))
+    append(store, name, rows.mapInArrow(_same, columns), Commit("second"))
+    replace_by_owner(store, name, rows, ["repo"], Commit("third"), by="repo_id")
+    merge(store, name, rows, Commit("fourth"))
+    overwrite(store, name, rows, Commit("fifth"))
+    scan(store, name).rows.orderBy("last_version").groupBy("dataset").count().collect()
     _end(spark)
 
 
