@@ -13,11 +13,10 @@ import shutil
 import time
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
-from codeanatomy.config import RuntimeProfile
+from codeanatomy.config import load_settings
 from codeanatomy.ids import stable_id
 from codeanatomy.storage.commit import Commit, merge
+from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.feed import Window, feed
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.session import open_session
@@ -26,24 +25,32 @@ from codeanatomy.storage.store import Store
 ROOT = Path(__file__).resolve().parents[1]
 LAKE = ROOT / ".demo" / "lake"
 REPO = "codeanatomy"
-COLUMNS = """repo_id string, file_id string, path string, file_sha256 string, size_bytes bigint,
-    mtime_ns bigint, encoding string, has_bom boolean, newline string, is_stub boolean"""
 
 
-def source_file(path: Path, extra: bytes = b"") -> tuple[object, ...]:
+def source_file(path: Path, extra: bytes = b"") -> dict[str, object]:
     """The row of a source file, by its bytes."""
     data = path.read_bytes() + extra
     name = path.relative_to(ROOT).as_posix()
-    digest = hashlib.sha256(data).hexdigest()
-    return (REPO, stable_id("file", REPO, name), name, digest, len(data), 0, "utf-8", False, "lf", False)
+    return {
+        "repo_id": REPO,
+        "file_id": stable_id("file", REPO, name),
+        "path": name,
+        "file_sha256": hashlib.sha256(data).hexdigest(),
+        "size_bytes": len(data),
+        "mtime_ns": 0,
+        "encoding": "utf-8",
+        "has_bom": False,
+        "newline": "lf",
+        "is_stub": False,
+    }
 
 
-def commit_files(store: Store, rows: list[tuple[object, ...]], run: str) -> None:
+def commit_files(store: Store, rows: list[dict[str, object]], run: str) -> None:
     """Merge a listing: new files, changed files, and files that are gone."""
     done = merge(
         store,
         "repo_files_v1",
-        store.spark.createDataFrame(rows, COLUMNS),
+        store.spark.createDataFrame(rows, spark_schema(store.table("repo_files_v1"))),
         Commit(run),
         update_when="old.file_sha256 <> new.file_sha256",
         delete_unmatched=f"old.repo_id = '{REPO}'",
@@ -54,9 +61,10 @@ def commit_files(store: Store, rows: list[tuple[object, ...]], run: str) -> None
 def main() -> None:
     started = time.monotonic()
     shutil.rmtree(LAKE, ignore_errors=True)
-    spark: SparkSession = open_session(RuntimeProfile())
+    settings = load_settings()
+    spark = open_session(settings.runtime)
     print(f"session ready after {time.monotonic() - started:.1f} s")
-    store = Store(spark, str(LAKE))
+    store = Store.of(settings, spark, str(LAKE))
     paths = sorted((ROOT / "src").rglob("*.py"))
     commit_files(store, [source_file(path) for path in paths], "first-listing")
     edited = [source_file(path, b"# edited\n" if path.name == "cli.py" else b"") for path in paths]

@@ -24,7 +24,7 @@ from codeanatomy.catalog.spec import (
 )
 from codeanatomy.errors import CatalogError, UnknownName
 
-# table: partition, cluster, stats, target MB. The requirement, as the design states it.
+# table: partition, cluster, stats, target MB. The requirement, as they must be.
 LAYOUT = {
     "repo_files_v1": ("", "file_id path", "file_id path file_sha256 size_bytes mtime_ns", 128),
     "repo_file_blobs_v1": ("", "file_id path", "file_id path file_sha256 size_bytes mtime_ns", 128),

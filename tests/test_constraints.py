@@ -49,6 +49,7 @@ def test_each_rule_catches_its_row(make_store: MakeStore, spark: SparkSession) -
     every = frame(spark, *(thing(n, **fields) for n, (fields, _) in enumerate(BROKEN)))
     with pytest.raises(ConstraintViolation) as caught:
         append(store, "things", every, Commit("r1"))
+    assert caught.value.violated
     assert set(caught.value.violated) <= {rule for _, rule in BROKEN}
 
 
@@ -73,7 +74,7 @@ def test_constraints_of_the_delta_table_itself_count(make_store: MakeStore, spar
     spark.sql(f"ALTER TABLE delta.`{store.location('things')}` ADD CONSTRAINT light CHECK (weight < 5)")
     with pytest.raises(ConstraintViolation) as caught:
         append(store, "things", frame(spark, thing(2, weight=7.0)), Commit("r2"))
-    assert list(caught.value.violated) == ["light"]
+    assert list(caught.value.violated) == ["delta.light"]
     assert '"weight":7.0' in caught.value.samples[0]
 
 
@@ -103,8 +104,12 @@ def test_a_narrower_meaning_may_stand_for_a_wider_one(make_store: MakeStore, spa
 def test_meaning_can_be_said_explicitly(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(THINGS)
     append(store, "things", frame(spark, thing(1)), Commit("r1"))
-    rows = scan(store, "things").rows.select(meaning("file_id", "EdgeId"), "thing_id")
-    assert rows.schema["file_id"].metadata["semantic_type"] == "EdgeId"
+    rows = scan(store, "things").rows
+    said = rows.withColumn("file_id", F.col("thing_id")).select(
+        meaning("file_id", "FileId"), *(name for name in rows.columns if name != "file_id")
+    )
+    with pytest.raises(ConstraintViolation, match="file_id_is_FileId"):
+        append(store, "things", said, Commit("r2"))
 
 
 def test_columns_of_different_meaning_are_not_joined(make_store: MakeStore, spark: SparkSession) -> None:

@@ -95,7 +95,16 @@ def narrowed(shared_store: MakeStore) -> Store:
 
 @pytest.mark.parametrize(
     ("value", "fits"),
-    [("7L", True), ("7.0D", True), ("7.5D", False), ("'7'", True), ("'seven'", False), ("'NaN'", False)],
+    [
+        ("7L", True),
+        ("7.0D", True),
+        ("7.5D", False),
+        ("7.0", True),
+        ("7.5", False),
+        ("'7'", True),
+        ("'seven'", False),
+        ("'NaN'", False),
+    ],
 )
 def test_wider_rows_are_narrowed_only_if_nothing_is_lost(
     narrowed: Store, spark: SparkSession, value: str, fits: bool
@@ -130,6 +139,7 @@ def test_nested_fields_are_matched_by_name(make_store: MakeStore, spark: SparkSe
     marks = {row.bstart: row.marks for row in scan(store, "things").rows.collect()}
     assert [tuple(mark) for mark in marks[1]] == [(1, "w1")]
     assert marks[2] is None
+    assert [tuple(mark) for mark in marks[3]] == [(None, None)]
 
 
 def test_a_scan_reads_reordered_and_widened_nested_fields(make_store: MakeStore, spark: SparkSession) -> None:
@@ -188,6 +198,7 @@ def test_overwrite_mode_replaces_the_schema_with_the_data(make_store: MakeStore,
     stored = spark.read.format("delta").load(store.location("things"))
     assert stored.schema["weight"].dataType.simpleString() == "string"
     assert stored.schema["thing_id"].metadata["semantic_type"] == "NodeId"
+    assert store.log("things").snapshot().partition_columns == ("kind",)
     assert scan(store, "things", 0).rows.count() == 1
 
 
@@ -198,11 +209,14 @@ def test_no_mode_refuses_any_change(make_store: MakeStore, spark: SparkSession) 
         append(make_store(strict), "things", frame(spark, thing(2), table=strict), Commit("r2"))
 
 
-def test_other_partitions_are_refused(make_store: MakeStore, spark: SparkSession) -> None:
+def test_other_partitions_come_only_with_an_overwrite(make_store: MakeStore, spark: SparkSession) -> None:
     append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
     flat = with_policy(partition_by=())
     with pytest.raises(SchemaDrift, match="partitioned by"):
         append(make_store(flat), "things", frame(spark, thing(2)), Commit("r2"))
+    moved = structs.replace(flat, schema=mode("overwrite"))
+    overwrite(make_store(moved), "things", frame(spark, thing(2)), Commit("r3"))
+    assert make_store(moved).log("things").snapshot().partition_columns == ()
 
 
 def test_fields_in_another_order_are_no_drift(make_store: MakeStore, spark: SparkSession) -> None:
@@ -213,3 +227,30 @@ def test_fields_in_another_order_are_no_drift(make_store: MakeStore, spark: Spar
     first = append(store, "things", frame(spark, thing(2, marks=[]), table=newer), Commit("r2"))
     second = append(store, "things", frame(spark, thing(3, marks=[]), table=newer), Commit("r3"))
     assert second.version == first.version + 1
+
+
+def test_a_new_column_may_have_statistics_at_once(make_store: MakeStore, spark: SparkSession) -> None:
+    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    newer = with_columns(ADDED, write=structs.replace(THINGS.write, stats_columns=("file_id", "added")))
+    store = make_store(newer)
+    append(store, "things", frame(spark, thing(2) | {"added": "x"}, table=newer), Commit("r2"))
+    assert store.log("things").snapshot().properties["delta.dataSkippingStatsColumns"] == "file_id,added"
+
+
+def test_a_refused_commit_leaves_no_trace(make_store: MakeStore, spark: SparkSession) -> None:
+    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    strict = with_columns(ADDED, schema=mode(None))
+    with pytest.raises(SchemaDrift):
+        append(make_store(strict), "things", frame(spark, thing(2), table=strict), Commit("r2"))
+    assert make_store(THINGS).log("things").snapshot().version == 0
+
+
+def test_a_default_of_a_column_that_may_not_be_null_also_serves_old_rows(
+    make_store: MakeStore, spark: SparkSession
+) -> None:
+    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    newer = with_columns(structs.replace(ADDED, nullable=False))
+    store = make_store(newer)
+    assert [row.added for row in scan(store, "things").rows.collect()] == ["none"]
+    append(store, "things", frame(spark, thing(2) | {"added": "yes"}, table=newer), Commit("r2"))
+    assert {row.bstart: row.added for row in scan(store, "things").rows.collect()} == {1: "none", 2: "yes"}

@@ -13,7 +13,7 @@ from codeanatomy import catalog
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 from codeanatomy.storage.commit import Commit, append, merge, overwrite, replace_by_owner
 from codeanatomy.storage.events import Event, FeedRead
-from codeanatomy.storage.feed import Cursor, Window, feed, move_cursor, read_cursor
+from codeanatomy.storage.feed import Cursor, Window, feed, follow, move_cursor, read_cursor
 from codeanatomy.storage.scan import snapshot
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store
@@ -146,8 +146,10 @@ def test_a_cursor_reads_on_from_where_it_stood(fed: Store, spark: SparkSession) 
     move_cursor(fed, Cursor("things", "graph", "other", 0), Commit("c2"))
     cursor = read_cursor(fed, "things", "graph", "repo")
     assert cursor == Cursor("things", "graph", "repo", 1)
-    assert {version for version, _, _ in changes(feed(fed, "things", cursor.window()))} == {2}
+    assert {version for version, _, _ in changes(follow(fed, cursor))} == {2}
     move_cursor(fed, Cursor("things", "graph", "repo", 2), Commit("c3"))
     moved = read_cursor(fed, "things", "graph", "repo")
     assert moved is not None
-    assert feed(fed, "things", moved.window()).count() == 0
+    assert follow(fed, moved).count() == 0
+    with pytest.raises(FeedLost, match="recreated"):
+        follow(fed, Cursor("things", "graph", "repo", 9))

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 from pyspark.sql import SparkSession
 
 from codeanatomy.config import RuntimeProfile
@@ -108,13 +107,17 @@ def test_the_session_runs_in_utc_without_hive_and_ui(spark: SparkSession) -> Non
     assert spark.sparkContext.uiWebUrl is None
 
 
-def test_starting_and_stopping_says_nothing(tmp_path: Path) -> None:
+def test_starting_stopping_and_starting_again_says_nothing(tmp_path: Path) -> None:
     program = (
         "from codeanatomy.config import RuntimeProfile\n"
         "from codeanatomy.storage.session import open_session\n"
         "spark = open_session(RuntimeProfile(cores=1, driver_memory='1g'))\n"
         "assert spark.range(3).count() == 3\n"
         "spark.stop()\n"
+        "again = open_session(RuntimeProfile(cores=1, shuffle_partitions=3))\n"
+        "assert again.conf.get('spark.sql.shuffle.partitions') == '3'\n"
+        "assert again.range(3).count() == 3\n"
+        "again.stop()\n"
     )
     ran = run(program, tmp_path)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -135,9 +138,3 @@ def test_a_master_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "Spark did not start on nonsense[2]" in ran.stdout
     assert "codeanatomy doctor" in ran.stdout
-
-
-def test_identity_is_of_all_fields() -> None:
-    profile = RuntimeProfile()
-    assert profile.identity == RuntimeProfile().identity
-    assert structs.replace(profile, cores=2).identity != profile.identity

@@ -16,11 +16,11 @@ from typing import Literal
 import click
 import msgspec
 
-from codeanatomy import __version__
+from codeanatomy import __version__, catalog
 from codeanatomy.catalog.describe import flattened, policy_facts, size_text, type_text
 from codeanatomy.catalog.spec import Table, contract_json
 from codeanatomy.config import load_settings
-from codeanatomy.errors import EXIT_BUG, EXIT_ENVIRONMENT, EXIT_FINDINGS, CodeAnatomyError, UnknownName
+from codeanatomy.errors import EXIT_BUG, EXIT_ENVIRONMENT, EXIT_FINDINGS, CodeAnatomyError
 
 Format = Literal["table", "json"]
 
@@ -79,10 +79,7 @@ def tables(flags: tuple[str, ...], form: Format) -> None:
 @click.pass_obj
 def table(flags: tuple[str, ...], name: str, form: Format) -> None:
     """Show one table: columns, keys, constraints, policies and where it is derived from."""
-    known = {found.name: found for found in load_settings(flags).tables}
-    if name not in known:
-        raise UnknownName("table", name, known)
-    found = known[name]
+    found = catalog.table(name, load_settings(flags).tables)
     if form == "json":
         click.echo(msgspec.json.format(contract_json(found), indent=2).decode())
         return

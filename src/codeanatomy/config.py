@@ -38,7 +38,9 @@ from codeanatomy.errors import CatalogError, ConfigError, UnknownName
 
 ENV_PREFIX = "CODEANATOMY_"
 # Variables with our prefix that are no settings: they are read before any setting is.
-ENV_RESERVED = ("CODEANATOMY_CACHE", "CODEANATOMY_IVY_SETTINGS")
+CACHE_VARIABLE = "CODEANATOMY_CACHE"
+SETTINGS_VARIABLE = "CODEANATOMY_IVY_SETTINGS"
+ENV_RESERVED = (CACHE_VARIABLE, SETTINGS_VARIABLE)
 POLICIES = ("write", "schema", "gate")
 SECTIONS = {"runtime": "runtime.<field>", "tables": "tables.<table>.<write|schema|gate>.<field>"}
 SIZE_UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}

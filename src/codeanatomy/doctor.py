@@ -33,9 +33,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from codeanatomy.config import CACHE_VARIABLE
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.storage.archive import java_options
-from codeanatomy.storage.jars import CACHE_VARIABLE, JARS, cache_folder, wrong_jars
+from codeanatomy.storage.jars import JARS, cache_folder, wrong_jars
 from codeanatomy.storage.java import find_java
 
 Status = Literal["ok", "warn", "fail"]
@@ -151,7 +152,7 @@ def _worker() -> Check:
     if done.returncode:
         last = (done.stderr.strip() or "no output").splitlines()[-1]
         return Check("worker", "fail", f"{python}: {last}", fix)
-    minor, arrow = done.stdout.split()
+    minor, arrow = (done.stdout.split() or ["of unknown version", ""])[-2:]
     driver = "{}.{}".format(*sys.version_info[:2])
     if minor != driver:
         return Check("worker", "fail", f"{python} is Python {minor}, the driver's is {driver}", fix)
@@ -205,7 +206,11 @@ def _system_memory() -> int | None:
 
 def _container_memory() -> int | None:
     limit, used = (_read(Path("/sys/fs/cgroup", name)).strip() for name in ("memory.max", "memory.current"))
-    return int(limit) - int(used) if limit.isdigit() and used.isdigit() else None
+    if not (limit.isdigit() and used.isdigit()):
+        return None
+    # Cached files count as used, but give way.
+    cached = re.search(r"^inactive_file (\d+)", _read(Path("/sys/fs/cgroup/memory.stat")), re.MULTILINE)
+    return int(limit) - int(used) + (int(cached[1]) if cached else 0)
 
 
 def _disk() -> Check:

@@ -130,7 +130,7 @@ class ConstraintViolation(CodeAnatomyError):
     exit_code = EXIT_CONTRACT
 
     def __init__(self, table: str, violated: Mapping[str, str], samples: tuple[str, ...]) -> None:
-        rules = "; ".join(f"{name}: {expression}" for name, expression in violated.items())
+        rules = "; ".join(f"{name}: {expression[:200]}" for name, expression in violated.items())
         rows = "".join(f"\n    {row}" for row in samples)
         super().__init__(
             f"rows for {table} break {rules}{rows}",

@@ -13,7 +13,7 @@ Tests: `tests/test_catalog.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 
@@ -37,12 +37,12 @@ def names() -> tuple[str, ...]:
     return tuple(known.name for known in TABLES)
 
 
-def table(name: str) -> Table:
+def table(name: str, tables: Iterable[Table] = TABLES) -> Table:
     """The table of that name, or an error that lists what exists."""
-    for known in TABLES:
-        if known.name == name:
-            return known
-    raise UnknownName("table", name, names())
+    known = {each.name: each for each in tables}
+    if name not in known:
+        raise UnknownName("table", name, known)
+    return known[name]
 
 
 def derivation_order(tables: Sequence[Table] = TABLES) -> tuple[Table, ...]:

@@ -20,16 +20,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from codeanatomy.catalog.semantics import SEMANTIC_TYPES
-from codeanatomy.catalog.spec import Column, ForeignKey, SemanticType, Table
+from codeanatomy.catalog.semantics import SEMANTIC_TYPES, meanings_of
+from codeanatomy.catalog.spec import ORDERED_TYPES, Column, ForeignKey, SemanticType, Table
 from codeanatomy.errors import CatalogError
 
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 SQL_STRING = re.compile(r"'[^']*'")
 SQL_COLUMN = re.compile(r"\b[a-z_][a-z0-9_]*\b(?!\s*\()")
 
-# Delta keeps minima and maxima of these only; Z-order needs an order.
-ORDERED = ("string", "int", "bigint", "double", "timestamp")
 PARTITIONABLE = ("string", "int", "bigint")
 BLOOMABLE = ("string", "int", "bigint")
 DICTIONARIED = ("string", "int", "bigint", "double", "timestamp", "binary")
@@ -141,8 +139,8 @@ def _policies(table: Table) -> Iterator[str]:
     bloomed = tuple(bloom.column for bloom in write.writer.bloom_filters)
     for policy, chosen, allowed in (
         ("partition_by", write.partition_by, PARTITIONABLE),
-        ("zorder_by", write.zorder_by, ORDERED),
-        ("stats_columns", write.stats_columns, ORDERED),
+        ("zorder_by", write.zorder_by, ORDERED_TYPES),
+        ("stats_columns", write.stats_columns, ORDERED_TYPES),
         ("bloom_filters", bloomed, BLOOMABLE),
         ("dictionary_off", write.writer.dictionary_off, DICTIONARIED),
     ):
@@ -194,20 +192,8 @@ def _foreign_key(
         yield f"{where}: ({', '.join(key.target)}) is not the primary key of {key.table}"
     for name, other in zip(key.columns, key.target, strict=True):
         mine, theirs = table.column(name).semantic_type, target.column(other).semantic_type
-        if theirs not in _widened(mine, meanings):
+        if theirs != mine and (mine is None or theirs not in meanings_of(mine, meanings)):
             yield f"{where}: {name} is a {mine}, but {key.table}.{other} is a {theirs}"
-
-
-def _widened(name: str | None, meanings: dict[str, SemanticType]) -> set[str | None]:
-    """The meaning itself and all that it also is."""
-    seen: set[str | None] = set()
-    todo = [name]
-    while todo:
-        current = todo.pop()
-        if current not in seen:
-            seen.add(current)
-            todo += meanings[current].is_a if current in meanings else ()
-    return seen
 
 
 def _inputs(table: Table, by_name: dict[str, Table]) -> Iterator[str]:

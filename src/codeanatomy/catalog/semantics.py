@@ -14,6 +14,8 @@ Tests: `tests/test_catalog.py`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from codeanatomy.catalog.spec import SemanticType
 
 HASH_CHARS = 22
@@ -79,3 +81,27 @@ SEMANTIC_TYPES: tuple[SemanticType, ...] = (
     _id("AmbiguityGroupId", "ambig", "Id shared by the alternatives of one decision."),
     SemanticType("EvidenceKey", "string", "Id of the normalized row that evidence is about.", ANY_ID),
 )
+
+
+def meanings_of(name: str, types: Mapping[str, SemanticType]) -> set[str]:
+    """The meaning itself and all that it also is."""
+    seen: set[str] = set()
+    todo = [name]
+    while todo:
+        current = todo.pop()
+        if current not in seen:
+            seen.add(current)
+            todo += types[current].is_a if current in types else ()
+    return seen
+
+
+BY_NAME = {semantic.name: semantic for semantic in SEMANTIC_TYPES}
+
+
+def assignable(given: str, declared: str) -> bool:
+    """Whether a value that means `given` may stand where `declared` is asked for.
+
+    >>> assignable("FileId", "NodeId"), assignable("NodeId", "FileId")
+    (True, False)
+    """
+    return declared in meanings_of(given, BY_NAME)

@@ -36,6 +36,8 @@ ColumnType = Literal[
     "map<string,string>",
     "map<string,bigint>",
 ]
+# Delta keeps minima and maxima of these only, and Z-order needs an order.
+ORDERED_TYPES: tuple[ColumnType, ...] = ("string", "int", "bigint", "double", "timestamp")
 Stage = Literal["extract", "normalize", "relate", "graph", "meta", "observe"]
 StatsPolicy = Literal["off", "explicit", "auto"]
 SchemaMode = Literal["merge", "overwrite"]
@@ -62,7 +64,8 @@ class Column(Struct, frozen=True, omit_defaults=True):
     nullable: bool = True
     # Name of an entry of SEMANTIC_TYPES; two columns may be joined only if theirs agree.
     semantic_type: str | None = None
-    # What a reader sees where the stored table or the written rows lack the column.
+    # What a reader sees where the stored table or the written rows lack the column; where the column
+    # may not be null, also in rows from before it was added.
     default: str | int | float | bool | None = None
     # True: the column is a list of `type`.
     array: bool = False

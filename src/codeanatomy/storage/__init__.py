@@ -9,6 +9,7 @@ written. Both take a `Store` and enforce what the catalogue declares about the t
 | store | the context of every call: session, root, tables, recorder |
 | scan, commit, feed | the boundaries |
 | contract, checks, gate, evolve, layout | what they enforce, in the order they do |
+| transaction | how tables are born and appended to |
 | deltalog | Delta's log over py4j |
 | functions | domain functions in SQL and as columns |
 | events | what the recorder is told |

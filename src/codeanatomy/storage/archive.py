@@ -5,8 +5,7 @@ JVM can dump what a run has loaded (`-XX:ArchiveClassesAtExit`) and map that fil
 (`-XX:SharedArchiveFile`). `train_archive` makes the dump with a short run over what every session
 does: create, write, merge, replace, read, and a Python worker.
 
-    options = java_options(cache, java, jars)  # () while there is no archive
-    builder.config("spark.driver.defaultJavaOptions", " ".join(options))
+    java_options(cache, java, jars)   # ('"-XX:SharedArchiveFile=..."', ...), or () without an archive
 
 An archive fits one Java, one set of jars at one place and one PySpark, so the file's name is a hash of
 those: anything that changes gives another name, and a session then starts without until the next
@@ -21,6 +20,7 @@ Tests: `tests/test_archive.py`.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import shutil
 import subprocess
@@ -32,15 +32,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codeanatomy.storage.jars import CACHE_VARIABLE, lock, pyspark_folder
+from codeanatomy.config import CACHE_VARIABLE
+from codeanatomy.storage.jars import lock, pyspark_folder
 from codeanatomy.storage.java import Java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TRAINING_SECONDS = 300
-# What the training does; another one gives other archives.
-TRAINING = "the verbs of the commit boundary"
 # One per Java and virtual environment in use; each is some 200 MB.
 KEPT = 3
 
@@ -48,7 +47,7 @@ KEPT = 3
 def archive_path(cache: Path, java: Java, jars: tuple[Path, ...]) -> Path:
     """Where the archive for this Java, these jars and the installed PySpark is, or would be."""
     spark = pyspark_folder()
-    parts = [TRAINING, str(java.path.resolve()), java.text, version("pyspark")]
+    parts = [inspect.getsource(_run_once), str(java.path.resolve()), java.text, version("pyspark")]
     parts += [_identity(path) for path in (*jars, spark / "jars")]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     return cache / "archives" / f"{key}.jsa"
@@ -136,6 +135,7 @@ def _run_once(options: str, folder: Path) -> None:
     """What a session does, in small: every class that this loads is in the archive."""
     from codeanatomy.config import RuntimeProfile
     from codeanatomy.storage.commit import Commit, append, merge, overwrite, replace_by_owner
+    from codeanatomy.storage.contract import spark_schema
     from codeanatomy.storage.scan import scan
     from codeanatomy.storage.session import open_session
     from codeanatomy.storage.store import Store
@@ -143,7 +143,7 @@ def _run_once(options: str, folder: Path) -> None:
     extra = {"spark.driver.extraJavaOptions": options, "spark.sql.warehouse.dir": (folder / "wh").as_uri()}
     spark = open_session(RuntimeProfile(cores=1, shuffle_partitions=1, spark=extra))
     store, name = Store(spark, str(folder / "lake")), "cdf_cursors"
-    columns = "dataset string, consumer string, repo_id string, last_version bigint, run_id string"
+    columns = spark_schema(store.table(name))
     rows = spark.createDataFrame([("table", "consumer", "repo", 1, "run")], columns)
     append(store, name, rows, Commit("first"))
     append(store, name, rows.mapInArrow(_same, columns), Commit("second"))

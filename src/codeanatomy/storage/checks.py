@@ -16,35 +16,23 @@ as broken, as in Delta. Tests: `tests/test_constraints.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from codeanatomy.catalog.semantics import SEMANTIC_TYPES
+from codeanatomy.catalog.semantics import BY_NAME, assignable
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
-from codeanatomy.storage.contract import metadata, quoted, text
+from codeanatomy.storage.contract import metadata, quoted
+from codeanatomy.storage.deltalog import sql_text
 
 BROKEN = "CONSTRAINT_BROKEN"
 SAMPLE_ROWS = 5
 DELTA_CONSTRAINT = "delta.constraints."
 
 Rules = Mapping[str, str]
-_BY_NAME = {semantic.name: semantic for semantic in SEMANTIC_TYPES}
-
-
-def assignable(given: str, declared: str) -> bool:
-    """Whether a value that means `given` may stand where `declared` is asked for.
-
-    >>> assignable("FileId", "NodeId"), assignable("NodeId", "FileId")
-    (True, False)
-    """
-    if given == declared:
-        return True
-    known = _BY_NAME.get(given)
-    return known is not None and any(assignable(parent, declared) for parent in known.is_a)
 
 
 def check_meaning(table: Table, schema: T.StructType) -> None:
@@ -62,14 +50,14 @@ def check_meaning(table: Table, schema: T.StructType) -> None:
         )
 
 
-def meaning(column: str, semantic_type: str) -> Any:
+def meaning(column: str, semantic_type: str) -> SparkColumn:
     """The column, said to hold another meaning: the explicit way across semantic types."""
     return F.col(column).alias(column, metadata={"semantic_type": semantic_type})
 
 
-def join_on(left: DataFrame, right: DataFrame, keys: Mapping[str, str]) -> Any:
+def join_on(left: DataFrame, right: DataFrame, keys: Mapping[str, str]) -> SparkColumn:
     """A join condition on pairs of columns; columns of unrelated meanings are refused."""
-    conditions = []
+    condition = F.lit(True)
     for mine, theirs in keys.items():
         given = left.schema[mine].metadata.get("semantic_type")
         other = right.schema[theirs].metadata.get("semantic_type")
@@ -78,26 +66,23 @@ def join_on(left: DataFrame, right: DataFrame, keys: Mapping[str, str]) -> Any:
                 f"{mine} holds {given} and {theirs} holds {other}: they never meet",
                 "join columns of the same meaning",
             )
-        conditions.append(left[mine] == right[theirs])
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = result & condition
-    return result
+        condition = condition & (left[mine] == right[theirs])
+    return condition
 
 
 def rules_for(table: Table, properties: Mapping[str, str]) -> dict[str, str]:
     """All conditions a row of the table must meet, by name."""
     rules = {f"{column.name}_not_null": f"{quoted(column.name)} IS NOT NULL" for column in _required(table)}
     for column in table.columns:
-        semantic = _BY_NAME.get(column.semantic_type or "")
-        if semantic is not None and semantic.check is not None and not column.array:
+        semantic = BY_NAME.get(column.semantic_type or "")
+        if semantic is not None and semantic.check is not None:
             name = quoted(column.name)
             condition = semantic.check.format(c=name)
             rules[f"{column.name}_is_{semantic.name}"] = f"{name} IS NULL OR ({condition})"
     rules.update({rule.name: rule.expression for rule in table.constraints})
     rules.update(
         {
-            key.removeprefix(DELTA_CONSTRAINT): condition
+            f"delta.{key.removeprefix(DELTA_CONSTRAINT)}": condition
             for key, condition in properties.items()
             if key.startswith(DELTA_CONSTRAINT)
         }
@@ -111,7 +96,7 @@ def guarded(table: Table, rows: DataFrame, rules: Rules) -> DataFrame:
         return rows
     first, *rest = table.columns
     holds = " AND ".join(f"coalesce({condition}, false)" for condition in rules.values())
-    checked = F.expr(f"IF({holds}, {quoted(first.name)}, raise_error({text(BROKEN)}))")
+    checked = F.expr(f"IF({holds}, {quoted(first.name)}, raise_error({sql_text(BROKEN)}))")
     return rows.select(
         checked.alias(first.name, metadata=metadata(first)), *(F.col(quoted(column.name)) for column in rest)
     )
@@ -122,7 +107,7 @@ def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolatio
     broken = F.expr(
         "filter(array("
         + ", ".join(
-            f"IF(coalesce({condition}, false), NULL, {text(name)})" for name, condition in rules.items()
+            f"IF(coalesce({condition}, false), NULL, {sql_text(name)})" for name, condition in rules.items()
         )
         + "), r -> r IS NOT NULL)"
     )
@@ -133,7 +118,8 @@ def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolatio
         .limit(SAMPLE_ROWS)
         .collect()
     )
-    names = sorted({name for row in found for name in row["__broken"]})
+    # A row that is computed anew may differ from the one that failed; then all rules are named.
+    names = sorted({name for row in found for name in row["__broken"]}) or sorted(rules)
     samples = tuple(f"{', '.join(row['__broken'])}: {row['__row']}" for row in found)
     return ConstraintViolation(table.name, {name: rules[name] for name in names}, samples)
 

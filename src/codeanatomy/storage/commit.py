@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -40,7 +41,7 @@ from delta.exceptions import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec import DecodeError, Struct, ValidationError, json, structs
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -56,14 +57,14 @@ from codeanatomy.errors import (
     UsageError,
 )
 from codeanatomy.storage.checks import BROKEN, Rules, check_meaning, guarded, rules_for, violation
-from codeanatomy.storage.contract import MISFIT, plan_projection, project, quoted, text
-from codeanatomy.storage.deltalog import CommitRecord, DeltaLog, SnapshotInfo
+from codeanatomy.storage.contract import MISFIT, plan_projection, project, quoted
+from codeanatomy.storage.deltalog import CommitRecord, DeltaLog, SnapshotInfo, sql_text
 from codeanatomy.storage.events import CommitRefused, Committed
-from codeanatomy.storage.evolve import evolve, finish_birth, has_drifted, new_table
-from codeanatomy.storage.layout import RANGES, arranged
+from codeanatomy.storage.evolve import evolve, new_table, replaces_schema
+from codeanatomy.storage.layout import RANGES, arranged, rebound
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store
-from codeanatomy.storage.transaction import NewTable, add_rows
+from codeanatomy.storage.transaction import add_rows
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -76,6 +77,7 @@ CONFLICTS = (
     ProtocolChangedException,
 )
 LOST = "LostCommit"
+ENGINE_ERRORS = (PySparkException, Py4JJavaError)
 
 
 class Commit(Struct, frozen=True, omit_defaults=True):
@@ -102,19 +104,33 @@ class Retry(Struct, frozen=True):
         return random.uniform(0, min(self.most_seconds, self.first_seconds * 2**attempt))
 
 
+class Stamp(Commit, frozen=True, omit_defaults=True):
+    """A commit's metadata in Delta's history: who committed, from what, and by which verb."""
+
+    operation: str = ""
+
+
 @dataclass(frozen=True)
 class _Change:
-    """One commit to be made; `write` does it in a session prepared for it, and says if rows changed."""
+    """One commit to be made."""
 
     store: Store
     table: Table
     operation: str
     commit: Commit
     retry: Retry
+    # Does it in a session prepared for it, and says whether there was anything to commit.
     write: Callable[[SparkSession], bool]
     # The error that shows the rows which break a rule.
     broken: Callable[[], ConstraintViolation] | None = None
+    lineage: Sequence[str] | None = None
     dropped: tuple[str, ...] = ()
+
+    @property
+    def stamp(self) -> str:
+        """What is written into the commit, to find it again."""
+        fields = {**structs.asdict(self.commit), "operation": self.operation}
+        return json.encode(Stamp(**fields), order="deterministic").decode()
 
 
 def overwrite(
@@ -131,8 +147,8 @@ def overwrite(
 
     def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> None:
         writer = ready.write.format("delta").mode("overwrite")
-        if has_drifted(table, found) and table.schema.schema_mode == "overwrite":
-            writer = writer.option("overwriteSchema", "true")
+        if replaces_schema(table, found, replacing=True):
+            writer = writer.option("overwriteSchema", "true").partitionBy(*table.write.partition_by)
         writer.save(store.location(name))
 
     return _write_rows(store, table, "overwrite", rows, commit, retry, write, lineage=lineage)
@@ -148,11 +164,7 @@ def append(
     retry: Retry = Retry(),
 ) -> Committed:
     """Add rows to a table."""
-
-    def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> None:
-        _add(session, store.location(name), ready, commit, None)
-
-    return _write_rows(store, store.table(name), "append", rows, commit, retry, write, lineage=lineage)
+    return _write_rows(store, store.table(name), "append", rows, commit, retry, None, lineage=lineage)
 
 
 def replace_by_owner(
@@ -178,7 +190,7 @@ def replace_by_owner(
     table.column(column)
     if not owners:
         raise UsageError(f"no owners to replace in {name}", "name at least one owner")
-    owned = f"{quoted(column)} IN ({', '.join(text(owner) for owner in sorted(set(owners)))})"
+    owned = f"{quoted(column)} IN ({', '.join(sql_text(owner) for owner in sorted(set(owners)))})"
 
     def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> None:
         writer = ready.write.format("delta").mode("overwrite").option("replaceWhere", owned)
@@ -233,10 +245,10 @@ def delete(store: Store, name: str, predicate: str, commit: Commit, *, retry: Re
         raise TableMissing(f"{name} was never written at {store.location(name)}", "nothing to delete")
 
     def write(session: SparkSession) -> bool:
+        evolve(store, table)
         address = f"delta.{quoted(store.location(name))}"
         return _affected(session.sql(f"DELETE FROM {address} WHERE ({predicate}\n)"))
 
-    evolve(store, table)
     return _recorded(_Change(store, table, "delete", commit, retry, write))
 
 
@@ -247,15 +259,16 @@ def _write_rows(
     rows: DataFrame,
     commit: Commit,
     retry: Retry,
-    write: Callable[[SparkSession, DataFrame, SnapshotInfo], bool | None],
+    write: Callable[[SparkSession, DataFrame, SnapshotInfo], bool | None] | None,
     *,
     lineage: Sequence[str] | None = None,
     extra: Rules = MappingProxyType({}),
 ) -> Committed:
-    """Align, check and arrange rows, and hand them to `write`."""
-    check_meaning(table, rows.schema)
-    projection = plan_projection(table, rows.schema)
-    aligned = project(table, rows, projection)
+    """Align, check and arrange rows, and hand them to `write`; without one they are appended."""
+    with _refusals_told(store, table, operation, commit):
+        check_meaning(table, rows.schema)
+        projection = plan_projection(table, rows.schema)
+        aligned = project(table, rows, projection)
     log = store.log(table.name)
 
     def rules() -> Rules:
@@ -263,38 +276,54 @@ def _write_rows(
         return {**rules_for(table, properties), **extra}
 
     def attempt(session: SparkSession) -> bool:
-        if not log.exists():
-            ready = arranged(session, table, guarded(table, aligned, rules()))
-            _add(session, log.location, ready, commit, new_table(store, table, lineage))
-            finish_birth(store, table, lineage)
+        born = not log.exists()
+        new = new_table(store, table, lineage) if born else None
+        found = None if born else evolve(store, table, lineage, replacing=operation == "overwrite")
+        checked = guarded(table, aligned, rules())
+        # MERGE joins and writes in an order of its own, so arranging would be for nothing.
+        merging = operation == "merge" and not born
+        ready = rebound(session, checked) if merging else arranged(session, table, checked)
+        if found is None or write is None:
+            add_rows(session, log.location, ready, (commit.run_id, commit.sequence), change.stamp, new)
             return True
-        found = evolve(store, table, lineage, replacing=operation == "overwrite")
-        ready = arranged(session, table, guarded(table, aligned, rules()))
         return write(session, ready, found) is not False
 
     def broken() -> ConstraintViolation:
         return violation(table, aligned, rules())
 
-    return _recorded(_Change(store, table, operation, commit, retry, attempt, broken, projection.dropped))
+    change = _Change(store, table, operation, commit, retry, attempt, broken, lineage, projection.dropped)
+    return _recorded(change)
 
 
-def _add(session: SparkSession, location: str, rows: DataFrame, commit: Commit, new: NewTable | None) -> None:
-    add_rows(session, location, rows, (commit.run_id, commit.sequence), _encoded(commit), new)
+@contextmanager
+def _refusals_told(store: Store, table: Table, operation: str, commit: Commit) -> Iterator[None]:
+    """Tell the recorder of an error of ours on its way out."""
+    try:
+        yield
+    except CodeAnatomyError as refused:
+        store.record(
+            CommitRefused(
+                table=table.name,
+                operation=operation,
+                run_id=commit.run_id,
+                code=refused.code,
+                message=refused.message,
+            )
+        )
+        raise
 
 
 def _recorded(change: _Change) -> Committed:
     """Make the change, tell the recorder, and turn the engine's failures into ours."""
-    try:
-        done = _retried(change)
-    except (PySparkException, Py4JJavaError) as problem:
-        refused = _explained(change, problem)
-        _refuse(change, refused)
-        raise refused from problem
-    except CodeAnatomyError as refused:
-        _refuse(change, refused)
-        raise
-    change.store.record(done)
-    return done
+    with _refusals_told(change.store, change.table, change.operation, change.commit):
+        try:
+            done = _retried(change)
+        except ENGINE_ERRORS as problem:
+            raise _explained(change, problem) from problem
+        change.store.record(done)
+        if done.created or change.table.schema.schema_mode == "overwrite":
+            _settle(change)
+        return done
 
 
 def _retried(change: _Change) -> Committed:
@@ -302,9 +331,10 @@ def _retried(change: _Change) -> Committed:
     started = time.monotonic()
     conflicts: list[str] = []
     for attempt in range(change.retry.attempts):
-        repeated = _already(log, change.commit)
-        if repeated is not None:
-            return _result(change, repeated, started, attempt, conflicts, repeated=True)
+        found = _already(log, change)
+        if found is not None:
+            # After a loss that was none it is our own commit; else somebody made it before us.
+            return _result(change, found, started, max(attempt, 1), conflicts, repeated=LOST not in conflicts)
         before = log.snapshot().version if log.exists() else -1
         try:
             changed = change.write(isolated(change.store.spark, _settings(change)))
@@ -312,10 +342,8 @@ def _retried(change: _Change) -> Committed:
             conflicts.append(type(conflict).__name__)
         else:
             record = _own_commit(log, change.commit, after=before)
-            if record is not None:
+            if record is not None or not changed:
                 return _result(change, record, started, attempt + 1, conflicts)
-            if not changed:
-                return _result(change, None, started, attempt + 1, conflicts)
             conflicts.append(LOST)
         time.sleep(change.retry.pause(attempt))
     raise CommitConflict(
@@ -325,33 +353,48 @@ def _retried(change: _Change) -> Committed:
     )
 
 
+def _settle(change: _Change) -> None:
+    """Bring the table to its policy where that had to wait for the rows: at birth, or with a new schema."""
+    for attempt in range(change.retry.attempts):
+        try:
+            evolve(change.store, change.table, change.lineage)
+        except CONFLICTS:
+            time.sleep(change.retry.pause(attempt))
+        else:
+            return
+
+
 def _settings(change: _Change) -> dict[str, str]:
     """What the clone of the session carries into the commit."""
+    partitions = int(change.store.spark.conf.get("spark.sql.shuffle.partitions") or RANGES)
     return {
         "spark.databricks.delta.write.txnAppId": change.commit.run_id,
         "spark.databricks.delta.write.txnVersion": str(change.commit.sequence),
-        "spark.databricks.delta.commitInfo.userMetadata": _encoded(change.commit),
+        "spark.databricks.delta.commitInfo.userMetadata": change.stamp,
         "spark.sql.parquet.compression.codec": change.table.write.writer.compression,
-        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(RANGES),
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(max(RANGES, partitions)),
     }
 
 
-def _encoded(commit: Commit) -> str:
-    """The commit's metadata as Delta's history shows it."""
-    return json.encode(commit, order="deterministic").decode()
-
-
-def _already(log: DeltaLog, commit: Commit) -> CommitRecord | None:
+def _already(log: DeltaLog, change: _Change) -> CommitRecord | None:
     """The commit of this transaction, if it was made before."""
+    commit = change.commit
     known = log.transaction(commit.run_id) if log.exists() else None
     if known is None or known < commit.sequence:
         return None
     record = _own_commit(log, commit, after=log.versions().start - 1)
     if record is None:
         raise UsageError(
-            f"run {commit.run_id} has committed sequence {known} to {log.location}, "
-            f"so its sequence {commit.sequence} can no longer be",
-            "give every commit of a run to the same table a larger sequence",
+            f"run {commit.run_id} has committed sequence {known} to {change.table.name}, and "
+            f"sequence {commit.sequence} is not in its log",
+            "a repeated commit older than the log cannot be found; a new one needs a larger sequence",
+        )
+    made = json.decode(record.user_metadata or "", type=Stamp)
+    if (made.operation, made.plan_fingerprint) != (change.operation, commit.plan_fingerprint):
+        raise UsageError(
+            f"run {commit.run_id} has used sequence {commit.sequence} of {change.table.name} for another "
+            f"commit ({made.operation}, version {record.version})",
+            "give every commit of a run to the same table a sequence of its own",
         )
     return record
 
@@ -361,7 +404,7 @@ def _own_commit(log: DeltaLog, commit: Commit, after: int) -> CommitRecord | Non
     for version in range(log.snapshot().version, after, -1):
         record = log.commit(version)
         try:
-            found = json.decode(record.user_metadata or "", type=Commit)
+            found = json.decode(record.user_metadata or "", type=Stamp)
         except (DecodeError, ValidationError):
             continue
         if (found.run_id, found.sequence) == (commit.run_id, commit.sequence):
@@ -383,8 +426,9 @@ def _result(
     def count(*names: str) -> int:
         return sum(int(metrics.get(name, 0)) for name in names)
 
+    merged = record is not None and record.operation == "MERGE"
     inserted = count("numTargetRowsInserted", "numTargetRowsUpdated")
-    written = inserted if change.operation == "merge" else count("numOutputRows") - count("numCopiedRows")
+    written = inserted if merged else count("numOutputRows") - count("numCopiedRows")
     name = change.table.name
     return Committed(
         table=name,
@@ -416,24 +460,15 @@ def _explained(change: _Change, problem: Exception) -> CodeAnatomyError:
     """The engine's failure as one of ours."""
     said = str(problem)
     if BROKEN in said and change.broken is not None:
-        return change.broken()
+        try:
+            return change.broken()
+        except ENGINE_ERRORS as another:
+            said = str(another)
     if MISFIT in said:
         detail = said[said.index(MISFIT) + len(MISFIT) :].splitlines()[0].strip()
         return ContractError(detail.removesuffix("SQLSTATE: P0001").strip(), "mend what produces the column")
     first = next((line for line in said.splitlines() if line.strip(" :")), type(problem).__name__)
     return StorageFailure(
         f"{change.operation} of {change.table.name} failed: {first}",
-        "the table is as it was before; repeat the commit when the cause is gone",
-    )
-
-
-def _refuse(change: _Change, problem: CodeAnatomyError) -> None:
-    change.store.record(
-        CommitRefused(
-            table=change.table.name,
-            operation=change.operation,
-            run_id=change.commit.run_id,
-            code=problem.code,
-            message=problem.message,
-        )
+        "no rows were committed; repeat it when the cause is gone",
     )

@@ -25,6 +25,7 @@ from pyspark.sql import types as T
 
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.errors import ContractError
+from codeanatomy.storage.deltalog import sql_text
 
 # Marks our own raise_error texts, so that a failure of the engine can be told from a broken contract.
 MISFIT = "CONTRACT_MISFIT"
@@ -58,8 +59,7 @@ class Projection:
 
     # One SQL expression per column of the contract, in its order.
     expressions: tuple[str, ...]
-    missing: tuple[str, ...]
-    cast: tuple[str, ...]
+    # Columns that the contract does not have.
     dropped: tuple[str, ...]
 
 
@@ -92,19 +92,11 @@ def metadata(column: Column) -> dict[str, str]:
 def plan_projection(table: Table, schema: T.StructType) -> Projection:
     """The projection of rows of `schema` onto the table's contract."""
     given = {field.name: field.dataType for field in schema.fields}
-    expressions, missing, cast = [], [], []
-    for column in table.columns:
-        if column.name not in given:
-            missing.append(column.name)
-            expressions.append(_absent(table, column))
-        else:
-            source = quoted(column.name)
-            expression = _aligned(column, given[column.name], source, f"{table.name}.{column.name}", 1)
-            if expression != source:
-                cast.append(column.name)
-            expressions.append(expression)
-    dropped = tuple(name for name in given if name not in table.column_names)
-    return Projection(tuple(expressions), tuple(missing), tuple(cast), dropped)
+    expressions = tuple(
+        _present(table, column, given[column.name]) if column.name in given else _absent(table, column)
+        for column in table.columns
+    )
+    return Projection(expressions, tuple(name for name in given if name not in table.column_names))
 
 
 def project(table: Table, rows: DataFrame, projection: Projection, *extra: str) -> DataFrame:
@@ -121,9 +113,11 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def text(value: str) -> str:
-    """A text as a SQL literal; backslashes and quotes in it are escaped."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _present(table: Table, column: Column, given: T.DataType) -> str:
+    value = _aligned(column, given, quoted(column.name), f"{table.name}.{column.name}", 1)
+    if column.default is None or column.nullable:
+        return value
+    return f"coalesce({value}, {_absent(table, column)})"
 
 
 def _absent(table: Table, column: Column) -> str:
@@ -138,7 +132,7 @@ def _absent(table: Table, column: Column) -> str:
 def _literal(value: str | float | bool | None) -> str:
     if value is None:
         return "NULL"
-    return text(value) if isinstance(value, str) else str(value)
+    return sql_text(value) if isinstance(value, str) else str(value)
 
 
 def _aligned(column: Column, given: T.DataType, source: str, name: str, depth: int) -> str:
@@ -168,7 +162,7 @@ def _aligned_struct(column: Column, given: T.StructType, source: str, name: str,
             if part.name in inner
             else f"CAST({_literal(part.default)} AS {part.ddl})"
         )
-        parts.append(f"{text(part.name)}, {made}")
+        parts.append(f"{sql_text(part.name)}, {made}")
     return f"IF({source} IS NULL, NULL, named_struct({', '.join(parts)}))"
 
 
@@ -183,10 +177,12 @@ def _cast(target: str, given: T.DataType, source: str, name: str) -> str:
     attempt = f"try_cast({source} AS {target})"
     fits = (
         f"try_cast({attempt} AS {origin}) <=> {source}"
-        if target in NUMERIC and origin in NUMERIC
+        if target in NUMERIC and (origin in NUMERIC or origin.startswith("decimal"))
         else f"{attempt} IS NOT NULL OR {source} IS NULL"
     )
-    complaint = f"concat({text(f'{MISFIT} {name}: ')}, CAST({source} AS string), {text(f' is no {target}')})"
+    complaint = (
+        f"concat({sql_text(f'{MISFIT} {name}: ')}, CAST({source} AS string), {sql_text(f' is no {target}')})"
+    )
     return f"IF({fits}, {attempt}, raise_error({complaint}))"
 
 

@@ -1,7 +1,7 @@
 """Delta's own log, seen through the JVM: snapshots, commits and data files.
 
-The one module that calls Delta's internal classes over py4j. Public API would answer the same
-questions with a Spark job each; the log answers in milliseconds.
+Delta's internal classes are called over py4j, here and in `transaction`. Public API would answer the
+same questions with a Spark job each; the log answers in milliseconds.
 
 >>> log = DeltaLog(spark, "/lake/graph/cpg_nodes")                        # doctest: +SKIP
 >>> log.snapshot().version, log.snapshot().min_writer_version             # doctest: +SKIP
@@ -49,6 +49,16 @@ class CommitRecord(Struct, frozen=True):
     operation: str
     metrics: dict[str, str]
     user_metadata: str | None
+
+
+def some_long(jvm: Any, value: int) -> Any:
+    """An Option[Long]; py4j would box a small number as Integer."""
+    return jvm.scala.jdk.javaapi.OptionConverters.toScala(jvm.java.util.OptionalLong.of(value))
+
+
+def sql_text(value: str) -> str:
+    """A text as a SQL literal; backslashes and quotes in it are escaped."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 class DeltaLog:
@@ -121,11 +131,12 @@ class DeltaLog:
     def restricted(self, pin: Pin, files: Sequence[str]) -> DataFrame:
         """A scan of chosen data files of one version; paths as the log spells them."""
         snapshot = self._at(pin)
-        wanted = set(files)
-        chosen = [action for action in snapshot.allFiles().collect() if action.path() in wanted]
-        for missing in sorted(wanted - {action.path() for action in chosen}):
+        names = ", ".join(sql_text(name) for name in sorted(set(files)))
+        chosen = list(snapshot.allFiles().filter(f"path IN ({names})").collect()) if files else []
+        missing = set(files) - {action.path() for action in chosen}
+        if missing:
             known = (action.path() for action in snapshot.allFiles().limit(5).collect())
-            raise UnknownName(f"data file of {self.location}", missing, known)
+            raise UnknownName(f"data file of {self.location}", min(missing), known)
         adds = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(chosen)
         return DataFrame(self._log.createDataFrame(snapshot, adds, False, self._none()), self._spark)
 
@@ -143,7 +154,7 @@ class DeltaLog:
             pin = self._version_at(pin)
         try:
             return self._log.getSnapshotAt(pin, self._none(), self._none(), False)
-        except Py4JJavaError as problem:
+        except (Py4JJavaError, PySparkException) as problem:
             raise TableMissing(
                 f"{self.location} has no version {pin}", f"its newest version is {newest}"
             ) from problem

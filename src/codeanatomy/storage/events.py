@@ -86,6 +86,7 @@ class TableAltered(Event, frozen=True, kw_only=True):
     """A table whose properties, features or columns were brought to what the catalogue says."""
 
     version: int
+    # What was set; a property that was removed is empty.
     properties: dict[str, str] = {}
     added_columns: tuple[str, ...] = ()
 

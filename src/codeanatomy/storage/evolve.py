@@ -4,9 +4,9 @@
                           types, properties and features, all in one commit
     properties differ     set, and what the policy no longer says is unset
     columns missing       schema_mode merge: added as nullable columns; otherwise SchemaDrift
-    a column's type       overwrite with schema_mode overwrite: replaced with the data;
-    or extra columns      otherwise SchemaDrift (extra columns alone are left alone under merge)
-    partitioning differs  SchemaDrift: such a table must be written anew elsewhere
+    a column's type,      overwrite with schema_mode overwrite: replaced with the data;
+    extra columns,        otherwise SchemaDrift (extra columns alone are left alone under merge)
+    or partitions differ
 
 Protocol features are switched on only where the policy asks for them, and never off.
 Tests: `tests/test_drift.py`, `tests/test_features.py`.
@@ -22,8 +22,8 @@ from pyspark.sql import types as T
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import SchemaDrift
-from codeanatomy.storage.contract import quoted, spark_schema, text
-from codeanatomy.storage.deltalog import SnapshotInfo
+from codeanatomy.storage.contract import quoted, spark_schema
+from codeanatomy.storage.deltalog import SnapshotInfo, sql_text
 from codeanatomy.storage.events import StatsDecided, TableAltered
 from codeanatomy.storage.gate import check_gate
 from codeanatomy.storage.layout import (
@@ -39,7 +39,7 @@ from codeanatomy.storage.transaction import NewTable
 
 
 def new_table(store: Store, table: Table, lineage: Sequence[str] | None) -> NewTable:
-    """What the table is to be born with; see `finish_birth` for the rest."""
+    """What the table is to be born with; `evolve` adds the rest after the commit."""
     require_engine_support(store.spark, table)
     features = table.write.enable_features
     if {"change_data_feed", "column_mapping"} <= set(features):
@@ -58,31 +58,27 @@ def new_table(store: Store, table: Table, lineage: Sequence[str] | None) -> NewT
     )
 
 
-def finish_birth(store: Store, table: Table, lineage: Sequence[str] | None) -> None:
-    """Switch on what a table could not be born with."""
-    if feature_properties(table, store.log(table.name).snapshot()):
-        evolve(store, table, lineage)
-
-
 def evolve(
     store: Store, table: Table, lineage: Sequence[str] | None = None, *, replacing: bool = False
 ) -> SnapshotInfo:
     """Make a table that is there fit its contract, and return its snapshot.
 
     `lineage` names columns that consumers filter and join by; none keeps those of the last commit
-    that named any. `replacing` says that the commit to come overwrites everything, so it may bring
-    its own schema.
+    that named any. `replacing` says that the commit to come overwrites everything: where it brings
+    its own schema, the table is left alone until then.
     """
     require_engine_support(store.spark, table)
     log = store.log(table.name)
     found = log.snapshot()
     if not feature_properties(table, found):
         check_gate(table, found, store.record)
+    if replaces_schema(table, found, replacing=replacing):
+        return found
     _refuse_other_partitions(table, found)
-    if lineage is None:
-        lineage = recorded_lineage(found.properties)
-    changed = _alter_properties(store, table, found, _properties(store, table, lineage, found))
-    added = _add_columns(store, table, found, replacing=replacing)
+    # Columns first: Delta refuses statistics on a column that is not there yet.
+    added = _add_columns(store, table, found)
+    kept = recorded_lineage(found.properties) if lineage is None else lineage
+    changed = _alter_properties(store, table, found, _properties(store, table, kept, found))
     if changed or added:
         found = log.snapshot()
         store.record(
@@ -90,6 +86,12 @@ def evolve(
         )
         check_gate(table, found, store.record)
     return found
+
+
+def replaces_schema(table: Table, found: SnapshotInfo, *, replacing: bool) -> bool:
+    """Whether a commit that overwrites everything also replaces the stored schema."""
+    moved = found.partition_columns != table.write.partition_by
+    return replacing and table.schema.schema_mode == "overwrite" and (moved or has_drifted(table, found))
 
 
 def has_drifted(table: Table, found: SnapshotInfo) -> bool:
@@ -119,32 +121,30 @@ def _refuse_other_partitions(table: Table, found: SnapshotInfo) -> None:
         raise SchemaDrift(
             f"{table.name} is partitioned by {list(found.partition_columns)}, "
             f"its policy says {list(table.write.partition_by)}",
-            "partitioning cannot be changed in place: build into a new lake, or restore the policy",
+            f"overwrite it with tables.{table.name}.schema.schema_mode=overwrite, or restore the policy",
         )
 
 
 def _alter_properties(
     store: Store, table: Table, found: SnapshotInfo, shall: Mapping[str, str]
 ) -> dict[str, str]:
-    """Set what differs, unset what the policy dropped; returns what was set."""
+    """Set what differs, unset what the policy dropped; returns both, the latter empty."""
     wanted = {key: value for key, value in shall.items() if found.properties.get(key) != value}
     stale = [key for key in found.properties if key.startswith(MANAGED) and key not in shall]
     address = f"delta.{quoted(store.location(table.name))}"
     if wanted:
-        pairs = ", ".join(f"{text(key)} = {text(value)}" for key, value in sorted(wanted.items()))
+        pairs = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(wanted.items()))
         store.spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ({pairs})")
     if stale:
-        keys = ", ".join(text(key) for key in stale)
+        keys = ", ".join(sql_text(key) for key in stale)
         store.spark.sql(f"ALTER TABLE {address} UNSET TBLPROPERTIES ({keys})")
-    return wanted
+    return {**wanted, **dict.fromkeys(stale, "")}
 
 
-def _add_columns(store: Store, table: Table, found: SnapshotInfo, *, replacing: bool) -> tuple[str, ...]:
+def _add_columns(store: Store, table: Table, found: SnapshotInfo) -> tuple[str, ...]:
     """Add the contract's new columns, or refuse; returns the columns that were added or widened."""
     stored, contract = _schema(found), spark_schema(table)
     mode = table.schema.schema_mode
-    if replacing and mode == "overwrite":
-        return ()
     new, extra = _lacking(stored, contract), _lacking(contract, stored)
     if not (new or extra):
         return ()

@@ -5,7 +5,7 @@ with, so the window that follows it is arithmetic, and it lives here alone:
 
     cursor 4, table at 7    ->  versions 5..7
     cursor 7, table at 7    ->  nothing new: an empty feed
-    cursor 9, table at 7    ->  out of range: the table was restored, or is another one
+    cursor 9, table at 7    ->  lost: the table was recreated
 
 Rows come in the contract's columns plus Delta's `_change_type`, `_commit_version` and
 `_commit_timestamp`. A feed is checked when it is opened, not when it is read: a window whose files
@@ -24,14 +24,19 @@ from pyspark.sql import types as T
 
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 from codeanatomy.storage.commit import Commit, merge
-from codeanatomy.storage.contract import plan_projection, project
+from codeanatomy.storage.contract import plan_projection, project, spark_schema
 from codeanatomy.storage.deltalog import DeltaLog, SnapshotInfo
 from codeanatomy.storage.events import Committed, FeedRead
 from codeanatomy.storage.scan import scan, snapshot
 from codeanatomy.storage.store import Store
 
 CURSORS = "cdf_cursors"
-CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+CHANGE_FIELDS = (
+    T.StructField("_change_type", T.StringType()),
+    T.StructField("_commit_version", T.LongType()),
+    T.StructField("_commit_timestamp", T.TimestampType()),
+)
+CHANGE_COLUMNS = tuple(field.name for field in CHANGE_FIELDS)
 READ_INSTEAD = "read the whole table at its newest version and compare, then set the cursor to that version"
 
 
@@ -54,10 +59,6 @@ class Cursor(Struct, frozen=True):
     repo_id: str
     last_version: int
 
-    def window(self) -> Window:
-        """What comes after the cursor; nothing new is an empty window, not an error."""
-        return Window(starting_version=self.last_version + 1, allow_out_of_range=True)
-
 
 def feed(store: Store, name: str, window: Window) -> DataFrame:
     """The changes of a table within a window."""
@@ -67,17 +68,7 @@ def feed(store: Store, name: str, window: Window) -> DataFrame:
     stored = T.StructType.fromJson(json.decode(info.schema_json))
     projection = plan_projection(store.table(name), stored)
     if not versions:
-        source = store.spark.read.format("delta").option("versionAsOf", info.version)
-        nothing = (
-            source.load(store.location(name))
-            .where("false")
-            .select(
-                "*",
-                F.lit(None).cast("string").alias("_change_type"),
-                F.lit(None).cast("bigint").alias("_commit_version"),
-                F.lit(None).cast("timestamp").alias("_commit_timestamp"),
-            )
-        )
+        nothing = store.spark.createDataFrame([], T.StructType([*stored.fields, *CHANGE_FIELDS]))
         return project(store.table(name), nothing, projection, *CHANGE_COLUMNS)
     _require_complete(name, log, versions)
     source = (
@@ -90,6 +81,19 @@ def feed(store: Store, name: str, window: Window) -> DataFrame:
     return project(store.table(name), source.load(store.location(name)), projection, *CHANGE_COLUMNS)
 
 
+def follow(store: Store, cursor: Cursor) -> DataFrame:
+    """The changes after a cursor; nothing new is an empty feed."""
+    newest = snapshot(store, cursor.dataset).version
+    if cursor.last_version > newest:
+        raise FeedLost(
+            f"the cursor stands at version {cursor.last_version} of {cursor.dataset}, which is at {newest}: "
+            "it was recreated",
+            READ_INSTEAD,
+        )
+    window = Window(starting_version=cursor.last_version + 1, allow_out_of_range=True)
+    return feed(store, cursor.dataset, window)
+
+
 def resolve(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
     """The versions of a window; empty where it lies beyond the newest and may."""
     start, end = window.starting_version, window.ending_version
@@ -98,7 +102,7 @@ def resolve(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
     if end is not None and window.ending_timestamp is not None:
         raise UsageError("a window ends at a version or at a time", "give at most one of the two")
     if window.starting_timestamp is not None:
-        start = _first_at(log, window.starting_timestamp, info.version)
+        start = _first_at(log, window.starting_timestamp)
     if window.ending_timestamp is not None:
         end = log.snapshot(window.ending_timestamp).version
     if start is None or start < 0 or (end is not None and end < start - 1):
@@ -123,11 +127,11 @@ def read_cursor(store: Store, dataset: str, consumer: str, repo_id: str) -> Curs
 def move_cursor(store: Store, cursor: Cursor, commit: Commit) -> Committed:
     """Remember how far a consumer has read."""
     row = (cursor.dataset, cursor.consumer, cursor.repo_id, cursor.last_version, commit.run_id)
-    columns = "dataset string, consumer string, repo_id string, last_version bigint, run_id string"
-    return merge(store, CURSORS, store.spark.createDataFrame([row], columns), commit)
+    rows = store.spark.createDataFrame([row], spark_schema(store.table(CURSORS)))
+    return merge(store, CURSORS, rows, commit)
 
 
-def _first_at(log: DeltaLog, moment: datetime, newest: int) -> int:
+def _first_at(log: DeltaLog, moment: datetime) -> int:
     """The first version made at or after a moment."""
     try:
         version = log.snapshot(moment).version

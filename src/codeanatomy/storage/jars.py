@@ -43,11 +43,10 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 from msgspec import Struct
 
+from codeanatomy.config import CACHE_VARIABLE, SETTINGS_VARIABLE
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.storage.java import Java
 
-CACHE_VARIABLE = "CODEANATOMY_CACHE"
-SETTINGS_VARIABLE = "CODEANATOMY_IVY_SETTINGS"
 # A download that brings no byte for this long is given up: Ivy itself would wait for ever.
 STALL_SECONDS = 60.0
 STAMP = "verified.json"

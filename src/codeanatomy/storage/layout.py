@@ -23,9 +23,9 @@ from typing import Any
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 
-from codeanatomy.catalog.spec import BloomFilter, FeatureName, Table, contract_json
+from codeanatomy.catalog.spec import ORDERED_TYPES, BloomFilter, FeatureName, Table
 from codeanatomy.errors import FeatureError
-from codeanatomy.storage.deltalog import SnapshotInfo
+from codeanatomy.storage.deltalog import SnapshotInfo, some_long
 
 OWN = "codeanatomy."
 LINEAGE = f"{OWN}lineage"
@@ -33,9 +33,8 @@ LINEAGE = f"{OWN}lineage"
 MANAGED = (OWN, "parquet.", "delta.dataSkipping", "delta.setTransactionRetentionDuration")
 # How long the log remembers which transactions were committed.
 TRANSACTION_RETENTION = "interval 30 days"
-# Delta keeps minima and maxima of these only.
-STATS_TYPES = ("string", "int", "bigint", "double", "timestamp")
-# Shuffle bytes (lz4, row format) that make one byte of sorted zstd Parquet; see bench/layout.py.
+# Shuffle bytes (lz4, row format) that make one byte of sorted zstd Parquet, measured on rows of ids,
+# paths and positions.
 SHUFFLE_BYTES_PER_FILE_BYTE = 1.75
 # Ranges the rows are cut into before adaptive execution joins them up to the file size; a range that is
 # larger than a file is split without regard to order, so there should be enough of them.
@@ -73,7 +72,7 @@ def resolve_stats_columns(table: Table, lineage: Iterable[str] = ()) -> tuple[st
         wanted = policy.stats_columns
     elif policy.stats_policy == "auto":
         wanted = tuple(dict.fromkeys((*policy.partition_by, *policy.zorder_by, *sorted(lineage))))
-    possible = {c.name for c in table.columns if c.type in STATS_TYPES and not c.array}
+    possible = {c.name for c in table.columns if c.type in ORDERED_TYPES and not c.array}
     kept = (name for name in wanted if name in possible and name not in policy.partition_by)
     return tuple(kept)[: policy.stats_max_columns]
 
@@ -88,7 +87,7 @@ def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] 
     policy, writer = table.write, table.write.writer
     properties = {
         f"{OWN}table": table.name,
-        f"{OWN}contract": hashlib.sha256(contract_json(table)).hexdigest()[:16],
+        f"{OWN}contract": contract_hash(table),
         f"{OWN}contractVersion": str(table.version),
         f"{OWN}ordering": ",".join(table.ordering),
         f"{OWN}primaryKey": ",".join(table.primary_key),
@@ -125,6 +124,12 @@ def bloom_bytes(bloom: BloomFilter) -> int:
     """
     bits = -bloom.ndv * math.log(bloom.fpp) / math.log(2) ** 2
     return 1 << math.ceil(math.log2(max(bits / 8, 32)))
+
+
+def contract_hash(table: Table) -> str:
+    """Hash of what a reader relies on: columns, types, NOT NULL and meaning, in any order."""
+    columns = sorted(f"{c.name} {c.ddl} {c.nullable} {c.semantic_type}" for c in table.columns)
+    return hashlib.sha256("\n".join(columns).encode()).hexdigest()[:16]
 
 
 def feature_properties(table: Table, current: SnapshotInfo | None) -> dict[str, str]:
@@ -167,7 +172,7 @@ def arranged(spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
     ranges nor a size of its own, and a session-wide size would also coarsen every earlier stage.
     """
     if not table.ordering:
-        return _rebound(spark, rows._jdf.queryExecution().analyzed())
+        return rebound(spark, rows)
     jvm: Any = spark._jvm
     sort = rows.sortWithinPartitions(*table.ordering)._jdf.queryExecution().analyzed()
     size = int(table.write.target_file_size * SHUFFLE_BYTES_PER_FILE_BYTE)
@@ -175,12 +180,16 @@ def arranged(spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
         sort.order(),
         sort.child(),
         jvm.scala.Option.empty(),
-        # py4j would box a small Python int as Integer; Scala unboxes a Long.
-        jvm.scala.jdk.javaapi.OptionConverters.toScala(jvm.java.util.OptionalLong.of(size)),
+        some_long(jvm, size),
     )
-    return _rebound(spark, exchange).sortWithinPartitions(*table.ordering)
+    return _frame(spark, exchange).sortWithinPartitions(*table.ordering)
 
 
-def _rebound(spark: SparkSession, plan: Any) -> DataFrame:
+def rebound(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """The same rows in another session."""
+    return _frame(spark, rows._jdf.queryExecution().analyzed())
+
+
+def _frame(spark: SparkSession, plan: Any) -> DataFrame:
     jvm: Any = spark._jvm
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)

@@ -51,7 +51,11 @@ FIXED = {
 
 
 def open_session(profile: RuntimeProfile = RuntimeProfile()) -> SparkSession:
-    """Start a session; the process must not have one already."""
+    """Start a session; the process must not have one already.
+
+    A process has one JVM: after `spark.stop()` a new session starts in it, with the memory and the
+    class path of the first.
+    """
     if SparkContext._active_spark_context is not None:
         raise UsageError(
             "this process has a Spark session already, and it is not ours to change",
@@ -73,12 +77,14 @@ def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
         try:
             # The launcher's module warning cannot be switched off, so the JVM gets another stderr.
             streams = {"stderr": said, "stdout": said} if quiet else None
-            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+            # PySpark keeps the first JVM of a process: a later session of ours lives in it.
+            gateway = SparkContext._gateway or launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except (PySparkException, Py4JJavaError, RuntimeError, OSError) as problem:
             said.seek(0)
             lines = [line.strip() for line in (*said, *str(problem).splitlines()) if line.strip()]
-            cause = next((line for line in lines if "Exception" in line or "rror" in line), lines[-1])
+            telling = [line for line in lines if "Exception" in line or "rror" in line]
+            cause = (*telling, *reversed(lines), type(problem).__name__)[0]
             raise EnvironmentProblem(
                 f"Spark did not start on {profile.master}: {cause}",
                 "run `codeanatomy doctor`; set runtime.log_level=warn to see what Spark says",

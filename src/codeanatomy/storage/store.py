@@ -10,15 +10,15 @@ Everything that reads or writes takes a Store first; there is no global session.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
-from codeanatomy.errors import RemotePathRefused, UnknownName, UsageError
+from codeanatomy.config import Settings
+from codeanatomy.errors import RemotePathRefused, UsageError
 from codeanatomy.storage.deltalog import DeltaLog
 from codeanatomy.storage.events import Recorder, discard
 from codeanatomy.storage.session import require_delta
@@ -32,21 +32,23 @@ class Store:
 
     spark: SparkSession
     root: str
-    tables: Iterable[Table] = catalog.TABLES
+    tables: tuple[Table, ...] = catalog.TABLES
     record: Recorder = discard
     require_local_paths: bool = False
-    _by_name: dict[str, Table] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         require_delta(self.spark)
         object.__setattr__(self, "root", checked_root(self.root, self.require_local_paths))
-        object.__setattr__(self, "_by_name", {table.name: table for table in self.tables})
+
+    @classmethod
+    def of(cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard) -> Store:
+        """The store that the settings ask for: their policies, and where paths may lead."""
+        local = settings.runtime.require_local_paths
+        return cls(spark, root, settings.tables, record, local)
 
     def table(self, name: str) -> Table:
         """The contract of a table, policies as the settings want them."""
-        if name not in self._by_name:
-            raise UnknownName("table", name, self._by_name)
-        return self._by_name[name]
+        return catalog.table(name, self.tables)
 
     def location(self, name: str) -> str:
         """The URI or path of a table."""

@@ -22,6 +22,8 @@ from uuid import uuid4
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 
+from codeanatomy.storage.deltalog import some_long
+
 
 class NewTable(Struct, frozen=True):
     """What a table is born with."""
@@ -59,7 +61,7 @@ def add_rows(
         option.apply(user_metadata),
         *(option.empty() for _ in range(5)),
     )
-    now = _some_long(jvm, int(time.time() * 1000))
+    now = some_long(jvm, int(time.time() * 1000))
     running.commit(files.appended(delta.actions.SetTransaction(app_id, version, now)), operation)
 
 
@@ -73,10 +75,5 @@ def _metadata(jvm: Any, new: NewTable) -> Any:
         new.schema_json,
         convert.toSeq(list(new.partition_by)),
         convert.toScalaMap(new.properties),
-        _some_long(jvm, int(time.time() * 1000)),
+        some_long(jvm, int(time.time() * 1000)),
     )
-
-
-def _some_long(jvm: Any, value: int) -> Any:
-    """An Option[Long]; py4j would box a small number as Integer."""
-    return jvm.scala.jdk.javaapi.OptionConverters.toScala(jvm.java.util.OptionalLong.of(value))
