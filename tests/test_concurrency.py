@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -24,19 +26,37 @@ from codeanatomy.storage.store import Store
 from things import frame, thing
 
 MakeStore = Callable[..., Store]
+Start = Callable[..., subprocess.Popen[str]]
 EACH = 20
 
 
-def start(verb: str, lake: Path, *words: str) -> subprocess.Popen[str]:
-    """A committer of its own process group, so that its JVM can be killed with it."""
-    script = Path(committer.__file__)
-    return subprocess.Popen(
-        [sys.executable, str(script), verb, str(lake), *words],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        cwd=script.parent,
-    )
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts committers, each in a process group of its own with its JVM; none outlives the test."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start_one(verb: str, lake: Path, *words: str) -> subprocess.Popen[str]:
+        script = Path(committer.__file__)
+        process = subprocess.Popen(
+            [sys.executable, str(script), verb, str(lake), *words],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            cwd=script.parent,
+        )
+        running.append(process)
+        return process
+
+    yield start_one
+    for process in running:
+        kill(process)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """End a committer and its JVM at once."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def ready(process: subprocess.Popen[str]) -> None:
@@ -45,7 +65,7 @@ def ready(process: subprocess.Popen[str]) -> None:
 
 
 def test_two_processes_lose_nothing_and_double_nothing(
-    make_store: MakeStore, spark: SparkSession, tmp_path: Path
+    make_store: MakeStore, spark: SparkSession, tmp_path: Path, start: Start
 ) -> None:
     store = make_store(committer.TABLE)
     append(store, "things", frame(spark, thing(0)), Commit("before"))
@@ -74,7 +94,7 @@ def test_two_processes_lose_nothing_and_double_nothing(
 
 
 def test_a_killed_writer_leaves_the_old_version_and_the_repeated_commit_succeeds_once(
-    make_store: MakeStore, spark: SparkSession, tmp_path: Path
+    make_store: MakeStore, spark: SparkSession, tmp_path: Path, start: Start
 ) -> None:
     store = make_store(committer.TABLE)
     append(store, "things", frame(spark, thing(0)), Commit("before"))
@@ -86,8 +106,7 @@ def test_a_killed_writer_leaves_the_old_version_and_the_repeated_commit_succeeds
     while set(folder.glob("*.parquet")) == whole:
         assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    kill(process)
 
     assert set(folder.glob("*.parquet")) > whole, "it was killed before it wrote"
     assert scan(store, "things").snapshot.version == 0
@@ -96,6 +115,36 @@ def test_a_killed_writer_leaves_the_old_version_and_the_repeated_commit_succeeds
     again = append(store, "things", committer.many(spark), Commit("killed"))
     assert (done.committed, done.version, again.repeated, again.version) == (True, 1, True, 1)
     assert scan(store, "things").rows.count() == committer.SLOW_ROWS + 1
+
+
+@pytest.mark.full
+def test_killed_at_any_moment_even_while_the_table_is_born(
+    make_store: MakeStore, spark: SparkSession, tmp_path: Path, start: Start
+) -> None:
+    chance = random.Random(20)
+    store = make_store(committer.TABLE)
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "go").touch()
+    log, ended = store.log("things"), 0
+    for number in range(12):
+        before = log.snapshot().version if log.exists() else -1
+        process = start("slow", lake, f"killed-{number}")
+        ready(process)
+        time.sleep(chance.uniform(0, 6))
+        ended += process.poll() is not None
+        kill(process)
+        after = log.snapshot().version if log.exists() else -1
+        assert after - before in (0, 1)
+        done = append(store, "things", committer.many(spark), Commit(f"killed-{number}"))
+        assert done.repeated == (after > before)
+        assert done.version == before + 1
+        rows = (
+            scan(store, "things").rows.selectExpr("count(*) AS n", "count(DISTINCT thing_id) AS ids").first()
+        )
+        assert rows is not None
+        assert (rows.n, rows.ids) == ((number + 1) * committer.SLOW_ROWS, committer.SLOW_ROWS)
+    assert ended < 12, "none was killed while it ran"
 
 
 def test_a_commit_that_vanished_from_the_log_is_made_again(

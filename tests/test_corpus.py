@@ -15,7 +15,7 @@ def test_a_package_is_fetched_once_and_then_at_hand() -> None:
     assert (source / "requests" / "api.py").is_file()
     begun = time.perf_counter()
     assert corpus.package("requests") == source
-    assert time.perf_counter() - begun < 0.1
+    assert time.perf_counter() - begun < 1
     assert not list(source.parent.glob(".fetch-*/*.whl"))
 
 

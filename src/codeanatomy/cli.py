@@ -99,7 +99,8 @@ def table(flags: tuple[str, ...], name: str, form: Format) -> None:
     )
     click.echo("")
     rules = {f"constraint {rule.name}": rule.expression for rule in found.constraints}
-    _print_grid(("policy", "value"), list({**policy_facts(found), **rules}.items()))
+    facts = {"declared in": catalog.declared_in(name), **policy_facts(found), **rules}
+    _print_grid(("policy", "value"), list(facts.items()))
 
 
 @cli.group()

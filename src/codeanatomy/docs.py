@@ -84,6 +84,7 @@ def tables_page() -> str:
     parts += [f"| [{t.name}](#{t.name}) | {t.stage} | {_cell(t.doc)} |" for t in catalog.TABLES]
     for table in catalog.TABLES:
         parts += ["", f"## {table.name}\n", f"{table.doc}\n"]
+        parts += [f"- declared in: {catalog.declared_in(table.name)}"]
         parts += [*(f"- {name}: {_cell(value)}" for name, value in policy_facts(table).items()), ""]
         parts += ["| column | type | null | meaning | |", "|---|---|---|---|---|"]
         parts += [_column_line(column, depth) for column, depth in flattened(table.columns)]

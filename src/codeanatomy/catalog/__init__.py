@@ -17,10 +17,22 @@ from collections.abc import Iterable, Sequence
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 
-from codeanatomy.catalog import extract, graph, meta, normalize, observe, relate
+from codeanatomy.catalog import (
+    extract,
+    extract_cpython,
+    extract_program,
+    extract_trees,
+    graph,
+    meta,
+    normalize,
+    observe,
+    relate,
+)
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import UnknownName
 
+# Where literals are; the witnesses first, because `extract` gathers their tables.
+MODULES = (extract_cpython, extract_trees, extract_program, extract, normalize, relate, graph, meta, observe)
 # In derivation order: each table after its inputs.
 TABLES: tuple[Table, ...] = (
     *extract.TABLES,
@@ -43,6 +55,18 @@ def table(name: str, tables: Iterable[Table] = TABLES) -> Table:
     if name not in known:
         raise UnknownName("table", name, known)
     return known[name]
+
+
+def declared_in(name: str) -> str:
+    """The file that holds a table's literal.
+
+    >>> declared_in("symtable_files_v1")
+    'src/codeanatomy/catalog/extract_cpython.py'
+    """
+    for module in MODULES:
+        if any(isinstance(value, Table) and value.name == name for value in vars(module).values()):
+            return f"src/{module.__name__.replace('.', '/')}.py"
+    raise UnknownName("table", name, names())
 
 
 def derivation_order(tables: Sequence[Table] = TABLES) -> tuple[Table, ...]:
