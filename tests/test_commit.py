@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -9,10 +10,18 @@ from delta import DeltaTable
 from msgspec import structs
 from pyspark.sql import SparkSession
 
-from codeanatomy.errors import ConstraintViolation, TableMissing, UsageError
+from codeanatomy.catalog.spec import Column
+from codeanatomy.errors import (
+    ConstraintViolation,
+    EnvironmentProblem,
+    StorageFailure,
+    TableMissing,
+    UsageError,
+)
 from codeanatomy.storage.commit import Commit, append, delete, merge, overwrite, replace_by_owner
 from codeanatomy.storage.events import CommitRefused, Committed, Event
 from codeanatomy.storage.scan import scan
+from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store
 from things import THINGS, changed, file_id, frame, thing
 
@@ -109,6 +118,12 @@ def test_merge_that_changes_nothing_changes_no_row(make_store: MakeStore, spark:
     ]
 
 
+def test_merge_refuses_two_rows_of_one_key(make_store: MakeStore, spark: SparkSession) -> None:
+    rows = frame(spark, thing(1), thing(1, weight=2.0))
+    with pytest.raises(ConstraintViolation, match="key_unique: one row per thing_id"):
+        merge(make_store(THINGS), "things", rows, Commit("r1"))
+
+
 def test_every_verb_gives_birth(make_store: MakeStore, spark: SparkSession) -> None:
     rows = frame(spark, thing(1), thing(2))
     for verb in (append, overwrite, merge):
@@ -132,6 +147,15 @@ def test_delete_removes_what_it_says(make_store: MakeStore, spark: SparkSession)
 def test_delete_takes_one_condition(make_store: MakeStore, predicate: str) -> None:
     with pytest.raises(UsageError, match="not a condition"):
         delete(make_store(THINGS), "things", predicate, Commit("r1"))
+
+
+def test_a_condition_over_unknown_columns_is_a_usage_error(
+    make_store: MakeStore, spark: SparkSession
+) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    with pytest.raises(UsageError, match="nowhere"):
+        delete(store, "things", "nowhere = 1", Commit("r2"))
 
 
 @pytest.mark.parametrize("predicate", ["", "   ", "\n"])
@@ -229,3 +253,57 @@ def test_a_lake_in_a_folder_with_an_odd_name(spark: SparkSession, tmp_path: Path
 def test_a_root_that_delta_cannot_address_is_refused(spark: SparkSession) -> None:
     with pytest.raises(UsageError, match="root"):
         Store(spark, "/tmp/a`b")
+
+
+def test_settings_of_the_caller_do_not_change_what_is_written(tmp_path: Path, spark: SparkSession) -> None:
+    callers = isolated(spark, {})
+    for key, value in {
+        "spark.sql.sources.partitionOverwriteMode": "dynamic",
+        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
+        "spark.databricks.delta.write.txnAppId": "mine",
+        "spark.databricks.delta.write.txnVersion": "1",
+        "spark.sql.adaptive.enabled": "false",
+    }.items():
+        callers.conf.set(key, value)
+    store = Store(callers, str(tmp_path / "lake"), tables=(THINGS,))
+    append(store, "things", frame(callers, thing(1), thing(2)), Commit("r1"))
+    overwrite(store, "things", frame(callers, thing(4)), Commit("r2"))
+    assert numbers(store) == [4]
+    assert store.log("things").snapshot().min_reader_version == 1
+    wider = changed(columns=(*THINGS.columns, Column("added", "string", "New.")))
+    append(replace(store, tables=(wider,)), "things", frame(callers, thing(6)), Commit("r3"))
+    assert callers.conf.get("spark.databricks.delta.write.txnAppId") == "mine"
+    with pytest.raises(EnvironmentProblem, match="escapedStringLiterals"):
+        Store(isolated(spark, {"spark.sql.parser.escapedStringLiterals": "true"}), str(tmp_path))
+
+
+def test_a_lake_that_cannot_be_written_says_why(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("a file where a folder should be")
+    store = Store(spark, str(tmp_path / "lake"), tables=(THINGS,))
+    with pytest.raises(StorageFailure) as caught:
+        append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    assert "An error occurred while calling" not in caught.value.message
+    assert str(tmp_path) in caught.value.message
+
+
+def test_a_log_with_a_gap_says_so(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    for number in (1, 2, 3):
+        append(store, "things", frame(spark, thing(number)), Commit(f"r{number}"))
+    log = Path(store.location("things")) / "_delta_log"
+    for path in log.glob("*00000000000000000001.*"):
+        path.unlink()
+    store.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    with pytest.raises(StorageFailure, match="cannot read the log"):
+        scan(store, "things")
+
+
+def test_the_rows_of_a_python_function_that_fails_name_its_error(
+    make_store: MakeStore, spark: SparkSession
+) -> None:
+    def failing(batches: object) -> object:
+        raise RuntimeError("the witness fell asleep")
+
+    rows = frame(spark, thing(1))
+    with pytest.raises(StorageFailure, match="the witness fell asleep"):
+        append(make_store(THINGS), "things", rows.mapInArrow(failing, rows.schema), Commit("r1"))  # type: ignore[arg-type]

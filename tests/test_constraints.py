@@ -12,7 +12,7 @@ from codeanatomy.storage.checks import join_on, meaning, rules_for, violation
 from codeanatomy.storage.commit import Commit, append, merge
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.store import Store
-from things import THINGS, frame, thing
+from things import THINGS, frame, thing, with_policy
 
 MakeStore = Callable[..., Store]
 
@@ -44,6 +44,7 @@ def test_each_rule_catches_its_row(make_store: MakeStore, spark: SparkSession) -
     rules = rules_for(THINGS, {})
     for fields, rule in BROKEN:
         found = violation(THINGS, frame(spark, thing(1), thing(2, **fields)), rules)
+        assert found is not None
         assert list(found.violated) == [rule]
         assert len(found.samples) == 1
     every = frame(spark, *(thing(n, **fields) for n, (fields, _) in enumerate(BROKEN)))
@@ -119,3 +120,12 @@ def test_columns_of_different_meaning_are_not_joined(make_store: MakeStore, spar
     assert left.join(right, join_on(left, right, {"thing_id": "thing_id", "kind": "kind"})).count() == 1
     with pytest.raises(SemanticTypeError, match="never meet"):
         join_on(left, right, {"bstart": "thing_id"})
+
+
+def test_a_refused_commit_does_not_evolve_the_table(make_store: MakeStore, spark: SparkSession) -> None:
+    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    asking = make_store(with_policy(enable_features=("deletion_vectors",)))
+    with pytest.raises(ConstraintViolation):
+        append(asking, "things", frame(spark, thing(2, bstart=9, bend=2)), Commit("r2"))
+    found = asking.log("things").snapshot()
+    assert (found.version, found.min_writer_version) == (0, 2)

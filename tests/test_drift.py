@@ -121,7 +121,9 @@ def test_wider_rows_are_narrowed_only_if_nothing_is_lost(
             append(store, "things", rows, Commit(value))
 
 
-@pytest.mark.parametrize("value", ["array(1)", "named_struct('a', 1)", "map('a', 1)", "current_timestamp()"])
+@pytest.mark.parametrize(
+    "value", ["array(1)", "named_struct('a', 1)", "map('a', 1)", "current_timestamp()", "true", "X'00'"]
+)
 def test_a_type_without_a_cast_is_an_error_that_names_the_column(
     make_store: MakeStore, spark: SparkSession, value: str
 ) -> None:
@@ -254,3 +256,21 @@ def test_a_default_of_a_column_that_may_not_be_null_also_serves_old_rows(
     assert [row.added for row in scan(store, "things").rows.collect()] == ["none"]
     append(store, "things", frame(spark, thing(2) | {"added": "yes"}, table=newer), Commit("r2"))
     assert {row.bstart: row.added for row in scan(store, "things").rows.collect()} == {1: "none", 2: "yes"}
+
+
+def test_names_are_not_told_by_case(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    done = append(store, "things", frame(spark, thing(1)).withColumnRenamed("bstart", "BStart"), Commit("r1"))
+    assert (done.rows, done.dropped_columns) == (1, ())
+    assert [row.bstart for row in scan(store, "things").rows.collect()] == [1]
+    twice = frame(spark, thing(1)).select("*", F.lit(2).alias("BSTART"))
+    with pytest.raises(ContractError, match="given twice: BSTART, bstart"):
+        append(store, "things", twice, Commit("r2"))
+
+
+def test_an_untyped_null_fits_every_column(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    rows = frame(spark, thing(1)).withColumn("marks", F.lit(None)).withColumn("weight", F.lit(None))
+    append(store, "things", rows, Commit("r1"))
+    append(store, "things", frame(spark, thing(2)).withColumn("marks", F.expr("array()")), Commit("r2"))
+    assert {row.bstart: row.marks for row in scan(store, "things").rows.collect()} == {1: None, 2: []}

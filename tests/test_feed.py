@@ -114,6 +114,16 @@ def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: Spa
     ]
 
 
+def test_a_feed_switched_off_in_between_is_lost(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(FED)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    address = f"delta.`{store.location('things')}`"
+    spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
+    append(store, "things", frame(spark, thing(2)), Commit("r2"))
+    with pytest.raises(FeedLost, match="stopped recording changes at version 1"):
+        feed(store, "things", Window(starting_version=0))
+
+
 def test_a_vacuumed_window_is_lost_when_it_is_opened(make_store: MakeStore, spark: SparkSession) -> None:
     fed = make_store(FED)
     append(fed, "things", frame(spark, thing(1)), Commit("r1"))
@@ -148,6 +158,8 @@ def test_a_cursor_reads_on_from_where_it_stood(fed: Store, spark: SparkSession) 
     assert cursor == Cursor("things", "graph", "repo", 1)
     assert {version for version, _, _ in changes(follow(fed, cursor))} == {2}
     move_cursor(fed, Cursor("things", "graph", "repo", 2), Commit("c3"))
+    with pytest.raises(UsageError, match="for another commit"):
+        move_cursor(fed, Cursor("things", "graph", "repo", 1), Commit("c3"))
     moved = read_cursor(fed, "things", "graph", "repo")
     assert moved is not None
     assert follow(fed, moved).count() == 0

@@ -59,6 +59,9 @@ def test_a_time_is_resolved_to_a_version(three_versions: Store) -> None:
 def test_a_version_or_table_that_is_not_there(three_versions: Store, make_store: MakeStore) -> None:
     with pytest.raises(TableMissing, match="no version 99"):
         scan(three_versions, "things", 99)
+    for nonsense in ("2020-01-01", True, -1, 2**70, 1.5):
+        with pytest.raises(UsageError, match="no version"):
+            scan(three_versions, "things", nonsense)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="nothing"):
         scan(three_versions, "nothing")
     with pytest.raises(TableMissing, match="no table"):

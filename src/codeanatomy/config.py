@@ -174,7 +174,7 @@ def _read_file(start: Path) -> dict[str, Any]:
 def _parse_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as problem:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as problem:
         raise ConfigError(f"cannot read {path}: {problem}", "mend or remove the file") from problem
 
 

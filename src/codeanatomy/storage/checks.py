@@ -102,8 +102,8 @@ def guarded(table: Table, rows: DataFrame, rules: Rules) -> DataFrame:
     )
 
 
-def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolation:
-    """The error for rows that break rules, with samples."""
+def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolation | None:
+    """The error for rows that break rules, with samples; none if there are no such rows."""
     broken = F.expr(
         "filter(array("
         + ", ".join(
@@ -118,8 +118,9 @@ def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolatio
         .limit(SAMPLE_ROWS)
         .collect()
     )
-    # A row that is computed anew may differ from the one that failed; then all rules are named.
-    names = sorted({name for row in found for name in row["__broken"]}) or sorted(rules)
+    if not found:
+        return None
+    names = sorted({name for row in found for name in row["__broken"]})
     samples = tuple(f"{', '.join(row['__broken'])}: {row['__row']}" for row in found)
     return ConstraintViolation(table.name, {name: rules[name] for name in names}, samples)
 

@@ -42,8 +42,7 @@ from delta.exceptions import (
     ProtocolChangedException,
 )
 from msgspec import DecodeError, Struct, ValidationError, json, structs
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import ParseException, PySparkException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.spec import Table
@@ -58,11 +57,18 @@ from codeanatomy.errors import (
 )
 from codeanatomy.storage.checks import BROKEN, Rules, check_meaning, guarded, rules_for, violation
 from codeanatomy.storage.contract import MISFIT, plan_projection, project, quoted
-from codeanatomy.storage.deltalog import CommitRecord, DeltaLog, SnapshotInfo, sql_text
+from codeanatomy.storage.deltalog import (
+    ENGINE_ERRORS,
+    CommitRecord,
+    DeltaLog,
+    SnapshotInfo,
+    cause_of,
+    sql_text,
+)
 from codeanatomy.storage.events import CommitRefused, Committed
-from codeanatomy.storage.evolve import evolve, new_table, replaces_schema
+from codeanatomy.storage.evolve import evolve, new_table, pending, replaces_schema
 from codeanatomy.storage.layout import RANGES, arranged, rebound
-from codeanatomy.storage.session import isolated
+from codeanatomy.storage.session import active, isolated
 from codeanatomy.storage.store import Store
 from codeanatomy.storage.transaction import add_rows
 
@@ -77,11 +83,13 @@ CONFLICTS = (
     ProtocolChangedException,
 )
 LOST = "LostCommit"
-ENGINE_ERRORS = (PySparkException, Py4JJavaError)
 
 
 class Commit(Struct, frozen=True, omit_defaults=True):
-    """Who commits and from what; run id and sequence together are the transaction."""
+    """Who commits and from what; run id and sequence together are the transaction.
+
+    A second commit of the same pair to a table is not made: it is taken for the first, repeated.
+    """
 
     run_id: str
     # Grows with every commit of a run to the same table.
@@ -122,7 +130,7 @@ class _Change:
     # Does it in a session prepared for it, and says whether there was anything to commit.
     write: Callable[[SparkSession], bool]
     # The error that shows the rows which break a rule.
-    broken: Callable[[], ConstraintViolation] | None = None
+    broken: Callable[[], ConstraintViolation | None] | None = None
     lineage: Sequence[str] | None = None
     dropped: tuple[str, ...] = ()
 
@@ -220,6 +228,7 @@ def merge(
     table = store.table(name)
     keys = [table.column(key).name for key in (on or table.primary_key)]
     same = " AND ".join(f"old.{quoted(key)} <=> new.{quoted(key)}" for key in keys)
+    _refuse_repeated_keys(table, rows, keys)
 
     def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> bool:
         target = DeltaTable.forPath(session, store.location(name)).alias("old")
@@ -232,9 +241,21 @@ def merge(
     return _write_rows(store, table, "merge", rows, commit, retry, write)
 
 
+def _refuse_repeated_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> None:
+    """Two rows of one key have no order, so which one a merge would keep is chance."""
+    spelled = {name.lower(): name for name in rows.columns}
+    if not all(key in spelled for key in keys):
+        return  # The contract will say so.
+    given = [spelled[key] for key in keys]
+    twice = rows.groupBy(*(quoted(key) for key in given)).count().where("count > 1").limit(5).collect()
+    if twice:
+        samples = tuple(str({key: row[key] for key in given}) for row in twice)
+        raise ConstraintViolation(table.name, {"key_unique": f"one row per {', '.join(keys)}"}, samples)
+
+
 def delete(store: Store, name: str, predicate: str, commit: Commit, *, retry: Retry = Retry()) -> Committed:
     """Delete the rows that meet a condition; an empty condition is refused."""
-    if not predicate.strip():
+    if not predicate or not predicate.strip():
         raise UsageError(f"delete from {name} without a predicate", "to empty a table, overwrite it")
     try:
         store.spark._jsparkSession.sessionState().sqlParser().parseExpression(predicate)
@@ -275,10 +296,20 @@ def _write_rows(
         properties = log.snapshot().properties if log.exists() else {}
         return {**rules_for(table, properties), **extra}
 
+    def evolved() -> SnapshotInfo:
+        replacing = operation == "overwrite"
+        added, altered = pending(store, table, log.snapshot(), lineage, replacing=replacing)
+        if added or altered:
+            # Rows that will be refused must not have changed the table: look before, this once.
+            refused = broken()
+            if refused is not None:
+                raise refused
+        return evolve(store, table, lineage, replacing=replacing)
+
     def attempt(session: SparkSession) -> bool:
         born = not log.exists()
         new = new_table(store, table, lineage) if born else None
-        found = None if born else evolve(store, table, lineage, replacing=operation == "overwrite")
+        found = None if born else evolved()
         checked = guarded(table, aligned, rules())
         # MERGE joins and writes in an order of its own, so arranging would be for nothing.
         merging = operation == "merge" and not born
@@ -288,7 +319,7 @@ def _write_rows(
             return True
         return write(session, ready, found) is not False
 
-    def broken() -> ConstraintViolation:
+    def broken() -> ConstraintViolation | None:
         return violation(table, aligned, rules())
 
     change = _Change(store, table, operation, commit, retry, attempt, broken, lineage, projection.dropped)
@@ -336,8 +367,10 @@ def _retried(change: _Change) -> Committed:
             # After a loss that was none it is our own commit; else somebody made it before us.
             return _result(change, found, started, max(attempt, 1), conflicts, repeated=LOST not in conflicts)
         before = log.snapshot().version if log.exists() else -1
+        session = isolated(change.store.spark, _settings(change))
         try:
-            changed = change.write(isolated(change.store.spark, _settings(change)))
+            with active(session):
+                changed = change.write(session)
         except CONFLICTS as conflict:
             conflicts.append(type(conflict).__name__)
         else:
@@ -461,14 +494,28 @@ def _explained(change: _Change, problem: Exception) -> CodeAnatomyError:
     said = str(problem)
     if BROKEN in said and change.broken is not None:
         try:
-            return change.broken()
+            shown = change.broken()
         except ENGINE_ERRORS as another:
-            said = str(another)
+            problem, said = another, str(another)
+        else:
+            # A row that is computed anew may differ from the one that failed.
+            return shown or ConstraintViolation(change.table.name, {"some rule": "see the catalogue"}, ())
     if MISFIT in said:
         detail = said[said.index(MISFIT) + len(MISFIT) :].splitlines()[0].strip()
         return ContractError(detail.removesuffix("SQLSTATE: P0001").strip(), "mend what produces the column")
-    first = next((line for line in said.splitlines() if line.strip(" :")), type(problem).__name__)
-    return StorageFailure(
-        f"{change.operation} of {change.table.name} failed: {first}",
-        "no rows were committed; repeat it when the cause is gone",
-    )
+    what = f"{change.operation} of {change.table.name} failed: {cause_of(problem)}"
+    if isinstance(problem, AnalysisException) and change.operation in ("delete", "merge"):
+        return UsageError(what, "mend the condition; no rows were committed")
+    return StorageFailure(what, _where_it_stands(change))
+
+
+def _where_it_stands(change: _Change) -> str:
+    """Whether a failed commit is in the log all the same: the engine may fail after it wrote the entry."""
+    log = change.store.log(change.table.name)
+    try:
+        found = _own_commit(log, change.commit, after=-1) if log.exists() else None
+    except CodeAnatomyError:
+        return "the log cannot be read, so it is not known if the rows were committed"
+    if found is not None:
+        return f"the rows were committed, as version {found.version}; repeating the commit will say so"
+    return "no rows were committed; repeat it when the cause is gone"

@@ -48,6 +48,7 @@ WIDENING = {
     "bigint": {"tinyint", "smallint", "int"},
     "double": {"tinyint", "smallint", "int", "float"},
     "string": {"tinyint", "smallint", "int", "bigint", "boolean"},
+    "map<string,bigint>": {"map<string,smallint>", "map<string,int>"},
 }
 # Casts that keep a value only if casting it back gives the same value.
 NUMERIC = {"tinyint", "smallint", "int", "bigint", "float", "double"}
@@ -91,12 +92,25 @@ def metadata(column: Column) -> dict[str, str]:
 
 def plan_projection(table: Table, schema: T.StructType) -> Projection:
     """The projection of rows of `schema` onto the table's contract."""
-    given = {field.name: field.dataType for field in schema.fields}
+    given = _by_name(schema, table.name)
+    known = {column.name.lower() for column in table.columns}
     expressions = tuple(
-        _present(table, column, given[column.name]) if column.name in given else _absent(table, column)
+        _present(table, column, given[column.name.lower()])
+        if column.name.lower() in given
+        else _absent(table, column)
         for column in table.columns
     )
-    return Projection(expressions, tuple(name for name in given if name not in table.column_names))
+    return Projection(expressions, tuple(field.name for name, field in given.items() if name not in known))
+
+
+def _by_name(schema: T.StructType, where: str) -> dict[str, T.StructField]:
+    """The fields by name in small letters: Spark and Delta do not tell names by case."""
+    fields = {field.name.lower(): field for field in schema.fields}
+    if len(fields) < len(schema.fields):
+        names = [field.name for field in schema.fields]
+        twice = sorted({name for name in names if [n.lower() for n in names].count(name.lower()) > 1})
+        raise ContractError(f"{where} is given twice: {', '.join(twice)}", "name every column once")
+    return fields
 
 
 def project(table: Table, rows: DataFrame, projection: Projection, *extra: str) -> DataFrame:
@@ -113,8 +127,8 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _present(table: Table, column: Column, given: T.DataType) -> str:
-    value = _aligned(column, given, quoted(column.name), f"{table.name}.{column.name}", 1)
+def _present(table: Table, column: Column, given: T.StructField) -> str:
+    value = _aligned(column, given.dataType, quoted(given.name), f"{table.name}.{column.name}", 1)
     if column.default is None or column.nullable:
         return value
     return f"coalesce({value}, {_absent(table, column)})"
@@ -139,6 +153,8 @@ def _aligned(column: Column, given: T.DataType, source: str, name: str, depth: i
     """The expression that makes `source`, of type `given`, a value of the column's type."""
     if column.ddl == given.simpleString():
         return source
+    if isinstance(given, T.NullType):
+        return f"CAST(NULL AS {column.ddl})"
     if column.array:
         if not isinstance(given, T.ArrayType):
             raise _impossible(name, given, column.ddl)
@@ -153,13 +169,13 @@ def _aligned(column: Column, given: T.DataType, source: str, name: str, depth: i
 
 
 def _aligned_struct(column: Column, given: T.StructType, source: str, name: str, depth: int) -> str:
-    inner = {field.name: field.dataType for field in given.fields}
+    inner = _by_name(given, name)
     parts = []
     for part in column.fields:
-        value = f"{source}.{quoted(part.name)}"
+        field = inner.get(part.name.lower())
         made = (
-            _aligned(part, inner[part.name], value, f"{name}.{part.name}", depth)
-            if part.name in inner
+            _aligned(part, field.dataType, f"{source}.{quoted(field.name)}", f"{name}.{part.name}", depth)
+            if field is not None
             else f"CAST({_literal(part.default)} AS {part.ddl})"
         )
         parts.append(f"{sql_text(part.name)}, {made}")
@@ -170,9 +186,7 @@ def _cast(target: str, given: T.DataType, source: str, name: str) -> str:
     origin = given.simpleString()
     if origin in WIDENING.get(target, ()):
         return f"CAST({source} AS {target})"
-    if isinstance(given, (T.ArrayType, T.StructType, T.MapType, T.BinaryType)) or target.startswith("map"):
-        raise _impossible(name, given, target)
-    if target == "binary" or (target == "timestamp") != (origin in ("timestamp", "timestamp_ntz", "date")):
+    if not _castable(target, given):
         raise _impossible(name, given, target)
     attempt = f"try_cast({source} AS {target})"
     fits = (
@@ -186,8 +200,19 @@ def _cast(target: str, given: T.DataType, source: str, name: str) -> str:
     return f"IF({fits}, {attempt}, raise_error({complaint}))"
 
 
+def _castable(target: str, given: T.DataType) -> bool:
+    """Whether some values of a type can be cast; truth, time and bytes are no numbers."""
+    origin = given.simpleString()
+    nested = isinstance(given, (T.ArrayType, T.StructType, T.MapType, T.BinaryType))
+    if nested or target == "binary" or target.startswith("map"):
+        return False
+    if (target == "timestamp") != (origin in ("timestamp", "timestamp_ntz", "date")):
+        return False
+    return (target == "boolean") == (origin == "boolean") or "string" in (target, origin)
+
+
 def _impossible(name: str, given: T.DataType, target: str) -> ContractError:
     return ContractError(
         f"{name} is {given.simpleString()}, which cannot become {target}",
-        "rewrite the table with schema_mode = overwrite, or mend what produces the column",
+        "mend what produces the column; a stored table can be rewritten with schema_mode = overwrite",
     )

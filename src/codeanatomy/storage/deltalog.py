@@ -11,6 +11,7 @@ same questions with a Spark job each; the log answers in milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -19,10 +20,26 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from codeanatomy.errors import TableMissing, UnknownName, UsageError
+from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
 
 # None: the newest version; an int: that version; a time: the version that was current then.
 Pin = int | datetime | None
+
+ENGINE_ERRORS = (PySparkException, Py4JJavaError)
+
+
+def cause_of(problem: Exception) -> str:
+    """What the engine says went wrong, in one line: the innermost cause."""
+    if isinstance(problem, Py4JJavaError):
+        deepest = problem.java_exception
+        while deepest.getCause() is not None:
+            deepest = deepest.getCause()
+        lines = str(deepest.toString()).splitlines()
+    else:
+        lines = str(problem).splitlines()
+    said = [line.strip() for line in lines if line.strip()] or [type(problem).__name__]
+    # A headline that ends in a colon introduces a traceback; its last line says what happened.
+    return f"{said[0]} {said[-1]}" if said[0].endswith(":") else said[0]
 
 
 class SnapshotInfo(Struct, frozen=True):
@@ -67,8 +84,10 @@ class DeltaLog:
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
         self._jvm = cast("Any", spark._jvm)
-        self._log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
         self.location = location
+        delta = self._jvm.org.apache.spark.sql.delta
+        with self._readable():
+            self._log = delta.DeltaLog.forTable(spark._jsparkSession, location)
 
     def exists(self) -> bool:
         """Whether there is a table at the location."""
@@ -107,7 +126,7 @@ class DeltaLog:
         path = names.unsafeDeltaFile(self._log.logPath(), version)
         try:
             lines = self._log.store().readAsIterator(path, self._log.newDeltaHadoopConf())
-        except Py4JJavaError as problem:
+        except ENGINE_ERRORS as problem:
             raise TableMissing(
                 f"the log of {self.location} has no entry for version {version}",
                 "it was cleaned up or never written; use a newer version",
@@ -140,8 +159,20 @@ class DeltaLog:
         adds = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(chosen)
         return DataFrame(self._log.createDataFrame(snapshot, adds, False, self._none()), self._spark)
 
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """A log that cannot be read is an error of ours, with the engine's reason."""
+        try:
+            yield
+        except ENGINE_ERRORS as problem:
+            raise StorageFailure(
+                f"cannot read the log of {self.location}: {cause_of(problem)}",
+                "check the path, the rights and that no entry of _delta_log is missing",
+            ) from problem
+
     def _latest(self) -> Any:
-        return self._log.update(False, self._none(), self._none())
+        with self._readable():
+            return self._log.update(False, self._none(), self._none())
 
     def _at(self, pin: Pin) -> Any:
         latest = self._latest()
@@ -152,9 +183,11 @@ class DeltaLog:
             return latest
         if isinstance(pin, datetime):
             pin = self._version_at(pin)
+        if type(pin) is not int or not 0 <= pin < 2**63:
+            raise UsageError(f"{pin!r} is no version", "pin a version number or a datetime with a time zone")
         try:
             return self._log.getSnapshotAt(pin, self._none(), self._none(), False)
-        except (Py4JJavaError, PySparkException) as problem:
+        except ENGINE_ERRORS as problem:
             raise TableMissing(
                 f"{self.location} has no version {pin}", f"its newest version is {newest}"
             ) from problem
@@ -167,7 +200,7 @@ class DeltaLog:
         stamp = self._jvm.java.sql.Timestamp(int(moment.timestamp() * 1000))
         try:
             commit = self._log.history().getActiveCommitAtTime(stamp, self._none(), True, False, False)
-        except (Py4JJavaError, PySparkException) as problem:
+        except ENGINE_ERRORS as problem:
             first = datetime.fromtimestamp(self._info(self._first()).timestamp_ms / 1000, UTC)
             raise TableMissing(
                 f"{self.location} did not exist at {moment.isoformat()}",

@@ -18,15 +18,17 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import json, structs
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import SchemaDrift
-from codeanatomy.storage.contract import quoted, spark_schema
-from codeanatomy.storage.deltalog import SnapshotInfo, sql_text
+from codeanatomy.storage.contract import metadata, quoted, spark_schema
+from codeanatomy.storage.deltalog import SnapshotInfo, cause_of, sql_text
 from codeanatomy.storage.events import StatsDecided, TableAltered
 from codeanatomy.storage.gate import check_gate
 from codeanatomy.storage.layout import (
+    FEATURE_PROPERTIES,
     MANAGED,
     feature_properties,
     recorded_lineage,
@@ -34,6 +36,7 @@ from codeanatomy.storage.layout import (
     resolve_stats_columns,
     table_properties,
 )
+from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store
 from codeanatomy.storage.transaction import NewTable
 
@@ -67,25 +70,46 @@ def evolve(
     that named any. `replacing` says that the commit to come overwrites everything: where it brings
     its own schema, the table is left alone until then.
     """
-    require_engine_support(store.spark, table)
     log = store.log(table.name)
     found = log.snapshot()
-    if not feature_properties(table, found):
+    added, changed = pending(store, table, found, lineage, replacing=replacing)
+    if not any(key in changed for key in FEATURE_PROPERTIES):
         check_gate(table, found, store.record)
-    if replaces_schema(table, found, replacing=replacing):
-        return found
-    _refuse_other_partitions(table, found)
-    # Columns first: Delta refuses statistics on a column that is not there yet.
-    added = _add_columns(store, table, found)
-    kept = recorded_lineage(found.properties) if lineage is None else lineage
-    changed = _alter_properties(store, table, found, _properties(store, table, kept, found))
-    if changed or added:
+    if added:
+        # Columns first: Delta refuses statistics on a column that is not there yet.
+        _add_columns(store, table, added)
+    if changed:
+        _alter_properties(store, table, changed)
+    if added or changed:
         found = log.snapshot()
         store.record(
             TableAltered(table=table.name, version=found.version, properties=changed, added_columns=added)
         )
         check_gate(table, found, store.record)
     return found
+
+
+def pending(
+    store: Store,
+    table: Table,
+    found: SnapshotInfo,
+    lineage: Sequence[str] | None,
+    *,
+    replacing: bool,
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """What has to change before rows go in: columns to add, and properties to set or (empty) to unset.
+
+    Refuses what the schema policy does not allow.
+    """
+    require_engine_support(store.spark, table)
+    if replaces_schema(table, found, replacing=replacing):
+        return (), {}
+    _refuse_other_partitions(table, found)
+    kept = recorded_lineage(found.properties) if lineage is None else lineage
+    shall = _properties(store, table, kept, found)
+    wanted = {key: value for key, value in shall.items() if found.properties.get(key) != value}
+    stale = [key for key in found.properties if key.startswith(MANAGED) and key not in shall]
+    return _new_columns(table, found), {**wanted, **dict.fromkeys(stale, "")}
 
 
 def replaces_schema(table: Table, found: SnapshotInfo, *, replacing: bool) -> bool:
@@ -125,48 +149,42 @@ def _refuse_other_partitions(table: Table, found: SnapshotInfo) -> None:
         )
 
 
-def _alter_properties(
-    store: Store, table: Table, found: SnapshotInfo, shall: Mapping[str, str]
-) -> dict[str, str]:
-    """Set what differs, unset what the policy dropped; returns both, the latter empty."""
-    wanted = {key: value for key, value in shall.items() if found.properties.get(key) != value}
-    stale = [key for key in found.properties if key.startswith(MANAGED) and key not in shall]
+def _alter_properties(store: Store, table: Table, changed: Mapping[str, str]) -> None:
+    session = isolated(store.spark, {})
     address = f"delta.{quoted(store.location(table.name))}"
-    if wanted:
-        pairs = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(wanted.items()))
-        store.spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ({pairs})")
+    pairs = [f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(changed.items()) if value]
+    if pairs:
+        session.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ({', '.join(pairs)})")
+    stale = [sql_text(key) for key, value in sorted(changed.items()) if not value]
     if stale:
-        keys = ", ".join(sql_text(key) for key in stale)
-        store.spark.sql(f"ALTER TABLE {address} UNSET TBLPROPERTIES ({keys})")
-    return {**wanted, **dict.fromkeys(stale, "")}
+        session.sql(f"ALTER TABLE {address} UNSET TBLPROPERTIES ({', '.join(stale)})")
 
 
-def _add_columns(store: Store, table: Table, found: SnapshotInfo) -> tuple[str, ...]:
-    """Add the contract's new columns, or refuse; returns the columns that were added or widened."""
+def _new_columns(table: Table, found: SnapshotInfo) -> tuple[str, ...]:
+    """The columns to add; a difference that the schema policy does not allow is an error."""
     stored, contract = _schema(found), spark_schema(table)
-    mode = table.schema.schema_mode
     new, extra = _lacking(stored, contract), _lacking(contract, stored)
-    if not (new or extra):
-        return ()
-    if mode != "merge":
+    mode = table.schema.schema_mode
+    if (new or extra) and mode != "merge":
         allowed = "only an overwrite may change it" if mode == "overwrite" else "its policy allows no change"
         raise SchemaDrift(
             f"stored {table.name} differs from its contract in {', '.join((*new, *extra))}: {allowed}",
             f"set tables.{table.name}.schema.schema_mode, or rebuild the table",
         )
-    if not new:
-        return ()
-    empty = store.spark.createDataFrame([], spark_schema(table))
-    writer = empty.write.format("delta").mode("append").option("mergeSchema", "true")
+    return new
+
+
+def _add_columns(store: Store, table: Table, new: Sequence[str]) -> None:
+    columns = [F.expr(f"CAST(NULL AS {c.ddl})").alias(c.name, metadata=metadata(c)) for c in table.columns]
+    nothing = isolated(store.spark, {}).range(0).select(*columns)
+    writer = nothing.write.format("delta").mode("append").option("mergeSchema", "true")
     try:
         writer.save(store.location(table.name))
     except AnalysisException as problem:
         raise SchemaDrift(
-            f"the columns {', '.join(new)} of {table.name} cannot be changed in place: "
-            f"{str(problem).splitlines()[0]}",
+            f"the columns {', '.join(new)} of {table.name} cannot be changed in place: {cause_of(problem)}",
             f"rewrite the table with tables.{table.name}.schema.schema_mode=overwrite",
         ) from problem
-    return new
 
 
 def _schema(found: SnapshotInfo) -> T.StructType:
@@ -175,11 +193,11 @@ def _schema(found: SnapshotInfo) -> T.StructType:
 
 def _lacking(have: T.StructType, want: T.StructType) -> tuple[str, ...]:
     """The columns of `want` that `have` does not hold, or not all of, or in another type."""
-    types = {field.name: field.dataType for field in have.fields}
+    types = {field.name.lower(): field.dataType for field in have.fields}
     return tuple(
         field.name
         for field in want.fields
-        if field.name not in types or not _holds(types[field.name], field.dataType)
+        if field.name.lower() not in types or not _holds(types[field.name.lower()], field.dataType)
     )
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from msgspec import Struct, json
+from msgspec import Struct, json, structs
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -128,7 +128,9 @@ def move_cursor(store: Store, cursor: Cursor, commit: Commit) -> Committed:
     """Remember how far a consumer has read."""
     row = (cursor.dataset, cursor.consumer, cursor.repo_id, cursor.last_version, commit.run_id)
     rows = store.spark.createDataFrame([row], spark_schema(store.table(CURSORS)))
-    return merge(store, CURSORS, rows, commit)
+    # Where it moves to belongs to the commit: moving it elsewhere is another one, not a repetition.
+    place = f"{cursor.dataset}/{cursor.consumer}/{cursor.repo_id}/{cursor.last_version}"
+    return merge(store, CURSORS, rows, structs.replace(commit, plan_fingerprint=place))
 
 
 def _first_at(log: DeltaLog, moment: datetime) -> int:
@@ -154,9 +156,17 @@ def _require_complete(name: str, log: DeltaLog, versions: range) -> None:
             f"enable change_data_feed for the table; until then {READ_INSTEAD}",
         )
     for version in versions:
+        if _switches_off(log, version):
+            raise FeedLost(f"{name} stopped recording changes at version {version}", READ_INSTEAD)
         for path in _changed_files(log, version):
             if not log.data_exists(path):
                 raise FeedLost(f"a file of version {version} of {name} was vacuumed: {path}", READ_INSTEAD)
+
+
+def _switches_off(log: DeltaLog, version: int) -> bool:
+    """Whether a version ends the recording of changes."""
+    metadata = [action["metaData"] for action in log.actions(version) if "metaData" in action]
+    return any(found["configuration"].get("delta.enableChangeDataFeed") != "true" for found in metadata)
 
 
 def _changed_files(log: DeltaLog, version: int) -> Iterator[str]:

@@ -61,6 +61,9 @@ FEATURES: dict[FeatureName, Feature] = {
 }
 
 
+FEATURE_PROPERTIES = tuple(feature.property for feature in FEATURES.values())
+
+
 def resolve_stats_columns(table: Table, lineage: Iterable[str] = ()) -> tuple[str, ...]:
     """The columns that get statistics, most useful first, capped, and only those that can have any.
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -119,8 +121,26 @@ def session_settings(
     return {**settings, **profile.spark}
 
 
+# What a commit must not inherit from a caller's session, because it changes what is written.
+NEUTRAL = {
+    "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.enabled": "true",
+}
+UNSET = (
+    "spark.databricks.delta.properties.defaults.",
+    "spark.databricks.delta.write.txn",
+    "spark.databricks.delta.commitInfo.userMetadata",
+)
+# What the SQL of this package is written for.
+REQUIRED = {"spark.sql.parser.escapedStringLiterals": "false", "spark.sql.caseSensitive": "false"}
+
+
 def require_delta(spark: SparkSession) -> SparkSession:
-    """A caller's own session, once it is known that it can speak Delta."""
+    """A caller's own session, once it is known that it can speak Delta as we do."""
+    for key, value in REQUIRED.items():
+        if str(spark.conf.get(key, value)).lower() != value:
+            raise EnvironmentProblem(f"the given Spark session has {key} changed", f"set it to {value}")
     if DELTA_EXTENSION not in str(spark.conf.get("spark.sql.extensions", "")):
         raise EnvironmentProblem(
             "the given Spark session does not speak Delta",
@@ -133,13 +153,31 @@ def require_delta(spark: SparkSession) -> SparkSession:
 def isolated(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """A clone of the session with settings of its own.
 
-    So a commit never changes the caller's session, and commits of several threads do not see each
-    other's transaction ids.
+    So a commit never changes the caller's session, does not depend on what the caller has set there,
+    and commits of several threads do not see each other's transaction ids.
     """
     clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    for key, value in settings.items():
+    for key in clone.conf.getAll:
+        if key.startswith(UNSET):
+            clone.conf.unset(key)
+    for key, value in {**NEUTRAL, **settings}.items():
         clone.conf.set(key, value)
     return clone
+
+
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Make a session the one that Delta's own classes look up in this thread, for a while."""
+    sessions = cast("Any", spark._jvm).org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def _master(profile: RuntimeProfile) -> str:

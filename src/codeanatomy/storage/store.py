@@ -31,6 +31,7 @@ class Store:
     """The context of every read and write."""
 
     spark: SparkSession
+    # A path or a URI.
     root: str
     tables: tuple[Table, ...] = catalog.TABLES
     record: Recorder = discard
@@ -38,7 +39,7 @@ class Store:
 
     def __post_init__(self) -> None:
         require_delta(self.spark)
-        object.__setattr__(self, "root", checked_root(self.root, self.require_local_paths))
+        object.__setattr__(self, "root", checked_root(str(self.root), self.require_local_paths))
 
     @classmethod
     def of(cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard) -> Store:
