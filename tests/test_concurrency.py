@@ -49,7 +49,8 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     yield start_one
     for process in running:
-        kill(process)
+        if process.poll() is None:
+            kill(process)
 
 
 def kill(process: subprocess.Popen[str]) -> None:
