@@ -57,6 +57,18 @@ def test_partitions_and_order_inside_files(make_store: MakeStore, spark: SparkSe
         assert keys == sorted(keys)
 
 
+def test_the_same_rows_make_the_same_files(make_store: MakeStore, spark: SparkSession) -> None:
+    tied = frame(spark, *(thing(n, bstart=1, bend=2, file_id=file_id(0)) for n in range(60)))
+    store, seen = make_store(THINGS), []
+    for partitions in (1, 7):
+        done = overwrite(store, "things", tied.repartition(partitions), Commit(f"r{partitions}"))
+        content = [
+            pq.ParquetFile(path).read() for path in sorted(files(store, done.version), key=lambda p: p.parent)
+        ]
+        seen.append([table.to_pylist() for table in content])
+    assert seen[0] == seen[1]
+
+
 def test_statistics_are_of_exactly_the_chosen_columns(
     make_store: MakeStore, spark: SparkSession, events: list[Event]
 ) -> None:

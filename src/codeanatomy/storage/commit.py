@@ -55,7 +55,15 @@ from codeanatomy.errors import (
     TableMissing,
     UsageError,
 )
-from codeanatomy.storage.checks import BROKEN, Rules, check_meaning, guarded, rules_for, violation
+from codeanatomy.storage.checks import (
+    BROKEN,
+    SAMPLE_ROWS,
+    Rules,
+    check_meaning,
+    guarded,
+    rules_for,
+    violation,
+)
 from codeanatomy.storage.contract import MISFIT, plan_projection, project, quoted
 from codeanatomy.storage.deltalog import (
     ENGINE_ERRORS,
@@ -228,7 +236,6 @@ def merge(
     table = store.table(name)
     keys = [table.column(key).name for key in (on or table.primary_key)]
     same = " AND ".join(f"old.{quoted(key)} <=> new.{quoted(key)}" for key in keys)
-    _refuse_repeated_keys(table, rows, keys)
 
     def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> bool:
         target = DeltaTable.forPath(session, store.location(name)).alias("old")
@@ -238,18 +245,14 @@ def merge(
             builder = builder.whenNotMatchedBySourceDelete(delete_unmatched)
         return _affected(builder.execute())
 
-    return _write_rows(store, table, "merge", rows, commit, retry, write)
+    return _write_rows(store, table, "merge", rows, commit, retry, write, keys=keys)
 
 
 def _refuse_repeated_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> None:
     """Two rows of one key have no order, so which one a merge would keep is chance."""
-    spelled = {name.lower(): name for name in rows.columns}
-    if not all(key in spelled for key in keys):
-        return  # The contract will say so.
-    given = [spelled[key] for key in keys]
-    twice = rows.groupBy(*(quoted(key) for key in given)).count().where("count > 1").limit(5).collect()
+    twice = rows.groupBy(*keys).count().where("count > 1").limit(SAMPLE_ROWS).collect()
     if twice:
-        samples = tuple(str({key: row[key] for key in given}) for row in twice)
+        samples = tuple(str({key: row[key] for key in keys}) for row in twice)
         raise ConstraintViolation(table.name, {"key_unique": f"one row per {', '.join(keys)}"}, samples)
 
 
@@ -284,6 +287,7 @@ def _write_rows(
     *,
     lineage: Sequence[str] | None = None,
     extra: Rules = MappingProxyType({}),
+    keys: Sequence[str] = (),
 ) -> Committed:
     """Align, check and arrange rows, and hand them to `write`; without one they are appended."""
     with _refusals_told(store, table, operation, commit):
@@ -307,6 +311,8 @@ def _write_rows(
         return evolve(store, table, lineage, replacing=replacing)
 
     def attempt(session: SparkSession) -> bool:
+        if keys:
+            _refuse_repeated_keys(table, aligned, keys)
         born = not log.exists()
         new = new_table(store, table, lineage) if born else None
         found = None if born else evolved()
@@ -513,7 +519,7 @@ def _where_it_stands(change: _Change) -> str:
     """Whether a failed commit is in the log all the same: the engine may fail after it wrote the entry."""
     log = change.store.log(change.table.name)
     try:
-        found = _own_commit(log, change.commit, after=-1) if log.exists() else None
+        found = _own_commit(log, change.commit, log.versions().start - 1) if log.exists() else None
     except CodeAnatomyError:
         return "the log cannot be read, so it is not known if the rows were committed"
     if found is not None:

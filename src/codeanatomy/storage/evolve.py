@@ -53,10 +53,11 @@ def new_table(store: Store, table: Table, lineage: Sequence[str] | None) -> NewT
             write=structs.replace(table.write, enable_features=later),
             schema=structs.replace(table.schema, column_mapping_mode=None),
         )
+    _tell_stats(store, table, lineage or ())
     return NewTable(
         schema_json=spark_schema(table).json(),
         partition_by=table.write.partition_by,
-        properties=_properties(store, table, lineage or ()),
+        properties=_properties(table, lineage or ()),
         doc=table.doc,
     )
 
@@ -80,6 +81,7 @@ def evolve(
         _add_columns(store, table, added)
     if changed:
         _alter_properties(store, table, changed)
+    _tell_stats(store, table, _kept(found, lineage))
     if added or changed:
         found = log.snapshot()
         store.record(
@@ -105,11 +107,15 @@ def pending(
     if replaces_schema(table, found, replacing=replacing):
         return (), {}
     _refuse_other_partitions(table, found)
-    kept = recorded_lineage(found.properties) if lineage is None else lineage
-    shall = _properties(store, table, kept, found)
+    shall = _properties(table, _kept(found, lineage), found)
     wanted = {key: value for key, value in shall.items() if found.properties.get(key) != value}
     stale = [key for key in found.properties if key.startswith(MANAGED) and key not in shall]
     return _new_columns(table, found), {**wanted, **dict.fromkeys(stale, "")}
+
+
+def _kept(found: SnapshotInfo, lineage: Sequence[str] | None) -> Sequence[str]:
+    """The lineage columns that count: those given, else those of an earlier commit."""
+    return recorded_lineage(found.properties) if lineage is None else lineage
 
 
 def replaces_schema(table: Table, found: SnapshotInfo, *, replacing: bool) -> bool:
@@ -124,20 +130,21 @@ def has_drifted(table: Table, found: SnapshotInfo) -> bool:
     return bool(_lacking(stored, wanted) or _lacking(wanted, stored))
 
 
-def _properties(
-    store: Store, table: Table, lineage: Sequence[str], found: SnapshotInfo | None = None
-) -> dict[str, str]:
+def _properties(table: Table, lineage: Sequence[str], found: SnapshotInfo | None = None) -> dict[str, str]:
     """The properties the table shall have: managed ones, and features that are still missing."""
     stats = resolve_stats_columns(table, lineage)
+    return {**table_properties(table, stats, lineage), **feature_properties(table, found)}
+
+
+def _tell_stats(store: Store, table: Table, lineage: Sequence[str]) -> None:
     store.record(
         StatsDecided(
             table=table.name,
             stats_policy=table.write.stats_policy,
-            stats_columns=stats,
+            stats_columns=resolve_stats_columns(table, lineage),
             lineage_columns=tuple(lineage),
         )
     )
-    return {**table_properties(table, stats, lineage), **feature_properties(table, found)}
 
 
 def _refuse_other_partitions(table: Table, found: SnapshotInfo) -> None:

@@ -185,7 +185,8 @@ def arranged(spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
         jvm.scala.Option.empty(),
         some_long(jvm, size),
     )
-    return _frame(spark, exchange).sortWithinPartitions(*table.ordering)
+    # The key decides between rows of equal order, so that the same rows make the same file.
+    return _frame(spark, exchange).sortWithinPartitions(*dict.fromkeys((*table.ordering, *table.primary_key)))
 
 
 def rebound(spark: SparkSession, rows: DataFrame) -> DataFrame:
