@@ -74,7 +74,7 @@ from codeanatomy.storage.deltalog import (
     sql_text,
 )
 from codeanatomy.storage.events import CommitRefused, Committed
-from codeanatomy.storage.evolve import evolve, new_table, pending, replaces_schema
+from codeanatomy.storage.evolve import evolve, new_table, replaces_schema
 from codeanatomy.storage.layout import RANGES, arranged, rebound
 from codeanatomy.storage.session import active, isolated
 from codeanatomy.storage.store import Store
@@ -300,15 +300,15 @@ def _write_rows(
         properties = log.snapshot().properties if log.exists() else {}
         return {**rules_for(table, properties), **extra}
 
+    def refuse_broken() -> None:
+        """Rows that will be refused must not have changed the table: look before, this once."""
+        refused = broken()
+        if refused is not None:
+            raise refused
+
     def evolved() -> SnapshotInfo:
         replacing = operation == "overwrite"
-        added, altered = pending(store, table, log.snapshot(), lineage, replacing=replacing)
-        if added or altered:
-            # Rows that will be refused must not have changed the table: look before, this once.
-            refused = broken()
-            if refused is not None:
-                raise refused
-        return evolve(store, table, lineage, replacing=replacing)
+        return evolve(store, table, lineage, replacing=replacing, before=refuse_broken)
 
     def attempt(session: SparkSession) -> bool:
         if keys:

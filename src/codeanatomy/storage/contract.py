@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import json
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.errors import ContractError
-from codeanatomy.storage.deltalog import sql_text
+from codeanatomy.storage.deltalog import SnapshotInfo, sql_text
 
 # Marks our own raise_error texts, so that a failure of the engine can be told from a broken contract.
 MISFIT = "CONTRACT_MISFIT"
@@ -82,6 +83,11 @@ def spark_schema(table: Table) -> T.StructType:
             for column in table.columns
         ]
     )
+
+
+def stored_schema(info: SnapshotInfo) -> T.StructType:
+    """The schema that a version of a table has, whatever the contract says."""
+    return T.StructType.fromJson(json.decode(info.schema_json))
 
 
 def metadata(column: Column) -> dict[str, str]:

@@ -14,16 +14,16 @@ Tests: `tests/test_drift.py`, `tests/test_features.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import json, structs
+from msgspec import structs
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import SchemaDrift
-from codeanatomy.storage.contract import metadata, quoted, spark_schema
+from codeanatomy.storage.contract import metadata, quoted, spark_schema, stored_schema
 from codeanatomy.storage.deltalog import SnapshotInfo, cause_of, sql_text
 from codeanatomy.storage.events import StatsDecided, TableAltered
 from codeanatomy.storage.gate import check_gate
@@ -63,17 +63,24 @@ def new_table(store: Store, table: Table, lineage: Sequence[str] | None) -> NewT
 
 
 def evolve(
-    store: Store, table: Table, lineage: Sequence[str] | None = None, *, replacing: bool = False
+    store: Store,
+    table: Table,
+    lineage: Sequence[str] | None = None,
+    *,
+    replacing: bool = False,
+    before: Callable[[], None] | None = None,
 ) -> SnapshotInfo:
     """Make a table that is there fit its contract, and return its snapshot.
 
     `lineage` names columns that consumers filter and join by; none keeps those of the last commit
     that named any. `replacing` says that the commit to come overwrites everything: where it brings
-    its own schema, the table is left alone until then.
+    its own schema, the table is left alone until then. `before` is called where something will change.
     """
     log = store.log(table.name)
     found = log.snapshot()
-    added, changed = pending(store, table, found, lineage, replacing=replacing)
+    added, changed = _pending(store, table, found, lineage, replacing=replacing)
+    if (added or changed) and before is not None:
+        before()
     if not any(key in changed for key in FEATURE_PROPERTIES):
         check_gate(table, found, store.record)
     if added:
@@ -91,7 +98,7 @@ def evolve(
     return found
 
 
-def pending(
+def _pending(
     store: Store,
     table: Table,
     found: SnapshotInfo,
@@ -126,7 +133,7 @@ def replaces_schema(table: Table, found: SnapshotInfo, *, replacing: bool) -> bo
 
 def has_drifted(table: Table, found: SnapshotInfo) -> bool:
     """Whether the stored columns differ from the contract in more than order and nullability."""
-    stored, wanted = _schema(found), spark_schema(table)
+    stored, wanted = stored_schema(found), spark_schema(table)
     return bool(_lacking(stored, wanted) or _lacking(wanted, stored))
 
 
@@ -169,7 +176,7 @@ def _alter_properties(store: Store, table: Table, changed: Mapping[str, str]) ->
 
 def _new_columns(table: Table, found: SnapshotInfo) -> tuple[str, ...]:
     """The columns to add; a difference that the schema policy does not allow is an error."""
-    stored, contract = _schema(found), spark_schema(table)
+    stored, contract = stored_schema(found), spark_schema(table)
     new, extra = _lacking(stored, contract), _lacking(contract, stored)
     mode = table.schema.schema_mode
     if (new or extra) and mode != "merge":
@@ -192,10 +199,6 @@ def _add_columns(store: Store, table: Table, new: Sequence[str]) -> None:
             f"the columns {', '.join(new)} of {table.name} cannot be changed in place: {cause_of(problem)}",
             f"rewrite the table with tables.{table.name}.schema.schema_mode=overwrite",
         ) from problem
-
-
-def _schema(found: SnapshotInfo) -> T.StructType:
-    return T.StructType.fromJson(json.decode(found.schema_json))
 
 
 def _lacking(have: T.StructType, want: T.StructType) -> tuple[str, ...]:

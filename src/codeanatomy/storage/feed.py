@@ -14,22 +14,24 @@ were vacuumed or whose log entries are gone is a FeedLost right away. Tests: `te
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from msgspec import Struct, json, structs
+from msgspec import Struct, structs
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 from codeanatomy.storage.commit import Commit, merge
-from codeanatomy.storage.contract import plan_projection, project, spark_schema
+from codeanatomy.storage.contract import plan_projection, project, spark_schema, stored_schema
 from codeanatomy.storage.deltalog import DeltaLog, SnapshotInfo
 from codeanatomy.storage.events import Committed, FeedRead
 from codeanatomy.storage.scan import scan, snapshot
 from codeanatomy.storage.store import Store
 
+Actions = Sequence[Mapping[str, Any]]
 CURSORS = "cdf_cursors"
 CHANGE_FIELDS = (
     T.StructField("_change_type", T.StringType()),
@@ -65,7 +67,7 @@ def feed(store: Store, name: str, window: Window) -> DataFrame:
     info = snapshot(store, name)
     log = store.log(name)
     versions = resolve(window, log, info)
-    stored = T.StructType.fromJson(json.decode(info.schema_json))
+    stored = stored_schema(info)
     projection = plan_projection(store.table(name), stored)
     if not versions:
         nothing = store.spark.createDataFrame([], T.StructType([*stored.fields, *CHANGE_FIELDS]))
@@ -156,23 +158,24 @@ def _require_complete(name: str, log: DeltaLog, versions: range) -> None:
             f"enable change_data_feed for the table; until then {READ_INSTEAD}",
         )
     for version in versions:
-        if _switches_off(log, version):
+        actions = list(log.actions(version))
+        if _switches_off(actions):
             raise FeedLost(f"{name} stopped recording changes at version {version}", READ_INSTEAD)
-        for path in _changed_files(log, version):
+        for path in _changed_files(actions):
             if not log.data_exists(path):
                 raise FeedLost(f"a file of version {version} of {name} was vacuumed: {path}", READ_INSTEAD)
 
 
-def _switches_off(log: DeltaLog, version: int) -> bool:
+def _switches_off(actions: Actions) -> bool:
     """Whether a version ends the recording of changes."""
-    metadata = [action["metaData"] for action in log.actions(version) if "metaData" in action]
+    metadata = [action["metaData"] for action in actions if "metaData" in action]
     return any(found["configuration"].get("delta.enableChangeDataFeed") != "true" for found in metadata)
 
 
-def _changed_files(log: DeltaLog, version: int) -> Iterator[str]:
+def _changed_files(actions: Actions) -> Iterator[str]:
     """The files a feed reads for a version: its change files, else what it added and removed."""
     changes, data = [], []
-    for action in log.actions(version):
+    for action in actions:
         if cdc := action.get("cdc"):
             changes.append(cdc["path"])
         moved = (action.get(kind) for kind in ("add", "remove"))

@@ -16,13 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msgspec import json
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from codeanatomy.errors import UsageError
-from codeanatomy.storage.contract import plan_projection, project
+from codeanatomy.storage.contract import plan_projection, project, stored_schema
 from codeanatomy.storage.deltalog import Pin, SnapshotInfo
 from codeanatomy.storage.events import Scanned
 from codeanatomy.storage.gate import check_gate
@@ -62,8 +60,7 @@ def scan(
     if file_column in table.column_names:
         raise UsageError(f"{name} has a column {file_column} of its own", "choose another file_column")
     info = snapshot(store, name, pin)
-    stored = T.StructType.fromJson(json.decode(info.schema_json))
-    projection = plan_projection(table, stored)
+    projection = plan_projection(table, stored_schema(info))
     source = _source(store, name, info.version, files)
     if file_column is None:
         rows = project(table, source, projection)
