@@ -1,0 +1,104 @@
+r"""Cells into Arrow, column by column, by the catalogue's types.
+
+>>> from codeanatomy.catalog.columns import LINE, structs
+>>> column = structs("marks", "Marks.", LINE)
+>>> array(column, [{"line": [1, 2]}, None, {"line": []}]).to_pylist()
+[[{'line': 1}, {'line': 2}], None, []]
+
+A list of structs arrives as one Python list per field (`testimony`); the lists of all rows are joined field
+by field and become one Arrow array each. No object is made per nested row: that is what makes four million
+syntax nodes affordable. Text that UTF-8 cannot hold (lone surrogates in an evaluated string) is kept as its
+escape, `\\ud800`.
+
+Tests: `tests/test_arrow.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+import pyarrow as pa
+
+from codeanatomy.catalog.spec import Column, Table
+
+SCALARS: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+}
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """The Arrow type of a column."""
+    single = pa.struct(map(arrow_field, column.fields)) if column.type == "struct" else SCALARS[column.type]
+    return pa.list_(single) if column.array else single
+
+
+def arrow_field(column: Column) -> pa.Field:
+    """The column with its name; everything may be null, NOT NULL is checked where rows are committed."""
+    return pa.field(column.name, arrow_type(column))
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The schema of a table's rows."""
+    return pa.schema(map(arrow_field, table.columns))
+
+
+def array(column: Column, values: Sequence[Any]) -> pa.Array:
+    """The values of a column, one per row."""
+    if not column.array:
+        return _structs(column, values) if column.type == "struct" else _scalars(SCALARS[column.type], values)
+    present = [value for value in values if value is not None]
+    if column.type == "struct":
+        _refuse_ragged(column, present)
+        parts = [array(field, _joined(value[field.name] for value in present)) for field in column.fields]
+        inner = pa.StructArray.from_arrays(parts, fields=list(map(arrow_field, column.fields)))
+        lengths = [_length(column, value) if value is not None else 0 for value in values]
+    else:
+        inner = _scalars(SCALARS[column.type], _joined(present))
+        lengths = [len(value) if value is not None else 0 for value in values]
+    offsets = list(accumulate(lengths, initial=0))
+    mask = pa.array([value is None for value in values]) if len(present) < len(values) else None
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, mask=mask)
+
+
+def _joined(lists: Any) -> list[Any]:
+    return list(chain.from_iterable(lists))
+
+
+def _length(column: Column, value: Mapping[str, Sequence[Any]]) -> int:
+    return len(value[column.fields[0].name])
+
+
+def _refuse_ragged(column: Column, present: Sequence[Mapping[str, Sequence[Any]]]) -> None:
+    """A witness that forgets a field, or fills it unevenly, would shift the rows of other files."""
+    names = {field.name for field in column.fields}
+    for value in present:
+        if value.keys() != names or len({len(values) for values in value.values()}) != 1:
+            sizes = {name: len(values) for name, values in value.items()}
+            raise ValueError(f"{column.name} needs equally long lists for {sorted(names)}, got {sizes}")
+
+
+def _structs(column: Column, values: Sequence[Mapping[str, Any] | None]) -> pa.Array:
+    parts = [
+        array(field, [None if value is None else value[field.name] for value in values])
+        for field in column.fields
+    ]
+    mask = pa.array([value is None for value in values])
+    return pa.StructArray.from_arrays(parts, fields=list(map(arrow_field, column.fields)), mask=mask)
+
+
+def _scalars(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([value if value is None else _encodable(value) for value in values], kind)
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

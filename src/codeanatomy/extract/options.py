@@ -1,0 +1,38 @@
+"""What a user may change about extraction; settings below `extract.`.
+
+>>> ExtractOptions().max_file_size // 1024**2
+8
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+MB = 1024 * 1024
+Size = Annotated[int, Meta(ge=1)]
+
+
+class ExtractOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which files are read, and how much one file may cost."""
+
+    # Larger files are recorded and not read.
+    max_file_size: Size = 8 * MB
+    # Larger files are not given to LibCST, which takes 7 s and 700 MB for each MB.
+    max_libcst_size: Size = 2 * MB
+    # Seconds one witness may take for one file.
+    file_seconds: Annotated[float, Meta(gt=0)] = 60.0
+    # Memory that reading one file may take.
+    max_memory_size: Size = 6 * 1024 * MB
+    # Characters of a constant, and of the text of a captured node, that are kept.
+    max_value_chars: Size = 256
+    # Globs as in .gitignore: only these are read, if any are given.
+    include: tuple[str, ...] = ()
+    # ... and these are not.
+    exclude: tuple[str, ...] = ()
+    # Entries an archive may have, and bytes they may unpack to.
+    max_archive_entries: Size = 200_000
+    max_archive_size: Size = 2 * 1024 * MB
+    # Tasks the files are spread over; none means by their size.
+    partitions: Annotated[int, Meta(ge=1)] | None = None
