@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
@@ -21,6 +21,9 @@ from codeanatomy.catalog.describe import flattened, policy_facts, size_text, typ
 from codeanatomy.catalog.spec import Table, contract_json
 from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_BUG, EXIT_ENVIRONMENT, EXIT_FINDINGS, CodeAnatomyError
+
+if TYPE_CHECKING:
+    from codeanatomy.run.build import BuildReport
 
 Format = Literal["table", "json"]
 
@@ -150,6 +153,84 @@ def doctor(flags: tuple[str, ...], form: Format) -> None:
 
 
 @cli.command()
+@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@click.option(
+    "--lake", required=True, metavar="DIR", help="Where the tables are, or shall be: a folder or URI."
+)
+@click.option("--repo-id", metavar="NAME", help="Name of the repository; by default that of the source.")
+@click.option(
+    "--repos-file", type=click.Path(path_type=Path), help="Further sources, one NAME=PATH per line."
+)
+@click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.")
+@click.option("--until", metavar="STAGE", help="Stop after this stage.")
+@format_option
+@click.pass_obj
+def build(
+    flags: tuple[str, ...],
+    sources: tuple[str, ...],
+    lake: str,
+    repo_id: str | None,
+    repos_file: Path | None,
+    master: str | None,
+    until: str | None,
+    form: Format,
+) -> None:
+    """Build repositories into a lake.
+
+    A SOURCE is a folder or an archive (wheel, sdist, zip), or NAME=PATH. Files that fail to parse do not
+    fail the build: `codeanatomy errors` lists them. Exit code 1 if a repository could not be built.
+    """
+    from codeanatomy.run.build import build as build_run
+    from codeanatomy.run.build import planned_stages
+    from codeanatomy.run.progress import Progress
+    from codeanatomy.run.repositories import named_sources
+    from codeanatomy.run.state import Run
+    from codeanatomy.storage.session import open_session
+    from codeanatomy.storage.store import Store, checked_root
+
+    settings = load_settings((*flags, *((f"runtime.master={master}",) if master else ())))
+    repositories = named_sources(sources, repo_id, repos_file)
+    planned_stages(settings.tables, until)
+    checked_root(lake, settings.runtime.require_local_paths)
+    with Progress(sys.stderr) as progress:
+        progress.tell("spark", f"starting on {settings.runtime.master}")
+        spark = open_session(settings.runtime)
+        try:
+            store = Store.of(settings, spark, lake)
+            report = build_run(Run(store, settings, tuple(repositories), progress), until)
+        finally:
+            spark.stop()
+    if form == "json":
+        _print_json(msgspec.to_builtins(report))
+    else:
+        _print_build(report)
+    if report.status == "failed":
+        raise SystemExit(EXIT_FINDINGS)
+
+
+@cli.command()
+@click.option("--lake", required=True, metavar="DIR", help="The lake.")
+@click.option("--repo-id", metavar="NAME", help="Only this repository.")
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Rows to show.")
+@format_option
+def errors(lake: str, repo_id: str | None, limit: int, form: Format) -> None:
+    """List what failed when the repositories of a lake were last built."""
+    from codeanatomy.query.failures import failures
+
+    found = failures(lake, repo_id, limit)
+    if form == "json":
+        _print_json(msgspec.to_builtins(found))
+        return
+    if found.rows:
+        _print_grid(
+            ("place", "extractor", "error", "message", "repository"),
+            [(row.place, row.extractor, row.error_type, row.message, row.repo_id) for row in found.rows],
+        )
+    cut = f", {found.total - len(found.rows):,} not shown (--limit)" if found.total > len(found.rows) else ""
+    click.echo(f"{found.total:,} failures in {len(found.runs):,} repositories{cut}", err=True)
+
+
+@cli.command()
 def setup() -> None:
     """Fetch the jars into the cache and prepare a fast start; needed once per machine."""
     from codeanatomy.storage.archive import train_archive
@@ -223,8 +304,27 @@ def _summary(table: Table) -> dict[str, object]:
     }
 
 
+def _print_build(report: BuildReport) -> None:
+    """What was built, for people."""
+    _print_grid(
+        ("table", "version", "rows"),
+        [(name, str(done.version), f"{done.rows:,}") for name, done in report.tables.items()],
+    )
+    click.echo("")
+    _print_grid(
+        ("repository", "status", "files", "failures", "error"),
+        [
+            (name, each.status, f"{each.files:,}", f"{sum(each.errors.values()):,}", each.error or "")
+            for name, each in report.repositories.items()
+        ],
+    )
+    click.echo(f"\nrun {report.run_id} in {report.seconds['total']:.1f} s", err=True)
+    if report.errors:
+        click.echo(f"failures: codeanatomy errors --lake {report.lake}", err=True)
+
+
 def _worth_showing(key: str, source: str) -> bool:
-    return key.startswith("runtime.") or source != "default"
+    return not key.startswith("tables.") or source != "default"
 
 
 def _plain(value: object) -> str:

@@ -13,8 +13,8 @@ them are flattened to dotted keys, so a setting has one name everywhere:
 >>> settings.runtime.cores, settings.source("runtime.cores"), settings.source("runtime.master")
 (2, 'flag', 'default')
 
-Keys are `runtime.<field>` of RuntimeProfile and `tables.<table>.<write|schema|gate>.<field>` of the
-policies in `catalog.spec`. An unknown table, field, column or feature is an error that lists what
+Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, and
+`tables.<table>.<write|schema|gate>.<field>` of the policies in `catalog.spec`. An unknown table, field, column or feature is an error that lists what
 exists. Tests: `tests/test_config.py`.
 """
 
@@ -35,6 +35,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.check import check_catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
+from codeanatomy.extract.options import ExtractOptions
 
 ENV_PREFIX = "CODEANATOMY_"
 # Variables with our prefix that are no settings: they are read before any setting is.
@@ -42,7 +43,11 @@ CACHE_VARIABLE = "CODEANATOMY_CACHE"
 SETTINGS_VARIABLE = "CODEANATOMY_IVY_SETTINGS"
 ENV_RESERVED = (CACHE_VARIABLE, SETTINGS_VARIABLE)
 POLICIES = ("write", "schema", "gate")
-SECTIONS = {"runtime": "runtime.<field>", "tables": "tables.<table>.<write|schema|gate>.<field>"}
+SECTIONS = {
+    "runtime": "runtime.<field>",
+    "extract": "extract.<field>",
+    "tables": "tables.<table>.<write|schema|gate>.<field>",
+}
 SIZE_UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
 # Options whose values are credentials in one of the usual stores; never shown.
 SECRET = re.compile(r"key|secret|token|passw|passphrase|credential|\bsas\b", re.IGNORECASE)
@@ -95,6 +100,7 @@ class Settings(Struct, frozen=True):
     """The effective settings, and for each key that was set, which layer set it."""
 
     runtime: RuntimeProfile
+    extract: ExtractOptions
     tables: tuple[Table, ...]
     sources: Mapping[str, Source]
 
@@ -105,7 +111,8 @@ class Settings(Struct, frozen=True):
     def rows(self) -> Iterator[tuple[str, object, Source]]:
         """Every key with its effective value and source, a map entry by entry; secrets are masked."""
         policies = {t.name: {part: _fields(getattr(t, part)) for part in POLICIES} for t in self.tables}
-        for key, value in _flatten({"runtime": _fields(self.runtime), "tables": policies}).items():
+        sections = {"runtime": _fields(self.runtime), "extract": _fields(self.extract), "tables": policies}
+        for key, value in _flatten(sections).items():
             yield key, _masked(key, value) if key.startswith("runtime.") else value, self.source(key)
 
 
@@ -128,6 +135,7 @@ def load_settings(
     _refuse_unknown(values)
     _refuse_broken_text(values)
     runtime = _runtime({key: value for key, value in values.items() if key.startswith("runtime.")})
+    extract = _extract({key: value for key, value in values.items() if key.startswith("extract.")})
     tables = tuple(_override(table, values) for table in catalog.TABLES)
     try:
         check_catalog(tables)
@@ -136,7 +144,7 @@ def load_settings(
         raise ConfigError(
             f"a table setting does not fit: {problem.message}", f"change what was set: {changed}"
         ) from problem
-    return Settings(runtime=runtime, tables=tables, sources=sources)
+    return Settings(runtime=runtime, extract=extract, tables=tables, sources=sources)
 
 
 def parse_size(text: str) -> int:
@@ -216,6 +224,13 @@ def _runtime(values: Mapping[str, object]) -> RuntimeProfile:
         else:
             tree[name] = value
     return _convert(tree, RuntimeProfile, "runtime")
+
+
+def _extract(values: Mapping[str, object]) -> ExtractOptions:
+    tree = _fields(ExtractOptions())
+    for key, value in values.items():
+        _put(tree, key.removeprefix("extract."), value, "extract.")
+    return _convert(tree, ExtractOptions, "extract")
 
 
 def _entry_text(key: str, value: object) -> str:

@@ -121,7 +121,7 @@ BYTECODE_FILES_V1 = Table(
     (
         *FILE,
         WITNESS_VERSION,
-        Column("python_version", "string", "Interpreter whose opcodes these are.", nullable=False),
+        Column("python_version", "string", "Interpreter whose opcodes these are; null if it was not asked."),
         structs(
             "code_objects",
             "The module's code and everything nested in it, in preorder.",
@@ -150,13 +150,17 @@ BYTECODE_FILES_V1 = Table(
             structs(
                 "instructions",
                 "Instructions in order, caches and prefixes folded in.",
-                Column("offset", "int", "Offset in the bytecode.", semantic_type="BcOffset"),
+                Column("offset", "int", "Offset of its first prefix or of itself.", semantic_type="BcOffset"),
                 Column("opname", "string", "Operation, never the adaptive form."),
-                Column("arg", "int", "Raw argument."),
+                Column("arg", "int", "Whole argument; null, and so the two that follow, if it has none."),
                 Column("argval_kind", "string", "const, name, local, free, compare, jump or other."),
                 Column("argval", "string", "What the argument stands for, as text."),
                 Column("jump_target", "int", "Offset it may jump to.", semantic_type="BcOffset"),
-                Column("is_jump_target", "boolean", "Some instruction jumps here."),
+                Column(
+                    "is_jump_target",
+                    "boolean",
+                    "Some instruction jumps here; of handlers see below.",
+                ),
                 Column("stack_depth", "int", "Values on the stack before it; null where it cannot be known."),
                 *span(of="the source it was compiled from"),
                 LINE,
@@ -177,7 +181,7 @@ BYTECODE_FILES_V1 = Table(
                 Column("end_offset", "int", "Offset after the run.", semantic_type="BcOffset"),
                 Column("line", "int", "Line, counted from 1; null if it has none.", semantic_type="LineNo1"),
             ),
-            *span(of="the source of the whole unit"),
+            *span(of="the source of the whole unit, without its decorators"),
         ),
         ERRORS,
     ),

@@ -63,7 +63,7 @@ def array(column: Column, values: Sequence[Any]) -> pa.Array:
         inner = _scalars(SCALARS[column.type], _joined(present))
         lengths = [len(value) if value is not None else 0 for value in values]
     offsets = list(accumulate(lengths, initial=0))
-    mask = pa.array([value is None for value in values]) if len(present) < len(values) else None
+    mask = pa.array([value is None for value in values], pa.bool_()) if len(present) < len(values) else None
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, mask=mask)
 
 
@@ -89,7 +89,7 @@ def _structs(column: Column, values: Sequence[Mapping[str, Any] | None]) -> pa.A
         array(field, [None if value is None else value[field.name] for value in values])
         for field in column.fields
     ]
-    mask = pa.array([value is None for value in values])
+    mask = pa.array([value is None for value in values], pa.bool_())
     return pa.StructArray.from_arrays(parts, fields=list(map(arrow_field, column.fields)), mask=mask)
 
 

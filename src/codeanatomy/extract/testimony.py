@@ -52,6 +52,8 @@ class Testimony(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
+# Steps that are not to be done again, by the number of the file in its chunk and of the step.
+Silenced: TypeAlias = dict[int, dict[int, Problem]]
 WitnessFunction: TypeAlias = Callable[[Source, ExtractOptions], Testimony]
 
 

@@ -10,6 +10,7 @@ written. Both take a `Store` and enforce what the catalogue declares about the t
 | scan, commit, feed | the boundaries |
 | contract, checks, gate, evolve, layout | what they enforce, in the order they do |
 | transaction | how tables are born and appended to |
+| light | reads without a JVM |
 | deltalog | Delta's log over py4j |
 | functions | domain functions in SQL and as columns |
 | events | what the recorder is told |

@@ -156,9 +156,14 @@ def overwrite(
     commit: Commit,
     *,
     lineage: Sequence[str] | None = None,
+    file_bytes: int | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
-    """Replace all rows of a table. `lineage` names columns that consumers filter and join by."""
+    """Replace all rows of a table.
+
+    `lineage` names columns that consumers filter and join by; `file_bytes` is about what the rows will
+    take on disk, where the caller knows: rows for a single file are written without an exchange.
+    """
     table = store.table(name)
 
     def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> None:
@@ -167,7 +172,9 @@ def overwrite(
             writer = writer.option("overwriteSchema", "true").partitionBy(*table.write.partition_by)
         writer.save(store.location(name))
 
-    return _write_rows(store, table, "overwrite", rows, commit, retry, write, lineage=lineage)
+    return _write_rows(
+        store, table, "overwrite", rows, commit, retry, write, lineage=lineage, file_bytes=file_bytes
+    )
 
 
 def append(
@@ -177,10 +184,14 @@ def append(
     commit: Commit,
     *,
     lineage: Sequence[str] | None = None,
+    file_bytes: int | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
     """Add rows to a table."""
-    return _write_rows(store, store.table(name), "append", rows, commit, retry, None, lineage=lineage)
+    table = store.table(name)
+    return _write_rows(
+        store, table, "append", rows, commit, retry, None, lineage=lineage, file_bytes=file_bytes
+    )
 
 
 def replace_by_owner(
@@ -192,6 +203,7 @@ def replace_by_owner(
     *,
     by: str | None = None,
     lineage: Sequence[str] | None = None,
+    file_bytes: int | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
     """Swap the rows of a set of owners for new ones, in one atomic commit.
@@ -213,7 +225,16 @@ def replace_by_owner(
         writer.save(store.location(name))
 
     return _write_rows(
-        store, table, "replace_by_owner", rows, commit, retry, write, lineage=lineage, extra={"owned": owned}
+        store,
+        table,
+        "replace_by_owner",
+        rows,
+        commit,
+        retry,
+        write,
+        lineage=lineage,
+        file_bytes=file_bytes,
+        extra={"owned": owned},
     )
 
 
@@ -286,6 +307,7 @@ def _write_rows(
     write: Callable[[SparkSession, DataFrame, SnapshotInfo], bool | None] | None,
     *,
     lineage: Sequence[str] | None = None,
+    file_bytes: int | None = None,
     extra: Rules = MappingProxyType({}),
     keys: Sequence[str] = (),
 ) -> Committed:
@@ -319,7 +341,7 @@ def _write_rows(
         checked = guarded(table, aligned, rules())
         # MERGE joins and writes in an order of its own, so arranging would be for nothing.
         merging = operation == "merge" and not born
-        ready = rebound(session, checked) if merging else arranged(session, table, checked)
+        ready = rebound(session, checked) if merging else arranged(session, table, checked, file_bytes)
         if found is None or write is None:
             add_rows(session, log.location, ready, (commit.run_id, commit.sequence), change.stamp, new)
             return True

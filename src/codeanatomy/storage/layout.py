@@ -167,15 +167,22 @@ def require_engine_support(spark: SparkSession, table: Table) -> None:
             )
 
 
-def arranged(spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
+def arranged(spark: SparkSession, table: Table, rows: DataFrame, file_bytes: int | None = None) -> DataFrame:
     """The rows in `spark`, exchanged and sorted as their files shall be.
 
     One exchange by range of the ordering columns: files do not overlap, so their statistics prune,
     and adaptive execution sizes them. Built as a plan node because SQL's REBALANCE hint has neither
     ranges nor a size of its own, and a session-wide size would also coarsen every earlier stage.
+
+    Rows that are known to make one file need no ranges: one task reads them all. That spares the
+    exchange and the pass that samples it (for the nested rows of witnesses as much as the write itself).
     """
     if not table.ordering:
         return rebound(spark, rows)
+    order = tuple(dict.fromkeys((*table.ordering, *table.primary_key)))
+    one_file = file_bytes is not None and file_bytes <= table.write.target_file_size
+    if one_file and not table.write.partition_by:
+        return rebound(spark, rows.coalesce(1)).sortWithinPartitions(*order)
     jvm: Any = spark._jvm
     sort = rows.sortWithinPartitions(*table.ordering)._jdf.queryExecution().analyzed()
     size = int(table.write.target_file_size * SHUFFLE_BYTES_PER_FILE_BYTE)
@@ -186,7 +193,7 @@ def arranged(spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
         some_long(jvm, size),
     )
     # The key decides between rows of equal order, so that the same rows make the same file.
-    return _frame(spark, exchange).sortWithinPartitions(*dict.fromkeys((*table.ordering, *table.primary_key)))
+    return _frame(spark, exchange).sortWithinPartitions(*order)
 
 
 def rebound(spark: SparkSession, rows: DataFrame) -> DataFrame:

@@ -1,0 +1,196 @@
+"""The extract stage over the standard library on local[2], against a plain process pool of two.
+
+    make bench-extract                                     # python bench/extract.py [FOLDER]
+
+The pool runs the same witness functions over the same files and writes one Parquet file per table and share
+with pyarrow: no Spark, no Delta, no isolation of files. Session start is not counted on either side. Ours is
+the whole stage: listing, witnesses, commits of all tables. Also printed: what LibCST's witness costs over its
+bare parse, and the peak memory of driver, JVM and workers.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import multiprocessing
+import os
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import libcst
+import pyarrow.parquet as pq
+
+from codeanatomy.config import load_settings
+from codeanatomy.extract.files import batches, examine
+from codeanatomy.extract.listing import list_source
+from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.extract.reading import read_entries
+from codeanatomy.extract.shares import Share, Sourced, chunks, spread
+from codeanatomy.extract.source import Source, decode
+from codeanatomy.extract.testimony import heard
+from codeanatomy.extract.witnesses import WITNESSES
+from codeanatomy.extract.worker import tables_of
+from codeanatomy.run.extraction import extract_stage
+from codeanatomy.run.build import list_repositories
+from codeanatomy.run.progress import Progress
+from codeanatomy.run.repositories import Repository
+from codeanatomy.run.state import Run
+from codeanatomy.storage.session import open_session
+from codeanatomy.storage.store import Store
+
+CORES = 2
+LIMIT = 1.4
+LIBCST_LIMIT = 3.0
+MB = 1024 * 1024
+OPTIONS = ExtractOptions()
+TABLES = tables_of(WITNESSES)
+
+
+class Memory(threading.Thread):
+    """Samples the resident memory of this process and its descendants, by kind."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak: dict[str, int] = {}
+        self.done = threading.Event()
+
+    def run(self) -> None:
+        while not self.done.wait(0.25):
+            now: dict[str, int] = {}
+            for pid, name in _family(os.getpid()):
+                now[name] = now.get(name, 0) + _resident(pid)
+            for name, size in now.items():
+                self.peak[name] = max(self.peak.get(name, 0), size)
+
+    def stop(self) -> dict[str, int]:
+        self.done.set()
+        self.join()
+        return self.peak
+
+
+def _family(root: int) -> list[tuple[int, str]]:
+    parents: dict[int, tuple[int, str]] = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                head, _, tail = (path / "stat").read_text().rpartition(")")
+            except OSError:
+                continue
+            parents[int(path.name)] = (int(tail.split()[1]), head.partition("(")[2])
+    found = [(root, "driver")]
+    for pid, _ in found:
+        for child, (parent, name) in parents.items():
+            if parent == pid:
+                found.append((child, "jvm" if name == "java" else "workers"))
+    return found
+
+
+def _resident(pid: int) -> int:
+    """Proportional set size: pages that forked workers share count once."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+
+
+def pool_share(work: tuple[int, Share, str]) -> int:
+    """One task of the pool: examine the files of a share, write a Parquet file per table."""
+    number, share, folder = work
+    gc.disable()
+    writers: dict[str, pq.ParquetWriter] = {}
+    for chunk in chunks(share):
+        files = [
+            examine(chunk.places[place].repo_id, reading, WITNESSES, OPTIONS, {}, lambda step: None)
+            for place, entry in chunk.files
+            for reading in read_entries(chunk.places[place].kind, chunk.places[place].root, [entry], OPTIONS)
+        ]
+        for name, batch in batches(TABLES, files).items():
+            if name not in writers:
+                path = f"{folder}/{name}-{number}.parquet"
+                writers[name] = pq.ParquetWriter(path, batch.schema, compression="zstd")
+            writers[name].write_batch(batch)
+        del files
+    for writer in writers.values():
+        writer.close()
+    return len(share.files)
+
+
+def run_pool(folder: Path) -> float:
+    with tempfile.TemporaryDirectory() as target:
+        began = time.monotonic()
+        shares = spread([Sourced("stdlib", list_source(folder, OPTIONS))], cores=CORES)
+        with multiprocessing.get_context("fork").Pool(CORES) as pool:
+            work = [(number, share, target) for number, share in enumerate(shares)]
+            done = sum(pool.imap_unordered(pool_share, work))
+        seconds = time.monotonic() - began
+        size = sum(path.stat().st_size for path in Path(target).iterdir())
+    print(f"pool: {seconds:.1f} s, {done} files, {size / MB:.0f} MB of Parquet")
+    return seconds
+
+
+def run_ours(folder: Path) -> tuple[float, dict[str, int]]:
+    settings = load_settings((f"runtime.master=local[{CORES}]",))
+    spark = open_session(settings.runtime)
+    with tempfile.TemporaryDirectory() as lake:
+        store = Store.of(settings, spark, lake)
+        run = Run(store, settings, (Repository("stdlib", folder),), Progress(io.StringIO()))
+        memory = Memory()
+        memory.start()
+        began = time.monotonic()
+        list_repositories(run)
+        extract_stage(run)
+        seconds = time.monotonic() - began
+        peak = memory.stop()
+        size = sum(path.stat().st_size for path in Path(lake).rglob("*.parquet"))
+        print(f"ours: {seconds:.1f} s, {size / MB:.0f} MB of Delta tables, steps {run.seconds}")
+        for name, done in sorted(run.committed.items()):
+            print(f"  {name}: {done.rows} rows, {done.files} files, {done.size_bytes / MB:.1f} MB, {done.seconds:.1f} s")
+    spark.stop()
+    return seconds, peak
+
+
+def libcst_cost(sources: list[Source]) -> float:
+    """CPU of the witness over CPU of the bare parse, over the same files, garbage collection off for both."""
+    witness = next(each for each in WITNESSES if each.table == "libcst_files_v1")
+    gc.disable()
+    bare = whole = 0.0
+    for source in sources:
+        began = time.process_time()
+        try:
+            libcst.parse_module(source.text)
+        except (libcst.ParserSyntaxError, RecursionError):
+            continue
+        middle = time.process_time()
+        heard(witness, source, OPTIONS)
+        bare, whole = bare + middle - began, whole + time.process_time() - middle
+    gc.enable()
+    print(f"libcst: witness {whole:.1f} s, bare parse {bare:.1f} s, ratio {whole / bare:.2f} (limit {LIBCST_LIMIT})")
+    return whole / bare
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else sysconfig.get_paths()["stdlib"])
+    entries = [entry for entry in list_source(folder, OPTIONS).entries if entry.skipped_reason is None]
+    # Also brings the files into the system's cache, for both sides.
+    raws = {reading.entry.path: reading.raw for reading in read_entries("folder", str(folder), entries, OPTIONS)}
+    size = sum(len(raw or b"") for raw in raws.values())
+    print(f"{len(entries)} files, {size / MB:.1f} MB, Python {sys.version.split()[0]}, {CORES} cores")
+    decoded = (decode(path, raw) for path, raw in raws.items() if raw is not None)
+    libcst_ratio = libcst_cost([source for source in decoded if isinstance(source, Source)][::5])
+    pool_seconds = run_pool(folder)
+    seconds, peak = run_ours(folder)
+    print(f"{len(entries) / seconds:.0f} files/s, {size / MB / seconds:.2f} MB/s")
+    print("peak memory: " + ", ".join(f"{name} {size / MB:.0f} MB" for name, size in sorted(peak.items())))
+    ratio = seconds / pool_seconds
+    print(f"ratio {ratio:.2f} (limit {LIMIT})")
+    if ratio > LIMIT or libcst_ratio > LIBCST_LIMIT:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

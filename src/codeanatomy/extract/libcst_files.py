@@ -1,0 +1,118 @@
+r"""The witness LibCST: a lossless tree, reduced to refs, definitions, imports, calls, comments and types.
+
+>>> from codeanatomy.extract.options import ExtractOptions
+>>> from codeanatomy.extract.source import Source
+>>> source = Source("a.py", b"", "from os import path\npath.join(x)\n", "utf-8", False)
+>>> said = libcst_files_v1(source, ExtractOptions()).cells
+>>> said["refs"]["text"], said["refs"]["bstart"], said["callsites"]["qualified_names"]
+(['join', 'path', 'x'], [25, 20, 30], [{'name': ['os.path.join'], 'source': ['import']}])
+
+The parser is LibCST's, and so is the tree. Its metadata providers are not used: they cost eight times the
+parse, this witness less than half of it.
+
+    text -> parse -> libcst_walk (spans; libcst_recipes says what a node is made of)
+                  -> libcst_facts (rows; libcst_names for scopes, libcst_texts for docstrings, type comments)
+
+Where the tree does not give the text back, the row has a problem and no lists. LibCST reads syntax newer than
+the Python it runs on, and some that no Python accepts; each witness speaks for itself.
+
+A syntax error is placed where LibCST says in its message, which is the token after the one it does not accept;
+its attributes `raw_line` and `raw_column` are often wrong, and its tokenizer says no place at all.
+
+Tests: `tests/test_libcst_files.py`; against LibCST's own providers in `tests/test_libcst_oracle.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import libcst as cst
+
+from codeanatomy.catalog.extract_trees import LIBCST_FILES_V1
+from codeanatomy.catalog.spec import Column
+from codeanatomy.extract.libcst_facts import Facts, Row
+from codeanatomy.extract.libcst_walk import Misplaced, Places
+from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.extract.source import Source
+from codeanatomy.extract.testimony import Problem, Testimony, failure
+from codeanatomy.spans import col_to_byte
+
+# The last number is that of our own rules: another one makes all rows stale.
+VERSION = f"libcst {version('libcst')}, python {sys.version_info[0]}.{sys.version_info[1]}, rules 1"
+PLACED = re.compile(r"error at (\d+):(\d+): ")
+# The fields that say where a row is; elsewhere it is bstart.
+PLACE = {"defs": "def_bstart", "imports": "alias_bstart", "callsites": "call_bstart"}
+LISTS = tuple(c for c in LIBCST_FILES_V1.columns if c.fields and c.array and c.name != "parse_errors")
+
+
+def libcst_files_v1(source: Source, options: ExtractOptions) -> Testimony:  # noqa: ARG001 - every witness has them
+    """What LibCST says of a file."""
+    try:
+        with _uncollected():
+            return Testimony(_cells(source))
+    except cst.ParserSyntaxError as problem:
+        return Testimony({}, (_syntax_error(source, problem),))
+    except Misplaced as problem:
+        return Testimony({}, (failure(source, "place", problem),))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    # A panic of the parser is no Exception.
+    except BaseException as problem:  # noqa: BLE001
+        return Testimony({}, (failure(source, "parse", problem),))
+
+
+def _cells(source: Source) -> dict[str, Any]:
+    module = cst.parse_module(source.text, cst.PartialParserConfig(encoding=source.encoding))
+    facts = Facts(source.utf8, source.text, module, Places(module, source.utf8))
+    cells: dict[str, Any] = {
+        column.name: _columns(column, facts.rows[column.name], source.line_starts) for column in LISTS
+    }
+    cells["parse_manifest"] = {
+        "encoding": module.encoding,
+        "default_indent": module.default_indent,
+        "default_newline": module.default_newline,
+        # LibCST misses a lone carriage return.
+        "has_trailing_newline": source.text.endswith(("\n", "\r")),
+        "future_imports": facts.future_imports,
+    }
+    return cells
+
+
+def _columns(column: Column, rows: Sequence[Row], line_starts: Sequence[int]) -> dict[str, list[Any]]:
+    """Rows as one list per field, with their lines."""
+    names = [field.name for field in column.fields if field.name != "line"]
+    lists = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
+    cell = dict(zip(names, lists, strict=True))
+    if "qualified_names" in cell:
+        cell["qualified_names"] = [ask(name) for ask, name in cell["qualified_names"]]
+    cell["line"] = [bisect_right(line_starts, at) for at in cell[PLACE.get(column.name, "bstart")]]
+    return cell
+
+
+def _syntax_error(source: Source, error: cst.ParserSyntaxError) -> Problem:
+    placed = PLACED.search(error.message)
+    line, chars = map(int, placed.groups()) if placed else (0, 0)
+    text = source.line_text(line)
+    col = None if text is None else col_to_byte(text, chars, "utf32")
+    at = None if col is None else source.at(line, col)
+    known = line if text is not None else None
+    return Problem("error", "parse", "ParserSyntaxError", error.message, col, at, at, known)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection: a tree is many objects and no cycles, and looking for them takes a sixth longer."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,159 @@
+"""Qualified names by the bindings of one file: scopes, what they bind, and what a dotted name may mean.
+
+    from os import path          # module: path -> os.path (import)
+    class Cls:
+        def method(self):        # Cls: method -> Cls.method (local)
+            path.join(self)      # os.path.join (import)
+            self.run()           # Cls.method.<locals>.self.run (local)
+            print()              # builtins.print (builtin)
+
+The rules are those of LibCST's `QualifiedNameProvider` for a call: all bindings of the first name in the
+scope that has it count, whatever their order; each gives one candidate. Where Python says otherwise, Python
+is followed:
+
+* a scope is found by the first name alone, so a local `a` hides an `import a.b` of the module;
+* `:=` in a comprehension binds in the function around it, `nonlocal` in the function that has the name;
+* captures of patterns, names of `type` statements and type parameters are bindings;
+* what follows a builtin is kept (`builtins.str.join`), and names that every module has (`__name__`,
+  `__doc__`) are not builtins.
+
+Names are compared as the compiler does, in Unicode's form NFKC. Star imports bind nothing that is known here.
+
+Tests: `tests/test_libcst_names.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Literal, TypeAlias
+from unicodedata import normalize
+
+Source: TypeAlias = Literal["local", "import", "builtin"]
+ScopeKind: TypeAlias = Literal["module", "class", "function", "lambda", "comprehension", "types"]
+Candidates: TypeAlias = dict[str, list[str]]
+
+BUILTINS = frozenset(dir(builtins)) - {"_", "__doc__", "__loader__", "__name__", "__package__", "__spec__"}
+# What has a scope and is not a definition.
+TRANSPARENT = frozenset({"comprehension", "types"})
+
+
+class Scope:
+    """A scope, what it binds, and the definition it belongs to."""
+
+    __slots__ = ("_cache", "bindings", "globals", "kind", "nonlocals", "parent", "prefix", "root", "span")
+
+    def __init__(
+        self,
+        kind: ScopeKind = "module",
+        parent: Scope | None = None,
+        name: str | None = None,
+        span: tuple[int, int] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.parent = parent
+        self.root: Scope = parent.root if parent else self
+        # Span of the definition.
+        self.span = span
+        self.prefix = _prefix(kind, parent.prefix if parent else "", name)
+        # Per name, in order of appearance: what it may stand for, and how it came to be.
+        self.bindings: dict[str, dict[tuple[str, Source], None]] = {}
+        self.globals: set[str] = set()
+        self.nonlocals: set[str] = set()
+        self._cache: dict[str, Candidates] = {}
+
+    @property
+    def definition(self) -> Scope:
+        """The module, class, function or lambda around this place."""
+        scope = self
+        while scope.kind in TRANSPARENT and scope.parent:
+            scope = scope.parent
+        return scope
+
+    @property
+    def without_comprehensions(self) -> Scope:
+        """Where `:=` binds."""
+        scope = self
+        while scope.kind == "comprehension" and scope.parent:
+            scope = scope.parent
+        return scope
+
+    def bind(self, name: str) -> None:
+        """A name gets a value here."""
+        name = plain(name)
+        # The function that has a nonlocal name binds it to the same effect.
+        if name not in self.nonlocals:
+            self._home(name)._add(name, f"{self._home(name).prefix}{name}", "local")
+
+    def bind_import(self, name: str, stands_for: str) -> None:
+        name = plain(name)
+        self._home(name)._add(name, plain(stands_for), "import")
+
+    def _add(self, name: str, stands_for: str, source: Source) -> None:
+        self.bindings.setdefault(name, {})[stands_for, source] = None
+
+    def _home(self, name: str) -> Scope:
+        """The scope that a binding of this name goes to."""
+        if name in self.globals:
+            return self.root
+        if name in self.nonlocals and (scope := self._outer_function(name)):
+            return scope
+        return self
+
+    def _outer_function(self, name: str) -> Scope | None:
+        scope = self.parent
+        while scope and not (scope.kind in {"function", "lambda"} and name in scope.bindings):
+            scope = scope.parent
+        return scope
+
+    def defined(self, name: str) -> Candidates:
+        """The qualified name of a function or class defined here; to be asked when all bindings are known."""
+        name = plain(name)
+        return {"name": [f"{self._home(name).prefix}{name}"], "source": ["local"]}
+
+    def resolve(self, dotted: str | None) -> Candidates:
+        """What a dotted name may mean here; to be asked when all bindings are known."""
+        if dotted is None:
+            return NOTHING
+        found = self._cache.get(dotted)
+        if found is None:
+            first, dot, rest = plain(dotted).partition(".")
+            meanings = self._lookup(first)
+            names = [f"{stands_for}{dot}{rest}" for stands_for, _ in meanings]
+            found = {"name": names, "source": [source for _, source in meanings]} if names else NOTHING
+            self._cache[dotted] = found
+        return found
+
+    def _lookup(self, name: str) -> list[tuple[str, Source]]:
+        scope: Scope | None = self
+        while scope:
+            if name in scope.globals:
+                scope = self.root
+            if name in scope.bindings and name not in scope.nonlocals:
+                return list(scope.bindings[name])
+            scope = scope.visible_parent
+        return [(f"builtins.{name}", "builtin")] if name in BUILTINS else []
+
+    @property
+    def visible_parent(self) -> Scope | None:
+        """The next scope names are looked up in: classes are not seen from the functions in them."""
+        scope = self.parent
+        while scope and scope.kind == "class" and self.kind != "types":
+            scope = scope.parent
+        return scope
+
+
+NOTHING: Candidates = {"name": [], "source": []}
+
+
+def plain(name: str) -> str:
+    """The name as the compiler reads it."""
+    return name if name.isascii() else normalize("NFKC", name)
+
+
+def _prefix(kind: ScopeKind, outer: str, name: str | None) -> str:
+    """What stands before the names of a scope, its dot included."""
+    if kind in {"function", "lambda"}:
+        return f"{outer}{plain(name)}.<locals>." if name else f"{outer}<locals>."
+    if kind == "comprehension":
+        return f"{outer}<comprehension>."
+    return f"{outer}{plain(name)}." if kind == "class" and name else outer

@@ -1,0 +1,295 @@
+r"""tree-sitter's witness: a tree for any text, also where CPython rejects it, and what our query packs match.
+
+>>> from codeanatomy.extract.source import decode
+>>> said = tree_sitter_files_v1(decode("a.py", b"f(x"), ExtractOptions()).cells
+>>> for node in zip(said["nodes"]["ts_id"], said["nodes"]["kind"], said["nodes"]["field"]):
+...     print(*node)
+0 module None
+1 expression_statement None
+2 call None
+3 identifier function
+4 argument_list arguments
+6 identifier None
+>>> said["missing"]["ts_id"], said["missing"]["kind"], said["missing"]["bstart"]
+([7], [')'], [3])
+>>> list(zip(said["captures"]["capture"], said["captures"]["text"]))
+[('call', 'f(x'), ('callee', 'f')]
+
+A node's `ts_id` is its number in a preorder walk, so it is the same in every process. The walk counts all
+nodes and emits the named ones: the bracket above is number 5. tree-sitter's own ids are addresses; they serve
+to find the number of a captured node in this one tree, and go nowhere.
+
+The packs are `queries/*.scm`; the last word of their first line is their version. They run as one query, in
+one pass.
+
+The time limit works through the input: tree-sitter asks for it in small pieces, and after the limit there are
+no more. (The parser's `progress_callback` crashes the process in tree-sitter 0.26.) The limits of the packs
+come from the tree alone, so that the same file always says the same. They are needed because the query engine
+counts depth in 16 bits, and because it looks for the next named sibling from every node anew, which takes
+quadratic time in `((((((((`.
+
+Tests: `tests/test_tree_sitter_files.py`, which also lists where tree-sitter reads a valid file differently
+than CPython.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from bisect import bisect_left, bisect_right
+from functools import partial
+from hashlib import sha256
+from importlib.metadata import version
+from importlib.resources import files
+from itertools import pairwise
+from time import monotonic
+from typing import Any, TypeAlias
+
+import tree_sitter_python
+from msgspec import Struct
+from tree_sitter import Language, Node, Parser, Point, Query, QueryCursor, Tree
+
+from codeanatomy.catalog.extract_trees import TREE_SITTER_FILES_V1
+from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.extract.source import Source
+from codeanatomy.extract.testimony import Problem, Testimony
+
+Columns: TypeAlias = dict[str, list[Any]]
+# Pattern, and nodes by capture.
+Match: TypeAlias = tuple[int, dict[str, list[Node]]]
+
+STATS = tuple(field.name for field in TREE_SITTER_FILES_V1.column("stats").fields)
+
+LANGUAGE = Language(tree_sitter_python.language())
+KINDS = {number: str(LANGUAGE.node_kind_for_id(number)) for number in range(LANGUAGE.node_kind_count)}
+# Built into tree-sitter; the grammar does not list it.
+KINDS[0xFFFF] = "ERROR"
+FIELDS = (None, *(LANGUAGE.field_name_for_id(number + 1) for number in range(LANGUAGE.field_count)))
+
+# Bytes the parser gets at once; between two pieces it can be stopped.
+PIECE = 4096
+# Matches that the query engine may have under way at once; the standard library needs less than 4.
+MATCH_LIMIT = 10_000
+# Deepest node at which a match may begin. Deeper than 65,535 the engine loses matches and never drops states.
+MATCH_DEPTH = 65_000
+# Squares of the lengths of runs of anonymous nodes, summed up: 10**9 takes the engine 2 s.
+MATCH_STEPS = 10**9
+
+# The beginning of a string that is neither bytes nor formatted.
+PLAIN = re.compile(rb"[rRuU]*['\"]")
+
+
+class Pack(Struct, frozen=True):
+    """A query pack."""
+
+    name: str
+    version: str
+    source: str
+
+
+def _pack(name: str) -> Pack:
+    source = files("codeanatomy.extract").joinpath("queries", f"{name}.scm").read_text(encoding="utf-8")
+    return Pack(name, source.partition("\n")[0].split()[-1], source)
+
+
+PACKS = tuple(map(_pack, ("defs", "calls", "imports", "docstrings")))
+QUERY = Query(LANGUAGE, "".join(pack.source for pack in PACKS))
+
+
+def _patterns() -> list[tuple[Pack, int]]:
+    """For each pattern of the query: its pack, and its number there."""
+    found: list[tuple[Pack, int]] = []
+    end = 0
+    for pack in PACKS:
+        end += len(pack.source.encode())
+        begun = len(found)
+        while len(found) < QUERY.pattern_count and QUERY.start_byte_for_pattern(len(found)) < end:
+            found.append((pack, len(found) - begun))
+    return found
+
+
+PATTERNS = _patterns()
+VERSION = (
+    f"tree-sitter {version('tree-sitter')}, tree-sitter-python {version('tree-sitter-python')}, "
+    f"python {sys.version_info.major}.{sys.version_info.minor}, rules 1, "
+    f"packs {sha256(''.join(pack.source for pack in PACKS).encode()).hexdigest()[:8]}"
+)
+
+
+def tree_sitter_files_v1(source: Source, options: ExtractOptions) -> Testimony:
+    """The tree of a file, what is wrong in it, and what the packs match."""
+    stats: dict[str, Any] = dict.fromkeys(STATS) | {"match_limit_exceeded": False, "timed_out": False}
+    tree = _parse(source.utf8, options.file_seconds)
+    if tree is None:
+        said = f"the parser took longer than extract.file_seconds = {options.file_seconds:g}"
+        problem = Problem("error", "parse", "timeout", said)
+        return Testimony({"stats": stats | {"timed_out": True}}, (problem,))
+    nodes, missing, numbers = _walk(tree)
+    errors = _errors(source.utf8, nodes, options.max_value_chars)
+    cells = {"nodes": nodes, "errors": errors, "missing": missing}
+    stats["node_count"] = len(numbers)
+    for name, columns in (("named_count", nodes), ("error_count", errors), ("missing_count", missing)):
+        stats[name] = len(columns["ts_id"])
+    matches, lost = _matches(source.utf8, tree, nodes, len(numbers))
+    if matches is not None:
+        cells["captures"] = _captures(source.utf8, matches, numbers, options.max_value_chars)
+        stats |= {"match_count": len(matches), "capture_count": len(cells["captures"]["ts_id"])}
+    stats["match_limit_exceeded"] = lost is not None
+    starts = source.line_starts
+    for columns in cells.values():
+        columns["line"] = [bisect_right(starts, place) for place in columns["bstart"]]
+    problems = () if lost is None else (Problem("warning", "query", "match_limit", lost),)
+    return Testimony(cells | {"stats": stats}, problems)
+
+
+def _parse(utf8: bytes, seconds: float) -> Tree | None:
+    """The tree; null if the time was over before the text."""
+    end = monotonic() + seconds
+    late = False
+
+    def read(offset: int, _: Point) -> bytes:
+        nonlocal late
+        late = late or monotonic() > end
+        return b"" if late else utf8[offset : offset + PIECE]
+
+    tree = Parser(LANGUAGE).parse(read)
+    return None if late else tree
+
+
+def _walk(tree: Tree) -> tuple[Columns, Columns, dict[int, int]]:
+    """The named nodes, the missing nodes, and the number of every node by its address."""
+    cursor = tree.walk()
+    down, along, up = cursor.goto_first_child, cursor.goto_next_sibling, cursor.goto_parent
+    names = ("ts_id", "parent_ts_id", "kind", "field", "has_error", "is_error", "is_missing", "is_extra")
+    nodes: Columns = {name: [] for name in (*names, "bstart", "bend")}
+    ids, parents, kinds, fields, broken, errors, inserted, extras, starts, ends = nodes.values()
+    gaps: list[tuple[int, int | None, Node]] = []
+    numbers: dict[int, int] = {}
+    # The nearest named node above, of each node from the root down to here.
+    above: list[int | None] = [None]
+    while True:
+        # Seven million times for the standard library: no calls but tree-sitter's.
+        node: Node = cursor.node  # type: ignore[assignment]  # null only in a cursor without a tree
+        number = parent = len(numbers)
+        numbers[node.id] = number
+        if node.is_named:
+            ids.append(number)
+            parents.append(above[-1])
+            kinds.append(KINDS[node.kind_id])
+            fields.append(FIELDS[cursor.field_id or 0])
+            broken.append(node.has_error)
+            errors.append(node.is_error)
+            inserted.append(node.is_missing)
+            extras.append(node.is_extra)
+            starts.append(node.start_byte)
+            ends.append(node.end_byte)
+        else:
+            parent = above[-1]
+        if node.is_missing:
+            gaps.append((number, above[-1], node))
+        if down():
+            above.append(parent)
+            continue
+        while not along():
+            if not up():
+                return nodes, _missing(gaps, nodes), numbers
+            above.pop()
+
+
+def _kind_of(number: int | None, nodes: Columns) -> str | None:
+    return None if number is None else nodes["kind"][bisect_left(nodes["ts_id"], number)]
+
+
+def _missing(gaps: list[tuple[int, int | None, Node]], nodes: Columns) -> Columns:
+    return {
+        "ts_id": [number for number, _, _ in gaps],
+        "kind": [KINDS[node.kind_id] for _, _, node in gaps],
+        "parent_kind": [_kind_of(parent, nodes) for _, parent, _ in gaps],
+        "bstart": [node.start_byte for _, _, node in gaps],
+        "bend": [node.end_byte for _, _, node in gaps],
+    }
+
+
+def _errors(utf8: bytes, nodes: Columns, chars: int) -> Columns:
+    places = [place for place, is_error in enumerate(nodes["is_error"]) if is_error]
+    starts, ends = ([nodes[name][place] for place in places] for name in ("bstart", "bend"))
+    return {
+        "ts_id": [nodes["ts_id"][place] for place in places],
+        "parent_kind": [_kind_of(nodes["parent_ts_id"][place], nodes) for place in places],
+        "text": [_text(utf8, start, end, chars) for start, end in zip(starts, ends, strict=True)],
+        "bstart": starts,
+        "bend": ends,
+    }
+
+
+def _matches(utf8: bytes, tree: Tree, nodes: Columns, count: int) -> tuple[list[Match] | None, str | None]:
+    """The matches of all packs, null if they are not looked for; and why some are not there."""
+    if _steps(nodes["ts_id"], count) > MATCH_STEPS:
+        return None, "too many tokens in a row that belong to no rule"
+    cursor = QueryCursor(QUERY, match_limit=MATCH_LIMIT)
+    cursor.set_max_start_depth(MATCH_DEPTH)
+    matches = cursor.matches(tree.root_node, partial(_holds, utf8))
+    if cursor.did_exceed_match_limit:
+        return matches, f"more than {MATCH_LIMIT} matches were under way at once"
+    if _deeper(nodes, MATCH_DEPTH):
+        return matches, f"nodes deeper than {MATCH_DEPTH} are not searched"
+    return matches, None
+
+
+def _steps(ids: list[int], count: int) -> int:
+    """Cost of looking for the next named sibling; what lies between two named nodes is a run or two."""
+    if (count - len(ids)) ** 2 <= MATCH_STEPS:
+        return 0
+    return sum((after - before - 1) ** 2 for before, after in pairwise([*ids, count]))
+
+
+def _deeper(nodes: Columns, limit: int) -> bool:
+    """Whether there is a named node below so many others."""
+    if len(nodes["ts_id"]) <= limit:
+        return False
+    depths: dict[int | None, int] = {None: -1}
+    for number, parent in zip(nodes["ts_id"], nodes["parent_ts_id"], strict=True):
+        depths[number] = depths[parent] + 1
+    return max(depths.values()) > limit
+
+
+def _holds(
+    utf8: bytes, predicate: str, args: list[tuple[str, Any]], _: int, captures: dict[str, list[Node]]
+) -> bool:
+    """The two conditions of the docstrings pack."""
+    first = captures[args[0][0]][0]
+    if predicate == "alone?":
+        return first.byte_range == captures[args[1][0]][0].byte_range
+    parts = [first] if first.type == "string" else first.named_children
+    return all(PLAIN.match(utf8, part.start_byte) for part in parts if part.type == "string")
+
+
+def _captures(utf8: bytes, matches: list[Match], numbers: dict[int, int], chars: int) -> Columns:
+    names = ("pack", "pack_version", "pattern_index", "match_index", "capture", "ts_id", "kind", "text")
+    columns: Columns = {name: [] for name in (*names, "bstart", "bend")}
+    packs, versions, patterns, indexes, captures, ids, kinds, texts, starts, ends = columns.values()
+    matched = dict.fromkeys(PACKS, 0)
+    for pattern, by_name in matches:
+        pack, number = PATTERNS[pattern]
+        for name, found in by_name.items():
+            if name.startswith("_"):
+                continue
+            for node in found:
+                start, end = node.byte_range
+                packs.append(pack.name)
+                versions.append(pack.version)
+                patterns.append(number)
+                indexes.append(matched[pack])
+                captures.append(name)
+                ids.append(numbers[node.id])
+                kinds.append(KINDS[node.kind_id])
+                texts.append(_text(utf8, start, end, chars))
+                starts.append(start)
+                ends.append(end)
+        matched[pack] += 1
+    return columns
+
+
+def _text(utf8: bytes, start: int, end: int, chars: int) -> str:
+    """The first characters between two offsets; no character has more than four bytes."""
+    return utf8[start : min(end, start + 4 * chars)].decode("utf-8", "ignore")[:chars]

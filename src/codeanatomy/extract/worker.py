@@ -1,0 +1,307 @@
+"""A share of files into rows, whatever the files do.
+
+A parser may crash the interpreter (deep nesting overflows its C stack), eat all memory or never end. So the
+witnesses run in a child process; before every step the child notes in shared memory which file and which
+witness it is at. When it dies or takes too long, that one step is silenced, with the reason, and the chunk is
+done again in a new child:
+
+    parent                      child
+    ask(chunk)          ->      read, decode, ast, libcst, ...   (note: file 3, step 2)
+    ask(next chunk)     <-      rows of each table, as Arrow streams
+    yield to Spark              ... already at the next chunk
+
+The rows stay packed as Arrow streams, one per table (`Packed`), until a table is written: Spark carries them as
+bytes, which costs it a tenth of what nested rows do. `unpacked` opens one.
+
+Tests: `tests/test_worker.py`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import mmap
+import os
+import resource
+import signal
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from msgspec import Struct, msgpack, structs
+
+from codeanatomy.extract.files import FAILURES, LINES, SOURCES, Rows, batches, counted, examine
+from codeanatomy.extract.listing import Entry
+from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.extract.reading import Reading, read_entries
+from codeanatomy.extract.scip_rows import SCIP, ScipShare, document_chunks, examine_documents
+from codeanatomy.extract.shares import Place, Share, chunks
+from codeanatomy.extract.testimony import Problem, Silenced, Witness
+
+# File, step, when the step began (seconds of the monotonic clock, which processes share).
+NOTE = struct.Struct("iid")
+POLL_SECONDS = 0.2
+FORK = get_context("fork")
+
+
+Task: TypeAlias = Share | ScipShare
+
+
+class Request(Struct, frozen=True, array_like=True):
+    """What the parent asks for."""
+
+    task: Task
+    silenced: Silenced
+
+
+class Packed(Struct, frozen=True, tag=True):
+    """The rows of a chunk: an Arrow stream by table, and their counts by repository."""
+
+    streams: dict[str, bytes]
+    counts: dict[str, dict[str, int]]
+
+
+class Broke(Struct, frozen=True, tag=True):
+    """What a child raised, which is a bug of ours."""
+
+    said: str
+
+
+class Died(Struct, frozen=True):
+    """Where a child was when it ended, and how."""
+
+    file: int
+    step: int
+    problem: Problem
+
+
+def extract_task(task: Task, witnesses: Sequence[Witness], options: ExtractOptions) -> Iterator[Packed]:
+    """The rows of a task's files, chunk by chunk; more pieces where a chunk had to be taken apart."""
+    child = _Child(witnesses, options)
+    try:
+        ahead: Iterator[Task] = chunks(task) if isinstance(task, Share) else document_chunks(task)
+        chunk = next(ahead, None)
+        if chunk is not None:
+            child.ask(Request(chunk, {}))
+        while chunk is not None:
+            answers = _answers(child, chunk)
+            chunk = next(ahead, None)
+            if chunk is not None:
+                child.ask(Request(chunk, {}))
+            yield from answers
+    finally:
+        child.stop()
+
+
+def unpacked(stream: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """The rows in a stream of a `Packed`."""
+    with pa.ipc.open_stream(stream) as reader:
+        yield from reader
+
+
+def tables_of(witnesses: Sequence[Witness]) -> tuple[str, ...]:
+    """The tables that `extract_task` fills."""
+    return (*SOURCES, LINES, *(witness.table for witness in witnesses), SCIP, FAILURES)
+
+
+def _answers(child: _Child, chunk: Task) -> list[Packed]:
+    """The rows of a chunk that was asked for, asked again as often as a step has to be silenced."""
+    silenced: Silenced = {}
+    last = len(child.witnesses) + 1
+    while True:
+        answer = child.answer()
+        if isinstance(answer, Packed):
+            return [answer]
+        if answer.step in silenced.get(answer.file, {}):
+            raise RuntimeError(f"a process that examines files keeps failing: {answer.problem.message}")
+        if answer.step < last:
+            silenced.setdefault(answer.file, {})[answer.step] = answer.problem
+        elif len(chunk.files) > 1:
+            return [part for single in _singles(chunk) for part in _asked(child, single)]
+        else:
+            # Its rows cannot be packed: keep what is known without the witnesses.
+            silenced[0] = dict.fromkeys(range(1, last + 1), answer.problem)
+        child.ask(Request(chunk, silenced))
+
+
+def _asked(child: _Child, chunk: Task) -> list[Packed]:
+    child.ask(Request(chunk, {}))
+    return _answers(child, chunk)
+
+
+def _singles(chunk: Task) -> Iterator[Task]:
+    return (structs.replace(chunk, files=[file]) for file in chunk.files)
+
+
+@dataclass
+class _Child:
+    """The process that runs the witnesses, started when it is needed."""
+
+    witnesses: Sequence[Witness]
+    options: ExtractOptions
+    note: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, NOTE.size))
+    process: Any = None
+    line: Connection | None = None
+
+    def ask(self, request: Request) -> None:
+        if self.process is None:
+            self.line, end = FORK.Pipe()
+            NOTE.pack_into(self.note, 0, 0, 0, time.monotonic())
+            arguments = (end, self.line, self.note, self.witnesses, self.options)
+            self.process = FORK.Process(target=_serve, args=arguments, daemon=True)
+            self.process.start()
+            end.close()
+        try:
+            self._line.send_bytes(msgpack.encode(request))
+        except OSError:
+            # It died between two chunks; the next answer tells.
+            pass
+
+    def answer(self) -> Packed | Died:
+        """The rows, or how the child failed."""
+        try:
+            while not self._line.poll(POLL_SECONDS):
+                file, step, since = NOTE.unpack_from(self.note)
+                if time.monotonic() - since > self.options.file_seconds:
+                    limit = f"took longer than extract.file_seconds = {self.options.file_seconds:g}"
+                    self.stop()
+                    return Died(file, step, Problem("error", "extract", "time_limit", limit))
+            said = msgpack.decode(self._line.recv_bytes(), type=Packed | Broke)
+        except (EOFError, OSError):
+            file, step, _ = NOTE.unpack_from(self.note)
+            self.process.join()
+            how = _ending(self.process.exitcode)
+            self.stop()
+            return Died(file, step, Problem("error", "extract", "crashed", how))
+        if isinstance(said, Packed):
+            return said
+        return Died(0, len(self.witnesses) + 1, Problem("error", "extract", "broken_rows", said.said))
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self._line.close()
+            self.process = self.line = None
+
+    @property
+    def _line(self) -> Connection:
+        if self.line is None:
+            raise EOFError
+        return self.line
+
+
+def _ending(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"the process that ran it died of {signal.Signals(-code).name}"
+    return f"the process that ran it ended with code {code}"
+
+
+def _serve(
+    line: Connection,
+    other_end: Connection,
+    note: mmap.mmap,
+    witnesses: Sequence[Witness],
+    options: ExtractOptions,
+) -> None:
+    """The child: answer requests until the parent hangs up."""
+    # Inherited by the fork; while it is open here, the parent's end would never be seen to close.
+    other_end.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A crash would be told on stderr, which is the user's; the parent tells it in a row.
+    faulthandler.disable()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    _limit_memory(options.max_memory_size)
+    # Syntax trees have no cycles; collecting among millions of their nodes costs a third of the time.
+    gc.disable()
+    while True:
+        try:
+            request = msgpack.decode(line.recv_bytes(), type=Request)
+        except EOFError:
+            os._exit(0)
+        try:
+            answer: Packed | Broke = _packed(request, note, witnesses, options)
+        # A bug of ours costs a file, too.
+        except Exception as problem:  # noqa: BLE001
+            answer = Broke(f"{type(problem).__name__}: {problem}")
+        line.send_bytes(msgpack.encode(answer))
+        del answer
+        gc.collect()
+
+
+def _packed(
+    request: Request, note: mmap.mmap, witnesses: Sequence[Witness], options: ExtractOptions
+) -> Packed:
+    task, silenced = request.task, request.silenced
+    if isinstance(task, Share):
+        rows = list(_examined(task, silenced, note, witnesses, options))
+    else:
+        rows = list(examine_documents(task, options, silenced, partial(_enter, note)))
+    _enter(note, 0, len(witnesses) + 1)
+    streams = {name: _stream(part) for name, part in batches(tables_of(witnesses), rows).items()}
+    return Packed(streams, counted(rows))
+
+
+def _examined(
+    share: Share,
+    silenced: Silenced,
+    note: mmap.mmap,
+    witnesses: Sequence[Witness],
+    options: ExtractOptions,
+) -> Iterator[Rows]:
+    read = _readings(share, silenced, options)
+    for file, (number, _) in enumerate(share.files):
+        enter = partial(_enter, note, file)
+        enter(0)
+        reading = next(read[number])
+        repo_id = share.places[number].repo_id
+        yield examine(repo_id, reading, witnesses, options, silenced.get(file, {}), enter)
+
+
+def _readings(share: Share, silenced: Silenced, options: ExtractOptions) -> dict[int, Iterator[Reading]]:
+    """For each place its files in the order they stand in the share; what is skipped is not opened."""
+    entries: dict[int, list[tuple[Entry, bool]]] = {}
+    for file, (number, entry) in enumerate(share.files):
+        skipped = entry.skipped_reason is not None or 0 in silenced.get(file, {})
+        entries.setdefault(number, []).append((entry, skipped))
+    return {number: _read(share.places[number], wanted, options) for number, wanted in entries.items()}
+
+
+def _read(place: Place, entries: Sequence[tuple[Entry, bool]], options: ExtractOptions) -> Iterator[Reading]:
+    wanted = [entry for entry, skipped in entries if not skipped]
+    found = read_entries(place.kind, place.root, wanted, options)
+    if place.kind == "tar":
+        # A tar has no index: its members come in one pass, in its own order.
+        by_path = {reading.entry.path: reading for reading in found}
+        found = (by_path[entry.path] for entry in wanted)
+    for entry, skipped in entries:
+        yield Reading(entry, None, None, None) if skipped else next(found)
+
+
+def _enter(note: mmap.mmap, file: int, step: int) -> None:
+    NOTE.pack_into(note, 0, file, step, time.monotonic())
+
+
+def _stream(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
+        stream.write_batch(rows)
+    return sink.getvalue().to_pybytes()
+
+
+def _limit_memory(size: int) -> None:
+    """Allow the process this much more memory than it has, where the system tells how much that is."""
+    try:
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * mmap.PAGESIZE
+    except OSError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + size, hard))

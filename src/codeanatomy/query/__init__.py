@@ -1,0 +1,1 @@
+"""Questions about a lake; they only read."""

@@ -1,0 +1,131 @@
+"""A build: repositories into the tables of a lake, stage by stage, in one run.
+
+    report = build(Run(store, settings, repositories, Progress(sys.stderr)))
+    report.tables["ast_files_v1"].version
+
+The stages and their order follow from the inputs that the catalogue declares; a stage takes part once it has a
+function in STAGES. A repository that cannot be listed fails alone. The last commit of a run is its manifest.
+
+Tests: `tests/test_build.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Table
+from codeanatomy.errors import CodeAnatomyError, UnknownName
+from codeanatomy.extract.files import FAILURES
+from codeanatomy.extract.listing import list_source
+from codeanatomy.run.extraction import extract_stage
+from codeanatomy.run.manifest import publish
+from codeanatomy.run.state import Run
+
+STAGES: dict[str, Callable[[Run], None]] = {"extract": extract_stage}
+
+
+class TableReport(Struct, frozen=True):
+    """A table after the run."""
+
+    version: int
+    # Rows that the run wrote.
+    rows: int
+
+
+class RepositoryReport(Struct, frozen=True):
+    """A repository after the run."""
+
+    status: Literal["succeeded", "failed"]
+    # Paths that were considered, and files that were read.
+    paths: int = 0
+    files: int = 0
+    # Failures of extractors, by extractor.
+    errors: dict[str, int] = {}
+    # Why the repository failed.
+    error: str | None = None
+
+
+class BuildReport(Struct, frozen=True):
+    """What a run did."""
+
+    run_id: str
+    lake: str
+    # failed: at least one repository was not built.
+    status: Literal["succeeded", "failed"]
+    repositories: dict[str, RepositoryReport]
+    tables: dict[str, TableReport]
+    # Failures by extractor, of all repositories.
+    errors: dict[str, int]
+    seconds: dict[str, float]
+
+
+def build(run: Run, until: str | None = None) -> BuildReport:
+    """Build the run's repositories up to a stage, by default the last one there is."""
+    stages = planned_stages(run.store.tables, until)
+    began = time.monotonic()
+    with run.step("list"):
+        list_repositories(run)
+    if run.listings:
+        for stage in stages:
+            STAGES[stage](run)
+    with run.step("publish"):
+        publish(run)
+    run.seconds["total"] = round(time.monotonic() - began, 3)
+    return _report(run)
+
+
+def planned_stages(tables: Sequence[Table], until: str | None = None) -> list[str]:
+    """The stages that a build runs, each after those it takes its inputs from.
+
+    >>> planned_stages(catalog.TABLES, "extract")
+    ['extract']
+    """
+    order = dict.fromkeys(table.stage for table in catalog.derivation_order(tables))
+    known = [stage for stage in order if stage in STAGES]
+    if until is None:
+        return known
+    if until not in known:
+        raise UnknownName("stage", until, known)
+    return known[: known.index(until) + 1]
+
+
+def list_repositories(run: Run) -> None:
+    for repository in run.repositories:
+        try:
+            run.listings[repository.repo_id] = list_source(repository.path, run.settings.extract)
+        except CodeAnatomyError as problem:
+            run.failed[repository.repo_id] = problem.message
+        ready, total = len(run.listings) + len(run.failed), len(run.repositories)
+        paths = sum(len(listing.entries) for listing in run.listings.values())
+        run.progress.tell("list", f"{ready}/{total} repositories, {paths:,} paths", last=ready == total)
+
+
+def _report(run: Run) -> BuildReport:
+    repositories = {each.repo_id: _repository(run, each.repo_id) for each in run.repositories}
+    errors: Counter[str] = Counter()
+    for repository in repositories.values():
+        errors.update(repository.errors)
+    return BuildReport(
+        run_id=run.run_id,
+        lake=run.store.root,
+        status="failed" if run.failed else "succeeded",
+        repositories=repositories,
+        tables={name: TableReport(done.version, done.rows) for name, done in sorted(run.committed.items())},
+        errors=dict(sorted(errors.items())),
+        seconds=run.seconds,
+    )
+
+
+def _repository(run: Run, repo_id: str) -> RepositoryReport:
+    if repo_id in run.failed:
+        return RepositoryReport("failed", error=run.failed[repo_id])
+    counts = run.counts.get(repo_id, Counter())
+    prefix = f"{FAILURES}/"
+    errors = {name.removeprefix(prefix): n for name, n in sorted(counts.items()) if name.startswith(prefix)}
+    return RepositoryReport("succeeded", counts["repo_files_v1"], counts["repo_file_blobs_v1"], errors)

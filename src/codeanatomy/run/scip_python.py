@@ -1,0 +1,235 @@
+"""scip-python, run on links to the sources: the type-aware indexer behind `scip_index_v1`.
+
+    made = index_with_scip_python(folder, ["requests/api.py", ...], Path("index.scip"), "requests", 600)
+    made.status    # indexed, partial, failed or missing_tool; an index is there after the first two
+
+The analysed code must not run, and nothing may be written beside it. So the indexer sees a temporary folder
+of links to just the files that were asked for, with a configuration of ours instead of the repository's:
+
+- `--environment` with an empty list: it would ask pip for the installed packages otherwise;
+- `--project-version`: it would ask git, and the commit would be in every symbol;
+- a `python3` and a `python` of ours, before the others on its path: it runs `python3 -c` in the repository's
+  folder to ask for `sys.path`. Ours only say that there is none. What is not in the repository or in its
+  copy of typeshed is unknown to it, on every machine alike;
+- folders named `src` are roots of imports: `src/pkg/a.py` is `pkg.a`.
+
+It gives up on the whole index when it fails on one file. The file is then excluded (others may still import
+it) and the run is repeated, a few times and within the time limit; what was written until then is the
+partial index. In the index, only the place of the folder depends on where it was made; that is taken out, so
+that the same sources give the same bytes.
+
+Tests: `tests/test_scip_python.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from msgspec import Struct
+
+from codeanatomy.extract.scip_frames import SCIP_PYTHON, copy_without_root, read_frames
+from codeanatomy.extract.scip_index import PROJECT_VERSION
+from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem
+
+SCIP_VARIABLE = "CODEANATOMY_SCIP_PYTHON"
+SUFFIXES = frozenset({".py", ".pyi"})
+# The newest that scip-python 0.6 knows.
+PYTHON_VERSION = "3.11"
+CONFIGURATION = "scip-pyrightconfig.json"
+# One answer to both of its questions, for search paths and for the version.
+PYTHON = """#!/bin/sh
+echo '{"path": [], "prefix": "", "major": 3, "minor": 11}'
+"""
+# Files that may be left out one after the other: each costs a whole run.
+MAX_EXCLUDED = 5
+# Of the machine's memory; Node's own limit is 4 GB or less, too little for a few thousand files.
+HEAP_SHARE = 0.5
+FAILED_ON = re.compile(r"^\s*currentFilepath: '(.*)',$", re.MULTILINE)
+ERROR = re.compile(r"^\s*error: (.*)$", re.MULTILINE)
+LAST_LINES = 5
+
+
+class Indexed(Struct, frozen=True):
+    """How it ended; the index, unless there is none, may lack the files that the problems name."""
+
+    status: Literal["indexed", "partial", "failed", "missing_tool"]
+    problems: tuple[Problem, ...] = ()
+
+
+class _Run(Struct, frozen=True):
+    """How one run of the indexer ended; no code if the time was up."""
+
+    code: int | None
+    said: str
+    seconds: float
+
+
+def find_scip_python() -> Path | None:
+    """The indexer: what the environment names, else what is on the path."""
+    found = shutil.which(os.environ.get(SCIP_VARIABLE) or SCIP_PYTHON)
+    return Path(found) if found else None
+
+
+def index_with_scip_python(
+    folder: Path, paths: Iterable[str], output: Path, project: str, seconds: float
+) -> Indexed:
+    """Index these files of a folder, given by their paths below it, within so many seconds."""
+    tool = find_scip_python()
+    if tool is None:
+        said = f"there is no {SCIP_PYTHON} on PATH, and {SCIP_VARIABLE} names none"
+        return Indexed("missing_tool", (_problem("missing_tool", said),))
+    deadline = time.monotonic() + seconds
+    with tempfile.TemporaryDirectory(prefix="codeanatomy-scip-") as name:
+        work = Path(name).resolve()
+        sources = _link(folder.absolute(), paths, work / "tree")
+        return _repeated(tool, work, sources, output, project, deadline)
+
+
+def _repeated(
+    tool: Path, work: Path, sources: Sequence[str], output: Path, project: str, deadline: float
+) -> Indexed:
+    excluded: list[str] = []
+    problems: list[Problem] = []
+    while True:
+        _configure(work, sources, excluded)
+        run = _run(_command(tool, work, project), work, deadline)
+        if run.code == 0:
+            return _kept("indexed", work, output, problems)
+        path = _failed_on(run, work / "tree")
+        problems.append(_ending(run, path))
+        in_time = time.monotonic() + run.seconds < deadline
+        if path is None or path in excluded or len(excluded) == MAX_EXCLUDED or not in_time:
+            return _kept("partial", work, output, problems)
+        excluded.append(path)
+
+
+def _link(folder: Path, paths: Iterable[str], tree: Path) -> list[str]:
+    """Links to the sources among the paths; others are of no use to the indexer."""
+    tree.mkdir()
+    linked = []
+    for path in sorted(set(paths)):
+        parts = PurePosixPath(path)
+        if parts.suffix in SUFFIXES and not parts.is_absolute() and ".." not in parts.parts:
+            link = tree / parts
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(folder / parts)
+            linked.append(path)
+    return linked
+
+
+def _configure(work: Path, sources: Iterable[str], excluded: Sequence[str]) -> None:
+    roots = {
+        parent.as_posix()
+        for path in sources
+        for parent in PurePosixPath(path).parents
+        if parent.name == "src"
+    }
+    configuration = {
+        "include": ["."],
+        # An empty list would stand for its own, which has hidden folders in it.
+        "exclude": [CONFIGURATION, *excluded],
+        "extraPaths": sorted(roots),
+        "pythonVersion": PYTHON_VERSION,
+        "pythonPlatform": "Linux",
+    }
+    (work / "tree" / CONFIGURATION).write_text(json.dumps(configuration), encoding="utf-8")
+    (work / "environment.json").write_text("[]", encoding="utf-8")
+    (work / "bin").mkdir(exist_ok=True)
+    for name in ("python3", "python"):
+        (work / "bin" / name).write_text(PYTHON, encoding="utf-8")
+        (work / "bin" / name).chmod(0o755)
+
+
+def _command(tool: Path, work: Path, project: str) -> list[str]:
+    return [
+        *(str(tool), "index"),
+        *("--cwd", str(work / "tree")),
+        *("--project-name", project),
+        *("--project-version", PROJECT_VERSION),
+        *("--environment", str(work / "environment.json")),
+        *("--output", str(work / "index.scip")),
+    ]
+
+
+def _run(command: Sequence[str], work: Path, deadline: float) -> _Run:
+    """Run the indexer in a session of its own, so that nothing of it outlives its time."""
+    begun = time.monotonic()
+    log = work / "log"
+    with log.open("wb") as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_environment(work),
+                start_new_session=True,
+            )
+        except OSError as problem:
+            return _Run(127, str(problem), 0)
+        try:
+            code: int | None = process.wait(max(0.0, deadline - begun))
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    said = log.read_text(encoding="utf-8", errors="replace")
+    return _Run(code, said, time.monotonic() - begun)
+
+
+def _environment(work: Path) -> dict[str, str]:
+    inherited = dict(os.environ)
+    options = inherited.get("NODE_OPTIONS", "")
+    if "max-old-space-size" not in options:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2
+        options = f"{options} --max-old-space-size={int(memory * HEAP_SHARE)}".strip()
+    path = os.pathsep.join((str(work / "bin"), inherited.get("PATH", os.defpath)))
+    return inherited | {"PATH": path, "NODE_OPTIONS": options, "TMPDIR": str(work)}
+
+
+def _failed_on(run: _Run, tree: Path) -> str | None:
+    """The file on which the indexer says that it failed."""
+    found = FAILED_ON.search(run.said)
+    path = Path(found[1]) if found and run.code is not None else None
+    return path.relative_to(tree).as_posix() if path and path.is_relative_to(tree) else None
+
+
+def _ending(run: _Run, path: str | None) -> Problem:
+    if run.code is None:
+        return _problem("time_limit", f"the indexer was ended after {run.seconds:.0f} s")
+    if path is not None:
+        error = ERROR.search(run.said)
+        return _problem(
+            "indexer_failed", f"the indexer fails on {path}: {error[1] if error else 'no reason'}"
+        )
+    lines = [line for line in run.said.splitlines() if line.strip()]
+    said = "\n".join(lines[-LAST_LINES:])
+    return _problem("indexer_failed", f"the indexer ended with code {run.code}: {said}")
+
+
+def _kept(
+    status: Literal["indexed", "partial"], work: Path, output: Path, problems: Sequence[Problem]
+) -> Indexed:
+    """Put the index in its place, if it has any document."""
+    made = work / "index.scip"
+    if status == "partial" and not (made.is_file() and read_frames(made).documents):
+        return Indexed("failed", tuple(problems))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    copy_without_root(made, output)
+    return Indexed(status, tuple(problems))
+
+
+def _problem(error_type: str, said: str) -> Problem:
+    return Problem("warning", "index", error_type, said[:MESSAGE_CHARS])

@@ -1,0 +1,60 @@
+"""A run under way: what it works on, and what it has done so far. Stages read it and add to it.
+
+Tests: `tests/test_build.py`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from codeanatomy.config import Settings
+from codeanatomy.extract.listing import Listing
+from codeanatomy.run.progress import Progress
+from codeanatomy.run.repositories import Repository
+from codeanatomy.storage.events import Committed
+from codeanatomy.storage.store import Store
+
+
+def new_run_id() -> str:
+    """A name for a run that sorts by time; it is never part of the data of a graph."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+@dataclass
+class Run:
+    """The context of every stage."""
+
+    store: Store
+    settings: Settings
+    repositories: tuple[Repository, ...]
+    progress: Progress
+    run_id: str = field(default_factory=new_run_id)
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    listings: dict[str, Listing] = field(default_factory=dict)
+    # Why a repository failed, by its name.
+    failed: dict[str, str] = field(default_factory=dict)
+    # By repository: rows by table, failures by extractor, bytes.
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    committed: dict[str, Committed] = field(default_factory=dict)
+    witness_versions: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time a step."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.monotonic() - began, 3)
+
+    def count(self, counts: dict[str, dict[str, int]]) -> None:
+        """Add what a stage has counted."""
+        for repo_id, named in counts.items():
+            self.counts.setdefault(repo_id, Counter()).update(named)
