@@ -34,8 +34,8 @@ from codeanatomy.extract.source import Source, decode
 from codeanatomy.extract.testimony import heard
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import tables_of
-from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.build import list_repositories
+from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.repositories import Repository
 from codeanatomy.run.state import Run
@@ -149,7 +149,8 @@ def run_ours(folder: Path) -> tuple[float, dict[str, int]]:
         size = sum(path.stat().st_size for path in Path(lake).rglob("*.parquet"))
         print(f"ours: {seconds:.1f} s, {size / MB:.0f} MB of Delta tables, steps {run.seconds}")
         for name, done in sorted(run.committed.items()):
-            print(f"  {name}: {done.rows} rows, {done.files} files, {done.size_bytes / MB:.1f} MB, {done.seconds:.1f} s")
+            size = f"{done.files} files, {done.size_bytes / MB:.1f} MB"
+            print(f"  {name}: {done.rows} rows, {size}, {done.seconds:.1f} s")
     spark.stop()
     return seconds, peak
 
@@ -169,15 +170,18 @@ def libcst_cost(sources: list[Source]) -> float:
         heard(witness, source, OPTIONS)
         bare, whole = bare + middle - began, whole + time.process_time() - middle
     gc.enable()
-    print(f"libcst: witness {whole:.1f} s, bare parse {bare:.1f} s, ratio {whole / bare:.2f} (limit {LIBCST_LIMIT})")
-    return whole / bare
+    ratio = whole / bare
+    print(f"libcst: witness {whole:.1f} s, bare parse {bare:.1f} s, ratio {ratio:.2f} (limit {LIBCST_LIMIT})")
+    return ratio
 
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else sysconfig.get_paths()["stdlib"])
     entries = [entry for entry in list_source(folder, OPTIONS).entries if entry.skipped_reason is None]
     # Also brings the files into the system's cache, for both sides.
-    raws = {reading.entry.path: reading.raw for reading in read_entries("folder", str(folder), entries, OPTIONS)}
+    raws = {
+        reading.entry.path: reading.raw for reading in read_entries("folder", str(folder), entries, OPTIONS)
+    }
     size = sum(len(raw or b"") for raw in raws.values())
     print(f"{len(entries)} files, {size / MB:.1f} MB, Python {sys.version.split()[0]}, {CORES} cores")
     decoded = (decode(path, raw) for path, raw in raws.items() if raw is not None)

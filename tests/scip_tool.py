@@ -4,7 +4,7 @@
     scip_tool.index("requests")    # made once per test process; 20 s
 
 `scip/package-lock.json` pins the packages; `npm ci` checks their hashes, and no script of theirs is run while
-they are installed. The peers of `ts-node` (a compiler of 40 MB) are left out: the indexer comes as one bundle.
+they are installed. The peers of `ts-node` (a compiler of 40 MB) are left out: the indexer is one bundle.
 To change the version: edit `scip/package.json`, then in that folder
 `npm install --package-lock-only --legacy-peer-deps --omit-lockfile-registry-resolved`.
 """
@@ -20,9 +20,9 @@ from functools import cache
 from pathlib import Path
 from unittest import mock
 
-import corpus
 import pytest
 
+import corpus
 from codeanatomy.run.scip_python import SCIP_VARIABLE, Indexed, index_with_scip_python
 from codeanatomy.storage.jars import cache_folder, lock
 

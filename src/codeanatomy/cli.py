@@ -161,6 +161,12 @@ def doctor(flags: tuple[str, ...], form: Format) -> None:
 @click.option(
     "--repos-file", type=click.Path(path_type=Path), help="Further sources, one NAME=PATH per line."
 )
+@click.option(
+    "--scip",
+    multiple=True,
+    metavar="PATH|auto|off",
+    help="A SCIP index (NAME=PATH with several repositories), or make one with scip-python; default: off.",
+)
 @click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.")
 @click.option("--until", metavar="STAGE", help="Stop after this stage.")
 @format_option
@@ -171,6 +177,7 @@ def build(
     lake: str,
     repo_id: str | None,
     repos_file: Path | None,
+    scip: tuple[str, ...],
     master: str | None,
     until: str | None,
     form: Format,
@@ -184,12 +191,14 @@ def build(
     from codeanatomy.run.build import planned_stages
     from codeanatomy.run.progress import Progress
     from codeanatomy.run.repositories import named_sources
+    from codeanatomy.run.scip import scip_choice
     from codeanatomy.run.state import Run
     from codeanatomy.storage.session import open_session
     from codeanatomy.storage.store import Store, checked_root
 
     settings = load_settings((*flags, *((f"runtime.master={master}",) if master else ())))
-    repositories = named_sources(sources, repo_id, repos_file)
+    repositories = tuple(named_sources(sources, repo_id, repos_file))
+    choice = scip_choice(scip, repositories)
     planned_stages(settings.tables, until)
     checked_root(lake, settings.runtime.require_local_paths)
     with Progress(sys.stderr) as progress:
@@ -197,7 +206,7 @@ def build(
         spark = open_session(settings.runtime)
         try:
             store = Store.of(settings, spark, lake)
-            report = build_run(Run(store, settings, tuple(repositories), progress), until)
+            report = build_run(Run(store, settings, repositories, progress, choice), until)
         finally:
             spark.stop()
     if form == "json":

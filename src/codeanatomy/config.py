@@ -14,8 +14,8 @@ them are flattened to dotted keys, so a setting has one name everywhere:
 (2, 'flag', 'default')
 
 Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, and
-`tables.<table>.<write|schema|gate>.<field>` of the policies in `catalog.spec`. An unknown table, field, column or feature is an error that lists what
-exists. Tests: `tests/test_config.py`.
+`tables.<table>.<write|schema|gate>.<field>` of the policies in `catalog.spec`. An unknown table, field,
+column or feature is an error that lists what exists. Tests: `tests/test_config.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ ENV_PREFIX = "CODEANATOMY_"
 # Variables with our prefix that are no settings: they are read before any setting is.
 CACHE_VARIABLE = "CODEANATOMY_CACHE"
 SETTINGS_VARIABLE = "CODEANATOMY_IVY_SETTINGS"
-ENV_RESERVED = (CACHE_VARIABLE, SETTINGS_VARIABLE)
+SCIP_VARIABLE = "CODEANATOMY_SCIP_PYTHON"
+ENV_RESERVED = (CACHE_VARIABLE, SETTINGS_VARIABLE, SCIP_VARIABLE)
 POLICIES = ("write", "schema", "gate")
 SECTIONS = {
     "runtime": "runtime.<field>",

@@ -76,6 +76,8 @@ CHUNK = 64 * 1024
 # No system has longer paths, and no tree of sources is deeper.
 NAME_BYTES, DEEPEST = 4096, 100
 UNSAFE = "(unsafe)"
+# Of an unsafe name.
+SHOWN_CHARS = 500
 HINT = "name a folder, a wheel (.whl), an sdist (.tar.gz), a .zip or a .tar (also .bz2, .xz)"
 
 
@@ -146,8 +148,9 @@ class Bounded:
         if not 0 <= size <= self.budget:
             raise ValueError(f"wants to read {size} bytes at once, {self.budget} are allowed")
         self.budget -= size
-        self._refuse_beyond(self.stream.tell() + size - BLOCK)
-        return self.stream.read(size)
+        data = self.stream.read(size)
+        self._refuse_beyond(self.stream.tell())
+        return data
 
     def seek(self, place: int) -> int:
         self._refuse_beyond(place)
@@ -189,7 +192,8 @@ def open_tar(path: Path, options: ExtractOptions) -> Iterator[tuple[tarfile.TarF
         raw.seek(0)
         unpack = next((kind for magic, kind in PACKED.items() if head.startswith(magic)), None)
         plain: IO[bytes] = raw if unpack is None else unpack(raw)
-        stream = Bounded(plain, options.max_archive_size + options.max_archive_entries * TAR_OVERHEAD)
+        overhead = options.max_archive_entries * TAR_OVERHEAD + tarfile.RECORDSIZE
+        stream = Bounded(plain, options.max_archive_size + overhead)
         with plain, tarfile.TarFile(fileobj=stream, encoding="utf-8", errors="surrogateescape") as tar:  # type: ignore[arg-type]
             yield tar, stream
 
@@ -307,11 +311,11 @@ def harmless(name: str) -> str:
     r"""Something to show of a name that is not safe.
 
     >>> harmless("C:\\..\\x\0.py")
-    '(unsafe)/C\\x3a/x\\x00.py'
+    '(unsafe)/C%3a/x%00.py'
     """
-    parts = [part for part in re.split(r"[/\\]", name[:NAME_BYTES]) if part not in {"", ".", ".."}]
-    kept = "/".join(parts[-DEEPEST:]) or "unnamed"
-    return f"{UNSAFE}/" + re.sub(r"[\0-\x1f\x7f:]", lambda found: f"\\x{ord(found[0]):02x}", shown(kept))
+    parts = [part for part in re.split(r"[/\\]", name[-SHOWN_CHARS:]) if part not in {"", ".", ".."}]
+    kept = "/".join(parts[-DEEPEST + 1 :]) or "unnamed"
+    return f"{UNSAFE}/" + re.sub(r"[\0-\x1f\x7f:\\]", lambda found: f"%{ord(found[0]):02x}", shown(kept))
 
 
 # A member and its path below the root; null if that is not safe.

@@ -26,9 +26,10 @@ an identifier and which a constant is read from the grammar that CPython keeps i
   no `<locals>` and no part for a comprehension, and a `global` statement changes nothing.
 - What does not apply is null: parameters of a class, bases of a function.
 - The module is the whole file; nodes without a place (Load, Add, arguments, ...) have no span.
-- Before Python 3.12 the pieces of an f-string have the span of the whole string. The expressions in it were
-  parsed apart, and some of their places are wrong: each is parsed again from the text under its span, and
-  where that gives something else the spans of the expression are null and a problem points at the string.
+- Before Python 3.12 the pieces of an f-string have the span of the string, or of the literals up to their
+  own. The expressions in it were parsed apart, and some places are wrong (a bare `{a, b}`, a string over
+  several lines): each is parsed again from the text under its span, and where that gives something else the
+  spans of the expression are null and a problem points at the string.
 - `# type: ignore` needs a second parse, which reads type comments too. If one of those is misplaced,
   `type_ignores` is null.
 

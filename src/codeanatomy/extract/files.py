@@ -5,7 +5,7 @@ One pass over a file feeds all tables: `examine` reads `a.py` once and gives its
 `batches` turns the rows of several files into one Arrow batch per table, in the table's own columns (but for
 the run id, which is no business of a file).
 
-Tests: `tests/test_files.py`.
+Tests: `tests/test_worker.py`.
 """
 
 from __future__ import annotations
@@ -101,9 +101,7 @@ def _batch(name: str, files: Sequence[Rows]) -> pa.RecordBatch:
 def _of_lists(column: Column, name: str, files: Sequence[Rows], counts: Sequence[int]) -> pa.Array:
     """A column of rows that stand in lists by file; what names the file is repeated for each."""
     if column.name in PLACE:
-        values = (
-            repeat(file["place"].get(column.name), n) for file, n in zip(files, counts, strict=True)
-        )
+        values = (repeat(file["place"].get(column.name), n) for file, n in zip(files, counts, strict=True))
     else:
         values = (file[name][column.name] for file in files)
     return array(column, list(chain.from_iterable(values)))
@@ -137,7 +135,9 @@ def examine(
             enter(step)
             silence = silenced.get(step)
             said = Testimony({}, (silence,)) if silence else heard(witness, source, options)
-            rows[witness.table] = witness_row(witness.table, {**place, "witness_version": witness.version}, said)
+            rows[witness.table] = witness_row(
+                witness.table, {**place, "witness_version": witness.version}, said
+            )
             failures.add(witness.table, said.problems)
     rows[FAILURES] = failures.cells()
     return rows

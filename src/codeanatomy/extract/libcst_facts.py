@@ -64,6 +64,10 @@ def size(text: str) -> int:
     return len(text.encode())
 
 
+def _start(row: Row) -> int:
+    return row[-2]  # type: ignore[no-any-return]
+
+
 class Facts:
     """The rows of one file, by column of the catalogue."""
 
@@ -82,7 +86,8 @@ class Facts:
         self._comments = TypeComments(text, places)
         self._docstring(NOWHERE, "module", module.body)
         self._gather(places)
-        self.rows["type_exprs"] += self._comments.rows
+        if self._comments.rows:
+            self.rows["type_exprs"] = sorted([*self.rows["type_exprs"], *self._comments.rows], key=_start)
 
     def _gather(self, places: Places) -> None:
         """Names and attributes here, because they are many; other nodes by their handlers."""

@@ -16,8 +16,8 @@ parse, this witness less than half of it.
 Where the tree does not give the text back, the row has a problem and no lists. LibCST reads syntax newer than
 the Python it runs on, and some that no Python accepts; each witness speaks for itself.
 
-A syntax error is placed where LibCST says in its message, which is the token after the one it does not accept;
-its attributes `raw_line` and `raw_column` are often wrong, and its tokenizer says no place at all.
+A syntax error is placed where LibCST's message says, which is the token after the one it does not accept; the
+error's attributes `raw_line` and `raw_column` are often wrong, and its tokenizer says no place at all.
 
 Tests: `tests/test_libcst_files.py`; against LibCST's own providers in `tests/test_libcst_oracle.py`.
 """
@@ -41,7 +41,7 @@ from codeanatomy.extract.libcst_facts import Facts, Row
 from codeanatomy.extract.libcst_walk import Misplaced, Places
 from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source
-from codeanatomy.extract.testimony import Problem, Testimony, failure
+from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem, Testimony, failure
 from codeanatomy.spans import col_to_byte
 
 # The last number is that of our own rules: another one makes all rows stale.
@@ -52,7 +52,7 @@ PLACE = {"defs": "def_bstart", "imports": "alias_bstart", "callsites": "call_bst
 LISTS = tuple(c for c in LIBCST_FILES_V1.columns if c.fields and c.array and c.name != "parse_errors")
 
 
-def libcst_files_v1(source: Source, options: ExtractOptions) -> Testimony:  # noqa: ARG001 - every witness has them
+def libcst_files_v1(source: Source, options: ExtractOptions) -> Testimony:
     """What LibCST says of a file."""
     try:
         with _uncollected():
@@ -103,12 +103,12 @@ def _syntax_error(source: Source, error: cst.ParserSyntaxError) -> Problem:
     col = None if text is None else col_to_byte(text, chars, "utf32")
     at = None if col is None else source.at(line, col)
     known = line if text is not None else None
-    return Problem("error", "parse", "ParserSyntaxError", error.message, col, at, at, known)
+    return Problem("error", "parse", "ParserSyntaxError", error.message[:MESSAGE_CHARS], col, at, at, known)
 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No garbage collection: a tree is many objects and no cycles, and looking for them takes a sixth longer."""
+    """No garbage collection: a tree is many objects without cycles, and to look for some takes longer."""
     enabled = gc.isenabled()
     gc.disable()
     try:

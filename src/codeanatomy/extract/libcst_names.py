@@ -40,7 +40,7 @@ TRANSPARENT = frozenset({"comprehension", "types"})
 class Scope:
     """A scope, what it binds, and the definition it belongs to."""
 
-    __slots__ = ("_cache", "bindings", "globals", "kind", "nonlocals", "parent", "prefix", "root", "span")
+    __slots__ = ("_cache", "bindings", "globals", "kind", "nonlocals", "parent", "prefix", "span")
 
     def __init__(
         self,
@@ -51,15 +51,22 @@ class Scope:
     ) -> None:
         self.kind = kind
         self.parent = parent
-        self.root: Scope = parent.root if parent else self
         # Span of the definition.
         self.span = span
-        self.prefix = _prefix(kind, parent.prefix if parent else "", name)
+        self.prefix: str = _prefix(kind, parent.prefix if parent else "", name)
         # Per name, in order of appearance: what it may stand for, and how it came to be.
         self.bindings: dict[str, dict[tuple[str, Source], None]] = {}
         self.globals: set[str] = set()
         self.nonlocals: set[str] = set()
         self._cache: dict[str, Candidates] = {}
+
+    @property
+    def root(self) -> Scope:
+        """The scope of the module."""
+        scope = self
+        while scope.parent:
+            scope = scope.parent
+        return scope
 
     @property
     def definition(self) -> Scope:
@@ -82,13 +89,15 @@ class Scope:
         name = plain(name)
         # The function that has a nonlocal name binds it to the same effect.
         if name not in self.nonlocals:
-            self._home(name)._add(name, f"{self._home(name).prefix}{name}", "local")
+            home = self._home(name)
+            home.record(name, f"{home.prefix}{name}", "local")
 
     def bind_import(self, name: str, stands_for: str) -> None:
         name = plain(name)
-        self._home(name)._add(name, plain(stands_for), "import")
+        self._home(name).record(name, plain(stands_for), "import")
 
-    def _add(self, name: str, stands_for: str, source: Source) -> None:
+    def record(self, name: str, stands_for: str, source: Source) -> None:
+        """Exactly here, whatever is declared."""
         self.bindings.setdefault(name, {})[stands_for, source] = None
 
     def _home(self, name: str) -> Scope:

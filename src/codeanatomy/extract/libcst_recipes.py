@@ -1,9 +1,9 @@
 """What each LibCST node is made of, in source order: its children, its whitespace and its own tokens.
 
 A recipe turns a node into a tuple of pieces. A string is text that stands in the source, a node is followed
-further, a list was unpacked, `None` and LibCST's "left to default" stand for nothing. So `a if b else c` is
+further, `None` and LibCST's "left to default" stand for nothing. So `f(x)`, a `Call`, is made of
 
-    (n.body, n.whitespace_before_if, "if", n.whitespace_after_if, n.test, n.whitespace_before_else, "else", ...)
+    (n.func, n.whitespace_after_func, "(", n.whitespace_before_args, *n.args, ")")
 
 Three tables, by how the span of a node follows from its pieces:
 
@@ -11,7 +11,7 @@ Three tables, by how the span of a node follows from its pieces:
 |---|---|---|
 | `EXPRESSIONS` | all pieces | parentheses around it (`lpar`, `rpar`) |
 | `STATEMENTS`, the small ones | all pieces | the semicolon after it |
-| `OTHERS` | between `BEGIN, n` and an end, if it has one | comments and blank lines before it, commas after it |
+| `OTHERS` | between `BEGIN, n` and an end, if it has one | lines before it, commas after it |
 
 Identifiers that are not uses of a name are given as text, not as `Name` nodes: attributes, keywords,
 parameters and what stands in an import. `libcst_walk` follows the recipes and checks each text against the
@@ -112,6 +112,11 @@ def _for(n: cst.For) -> tuple[object, ...]:
     return (*lead, *head, n.body, n.orelse, LAST)
 
 
+def _while(n: cst.While) -> tuple[object, ...]:
+    lead = (*n.leading_lines, MARGIN, "while", n.whitespace_after_while, n.test)
+    return (*lead, n.whitespace_before_colon, ":", n.body, n.orelse)
+
+
 def _with(n: cst.With) -> tuple[object, ...]:
     lead = (*n.leading_lines, MARGIN, BEGIN, n, n.asynchronous, "with", n.whitespace_after_with)
     return (*lead, n.lpar, *n.items, n.rpar, n.whitespace_before_colon, ":", n.body, LAST)
@@ -139,6 +144,12 @@ def _param(n: cst.Param) -> tuple[object, ...]:
     """The span of a parameter is that of its name."""
     name = (n.star, n.whitespace_after_star, BEGIN, n, n.name.value, END)
     return (*name, *_annotation(":", n.annotation), n.equal, n.default, n.comma, n.whitespace_after_param)
+
+
+def _arg(n: cst.Arg) -> tuple[object, ...]:
+    keyword = n.keyword and n.keyword.value
+    lead = (n.star, n.whitespace_after_star, keyword, n.equal)
+    return (*lead, n.value, n.comma, n.whitespace_after_arg)
 
 
 def _alias(n: cst.ImportAlias) -> tuple[object, ...]:
@@ -198,9 +209,17 @@ def _type_alias(n: cst.TypeAlias) -> tuple[object, ...]:
     return (*name, "=", n.whitespace_after_equals, n.value)
 
 
-_value: Recipe = lambda n: (n.value,)  # noqa: E731 - a recipe like the others, used several times
-_binary: Recipe = lambda n: (n.left, n.operator, n.right)  # noqa: E731
-_string: Recipe = lambda n: (n.start, *n.parts, n.end)  # noqa: E731
+def _value(n: Any) -> tuple[object, ...]:
+    return (n.value,)
+
+
+def _binary(n: Any) -> tuple[object, ...]:
+    return (n.left, n.operator, n.right)
+
+
+def _string(n: Any) -> tuple[object, ...]:
+    return (n.start, *n.parts, n.end)
+
 
 EXPRESSIONS: Mapping[type, Recipe] = {
     cst.Name: _value,
@@ -299,10 +318,7 @@ OTHERS: dict[type, Recipe] = {
     cst.Param: _param,
     cst.ParamStar: lambda n: ("*", n.comma),
     cst.ParamSlash: lambda n: ("/", n.whitespace_after, n.comma),
-    cst.Arg: lambda n: (
-        (n.star, n.whitespace_after_star, n.keyword and n.keyword.value, n.equal)
-        + (n.value, n.comma, n.whitespace_after_arg)
-    ),
+    cst.Arg: _arg,
     cst.From: lambda n: (n.whitespace_before_from, "from", n.whitespace_after_from, n.item),
     cst.Element: lambda n: (n.value, n.comma),
     cst.DictElement: lambda n: (
@@ -342,10 +358,7 @@ OTHERS: dict[type, Recipe] = {
     cst.ClassDef: _class,
     cst.For: _for,
     cst.With: _with,
-    cst.While: lambda n: (
-        (*n.leading_lines, MARGIN, "while", n.whitespace_after_while, n.test, n.whitespace_before_colon, ":")
-        + (n.body, n.orelse)
-    ),
+    cst.While: _while,
     cst.If: lambda n: (*n.leading_lines, MARGIN, "if", *_if(n)),
     Elif: lambda n: (*n.node.leading_lines, MARGIN, "elif", *_if(n.node)),
     cst.Else: lambda n: (*n.leading_lines, MARGIN, "else", n.whitespace_before_colon, ":", n.body),

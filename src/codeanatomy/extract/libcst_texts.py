@@ -108,7 +108,10 @@ class TypeComments:
     def param(self, node: cst.Param, owner: Span) -> None:
         """After the comma, or after the last parameter."""
         comma = node.comma
-        spaces = (comma.whitespace_after if isinstance(comma, cst.Comma) else None, node.whitespace_after_param)
+        spaces = (
+            comma.whitespace_after if isinstance(comma, cst.Comma) else None,
+            node.whitespace_after_param,
+        )
         for space in spaces:
             if isinstance(space, cst.ParenthesizedWhitespace):
                 span = self._places.span(node)

@@ -1,4 +1,4 @@
-"""Where the nodes of a LibCST tree stand: one pass over the tree, in source order.
+r"""Where the nodes of a LibCST tree stand: one pass over the tree, in source order.
 
 LibCST keeps no positions. Its providers print the module again to find them, which costs eight times the
 parse; here the recipes of `libcst_recipes` are followed with a stack of pieces and a byte offset, and nothing
@@ -6,7 +6,7 @@ is printed. Each text piece must be what the source has at the offset, so a plac
 not fit raises `Misplaced`.
 
 >>> import libcst
->>> places = Places(libcst.parse_module("é = (f)(x)\\n"), "é = (f)(x)\\n".encode())
+>>> places = Places(libcst.parse_module("é = (f)(x)\n"), "é = (f)(x)\n".encode())
 >>> [(type(node).__name__, *span) for node, *span in zip(places.nodes, places.starts, places.ends)][1:]
 [('Assign', 0, 11), ('Name', 0, 2), ('Call', 5, 11), ('Name', 6, 7), ('Name', 9, 10)]
 
@@ -24,6 +24,7 @@ Tests: `tests/test_libcst_walk.py`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -44,7 +45,7 @@ from codeanatomy.extract.libcst_recipes import (
     STATEMENTS,
 )
 
-# With lines continued by a backslash. It matches anywhere, if only nothing.
+# With lines continued by a backslash.
 SPACE = re.compile(rb"(?:[ \t\f]|\\(?:\r\n?|\n))*")
 
 
@@ -73,7 +74,9 @@ class Places:
     # The loop runs a dozen times per line of source; calls would double its cost.
     def _walk(self, module: cst.Module, utf8: bytes) -> None:  # noqa: C901, PLR0912, PLR0915
         nodes, starts, ends = self.nodes, self.starts, self.ends
-        newline, indent, space = module.default_newline, module.default_indent, SPACE.match
+        newline, indent = module.default_newline, module.default_indent
+        # It matches anywhere, if only nothing.
+        space: Callable[[bytes, int], re.Match[bytes]] = SPACE.match  # type: ignore[assignment]
         margins = [0]
         # Indices of the nodes whose spans are open, and of the block that waits for its first statement.
         opened: list[int] = []

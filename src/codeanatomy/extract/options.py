@@ -34,5 +34,7 @@ class ExtractOptions(Struct, frozen=True, forbid_unknown_fields=True):
     # Entries an archive may have, and bytes they may unpack to.
     max_archive_entries: Size = 200_000
     max_archive_size: Size = 2 * 1024 * MB
+    # Seconds that scip-python may take for a repository.
+    scip_seconds: Annotated[float, Meta(gt=0)] = 1800.0
     # Tasks the files are spread over; none means by their size.
     partitions: Annotated[int, Meta(ge=1)] | None = None

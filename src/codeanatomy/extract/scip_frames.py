@@ -217,7 +217,7 @@ def _relative_path(file: BinaryIO, document: _Field) -> str | Problem:
         if isinstance(field, Problem):
             return field
         if field.number == RELATIVE_PATH:
-            raw = _slice(file, field.offset, min(field.length, LONGEST_PATH))
+            raw = _slice(file, field.offset, field.length) if field.length <= LONGEST_PATH else b""
             break
     path = raw.decode("utf-8", "replace")
     if "\ufffd" in path or "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/")):

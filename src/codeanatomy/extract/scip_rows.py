@@ -1,12 +1,12 @@
 """The rows of a SCIP index: one for the index, one per document, and their failures.
 
-An index is cut into shares of documents, as files are (`shares`); each document is joined with the file of its
-path, whose text gives its columns their byte offsets.
+An index is cut into shares of documents, as files are (`shares`); each document is joined with the file of
+its path, whose text gives its columns their byte offsets.
 
     index.scip of requests    -> row_kind index, path index.scip
       requests/api.py         -> row_kind document, path requests/api.py, file_id of that file
 
-Tests: `tests/test_scip_rows.py`.
+Tests: `tests/test_scip_build.py`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ def examine_documents(
     }
     if share.index is not None or share.problems:
         place = {"repo_id": repo_id, "path": share.index_path}
-        yield _rows(place, known, "index", Testimony(share.index or {}, share.problems), share.index is not None)
+        yield _rows(
+            place, known, "index", Testimony(share.index or {}, share.problems), share.index is not None
+        )
     if share.files:
         enter(0, READ)
         symbols = read_external_symbols(Path(share.location), share.external_symbols)

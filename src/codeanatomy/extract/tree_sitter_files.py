@@ -1,23 +1,20 @@
 r"""tree-sitter's witness: a tree for any text, also where CPython rejects it, and what our query packs match.
 
 >>> from codeanatomy.extract.source import decode
->>> said = tree_sitter_files_v1(decode("a.py", b"f(x"), ExtractOptions()).cells
->>> for node in zip(said["nodes"]["ts_id"], said["nodes"]["kind"], said["nodes"]["field"]):
-...     print(*node)
-0 module None
-1 expression_statement None
-2 call None
-3 identifier function
-4 argument_list arguments
-6 identifier None
->>> said["missing"]["ts_id"], said["missing"]["kind"], said["missing"]["bstart"]
-([7], [')'], [3])
->>> list(zip(said["captures"]["capture"], said["captures"]["text"]))
-[('call', 'f(x'), ('callee', 'f')]
+>>> said = tree_sitter_files_v1(decode("a.py", b"def f(: g()"), ExtractOptions()).cells
+>>> nodes, missing, captures = said["nodes"], said["missing"], said["captures"]
+>>> dict(zip(nodes["ts_id"], nodes["kind"]))  # doctest: +NORMALIZE_WHITESPACE
+{0: 'module', 1: 'function_definition', 3: 'identifier', 4: 'parameters',
+ 8: 'block', 9: 'expression_statement', 10: 'call', 11: 'identifier', 12: 'argument_list'}
+>>> missing["ts_id"], missing["kind"], missing["parent_kind"], missing["bstart"]
+([6], [')'], ['parameters'], [6])
+>>> list(zip(captures["pack"], captures["capture"], captures["text"]))  # doctest: +NORMALIZE_WHITESPACE
+[('defs', 'def', 'def f(: g()'), ('defs', 'name', 'f'),
+ ('calls', 'call', 'g()'), ('calls', 'callee', 'g')]
 
 A node's `ts_id` is its number in a preorder walk, so it is the same in every process. The walk counts all
-nodes and emits the named ones: the bracket above is number 5. tree-sitter's own ids are addresses; they serve
-to find the number of a captured node in this one tree, and go nowhere.
+nodes and emits the named ones: the bracket above is number 5, the one that is missing number 6. tree-sitter's
+own ids are addresses; they serve to find the number of a captured node in this one tree, and go nowhere.
 
 The packs are `queries/*.scm`; the last word of their first line is their version. They run as one query, in
 one pass.
@@ -170,7 +167,7 @@ def _walk(tree: Tree) -> tuple[Columns, Columns, dict[int, int]]:
     while True:
         # Seven million times for the standard library: no calls but tree-sitter's.
         node: Node = cursor.node  # type: ignore[assignment]  # null only in a cursor without a tree
-        number = parent = len(numbers)
+        number = len(numbers)
         numbers[node.id] = number
         if node.is_named:
             ids.append(number)
@@ -183,12 +180,10 @@ def _walk(tree: Tree) -> tuple[Columns, Columns, dict[int, int]]:
             extras.append(node.is_extra)
             starts.append(node.start_byte)
             ends.append(node.end_byte)
-        else:
-            parent = above[-1]
         if node.is_missing:
             gaps.append((number, above[-1], node))
         if down():
-            above.append(parent)
+            above.append(number if node.is_named else above[-1])
             continue
         while not along():
             if not up():

@@ -1,17 +1,17 @@
 """A share of files into rows, whatever the files do.
 
-A parser may crash the interpreter (deep nesting overflows its C stack), eat all memory or never end. So the
-witnesses run in a child process; before every step the child notes in shared memory which file and which
-witness it is at. When it dies or takes too long, that one step is silenced, with the reason, and the chunk is
-done again in a new child:
+A parser may crash the interpreter (deep nesting overflows its C stack), eat all memory or never end. So
+the witnesses run in a child process; before every step the child notes in shared memory which file and
+which witness it is at. When it dies or takes too long, that one step is silenced, with the reason, and the
+chunk is done again in a new child:
 
     parent                      child
     ask(chunk)          ->      read, decode, ast, libcst, ...   (note: file 3, step 2)
     ask(next chunk)     <-      rows of each table, as Arrow streams
     yield to Spark              ... already at the next chunk
 
-The rows stay packed as Arrow streams, one per table (`Packed`), until a table is written: Spark carries them as
-bytes, which costs it a tenth of what nested rows do. `unpacked` opens one.
+The rows stay packed as Arrow streams, one per table (`Packed`), until a table is written: Spark carries
+them as bytes, which costs it a fraction of what nested rows do. `unpacked` opens one.
 
 Tests: `tests/test_worker.py`.
 """
@@ -27,6 +27,7 @@ import signal
 import struct
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
@@ -158,11 +159,9 @@ class _Child:
             self.process = FORK.Process(target=_serve, args=arguments, daemon=True)
             self.process.start()
             end.close()
-        try:
+        # If it has died since the last chunk, the next answer tells.
+        with suppress(OSError):
             self._line.send_bytes(msgpack.encode(request))
-        except OSError:
-            # It died between two chunks; the next answer tells.
-            pass
 
     def answer(self) -> Packed | Died:
         """The rows, or how the child failed."""
@@ -294,7 +293,7 @@ def _stream(rows: pa.RecordBatch) -> bytes:
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
         stream.write_batch(rows)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def _limit_memory(size: int) -> None:

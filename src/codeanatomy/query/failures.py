@@ -1,10 +1,10 @@
 """What failed when the repositories of a lake were last built.
 
     answer = failures("lake", limit=20)
-    answer.rows[0]     # Failure(repo_id="requests", place="requests/api.py:12", extractor="ast_files_v1", ...)
+    answer.rows[0]     # Failure("requests", "requests/api.py:12", "ast_files_v1", "SyntaxError", ...)
     answer.total       # 31: more than were asked for
 
-Tests: `tests/test_failures.py`.
+Tests: `tests/test_build.py`.
 """
 
 from __future__ import annotations

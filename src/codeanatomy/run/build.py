@@ -3,8 +3,9 @@
     report = build(Run(store, settings, repositories, Progress(sys.stderr)))
     report.tables["ast_files_v1"].version
 
-The stages and their order follow from the inputs that the catalogue declares; a stage takes part once it has a
-function in STAGES. A repository that cannot be listed fails alone. The last commit of a run is its manifest.
+The stages and their order follow from the inputs that the catalogue declares; a stage takes part once it has
+a function in STAGES. A repository that cannot be listed fails alone. The last commit of a run is its
+manifest.
 
 Tests: `tests/test_build.py`.
 """
@@ -87,7 +88,7 @@ def planned_stages(tables: Sequence[Table], until: str | None = None) -> list[st
     ['extract']
     """
     order = dict.fromkeys(table.stage for table in catalog.derivation_order(tables))
-    known = [stage for stage in order if stage in STAGES]
+    known: list[str] = [stage for stage in order if stage in STAGES]
     if until is None:
         return known
     if until not in known:

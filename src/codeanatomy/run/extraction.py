@@ -4,9 +4,9 @@ One job runs the witnesses on the executors and keeps their rows, packed by tabl
 Then every table is unpacked and committed from its own column, all of them at the same time. Nothing passes
 through the driver but the listing and some counts per repository.
 
-    gathered = gather(spark, shares, WITNESSES, options, counters)   # lazy: a row per chunk, a column per table
-    count(gathered)                                                  # runs the witnesses, fills the cache
-    table_rows(gathered, "ast_files_v1")                             # the rows of a table
+    gathered = gather(spark, tasks, WITNESSES, options, counters)   # lazy: a row per chunk of files
+    count(gathered)                                                 # runs the witnesses, fills the cache
+    table_rows(gathered, "ast_files_v1")                            # the rows of a table
 
 Tests: `tests/test_build.py`.
 """
@@ -26,10 +26,12 @@ from pyspark.sql import functions as F
 
 from codeanatomy.extract.files import FAILURES, table_columns
 from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.extract.scip_rows import SCIP
 from codeanatomy.extract.shares import Sourced, spread
 from codeanatomy.extract.testimony import Witness
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of, unpacked
+from codeanatomy.run.scip import scip_tasks
 from codeanatomy.run.state import Run
 from codeanatomy.storage.commit import Commit, append, replace_by_owner
 from codeanatomy.storage.events import Committed
@@ -52,13 +54,18 @@ Counts: TypeAlias = dict[str, dict[str, int]]
 
 def extract_stage(run: Run) -> None:
     """Read the files of all repositories, and commit what the witnesses say."""
-    spark, options = run.store.spark, run.settings.extract
+    options = run.settings.extract
+    cores = run.store.spark.sparkContext.defaultParallelism
     sources = [Sourced(repo_id, listing) for repo_id, listing in run.listings.items()]
-    shares = spread(sources, options.partitions, spark.sparkContext.defaultParallelism)
-    total = sum(len(source.listing.entries) for source in sources)
     run.witness_versions.update({witness.table: witness.version for witness in WITNESSES})
-    counters = Counters(spark)
-    gathered = gather(spark, shares, WITNESSES, options, counters)
+    with scip_tasks(run) as indexes:
+        _extract(run, [*indexes, *spread(sources, options.partitions, cores)])
+
+
+def _extract(run: Run, tasks: Sequence[Task]) -> None:
+    total = sum(len(task.files) for task in tasks)
+    counters = Counters(run.store.spark)
+    gathered = gather(run.store.spark, tasks, WITNESSES, run.settings.extract, counters)
 
     def tell(*, last: bool = False) -> None:
         done, failures = counters.files.value, counters.failures.value
@@ -122,7 +129,7 @@ class Counters:
     def add(self, packed: Packed) -> None:
         """Count a chunk, on an executor."""
         for counts in packed.counts.values():
-            self.files += counts["repo_files_v1"]
+            self.files += counts.get("repo_files_v1", 0) + counts.get(SCIP, 0)
             self.failures += counts[FAILURES]
 
 

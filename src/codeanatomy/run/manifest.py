@@ -7,6 +7,7 @@ Tests: `tests/test_build.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,7 +33,7 @@ def publish(run: Run) -> None:
 def _row(run: Run, repository: Repository, finished: datetime) -> dict[str, Any]:
     repo_id = repository.repo_id
     error = run.failed.get(repo_id)
-    counts = run.counts.get(repo_id, {})
+    counts = run.counts.get(repo_id, Counter())
     failures = {name: n for name, n in counts.items() if name.startswith(f"{FAILURES}/")}
     pins = [
         {

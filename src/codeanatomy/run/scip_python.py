@@ -140,7 +140,8 @@ def _configure(work: Path, sources: Iterable[str], excluded: Sequence[str]) -> N
         "exclude": [CONFIGURATION, *excluded],
         "extraPaths": sorted(roots),
         "pythonVersion": PYTHON_VERSION,
-        "pythonPlatform": "Linux",
+        # Code for one platform would be unreachable on any other, and left out.
+        "pythonPlatform": "All",
     }
     (work / "tree" / CONFIGURATION).write_text(json.dumps(configuration), encoding="utf-8")
     (work / "environment.json").write_text("[]", encoding="utf-8")

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import Struct
 
 from codeanatomy.config import Settings
 from codeanatomy.extract.listing import Listing
@@ -26,6 +29,13 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
+class ScipChoice(Struct, frozen=True):
+    """Whether SCIP indexes are made, and those that are given, by repository."""
+
+    auto: bool = False
+    given: dict[str, Path] = {}
+
+
 @dataclass
 class Run:
     """The context of every stage."""
@@ -34,6 +44,7 @@ class Run:
     settings: Settings
     repositories: tuple[Repository, ...]
     progress: Progress
+    scip: ScipChoice = field(default_factory=ScipChoice)
     run_id: str = field(default_factory=new_run_id)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     listings: dict[str, Listing] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Reads without a JVM: a table of the lake as an Arrow dataset, in a fraction of a second.
 
-    rows = light_dataset("lake", "run_manifest").to_table(columns=["run_id"], filter=pc.field("repo_id") == "x")
+    rows = light_dataset("lake", "run_manifest").to_table(columns=["run_id", "repo_id"])
 
-Only what any Delta reader can read is read this way; nothing is written. Tests: `tests/test_light.py`.
+Only what any Delta reader can read is read this way; nothing is written. Tests: `tests/test_build.py`.
 """
 
 from __future__ import annotations

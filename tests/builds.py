@@ -1,0 +1,46 @@
+"""Builds in the session of the tests, and their rows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.config import load_settings
+from codeanatomy.run.build import BuildReport, build
+from codeanatomy.run.progress import Progress
+from codeanatomy.run.repositories import Repository
+from codeanatomy.run.state import Run, ScipChoice
+from codeanatomy.storage.store import Store
+
+
+def built(
+    spark: SparkSession,
+    lake: Path,
+    repositories: dict[str, Path],
+    *,
+    settings: Sequence[str] = (),
+    scip: ScipChoice | None = None,
+) -> BuildReport:
+    """Build the repositories into a lake."""
+    effective = load_settings(tuple(settings), env={}, start=None)
+    store = Store.of(effective, spark, str(lake))
+    sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
+    return build(Run(store, effective, sources, Progress(io.StringIO()), scip or ScipChoice()))
+
+
+def rows(lake: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of a table, read by another engine, ordered by its key."""
+    table = catalog.table(name)
+    found = DeltaTable(str(lake / table.path)).to_pyarrow_table()
+    return found.sort_by([(key, "ascending") for key in table.primary_key]).to_pylist()
+
+
+def timeless(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows without what may differ between two builds of the same bytes."""
+    return [{key: value for key, value in row.items() if key not in ("mtime_ns", "run_id")} for row in found]

@@ -1,0 +1,227 @@
+"""Builds on Spark: every table from every file, failures as rows, repositories apart from each other."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import corpus
+from builds import built, rows, timeless
+from codeanatomy import catalog
+from codeanatomy.errors import UnknownName
+from codeanatomy.extract.files import FAILURES
+from codeanatomy.extract.witnesses import WITNESSES
+from codeanatomy.extract.worker import tables_of
+from codeanatomy.query.failures import failures
+from codeanatomy.run.build import planned_stages
+
+TABLES = tables_of(WITNESSES)
+WITNESS_TABLES = tuple(witness.table for witness in WITNESSES)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files that are hard to read, among some that are not."""
+    folder = tmp_path_factory.mktemp("hostile")
+    files = {
+        "good.py": b"def f(a):\n    return a.b(1)\n",
+        "empty.py": b"",
+        "latin1.py": "# coding: latin-1\né = 'ü'\n".encode("latin-1"),
+        "bom.py": b"\xef\xbb\xbfx = 1\r\n",
+        "cr.py": b"x = 1\ry = 2\r",
+        "nul.py": b"x = 1\n\0y = 2\n",
+        "binary.py": bytes(range(256)) * 10,
+        "undecodable.py": b"x = '\xff'\n",
+        "python2.py": b"print 'hello'\nexec 'x'\n",
+        "newer.py": b"type X[T] = list[T]\n",
+        "parentheses.py": b"x = " + b"(" * 10_000 + b")" * 10_000 + b"\n",
+        "large.py": b"#" * 300_000,
+        "surrogate.py": b"'''\\ud800'''\nx = '\\udfff'\n",
+    }
+    for name, raw in files.items():
+        (folder / name).write_bytes(raw)
+    (folder / "link.py").symlink_to("good.py")
+    os.mkfifo(folder / "pipe.py")
+    (folder / os.fsdecode(b"caf\xe9.py")).write_bytes(b"x = 1\n")
+    (folder / ".gitignore").write_text("ignored/\n")
+    (folder / "ignored").mkdir()
+    (folder / "ignored" / "a.py").write_text("x = 1\n")
+    return folder
+
+
+LIMITS = ("extract.max_file_size=256KB", "extract.file_seconds=20")
+
+
+@pytest.fixture(scope="module")
+def hostile_lake(spark: SparkSession, hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lake = tmp_path_factory.mktemp("hostile-lake")
+    report = built(spark, lake, {"hostile": hostile}, settings=LIMITS)
+    assert report.status == "succeeded"
+    assert set(report.tables) == set(TABLES)
+    assert report.errors == {
+        name: sum(row["extractor_name"] == name for row in rows(lake, FAILURES)) for name in report.errors
+    }
+    return lake
+
+
+def test_every_path_has_a_row_and_its_reason(hostile_lake: Path) -> None:
+    reasons = {row["path"]: row["skipped_reason"] for row in rows(hostile_lake, "repo_files_v1")}
+    assert {path: reason for path, reason in reasons.items() if reason} == {
+        "binary.py": "binary",
+        "undecodable.py": "undecodable",
+        "large.py": "too_large",
+        "link.py": "symlink",
+        "pipe.py": "not_a_file",
+        "ignored": "ignored",
+    }
+    assert {"good.py", "empty.py", "nul.py", "caf\\xe9.py"} <= reasons.keys()
+
+
+def test_what_one_witness_cannot_read_others_do(hostile_lake: Path) -> None:
+    spoke = {
+        name: {row["path"] for row in rows(hostile_lake, name) if row[first] is not None}
+        for name, first in zip(
+            WITNESS_TABLES, ("nodes", "blocks", "code_objects", "refs", "nodes"), strict=True
+        )
+    }
+    everywhere = {"good.py", "empty.py", "latin1.py", "bom.py", "cr.py", "surrogate.py", "caf\\xe9.py"}
+    assert all(everywhere <= paths for paths in spoke.values())
+    for path in ("python2.py", "newer.py", "parentheses.py", "nul.py"):
+        assert path not in spoke["ast_files_v1"]
+        assert path in spoke["tree_sitter_files_v1"]
+    assert "newer.py" in spoke["libcst_files_v1"]
+
+
+def test_failures_name_file_extractor_and_place(hostile_lake: Path) -> None:
+    found = {(row["path"], row["extractor_name"]): row for row in rows(hostile_lake, FAILURES)}
+    assert found["python2.py", "ast_files_v1"]["line"] == 1
+    assert found["python2.py", "ast_files_v1"]["error_type"] == "SyntaxError"
+    assert found["parentheses.py", "libcst_files_v1"]["error_type"] == "crashed"
+    assert found["binary.py", "repo_files_v1"]["error_type"] == "binary"
+    assert not any(path in ("good.py", "empty.py", "latin1.py", "ignored") for path, _ in found)
+    answer = failures(str(hostile_lake))
+    assert answer.total == len(found)
+    assert "python2.py:1" in {row.place for row in answer.rows}
+    assert len(failures(str(hostile_lake), limit=2).rows) == 2
+
+
+def test_text_is_canonical(hostile_lake: Path) -> None:
+    texts = {row["path"]: row for row in rows(hostile_lake, "repo_file_blobs_v1")}
+    assert texts["latin1.py"]["text"] == "# coding: latin-1\né = 'ü'\n"
+    assert (texts["bom.py"]["text"], texts["bom.py"]["bytes"][:3]) == ("x = 1\r\n", b"\xef\xbb\xbf")
+    assert (texts["undecodable.py"]["text"], texts["undecodable.py"]["bytes"]) == (None, b"x = '\xff'\n")
+    lines = [
+        row["newline_kind"] for row in rows(hostile_lake, "file_line_index_v1") if row["path"] == "cr.py"
+    ]
+    assert lines == ["cr", "cr"]
+
+
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_partitions_do_not_change_rows(
+    spark: SparkSession, hostile: Path, hostile_lake: Path, tmp_path: Path, partitions: int
+) -> None:
+    built(spark, tmp_path, {"hostile": hostile}, settings=(*LIMITS, f"extract.partitions={partitions}"))
+    for name in TABLES:
+        assert timeless(rows(tmp_path, name)) == timeless(rows(hostile_lake, name)), name
+
+
+def test_a_real_package_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
+    folder = corpus.package("requests")
+    report = built(spark, tmp_path, {"requests": folder})
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.py"))
+    assert report.errors == {}
+    assert report.repositories["requests"].files == len(files)
+    found = {row["path"]: len(row["nodes"]) for row in rows(tmp_path, "ast_files_v1")}
+    assert sorted(found) == files
+    for path, count in found.items():
+        assert count == len(list(ast.walk(ast.parse((folder / path).read_bytes())))), path
+
+
+def test_a_second_build_replaces_the_first(spark: SparkSession, tmp_path: Path) -> None:
+    source, lake = tmp_path / "source", tmp_path / "lake"
+    source.mkdir()
+    (source / "a.py").write_text("x = 1\n")
+    (source / "gone.py").write_text("def broken(:\n")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "o.py").write_text("o = 1\n")
+    first = built(spark, lake, {"one": source, "two": other})
+    assert failures(str(lake)).total == 4
+    (source / "a.py").write_text("x = 2\n")
+    (source / "gone.py").unlink()
+    second = built(spark, lake, {"one": source})
+    assert (first.tables["ast_files_v1"].version, second.tables["ast_files_v1"].version) == (0, 1)
+    texts = {(row["repo_id"], row["path"]): row["text"] for row in rows(lake, "repo_file_blobs_v1")}
+    assert texts == {("one", "a.py"): "x = 2\n", ("two", "o.py"): "o = 1\n"}
+    assert {(row["repo_id"], row["path"]) for row in rows(lake, "file_line_index_v1")} == set(texts)
+    assert failures(str(lake)).total == 0
+    manifest = rows(lake, "run_manifest")
+    assert [(row["run_id"], row["repo_id"]) for row in manifest] == sorted(
+        [(first.run_id, "one"), (first.run_id, "two"), (second.run_id, "one")]
+    )
+
+
+def test_many_repositories_and_one_that_fails(spark: SparkSession, tmp_path: Path) -> None:
+    sources = {}
+    for number in range(100):
+        folder = tmp_path / f"r{number}"
+        folder.mkdir()
+        (folder / "m.py").write_text(f"x = {number}\n")
+        sources[f"r{number}"] = folder
+    sources["missing"] = tmp_path / "nowhere"
+    lake = tmp_path / "lake"
+    report = built(spark, lake, sources)
+    assert report.status == "failed"
+    assert [name for name, each in report.repositories.items() if each.status == "failed"] == ["missing"]
+    assert "nowhere" in (report.repositories["missing"].error or "")
+    assert {row["repo_id"] for row in rows(lake, "ast_files_v1")} == set(sources) - {"missing"}
+    assert {row["repo_id"] for row in rows(lake, "run_manifest") if row["status"] == "failed"} == {"missing"}
+    assert [row.extractor for row in failures(str(lake)).rows] == ["build"]
+
+
+def test_an_archive_is_its_folder(spark: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "pkg").mkdir(parents=True)
+    (source / "pkg" / "__init__.py").write_text("from . import a\n")
+    (source / "pkg" / "a.py").write_text("x = 1\n")
+    for kind in ("zip", "gztar"):
+        shutil.make_archive(str(tmp_path / "packed"), kind, source)
+    built(spark, tmp_path / "plain", {"r": source})
+    for archive in ("packed.zip", "packed.tar.gz"):
+        built(spark, tmp_path / f"lake-{archive}", {"r": tmp_path / archive})
+        for name in ("repo_files_v1", "repo_file_blobs_v1", "libcst_files_v1"):
+            assert timeless(rows(tmp_path / f"lake-{archive}", name)) == timeless(
+                rows(tmp_path / "plain", name)
+            )
+
+
+def test_stages_follow_from_the_catalogue() -> None:
+    assert planned_stages(catalog.TABLES) == ["extract"]
+    with pytest.raises(UnknownName, match="unknown stage 'nope'"):
+        planned_stages(catalog.TABLES, "nope")
+
+
+def test_nothing_of_a_table_passes_through_the_driver(
+    spark: SparkSession, hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the driver takes from Spark is counts: their number does not grow with the files."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    taken: list[int] = []
+    collect = DataFrame.collect
+
+    def counted(self: DataFrame) -> list[object]:
+        found = collect(self)
+        taken.append(len(found))
+        return found
+
+    monkeypatch.setattr(DataFrame, "collect", counted)
+    monkeypatch.setattr(DataFrame, "toPandas", None)
+    monkeypatch.setattr(DataFrame, "toArrow", None)
+    built(spark, tmp_path, {"hostile": hostile}, settings=LIMITS)
+    assert max(taken, default=0) <= len(TABLES)

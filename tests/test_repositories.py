@@ -1,0 +1,110 @@
+"""Names of repositories, and the commit a work tree is at."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codeanatomy.errors import UnknownName, UsageError
+from codeanatomy.run.repositories import Repository, git_commit, named_sources
+from codeanatomy.run.scip import scip_choice
+from codeanatomy.run.state import ScipChoice
+
+
+def test_names_come_from_the_path_or_the_user(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    assert named_sources([str(tmp_path / "demo")]) == [Repository("demo", tmp_path / "demo")]
+    assert named_sources([str(tmp_path / "demo")], "other") == [Repository("other", tmp_path / "demo")]
+    assert named_sources([f"org/demo@1={tmp_path}"]) == [Repository("org/demo@1", tmp_path)]
+    assert [each.repo_id for each in named_sources(["a-1.0-py3-none-any.whl", "b-2.tar.gz", "c.zip"])] == [
+        "a-1.0-py3-none-any",
+        "b-2",
+        "c",
+    ]
+
+
+def test_the_current_folder_has_the_name_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert named_sources(["."])[0].repo_id == "here"
+
+
+def test_a_folder_may_have_an_equals_sign_in_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a=b").mkdir()
+    with pytest.raises(UsageError, match="does not give a name"):
+        named_sources(["a=b"])
+    assert named_sources(["x=a=b"]) == [Repository("x", Path("a=b"))]
+
+
+def test_a_file_names_sources_relative_to_itself(tmp_path: Path) -> None:
+    listed = tmp_path / "repos.txt"
+    listed.write_text("# ours\n\none=a/b\n  two=c  \n")
+    assert named_sources([], None, listed) == [
+        Repository("one", tmp_path / "a/b"),
+        Repository("two", tmp_path / "c"),
+    ]
+    with pytest.raises(UsageError, match="cannot read"):
+        named_sources([], None, tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize(
+    ("sources", "repo_id", "said"),
+    [
+        ([], None, "nothing to build"),
+        (["a", "b"], "x", "names one repository"),
+        (["x=a", "x=b"], None, "several sources are named x"),
+        (["a"], "no spaces", "cannot be the name"),
+        (["/"], None, "does not give a name"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(sources: list[str], repo_id: str | None, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        named_sources(sources, repo_id)
+
+
+def test_the_commit_is_what_git_says(tmp_path: Path) -> None:
+    assert git_commit(tmp_path) is None
+
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    git("init", "--quiet")
+    assert git_commit(tmp_path) is None
+    git("commit", "--quiet", "--allow-empty", "--message", "one")
+    (tmp_path / "below").mkdir()
+    assert git_commit(tmp_path / "below") == git("rev-parse", "HEAD")
+    git("pack-refs", "--all")
+    assert git_commit(tmp_path) == git("rev-parse", "HEAD")
+    git("checkout", "--quiet", "--detach")
+    assert git_commit(tmp_path) == git("rev-parse", "HEAD")
+
+
+def test_a_hostile_head_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "secret").write_text("a" * 40)
+    for head in ("ref: ../secret", "ref: /etc/passwd", "not a commit", ""):
+        (tmp_path / ".git" / "HEAD").write_text(head)
+        assert git_commit(tmp_path) is None
+
+
+def test_scip_indexes_belong_to_repositories() -> None:
+    one, two = Repository("one", Path("1")), Repository("two", Path("2"))
+    assert scip_choice((), [one]) == ScipChoice()
+    assert scip_choice(("auto",), [one]) == ScipChoice(auto=True)
+    assert scip_choice(("a.scip",), [one]) == ScipChoice(given={"one": Path("a.scip")})
+    assert scip_choice(("two=a.scip", "auto"), [one, two]) == ScipChoice(
+        auto=True, given={"two": Path("a.scip")}
+    )
+    with pytest.raises(UsageError, match="which repository"):
+        scip_choice(("a.scip",), [one, two])
+    with pytest.raises(UnknownName, match="'three'"):
+        scip_choice(("three=a.scip",), [one, two])
