@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup lock
+.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -37,7 +37,8 @@ format: $(VENV)/.ready ## format the code and apply the safe fixes
 	@$(PY) -m ruff check --quiet --fix-only $(SOURCES)
 	@$(PY) -m ruff format --quiet $(SOURCES)
 
-demo: $(VENV)/.ready ## run the main job on the project's own source
+demo: $(VENV)/.ready ## build the project's own source, and ask the tables a question
+	@rm -rf .demo && $(BIN)/codeanatomy build codeanatomy=src --lake .demo/lake
 	@$(PY) examples/demo.py
 
 docs: $(VENV)/.ready ## regenerate the generated pages of docs/
@@ -45,6 +46,9 @@ docs: $(VENV)/.ready ## regenerate the generated pages of docs/
 
 bench-startup: $(VENV)/.ready ## time from process start to the first committed row, against a plain session
 	@$(PY) bench/startup.py
+
+bench-extract: $(VENV)/.ready ## the extract stage over the standard library, against a plain process pool
+	@$(PY) bench/extract.py
 
 lock: ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
 	$(say) 'resolving requirements/*.lock'

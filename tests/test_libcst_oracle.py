@@ -6,13 +6,10 @@ qualified name; the rows must be the same. Where we differ on purpose, the diffe
 
 from __future__ import annotations
 
-import sysconfig
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
-import corpus
 import libcst as cst
 import pytest
 from libcst.helpers import get_full_name_for_node
@@ -26,16 +23,43 @@ from libcst.metadata import (
 
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.options import ExtractOptions
-from codeanatomy.extract.source import Source, decode
+from codeanatomy.extract.source import Source
+from libcst_rows import PACKAGES, package, read, stdlib, table
 
-NOT_REFS = (cst.Param, cst.FunctionDef, cst.ClassDef, cst.ImportAlias, cst.ImportFrom, cst.MatchKeywordElement)
-# The provider has them as loads.
-STORES = (cst.MatchAs, cst.MatchStar, cst.MatchMapping, cst.TypeVar, cst.TypeVarTuple, cst.ParamSpec)
+Span: TypeAlias = tuple[int, int]
 NULLS = (None, None)
+# The fields of each table that the providers know.
+FIELDS = {
+    "refs": "text kind context dotted expr_bstart expr_bend bstart bend",
+    "defs": "kind name def_bstart def_bend name_bstart name_bend body_bstart body_bend",
+    "params": "owner_bstart owner_bend name default_bstart default_bend annotation_bstart annotation_bend "
+    "bstart bend",
+    "imports": "module name asname alias_index level stmt_bstart stmt_bend alias_bstart alias_bend "
+    "bound_bstart bound_bend",
+    "callsites": "call_bstart call_bend callee_bstart callee_bend dotted arg_count",
+    "call_args": "call_bstart call_bend index keyword star bstart bend",
+    "decorators": "owner_bstart owner_bend index text bstart bend",
+    "docstrings": "owner_bstart owner_bend text bstart bend",
+    "type_exprs": "kind role name text bstart bend",
+    "comments": "text bstart bend",
+}
+DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Lambda)
+# Identifiers that are no uses.
+NOT_REFS = {
+    cst.Attribute: "attr",
+    cst.Arg: "keyword",
+    cst.MatchKeywordElement: "key",
+    cst.FunctionDef: "name",
+    cst.ClassDef: "name",
+    cst.Param: "name",
+}
+# Their names are stores; the provider has them as loads.
+STORES = (cst.MatchAs, cst.MatchStar, cst.TypeVar, cst.TypeVarTuple, cst.ParamSpec, cst.TypeAlias)
+IMPORTS = (cst.ImportAlias, cst.Import, cst.ImportFrom)
 
 
 class Expected(cst.CSTVisitor):
-    """Rows by the providers, as counters of tuples."""
+    """Rows by the providers, as counters of tuples; and qualified names by span."""
 
     METADATA_DEPENDENCIES = (
         ByteSpanPositionProvider,
@@ -44,16 +68,40 @@ class Expected(cst.CSTVisitor):
         QualifiedNameProvider,
     )
 
-    def __init__(self) -> None:
+    def __init__(self, utf8: bytes) -> None:
         super().__init__()
+        self.utf8 = utf8
         self.rows: defaultdict[str, Counter[Any]] = defaultdict(Counter)
-        self.owners: list[tuple[int | None, int | None]] = [NULLS]
+        self.names: dict[tuple[str, Span], frozenset[tuple[str, str]]] = {}
+        self.owners: list[Span] = []
 
-    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, DEFINITIONS):
+            self.owners.append(self.span(node))
+        handler = getattr(self, type(node).__name__.lower(), None)
+        if handler:
+            handler(node)
+        return True
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        if isinstance(original_node, DEFINITIONS):
+            self.owners.pop()
+
+    def add(self, name: str, *row: Any) -> None:
+        self.rows[name][row] += 1
+
+    def parent(self, node: cst.CSTNode) -> Any:
+        return self.get_metadata(ParentNodeProvider, node)
+
+    def text(self, node: cst.CSTNode) -> str:
+        start, end = self.whole(node)
+        return self.utf8[start:end].decode()
+
+    def span(self, node: cst.CSTNode) -> Span:
         found = self.get_metadata(ByteSpanPositionProvider, node)
         return found.start, found.start + found.length
 
-    def whole(self, node: Any) -> tuple[int, int]:
+    def whole(self, node: Any) -> Span:
         """The span; of a tuple or generator expression with its own parentheses, unlike the provider."""
         if isinstance(node, cst.Tuple | cst.GeneratorExp) and node.lpar:
             return self.span(node.lpar[-1])[0], self.span(node.rpar[0])[1]
@@ -62,52 +110,67 @@ class Expected(cst.CSTVisitor):
     def optional(self, node: cst.CSTNode | None) -> tuple[int | None, int | None]:
         return NULLS if node is None else self.whole(node)
 
-    def add(self, table: str, *row: Any) -> None:
-        self.rows[table][row] += 1
+    def qualified(self, node: cst.CSTNode) -> frozenset[tuple[str, str]]:
+        found = self.get_metadata(QualifiedNameProvider, node)
+        return frozenset((name.name, name.source.name.lower()) for name in found)
 
-    def context(self, node: cst.CSTNode, parent: cst.CSTNode) -> str:
-        if isinstance(parent, cst.NameItem):
-            return "declare"
-        if isinstance(parent, STORES) or (isinstance(parent, cst.TypeAlias) and parent.name is node):
-            return "store"
-        return self.get_metadata(ExpressionContextProvider, node).name.lower()
-
-    def visit_Name(self, node: cst.Name) -> None:
-        parent = self.get_metadata(ParentNodeProvider, node)
-        inner = isinstance(parent, cst.Attribute) and parent.attr is node
-        keyword = isinstance(parent, cst.Arg) and parent.keyword is node
-        own = isinstance(parent, NOT_REFS) and not (isinstance(parent, cst.Param) and parent.default is node)
-        in_import = isinstance(parent, cst.AsName) and self.is_alias(parent)
-        if inner or keyword or own or in_import or self.in_import(node) or node.value in {"None", "True", "False"}:
-            return
-        span = self.span(node)
-        self.add("refs", node.value, "name", self.context(node, parent), node.value, *span, *span)
-
-    def is_alias(self, node: cst.AsName) -> bool:
-        return isinstance(self.get_metadata(ParentNodeProvider, node), cst.ImportAlias)
+    # Refs.
 
     def in_import(self, node: cst.CSTNode) -> bool:
-        while isinstance(node, cst.Name | cst.Attribute):
-            node = self.get_metadata(ParentNodeProvider, node)
-        return isinstance(node, cst.ImportAlias | cst.ImportFrom)
+        while isinstance(node, cst.Name | cst.Attribute | cst.AsName):
+            node = self.parent(node)
+        return isinstance(node, IMPORTS)
 
-    def visit_Attribute(self, node: cst.Attribute) -> None:
+    def is_ref(self, node: cst.Name, parent: Any) -> bool:
+        if type(parent) in NOT_REFS and getattr(parent, NOT_REFS[type(parent)]) is node:
+            return False
+        return node.value not in {"None", "True", "False"} and not self.in_import(node)
+
+    def context(self, node: cst.CSTNode, parent: Any) -> str:
+        if isinstance(parent, cst.NameItem):
+            return "declare"
+        if isinstance(parent, STORES) and parent.name is node:
+            return "store"
+        if isinstance(parent, cst.MatchMapping) and parent.rest is node:
+            return "store"
+        # It does not look into type parameters.
+        found = self.get_metadata(ExpressionContextProvider, node, None)
+        return found.name.lower() if found else "load"
+
+    def name(self, node: cst.Name) -> None:
+        parent = self.parent(node)
+        if self.is_ref(node, parent):
+            span = self.span(node)
+            self.add("refs", node.value, "name", self.context(node, parent), node.value, *span, *span)
+
+    def attribute(self, node: cst.Attribute) -> None:
         if not self.in_import(node):
-            context = self.get_metadata(ExpressionContextProvider, node).name.lower()
-            text = cst.Module([]).code_for_node(node.attr)
-            self.add("refs", text, "attribute", context, dotted(node), *self.span(node), *self.span(node.attr))
+            context, spans = self.context(node, None), (*self.span(node), *self.span(node.attr))
+            self.add("refs", self.text(node.attr), "attribute", context, dotted(node), *spans)
 
-    def visit_Call(self, node: cst.Call) -> None:
-        call = self.span(node)
-        self.add("callsites", *call, *self.whole(node.func), dotted(node.func), len(node.args))
-        self.rows["names"][call] = self.names(node) if dotted(node.func) else frozenset()  # type: ignore[assignment]
+    # Calls.
+
+    def call(self, node: cst.Call) -> None:
+        call, name = self.span(node), dotted(node.func)
+        self.add("callsites", *call, *self.whole(node.func), name, len(node.args))
+        # Unlike the provider, other callees have no names.
+        self.names["callsites", call] = self.qualified(node) if name else frozenset()
         for index, arg in enumerate(node.args):
             keyword = arg.keyword and arg.keyword.value
             self.add("call_args", *call, index, keyword, arg.star, *self.whole(arg.value))
 
-    def names(self, node: cst.CSTNode) -> frozenset[tuple[str, str]]:
-        found = self.get_metadata(QualifiedNameProvider, node)
-        return frozenset((name.name, name.source.name.lower()) for name in found)
+    # Definitions.
+
+    def functiondef(self, node: cst.FunctionDef) -> None:
+        self.definition(node, "function")
+        if node.returns:
+            self.typed(node.returns.annotation, "return", None)
+
+    def classdef(self, node: cst.ClassDef) -> None:
+        self.definition(node, "class")
+
+    def lambda_(self, node: cst.Lambda) -> None:
+        self.add("defs", "lambda", None, *self.span(node), *NULLS, *self.whole(node.body))
 
     def definition(self, node: cst.FunctionDef | cst.ClassDef, kind: str) -> None:
         span, (start, end) = self.span(node), self.span(node.body)
@@ -116,86 +179,142 @@ class Expected(cst.CSTVisitor):
         if isinstance(first, cst.FunctionDef | cst.ClassDef) and first.decorators:
             start = self.span(first.decorators[0])[0]
         self.add("defs", kind, node.name.value, *span, *self.span(node.name), start, end)
-        self.rows["names"][span] = self.names(node)  # type: ignore[assignment]
+        self.names["defs", span] = self.qualified(node)
         for index, decorator in enumerate(node.decorators):
-            self.add("decorators", *span, index, *self.whole(decorator.decorator))
+            inner = decorator.decorator
+            self.add("decorators", *span, index, self.text(inner), *self.whole(inner))
         self.docstring(node, span)
 
     def docstring(self, node: Any, owner: tuple[int | None, int | None]) -> None:
-        text = node.get_docstring(clean=False)
+        text, inner = node.get_docstring(clean=False), node
         if text is not None:
-            inner: Any = node
             while not isinstance(inner, cst.Expr):
-                inner = inner.body[0] if isinstance(inner.body, list | tuple) else inner.body
+                inner = inner.body if isinstance(inner.body, cst.BaseSuite) else inner.body[0]
             self.add("docstrings", *owner, text, *self.span(inner.value))
 
-    def visit_Module(self, node: cst.Module) -> None:
+    def module(self, node: cst.Module) -> None:
         self.docstring(node, NULLS)
 
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.definition(node, "function")
-        self.owners.append(self.span(node))
-        if node.returns:
-            self.add("type_exprs", *self.span(node), "return", None, *self.whole(node.returns.annotation))
-
-    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
-        self.owners.pop()
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.definition(node, "class")
-        self.owners.append(self.span(node))
-
-    def leave_ClassDef(self, original_node: cst.ClassDef) -> None:
-        self.owners.pop()
-
-    def visit_Lambda(self, node: cst.Lambda) -> None:
-        self.add("defs", "lambda", None, *self.span(node), *NULLS, *self.whole(node.body))
-        self.owners.append(self.span(node))
-
-    def leave_Lambda(self, original_node: cst.Lambda) -> None:
-        self.owners.pop()
-
-    def visit_Param(self, node: cst.Param) -> None:
+    def param(self, node: cst.Param) -> None:
         annotation = node.annotation and node.annotation.annotation
         spans = (*self.optional(node.default), *self.optional(annotation), *self.span(node.name))
         self.add("params", *self.owners[-1], node.name.value, *spans)
         if annotation:
-            self.add("type_exprs", *self.owners[-1], "param", node.name.value, *self.whole(annotation))
+            self.typed(annotation, "param", node.name.value)
 
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        target, annotation = node.target, self.whole(node.annotation.annotation)
-        role = "attribute" if isinstance(target, cst.Attribute) else "variable"
-        name = {cst.Attribute: lambda: target.attr.value, cst.Name: lambda: target.value}.get(type(target))
-        self.add("type_exprs", *self.owners[-1], role, name and name(), *annotation)
+    def annassign(self, node: cst.AnnAssign) -> None:
+        is_attribute = isinstance(node.target, cst.Attribute)
+        name = node.target.attr if isinstance(node.target, cst.Attribute) else node.target
+        known = name.value if isinstance(name, cst.Name) else None
+        self.typed(node.annotation.annotation, "attribute" if is_attribute else "variable", known)
 
-    def imported(self, node: Any, module: str | None, level: int) -> None:
-        names = [node.names] if isinstance(node.names, cst.ImportStar) else node.names
-        for index, alias in enumerate(names):
-            star = isinstance(alias, cst.ImportStar)
-            bound: Any = NULLS if star else self.span(alias.asname.name if alias.asname else first(alias.name))
-            name, asname = ("*", None) if star else (dotted(alias.name), alias.evaluated_alias)
-            row = (module, name, asname, index, level, *self.span(node), *self.span(alias), *bound)
-            self.add("imports", *row)
+    def typed(self, node: cst.BaseExpression, role: str, name: str | None) -> None:
+        is_string = isinstance(node, cst.SimpleString | cst.ConcatenatedString)
+        kind = "string_annotation" if is_string else "annotation"
+        self.add("type_exprs", kind, role, name, self.text(node), *self.whole(node))
 
-    def visit_Import(self, node: cst.Import) -> None:
+    # Imports.
+
+    def import_(self, node: cst.Import) -> None:
         self.imported(node, None, 0)
 
-    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
+    def importfrom(self, node: cst.ImportFrom) -> None:
         self.imported(node, node.module and dotted(node.module), len(node.relative))
 
-    def visit_Comment(self, node: cst.Comment) -> None:
+    def imported(self, node: Any, module: str | None, level: int) -> None:
+        spans = self.span(node)
+        if isinstance(node.names, cst.ImportStar):
+            self.add("imports", module, "*", None, 0, level, *spans, *self.span(node.names), *NULLS)
+            return
+        for index, alias in enumerate(node.names):
+            bound = alias.asname.name if alias.asname else first_name(alias.name)
+            row = (module, dotted(alias.name), alias.evaluated_alias, index, level, *spans)
+            self.add("imports", *row, *self.span(alias), *self.span(bound))
+
+    def comment(self, node: cst.Comment) -> None:
         self.add("comments", node.value, *self.span(node))
 
 
-def first(name: Any) -> cst.CSTNode:
-    while isinstance(name, cst.Attribute):
-        name = name.value
-    return name  # type: ignore[no-any-return]
+# The names of these classes are keywords.
+setattr(Expected, "lambda", Expected.lambda_)
+setattr(Expected, "import", Expected.import_)
+
+
+def first_name(node: Any) -> cst.CSTNode:
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return node  # type: ignore[no-any-return]
 
 
 def dotted(node: cst.CSTNode) -> str | None:
-    name = get_full_name_for_node(node)
-    inner: Any = node
-    while isinstance(inner, cst.Attribute):
-        inner = inner.value
-    return name if isinstance(inner, cst.Name) else None
+    return get_full_name_for_node(node) if isinstance(first_name(node), cst.Name) else None
+
+
+def compare(source: Source) -> int:
+    """Rows compared; none if LibCST does not read the file, or does not give it back."""
+    said = libcst_files_v1(source, ExtractOptions())
+    if said.problems:
+        assert {problem.stage for problem in said.problems} == {"parse"}, source.path
+        return 0
+    module = cst.parse_module(source.text)
+    if module.code != source.text:
+        return 0
+    expected = Expected(source.utf8)
+    MetadataWrapper(module, unsafe_skip_copy=True).visit(expected)
+    count = 0
+    for name, fields in FIELDS.items():
+        rows = table(said, name, *fields.split())
+        found = Counter(row for row in rows if row[0] != "type_comment")
+        assert found == expected.rows[name], (source.path, name)
+        count += len(rows)
+    for name, start, end in (("defs", "def_bstart", "def_bend"), ("callsites", "call_bstart", "call_bend")):
+        for begin, stop, names in table(said, name, start, end, "qualified_names"):
+            assert known(names) == expected.names.get((name, (begin, stop)), frozenset()), (
+                source.path,
+                begin,
+            )
+    return count
+
+
+def known(names: dict[str, list[str]]) -> frozenset[tuple[str, str]]:
+    """Qualified names; unlike us, the provider forgets what follows a builtin."""
+    pairs = zip(names["name"], names["source"], strict=True)
+    return frozenset((".".join(name.split(".")[:2]) if s == "builtin" else name, s) for name, s in pairs)
+
+
+def compare_all(sources: Iterable[Source]) -> list[str]:
+    """The files for which there was nothing to compare, of those that are not empty."""
+    return [source.path for source in sources if not compare(source) and source.text.strip()]
+
+
+def test_every_form_of_a_small_file() -> None:
+    code = (
+        "'''d'''\nfrom . import (a as b)\nimport c . d\nfrom e import *\n"
+        "@b . x ( 1 )\n@(b)\nclass C(B, k=(1, 2)):\n"
+        "    @p\n    def é(self, *, x: 'T' = (), **k) -> (int): 'd'\n"
+        "    y: int = {k: v for k, v in z}\n    o.p[q]: r = lambda *a, b=1: a.b(b)\n"
+        "match m:\n    case P(x=1, y=s) | {'k': t, **u} | [*w]: del s.a, t[0], (u)\n"
+        "def f[T: B](): global g; g += (h := f((i for i in j)), f(i for i in j))\n"
+        "type X[T] = T  # c\n{K: V for K, V in L}; {M: N}\nf'{a.b!r:{c}}'\n"
+    )
+    assert compare(read(code)) > 80
+
+
+def test_requests() -> None:
+    assert compare_all(package("requests")) == []
+
+
+def test_a_slice_of_the_standard_library() -> None:
+    assert compare_all(stdlib(step=150)) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", PACKAGES)
+def test_packages(name: str) -> None:
+    assert len(compare_all(package(name))) <= 1
+
+
+@pytest.mark.full
+def test_the_standard_library() -> None:
+    # Files that are wrong on purpose, and three that LibCST does not give back.
+    assert len(compare_all(stdlib())) < 40

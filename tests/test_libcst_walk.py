@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import io
 import tokenize
-from itertools import product
 
 import libcst as cst
 import pytest
@@ -38,10 +37,12 @@ FORMS = [
     "lambda : 0\nlambda a , * b , c = 1 , ** d : 0\nlambda *,a:0\nlambda a,/:0\n",
     "f ( a , * b , ** c , d = e , )\nf(x for x in y)\nf((x for x in y))\n",
     "( )\n(( ))\n( a , )\n((a,b))\n[ a , ]\n{ a , }\n{ a : b , ** c }\n{*a}\n[]\n{}\n",
-    "[ x async for x in y if z if w for v in x ]\n{ a : b for a in c }\n{ a for a in b }\n",
+    "[ x async for x in y if z if w for v in x ]\n{ a : b for a in c }\n",
+    "{ a for a in b }\n{ ** a for a in b }\n",
     "a [ b ] [ c : d , : : e , * f , ... ] [ : ]\n",
     "a if  b  else c\n( yield )\n( yield  a )\n( a := 1 )\n( await  b )\n",
-    "a = yield from  b\na , * b = c = d\n[ a , b ] = c\na . b . c = d\na += 1; a **= 2; a //= 3; a >>= 4\n",
+    "a = yield from  b\na , * b = c = d\n[ a , b ] = c\na . b . c = d\na += 1; a **= 2; a //= 3\n",
+    "a >>= 4; a <<= 5; a -= 1; a *= 2; a @= 3; a /= 4; a %= 5; a &= 6; a |= 7; a ^= 8\n",
     "x : (int) = 3\na.b : int = 1\n",
     "not  a\na not  in b is  not c\na < b <= c > d >= e == f != g in h is i\n~ a ; - b ; + c\n",
     "a and b or c\na | b ^ c & d << e >> f + g - h * i @ j / k // l % m ** n\n",
@@ -136,7 +137,7 @@ def test_the_provider_and_we_differ_on_purpose() -> None:
     assert text("((a)) + b\n", cst.Name) == "a"
     block = text("class A:\n    # c\n    @a\n    def f(self): pass\n", cst.IndentedBlock)
     assert block == "@a\n    def f(self): pass"
-    assert text("def f(* é: int = 1): pass\n", cst.Param) == "é"
+    assert text("def f(* é: int): pass\n", cst.Param) == "é"
 
 
 @pytest.mark.parametrize("code", LOSSY)
@@ -160,7 +161,7 @@ def words(code: str) -> list[str]:
     return "".join(char if char.isalnum() else " " for char in code).split()
 
 
-@pytest.mark.parametrize("gap", [" ", "\t", "\f", "\\\n", " \\\r\n  "])
+@pytest.mark.parametrize("gap", [" ", "\f\t\\\r\n  "])
 def test_white_space_between_any_two_tokens(gap: str) -> None:
     """Either LibCST does not accept it, or every text is found in its place: `Places` raises otherwise."""
     walked = 0
@@ -223,9 +224,9 @@ def test_nodes_come_in_source_order_and_outer_ones_first() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "x = " + "+".join(["a"] * 3000) + "\n",
-        "x = a" + ".a" * 3000 + "\n",
-        "if a: pass\n" + "elif b: pass\n" * 3000,
+        "x = " + "+".join(["a"] * 1200) + "\n",
+        "x = a" + ".a" * 1200 + "\n",
+        "if a: pass\n" + "elif b: pass\n" * 1200,
         "x = " + "(" * 900 + "a" + ")" * 900 + "\n",
         "x = " + "lambda: " * 900 + "0\n",
     ],
@@ -244,7 +245,5 @@ def test_the_forms_hold_every_kind_of_node() -> None:
             node = todo.pop()
             seen.add(type(node))
             todo += node.children
-    operators = product((cst.BaseAugOp, cst.BaseUnaryOp), [None])
-    some = {kind for base, _ in operators for kind in base.__subclasses__()}
-    missing = (EXPRESSIONS.keys() | STATEMENTS.keys() | OTHERS.keys()) - seen - some
+    missing = (EXPRESSIONS.keys() | STATEMENTS.keys() | OTHERS.keys()) - seen
     assert {kind.__name__ for kind in missing} == {"Elif", "MaybeSentinel", "NoneType"}

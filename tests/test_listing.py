@@ -454,13 +454,15 @@ def test_include_and_exclude(
 
 
 def test_reasons_of_globs(tmp_path: Path) -> None:
-    grow(tmp_path, {"a.py": "", "b/c.py": "", "d.py": "", "e.py": "", ".gitignore": "d.py\n", "LICENSE": ""})
+    grow(tmp_path, dict.fromkeys(("a.py", "b/c.py", "d.py", "e.py", "f.py", "LICENSE"), ""))
+    grow(tmp_path, {".gitignore": "d.py\nf.py\n/b/\n"})
     options = ExtractOptions(include=("a.py", "d.py"), exclude=("b/",))
     assert reasons(tmp_path, options) == {
         "a.py": None,
         "b": "excluded",
         "d.py": "ignored",
         "e.py": "not_included",
+        "f.py": "ignored",
         "LICENSE": "not_included",
     }
 
@@ -525,12 +527,42 @@ def test_an_ignore_file_that_is_no_file(tmp_path: Path) -> None:
 
 
 def test_an_endless_ignore_file_is_read_to_a_limit(tmp_path: Path) -> None:
-    lines = [b"file%d.py" % number for number in range(IGNORE_BYTES // 8)]
-    text = b"\n".join(lines)
-    cut = text[:IGNORE_BYTES].rpartition(b"\n")[0].split(b"\n")[-1].decode()
-    beyond = text[:IGNORE_BYTES].rpartition(b"\n")[2].decode() or "none"
-    grow(tmp_path, {".gitignore": text, "file0.py": "", cut: "", f"{beyond}x.py": "", lines[-1].decode(): ""})
-    assert to_read(tmp_path) == {f"{beyond}x.py", lines[-1].decode()}
+    head, tail = "first.py\n#", "\nsecret.py"
+    text = head + "x" * (IGNORE_BYTES - len(head) - len(tail)) + tail
+    # The line that the limit cuts in two says nothing.
+    grow(tmp_path, {".gitignore": text + "_or_not\nlast.py\n"})
+    grow(tmp_path, dict.fromkeys(("first.py", "secret.py", "last.py"), ""))
+    assert to_read(tmp_path) == {"secret.py", "last.py"}
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "said"),
+    [
+        ("*\n!*/\n!*.py", "a/b.py", False),
+        ("a/**", "a/b", True),
+        ("a**/b", "ab", True),
+        ("a**/b", "axy/b", True),
+        ("x/a**b", "x/a/b", None),
+        ("/a", "b/a", None),
+        ("a/b", "c/a/b", None),
+        ("**/a/b", "c/a/b", True),
+        ("\ufeffa", "a", True),
+        ("a ", "a", True),
+        ("a\\ ", "a ", True),
+        ("a\r\nb", "a", True),
+        ("\\#a\n\\!b", "#a", True),
+        ("\\#a\n\\!b", "!b", True),
+        ("a\n!a\na", "a", True),
+        ("?", "é", None),
+        ("??", "é", True),
+        ("[!a]b", "/b", None),
+        ("//a", "a", None),
+        ("a/", "a", None),
+    ],
+)
+def test_patterns_as_git_has_them(text: str, path: str, said: bool | None) -> None:
+    """The judge below agrees; these are here to be read."""
+    assert Rules(text.encode()).decide(path.encode(), False) is said
 
 
 @pytest.mark.parametrize(

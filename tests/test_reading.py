@@ -7,6 +7,7 @@ import random
 import shutil
 import socket
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -322,13 +323,37 @@ def test_members_that_became_encrypted_or_of_an_unknown_method(tmp_path: Path) -
     assert contents(found) == {"a.py": "unreadable", "b.py": b"b"}
 
 
-def test_damage_costs_the_rest_of_a_packed_tar(tmp_path: Path) -> None:
-    noise = random.Random(5).randbytes(300_000)
-    raw = PACKERS["gz"](tar_bytes([("a.py", noise), ("b.py", noise), ("c.py", noise)]))
+@pytest.mark.parametrize(
+    ("packer", "overwritten"), [("gz", b""), ("bz2", b""), ("xz", b""), ("bz2", bytes(1000))]
+)
+def test_damage_of_a_packed_tar(tmp_path: Path, packer: str, overwritten: bytes) -> None:
+    """Cut off in the middle, or overwritten there: bzip2 has a checksum for each block."""
+    chance = random.Random(5)
+    size = 200_000 if packer == "bz2" else 20_000
+    files = {f"{number}.py": chance.randbytes(size).hex().encode() for number in range(5)}
+    raw = PACKERS[packer](tar_bytes(files.items()))
     path = stored(tmp_path, raw)
     found = list_source(path, DEFAULT)
-    path.write_bytes(raw[: len(raw) // 2])
-    assert contents(found) == {"a.py": noise, "b.py": "damaged", "c.py": "damaged"}
+    half = len(raw) // 2
+    path.write_bytes(raw[:half] + (overwritten + raw[half + len(overwritten) :] if overwritten else b""))
+    read = contents(found)
+    assert (read["0.py"], read["4.py"]) == (files["0.py"], "damaged")
+    assert all(raw in {files[name], "damaged"} for name, raw in read.items())
+
+
+def test_nothing_is_read_of_a_tar_after_its_stream_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list_source(stored(tmp_path, tar_bytes([("a.py", b"a"), ("b.py", b"b")])), DEFAULT)
+    tried = []
+
+    def fail(*arguments: Any) -> Any:
+        tried.append(arguments[-1].path)
+        raise zlib.error("invalid data")
+
+    monkeypatch.setattr(reading, "_read_tarred", fail)
+    assert contents(found) == {"a.py": "damaged", "b.py": "damaged"}
+    assert tried == ["a.py"]
 
 
 def test_a_member_of_a_tar_whose_place_was_lost(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def check(source: Source) -> Counter[str]:
         assert row["is_optimized"] == table.is_optimized()
         check_lists(row, table)
         counts += check_symbols(row, table, keys)
+    check_bindings(told)
     check_compiled(source, told)
     check_methods(ast.parse(source.raw), told)
     return counts
@@ -144,13 +145,24 @@ def check_lists(row: Row, table: symtable.SymbolTable) -> None:
     assert (row["methods"] is not None) == isinstance(table, symtable.Class)
 
 
+def check_bindings(told: list[Row]) -> None:
+    """Each definition binds one symbol of the scope around it; lambdas and comprehensions bind none."""
+    bound = {key: row["scope_key"] for row in told for keys in row["symbols"]["namespaces"] for key in keys}
+    for row in told:
+        if row["type"] in {"class", "function"}:
+            is_anonymous = row["name"] == "lambda" or ".0" in row["symbols"]["name"]
+            in_type_scope = row["parent_key"].split("/")[-1].startswith("type ")
+            expected = None if is_anonymous or in_type_scope else row["parent_key"]
+            assert bound.get(row["scope_key"]) == expected
+
+
 def check_compiled(source: Source, told: list[Row]) -> None:
     """Each function that is compiled has a block of its name with its parameters and free variables."""
     try:
         stack = [compile(source.raw, "a.py", "exec", dont_inherit=True)]
     except (SyntaxError, RecursionError):
         return
-    if {row["type"] for row in told} > {"module", "class", "function"}:
+    if {row["type"] for row in told} - {"module", "class", "function"}:
         # Type parameters have code of their own, which is no function.
         return
     functions = [row for row in told if row["type"] == "function"]
@@ -345,6 +357,14 @@ def test_a_private_name_is_bound_by_its_definition() -> None:
     found = symbols("class _A:\n    def __f(self): pass\n", "_A")
     assert found["_A__f"]["is_namespace"]
     assert found["_A__f"]["namespaces"] == ["module:top@0#0/class:_A@1#0/function:__f@2#0"]
+
+
+def test_private_names_in_the_functions_of_a_class() -> None:
+    code = "class A:\n    def f(self):\n        def __g(): pass\n"
+    code += "        class __B:\n            def __h(self): pass\n"
+    assert symbols(code, "f")["_A__g"]["is_namespace"]
+    assert symbols(code, "f")["_A__B"]["is_namespace"]
+    assert symbols(code, "__B")["_B__h"]["is_namespace"]
 
 
 def test_a_comprehension_binds_no_name() -> None:

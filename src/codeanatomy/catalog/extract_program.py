@@ -34,7 +34,7 @@ SCIP_SYMBOL = Column("symbol", "string", "The symbol.", semantic_type="ScipSymbo
 SCIP_SYMBOL_FIELDS = (
     SCIP_SYMBOL,
     Column("display_name", "string", "Name for people."),
-    Column("kind", "string", "SCIP's name of the kind, such as Method."),
+    Column("kind", "string", "SCIP's name of the kind, such as Method; its number if that is newer."),
     Column("enclosing_symbol", "string", "Symbol around it.", semantic_type="ScipSymbol"),
     strings("documentation", "Paragraphs of documentation."),
     Column("signature", "string", "Source text of the signature."),
@@ -72,7 +72,11 @@ SCIP_INDEX_V1 = Table(
             ),
         ),
         Column("language", "string", "Language of the document."),
-        Column("position_encoding", "string", "Unit of columns: utf8, utf16 or utf32."),
+        Column(
+            "position_encoding",
+            "string",
+            "Unit of columns: utf8, utf16 or utf32; null if nobody tells it.",
+        ),
         structs(
             "occurrences",
             "Places where a symbol stands.",
@@ -96,7 +100,11 @@ SCIP_INDEX_V1 = Table(
             *span("enclosing", "what it defines, body included; null where it could not be placed"),
         ),
         structs("symbols", "Symbols the document defines.", *SCIP_SYMBOL_FIELDS),
-        structs("external_symbols", "Outside symbols that the document mentions.", *SCIP_SYMBOL_FIELDS),
+        structs(
+            "external_symbols",
+            "Outside symbols that the document uses or relates to, of those that the index tells about.",
+            *SCIP_SYMBOL_FIELDS,
+        ),
         structs(
             "relationships",
             "Relations of the document's symbols to others.",

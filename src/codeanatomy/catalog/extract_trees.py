@@ -243,6 +243,7 @@ TREE_SITTER_FILES_V1 = Table(
                 Column("timed_out", "boolean", "The time limit ended the parse."),
             ),
         ),
+        structs("parse_errors", "Why the file, or a part of it, was not read.", *ERROR_FIELDS),
     ),
     primary_key=("file_id",),
     foreign_keys=(FILE_KEY,),

@@ -55,7 +55,7 @@ LISTS = tuple(c for c in LIBCST_FILES_V1.columns if c.fields and c.array and c.n
 def libcst_files_v1(source: Source, options: ExtractOptions) -> Testimony:
     """What LibCST says of a file."""
     try:
-        with _uncollected():
+        with uncollected():
             return Testimony(_cells(source))
     except cst.ParserSyntaxError as problem:
         return Testimony({}, (_syntax_error(source, problem),))
@@ -107,7 +107,7 @@ def _syntax_error(source: Source, error: cst.ParserSyntaxError) -> Problem:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """No garbage collection: a tree is many objects without cycles, and to look for some takes longer."""
     enabled = gc.isenabled()
     gc.disable()

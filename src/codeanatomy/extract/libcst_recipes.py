@@ -22,7 +22,7 @@ Tests: `tests/test_libcst_walk.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -392,8 +392,12 @@ def _operator(kind: type[cst.CSTNode]) -> Recipe:
     return lambda n: (n.whitespace_before, token, n.whitespace_after)
 
 
-_OPERATORS = (cst.BaseUnaryOp, cst.BaseBinaryOp, cst.BaseBooleanOp, cst.BaseCompOp, cst.BaseAugOp)
-for _base in _OPERATORS:
-    OTHERS.update((kind, _operator(kind)) for kind in _base.__subclasses__() if kind not in OTHERS)
-for _kind in (cst.Comma, cst.Semicolon, cst.Colon, cst.Dot, cst.AssignEqual):
-    OTHERS[_kind] = _operator(_kind)
+def _operators() -> Iterator[type[cst.CSTNode]]:
+    yield from (cst.Comma, cst.Semicolon, cst.Colon, cst.Dot, cst.AssignEqual)
+    bases = (cst.BaseUnaryOp, cst.BaseBinaryOp, cst.BaseBooleanOp, cst.BaseCompOp, cst.BaseAugOp)
+    for kind in vars(cst).values():
+        if isinstance(kind, type) and issubclass(kind, bases) and kind not in {*bases, *OTHERS}:
+            yield kind
+
+
+OTHERS.update([(kind, _operator(kind)) for kind in _operators()])

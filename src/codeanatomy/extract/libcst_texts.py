@@ -32,7 +32,7 @@ from codeanatomy.extract.libcst_walk import Places
 Span: TypeAlias = tuple[int | None, int | None]
 
 NOWHERE: Span = (None, None)
-TYPE_COMMENT = re.compile(r"#[ \t]*type:[ \t]*(?!ignore(?![0-9A-Za-z\x80-\U0010ffff]))(.*[^ \t])")
+TYPE_COMMENT = re.compile(r"#[ \t]*type:[ \t]*+(?!ignore(?![0-9A-Za-z\x80-\U0010ffff]))(.*[^ \t])")
 PLAIN_QUOTES = re.compile(r"""[uU]?(\"""|'''|"|')([^\\]*)\1""")
 
 

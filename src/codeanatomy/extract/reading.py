@@ -14,7 +14,7 @@ so each time is "changing": half an old and half a new file is a file that never
 time in steps of milliseconds hides a change of the same size within one step.
 
 Members of a zip come in the order asked for. A tar has no index: its members come in its own order, in one
-pass that goes from one wanted member to the next. What an entry was skipped for it is not opened for.
+pass that goes from one wanted member to the next. An entry that was skipped is not opened.
 
 Tests: `tests/test_reading.py`.
 """

@@ -27,7 +27,8 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -143,14 +144,20 @@ def read_document(path: Path, frame: DocumentFrame) -> bytes:
         return _slice(file, frame.offset, frame.length)
 
 
-def read_external_symbols(path: Path, place: tuple[int, int] | None) -> dict[str, bytes]:
-    """What the index tells of symbols of other packages, by symbol.
+def read_external_symbols(path: Path, place: tuple[int, int] | None) -> Mapping[str, bytes]:
+    """What the index tells of symbols of other packages, by symbol; the last answer is remembered.
 
     scip-python also puts symbols of documents there (`local 3`), without saying of which document.
     """
-    symbols: dict[str, bytes] = {}
     if place is None:
-        return symbols
+        return {}
+    status = path.stat()
+    return _external_symbols(path, place, (status.st_size, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=1)
+def _external_symbols(path: Path, place: tuple[int, int], _version: tuple[int, int]) -> Mapping[str, bytes]:
+    symbols: dict[str, bytes] = {}
     with path.open("rb") as file:
         for field in _fields(file, *place, INDEX_FIELDS):
             if isinstance(field, Problem) or field.number != EXTERNAL_SYMBOL:

@@ -19,11 +19,14 @@ own ids are addresses; they serve to find the number of a captured node in this 
 The packs are `queries/*.scm`; the last word of their first line is their version. They run as one query, in
 one pass.
 
-The time limit works through the input: tree-sitter asks for it in small pieces, and after the limit there are
-no more. (The parser's `progress_callback` crashes the process in tree-sitter 0.26.) The limits of the packs
-come from the tree alone, so that the same file always says the same. They are needed because the query engine
-counts depth in 16 bits, and because it looks for the next named sibling from every node anew, which takes
-quadratic time in `((((((((`.
+Limits. Error recovery may take quadratic time, so a large file is given to the parser in pieces, and after
+the time limit there are no more. The limits of the packs come from the tree alone, so that the same file
+always says the same: the query engine counts depth in 16 bits, and from every node it looks for the next
+named sibling anew, which takes quadratic time in `((((((((`.
+
+What tree-sitter 0.26.0 breaks, and is avoided here: the parser's `progress_callback` crashes the process, so
+does a Python exception in that of a query, and so does reading `row` or `column` of a point; the pieces
+of a text are never freed; a predicate in Python never frees the tree.
 
 Tests: `tests/test_tree_sitter_files.py`, which also lists where tree-sitter reads a valid file differently
 than CPython.
@@ -34,7 +37,6 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left, bisect_right
-from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -63,7 +65,8 @@ KINDS = {number: str(LANGUAGE.node_kind_for_id(number)) for number in range(LANG
 KINDS[0xFFFF] = "ERROR"
 FIELDS = (None, *(LANGUAGE.field_name_for_id(number + 1) for number in range(LANGUAGE.field_count)))
 
-# Bytes the parser gets at once; between two pieces it can be stopped.
+# Larger texts are parsed in pieces of so many bytes; between two the parser can be stopped.
+LARGE = 128 * 1024
 PIECE = 4096
 # Matches that the query engine may have under way at once; the standard library needs less than 4.
 MATCH_LIMIT = 10_000
@@ -116,10 +119,11 @@ VERSION = (
 def tree_sitter_files_v1(source: Source, options: ExtractOptions) -> Testimony:
     """The tree of a file, what is wrong in it, and what the packs match."""
     stats: dict[str, Any] = dict.fromkeys(STATS) | {"match_limit_exceeded": False, "timed_out": False}
-    tree = _parse(source.utf8, options.file_seconds)
+    # The other half is for the walk and the packs: who runs us may end the process after the whole.
+    tree = _parse(source.utf8, options.file_seconds / 2)
     if tree is None:
-        said = f"the parser took longer than extract.file_seconds = {options.file_seconds:g}"
-        problem = Problem("error", "parse", "timeout", said)
+        said = f"the parser took longer than half of extract.file_seconds = {options.file_seconds:g}"
+        problem = Problem("error", "parse", "time_limit", said)
         return Testimony({"stats": stats | {"timed_out": True}}, (problem,))
     nodes, missing, numbers = _walk(tree)
     errors = _errors(source.utf8, nodes, options.max_value_chars)
@@ -141,6 +145,8 @@ def tree_sitter_files_v1(source: Source, options: ExtractOptions) -> Testimony:
 
 def _parse(utf8: bytes, seconds: float) -> Tree | None:
     """The tree; null if the time was over before the text."""
+    if len(utf8) <= LARGE:
+        return Parser(LANGUAGE).parse(utf8)
     end = monotonic() + seconds
     late = False
 
@@ -220,10 +226,11 @@ def _errors(utf8: bytes, nodes: Columns, chars: int) -> Columns:
 def _matches(utf8: bytes, tree: Tree, nodes: Columns, count: int) -> tuple[list[Match] | None, str | None]:
     """The matches of all packs, null if they are not looked for; and why some are not there."""
     if _steps(nodes["ts_id"], count) > MATCH_STEPS:
-        return None, "too many tokens in a row that belong to no rule"
+        return None, "runs of tokens with no named node among them are too long to be searched"
     cursor = QueryCursor(QUERY, match_limit=MATCH_LIMIT)
     cursor.set_max_start_depth(MATCH_DEPTH)
-    matches = cursor.matches(tree.root_node, partial(_holds, utf8))
+    found = cursor.matches(tree.root_node)
+    matches = [match for match in found if "doc" not in match[1] or _is_docstring(utf8, match[1])]
     if cursor.did_exceed_match_limit:
         return matches, f"more than {MATCH_LIMIT} matches were under way at once"
     if _deeper(nodes, MATCH_DEPTH):
@@ -232,7 +239,7 @@ def _matches(utf8: bytes, tree: Tree, nodes: Columns, count: int) -> tuple[list[
 
 
 def _steps(ids: list[int], count: int) -> int:
-    """Cost of looking for the next named sibling; what lies between two named nodes is a run or two."""
+    """What looking for the next named sibling costs at most; a run lies between two named nodes."""
     if (count - len(ids)) ** 2 <= MATCH_STEPS:
         return 0
     return sum((after - before - 1) ** 2 for before, after in pairwise([*ids, count]))
@@ -248,15 +255,12 @@ def _deeper(nodes: Columns, limit: int) -> bool:
     return max(depths.values()) > limit
 
 
-def _holds(
-    utf8: bytes, predicate: str, args: list[tuple[str, Any]], _: int, captures: dict[str, list[Node]]
-) -> bool:
-    """The two conditions of the docstrings pack."""
-    first = captures[args[0][0]][0]
-    if predicate == "alone?":
-        return first.byte_range == captures[args[1][0]][0].byte_range
-    parts = [first] if first.type == "string" else first.named_children
-    return all(PLAIN.match(utf8, part.start_byte) for part in parts if part.type == "string")
+def _is_docstring(utf8: bytes, captures: dict[str, list[Node]]) -> bool:
+    """What the pattern cannot say, see the pack."""
+    (doc,), (value,), (statement,) = captures["doc"], captures["_value"], captures["_statement"]
+    parts = [doc] if doc.type == "string" else doc.named_children
+    plain = all(PLAIN.match(utf8, part.start_byte) for part in parts if part.type == "string")
+    return plain and value.byte_range == statement.byte_range
 
 
 def _captures(utf8: bytes, matches: list[Match], numbers: dict[int, int], chars: int) -> Columns:

@@ -37,11 +37,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.scip_frames import SCIP_PYTHON, copy_without_root, read_frames
 from codeanatomy.extract.scip_index import PROJECT_VERSION
 from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem
 
-SCIP_VARIABLE = "CODEANATOMY_SCIP_PYTHON"
 SUFFIXES = frozenset({".py", ".pyi"})
 # The newest that scip-python 0.6 knows.
 PYTHON_VERSION = "3.11"
@@ -233,4 +233,4 @@ def _kept(
 
 
 def _problem(error_type: str, said: str) -> Problem:
-    return Problem("warning", "index", error_type, said[:MESSAGE_CHARS])
+    return Problem("error", "index", error_type, said[:MESSAGE_CHARS])
