@@ -26,14 +26,14 @@ import pyarrow.parquet as pq
 
 from codeanatomy.config import load_settings
 from codeanatomy.extract.files import batches, examine
-from codeanatomy.extract.listing import list_source
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.reading import read_entries
 from codeanatomy.extract.shares import Share, Sourced, chunks, spread
 from codeanatomy.extract.source import Source, decode
+from codeanatomy.extract.sources import list_source
 from codeanatomy.extract.testimony import heard
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import tables_of
+from codeanatomy.options import ExtractOptions
 from codeanatomy.run.build import list_repositories
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.progress import Progress

@@ -12,8 +12,8 @@ from types import CodeType
 from typing import Any
 
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source, decode
+from codeanatomy.options import ExtractOptions
 
 OPTIONS = ExtractOptions()
 Row = dict[str, Any]

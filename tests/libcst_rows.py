@@ -9,9 +9,9 @@ from typing import Any
 
 import corpus
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.extract.testimony import Testimony
+from codeanatomy.options import ExtractOptions
 
 PACKAGES = ("requests", "flask", "django")
 

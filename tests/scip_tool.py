@@ -23,7 +23,8 @@ from unittest import mock
 import pytest
 
 import corpus
-from codeanatomy.run.scip_python import SCIP_VARIABLE, Indexed, index_with_scip_python
+from codeanatomy.config import SCIP_VARIABLE
+from codeanatomy.run.scip_python import Indexed, index_with_scip_python
 from codeanatomy.storage.jars import cache_folder, lock
 
 PINS = Path(__file__).with_name("scip")

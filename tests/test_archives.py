@@ -23,9 +23,10 @@ from msgspec import msgpack
 import corpus
 from codeanatomy.errors import UsageError
 from codeanatomy.extract.archives import safe_path
-from codeanatomy.extract.listing import Entry, Listing, list_source
-from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.extract.listing import Entry, Listing
 from codeanatomy.extract.reading import read_entries
+from codeanatomy.extract.sources import list_source
+from codeanatomy.options import ExtractOptions
 
 DEFAULT = ExtractOptions()
 WHEN = 1_600_000_000

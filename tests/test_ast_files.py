@@ -25,8 +25,8 @@ from codeanatomy.catalog.extract_cpython import AST_FILES_V1
 from codeanatomy.extract import ast_files
 from codeanatomy.extract.arrow import array
 from codeanatomy.extract.ast_files import ast_files_v1
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source, decode
+from codeanatomy.options import ExtractOptions
 
 OPTIONS = ExtractOptions()
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

@@ -19,9 +19,9 @@ from codeanatomy.extract import bytecode_files
 from codeanatomy.extract.arrow import array
 from codeanatomy.extract.bytecode_files import bytecode_files_v1, spelled
 from codeanatomy.extract.opcodes import by_dis, by_tables
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.extract.testimony import Problem
+from codeanatomy.options import ExtractOptions
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
 COLUMN = next(column for column in BYTECODE_FILES_V1.columns if column.name == "code_objects")
@@ -419,7 +419,7 @@ def test_the_cells_fit_the_catalogue() -> None:
 TELL = """
 import hashlib, sys
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.options import ExtractOptions
 from codeanatomy.extract.source import decode
 for path in sys.argv[1:]:
     with open(path, "rb") as file:

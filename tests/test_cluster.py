@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import corpus
 import pyspark
 import pytest
-from builds import rows, timeless
 
+import corpus
+from builds import rows, timeless
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import tables_of
 from codeanatomy.storage.java import find_java

@@ -16,9 +16,9 @@ from unicodedata import normalize
 import pytest
 
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source
 from codeanatomy.extract.testimony import Testimony
+from codeanatomy.options import ExtractOptions
 from libcst_rows import PACKAGES, package, read, stdlib, table
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

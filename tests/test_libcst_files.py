@@ -6,6 +6,7 @@ Against CPython in `test_libcst_cpython`, against LibCST's own providers in `tes
 from __future__ import annotations
 
 import gc
+import re
 import time
 from typing import Any
 
@@ -16,9 +17,9 @@ from codeanatomy.catalog.extract_trees import LIBCST_FILES_V1
 from codeanatomy.extract import libcst_files
 from codeanatomy.extract.arrow import array
 from codeanatomy.extract.libcst_files import VERSION, libcst_files_v1
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source
 from codeanatomy.extract.testimony import Testimony
+from codeanatomy.options import ExtractOptions
 from libcst_rows import hear, names, package, read, rows, stdlib, table, texts
 
 # Per table: the field with an identifier or text, and the span it must be under.
@@ -43,21 +44,24 @@ def check_texts(source: Source, said: Testimony) -> None:
 
     for name, field, prefix in SPELLED:
         assert under(name, prefix) == table(said, name, field), (source.path, name)
-    for (_, kind, _), text in zip(
-        table(said, "callsites", "line", "shape", "dotted"), under("callsites", "call_"), strict=True
-    ):
-        assert kind
-        assert text.endswith(")")  # type: ignore[union-attr]
-    for text, name, asname in (
-        zip(under("imports", "bound_"), *zip(*table(said, "imports", "name", "asname")), strict=True)
-        if table(said, "imports", "line")
-        else ()
-    ):
-        assert text == (None if name == "*" else asname or name.partition(".")[0])
+    for name, spans in (("refs", "expr_"), ("callsites", "callee_")):
+        for text, dotted in zip(under(name, spans), table(said, name, "dotted"), strict=True):
+            assert dotted is None or "".join(joined(str(text))) == dotted, (source.path, text)
     for text, kind in zip(under("defs", "def_"), table(said, "defs", "kind"), strict=True):
         assert str(text).startswith(
             {"function": ("def", "async"), "class": "class", "lambda": "lambda"}[kind]
         )
+    for bound, (name, asname) in zip(
+        under("imports", "bound_"), table(said, "imports", "name", "asname"), strict=True
+    ):
+        assert bound == (None if name == "*" else asname or name.partition(".")[0])
+    assert all(str(text).endswith(")") for text in under("callsites", "call_"))
+    assert all(str(text).endswith(("'", '"')) for text in under("docstrings", ""))
+
+
+def joined(text: str) -> list[str]:
+    """The names and dots in the text of an expression, without comments, parentheses and white space."""
+    return re.findall(r"[\w.]+", re.sub(r"#.*", "", text))
 
 
 def test_names_and_attributes() -> None:
@@ -285,7 +289,7 @@ TRAPS: dict[str, str | bytes] = {
     "decorators": "@a\n# c\n\n@b.c(d)\n# e\nclass C:\n    # f\n    @g\n    async def h(i): pass\n",
     "type parameters": "class A[T: B](C): pass\ndef f[*Ts, **P](x: T) -> T: pass\ntype X[T] = T\n",
     "star annotations": "def f(*a: *Ts): pass\nx[*y]\n",
-    "lossless strings": "x = 'a' \"b\" '''c\n''' rb''; y()\n",
+    "strings": "x = 'a' \"b\" '''c\n''' r''; y()\n",
 }
 
 
@@ -443,7 +447,7 @@ def test_all_real_files() -> None:
 
 
 def cost(sources: list[Source]) -> tuple[float, float]:
-    """CPU seconds of the bare parse and of the witness, without garbage collection, the lesser of two turns."""
+    """CPU seconds of the bare parse and of the witness, garbage collection off; the lesser of two."""
 
     def parse(source: Source) -> None:
         with libcst_files.uncollected():

@@ -22,8 +22,8 @@ from libcst.metadata import (
 )
 
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source
+from codeanatomy.options import ExtractOptions
 from libcst_rows import PACKAGES, package, read, stdlib, table
 
 Span: TypeAlias = tuple[int, int]

@@ -22,20 +22,20 @@ from msgspec import msgpack
 
 from codeanatomy.errors import UsageError
 from codeanatomy.extract import listing
+from codeanatomy.extract.ignoring import Rules
 from codeanatomy.extract.listing import (
     IGNORE_BYTES,
     SUFFIXES,
     Entry,
     Listing,
-    Rules,
     SkippedReason,
     is_python_script,
-    list_source,
     portable,
     sorted_by_path,
     unported,
 )
-from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.extract.sources import list_source
+from codeanatomy.options import ExtractOptions
 
 DEFAULT = ExtractOptions()
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge")

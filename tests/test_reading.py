@@ -16,10 +16,11 @@ import pytest
 
 import corpus
 from codeanatomy.extract import reading
-from codeanatomy.extract.listing import Entry, Listing, list_source
-from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.extract.listing import Entry, Listing
 from codeanatomy.extract.reading import Reading, read_entries
 from codeanatomy.extract.source import Unreadable
+from codeanatomy.extract.sources import list_source
+from codeanatomy.options import ExtractOptions
 from test_archives import PACKERS, contents, patched, stored, tar_bytes, zip_bytes
 
 DEFAULT = ExtractOptions()

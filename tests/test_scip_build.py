@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import corpus
 import pytest
+from pyspark.sql import SparkSession
+
+import corpus
 import scip_tool
 from builds import built, rows
 from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.scip_schema import Document, Index, Metadata, Occurrence
 from codeanatomy.run.state import ScipChoice
-from pyspark.sql import SparkSession
 
 SOURCE = {"a.py": "é = 1\nprint(é)\n", "b.py": "import a\n"}
 

@@ -667,7 +667,7 @@ PARENTHESES = re.compile(r"^\([(\s]*(\w+)\b.*\)$", re.DOTALL)
 def readings(source: Source, seen: Mapping[str, list[Any]]) -> Iterator[str]:
     """How each occurrence fits the text below its span, which always begins and ends with a token.
 
-    The indexer counts the parentheses around a name to it, and has one symbol of a star import for its module.
+    The indexer counts the parentheses around a name to it; a star import has the symbol of one name of its.
     """
     starts, ends = token_borders(source)
     aliases = import_aliases(source)

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 import scip_tool
+from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.scip_frames import Frames, read_document, read_frames
 from codeanatomy.extract.scip_index import document_cells
 from codeanatomy.extract.scip_schema import Document, Index, Metadata
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.run.scip_python import (
     MAX_EXCLUDED,
-    SCIP_VARIABLE,
     Indexed,
     find_scip_python,
     index_with_scip_python,

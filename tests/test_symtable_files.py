@@ -22,9 +22,9 @@ import pytest
 import corpus
 from codeanatomy.catalog.extract_cpython import SYMTABLE_FILES_V1
 from codeanatomy.extract.arrow import array
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.extract.symtable_files import symtable_files_v1
+from codeanatomy.options import ExtractOptions
 
 OPTIONS = ExtractOptions()
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

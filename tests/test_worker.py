@@ -14,12 +14,12 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.extract.files import FAILURES, table_columns
-from codeanatomy.extract.listing import list_source
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.shares import Share, Sourced, spread
 from codeanatomy.extract.source import Source
+from codeanatomy.extract.sources import list_source
 from codeanatomy.extract.testimony import Testimony, Witness
 from codeanatomy.extract.worker import extract_task, tables_of, unpacked
+from codeanatomy.options import ExtractOptions
 
 EMPTY = {
     column.name: {field.name: [] for field in column.fields}

@@ -35,7 +35,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.check import check_catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
-from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.options import ExtractOptions
 
 ENV_PREFIX = "CODEANATOMY_"
 # Variables with our prefix that are no settings: they are read before any setting is.

@@ -58,7 +58,7 @@ from codeanatomy.extract.listing import (
     shown,
     sorted_by_path,
 )
-from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.options import ExtractOptions
 
 # How a packed tar begins, and what unpacks it.
 PACKED: dict[bytes, Callable[[IO[bytes]], Any]] = {

@@ -1,6 +1,6 @@
 r"""CPython's syntax tree of a file: every node with its place, and the definitions, calls and imports in it.
 
->>> from codeanatomy.extract.options import ExtractOptions
+>>> from codeanatomy.options import ExtractOptions
 >>> from codeanatomy.extract.source import Source
 >>> text = "é = f(1)\n"
 >>> said = ast_files_v1(Source("a.py", text.encode(), text, "utf-8", False), ExtractOptions())
@@ -42,20 +42,21 @@ import ast
 import re
 import sys
 import warnings
+from collections.abc import Collection
 from typing import Any, TypeAlias
 
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source
 from codeanatomy.extract.testimony import Problem, Testimony, failure
+from codeanatomy.options import ExtractOptions
 
 VERSION = f"ast, python {sys.version_info.major}.{sys.version_info.minor}, rules 1"
 
 Columns: TypeAlias = dict[str, list[Any]]
-# A node that becomes a row of another list too, with its number.
-Noted: TypeAlias = tuple[int, Any]
+# Nodes by number, in preorder.
+Noted: TypeAlias = dict[int, Any]
 # Kind, fields that hold nodes (last first), field of the identifier, field of the constant, has a place,
-# is noted. A plain tuple: this is unpacked for every node.
-Shape: TypeAlias = tuple[str, tuple[str, ...], str | None, str | None, bool, bool]
+# list it is noted for. A plain tuple: this is unpacked for every node.
+Shape: TypeAlias = tuple[str, tuple[str, ...], str | None, str | None, bool, str | None]
 
 # What CPython raises for a file that it does not like, or that is too deep for it.
 UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, SystemError)
@@ -65,12 +66,13 @@ TYPE_IGNORE = re.compile(rb"#[ \t]*type:[ \t]*ignore")
 FSTRINGS_ARE_PARSED_APART = sys.version_info < (3, 12)
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-DEFS = (*FUNCTIONS, ast.ClassDef)
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-IMPORTS = (ast.Import, ast.ImportFrom)
-NOTED = frozenset({*DEFS, *DOCUMENTED, *IMPORTS, ast.Call})
-if FSTRINGS_ARE_PARSED_APART:
-    NOTED |= {ast.FormattedValue}
+# Nodes that become rows of another list too.
+NOTED: dict[type[ast.AST], str] = {
+    **dict.fromkeys((*FUNCTIONS, ast.ClassDef), "defs"),
+    **dict.fromkeys((ast.Import, ast.ImportFrom), "imports"),
+    ast.Call: "calls",
+    ast.FormattedValue: "values",
+}
 # The order in which `_flatten` writes a row.
 NODE_FIELDS = ("parent_ast_id", "slot", "idx", "kind", "name", "value", "bstart", "bend", "line")
 PLACE_FIELDS = ("bstart", "bend", "line")
@@ -87,13 +89,13 @@ def ast_files_v1(source: Source, options: ExtractOptions) -> Testimony:
         except UNPARSED as error:
             return Testimony({}, (failure(source, "parse", error),))
         nodes, noted = _flatten(tree, source, options.max_value_chars)
-        problems = _drop_wrong_places(source, nodes, _those(noted, ast.FormattedValue))
+        problems = _drop_wrong_places(source, nodes, noted["values"]) if FSTRINGS_ARE_PARSED_APART else []
         cells = {
             "nodes": nodes,
-            "defs": _defs(nodes, _those(noted, *DEFS)),
-            "calls": _calls(nodes, _those(noted, ast.Call)),
-            "imports": _imports(nodes, _those(noted, *IMPORTS)),
-            "docstrings": _docstrings(source, _those(noted, *DOCUMENTED)),
+            "defs": _defs(nodes, noted["defs"]),
+            "calls": _calls(nodes, noted["calls"]),
+            "imports": _imports(nodes, noted["imports"]),
+            "docstrings": _docstrings(source, {0: tree, **noted["defs"]}),
         }
         try:
             cells["type_ignores"] = _type_ignores(source)
@@ -115,7 +117,7 @@ class _Shapes(dict[type[ast.AST], Shape]):
             next((field for kind, field in fields if kind == "identifier"), None),
             next((field for kind, field in fields if kind == "constant"), None),
             "lineno" in cls._attributes,
-            cls in NOTED,
+            NOTED.get(cls),
         )
         return shape
 
@@ -124,14 +126,14 @@ _SHAPES = _Shapes()
 
 
 # A call for each of some million nodes would cost more than the branches.
-def _flatten(tree: ast.AST, source: Source, max_chars: int) -> tuple[Columns, list[Noted]]:  # noqa: C901, PLR0912
-    """Columns of all nodes in preorder, and the noted ones.
+def _flatten(tree: ast.AST, source: Source, max_chars: int) -> tuple[Columns, dict[str, Noted]]:  # noqa: C901, PLR0912
+    """Columns of all nodes in preorder, and the noted ones by list.
 
     Rows are laid one after the other into one list and cut into columns at the end, which is cheaper than
     nine appends. A Name writes the row of its context along with its own.
     """
     cells: list[Any] = []
-    noted: list[Noted] = []
+    noted: dict[str, Noted] = {group: {} for group in NOTED.values()}
     stack: list[tuple[Any, int | None, str | None, int | None]] = [(tree, None, None, None)]
     pop, push, shapes = stack.pop, stack.append, _SHAPES
     # By line from 1; the entry after a line's is where it ends.
@@ -140,7 +142,7 @@ def _flatten(tree: ast.AST, source: Source, max_chars: int) -> tuple[Columns, li
     while stack:
         node, parent, slot, idx = pop()
         ast_id += 1
-        kind, children, named, constant, placed, is_noted = shapes[type(node)]
+        kind, children, named, constant, placed, group = shapes[type(node)]
         fields = node.__dict__
         if placed:
             line, last = fields["lineno"], fields["end_lineno"]
@@ -162,8 +164,8 @@ def _flatten(tree: ast.AST, source: Source, max_chars: int) -> tuple[Columns, li
             cells += (parent, slot, idx, kind, name, value, bstart, bend, line)
         else:
             cells += (parent, slot, idx, kind, None, None, None, None, None)
-        if is_noted:
-            noted.append((ast_id, node))
+        if group:
+            noted[group][ast_id] = node
         for field in children:
             child = fields[field]
             if type(child) is list:
@@ -189,39 +191,34 @@ def _spelled(value: Any, max_chars: int) -> str:
         return hex(value)[:max_chars]
 
 
-def _those(noted: list[Noted], *classes: type[ast.AST]) -> list[Noted]:
-    return [entry for entry in noted if isinstance(entry[1], classes)]
-
-
-def _places(nodes: Columns, ids: list[int]) -> Columns:
+def _places(nodes: Columns, ids: Collection[int]) -> Columns:
     return {field: [nodes[field][i] for i in ids] for field in PLACE_FIELDS}
 
 
-def _defs(nodes: Columns, defs: list[Noted]) -> Columns:
-    ids = [i for i, _ in defs]
-    params = [node.args if isinstance(node, FUNCTIONS) else None for _, node in defs]
+def _defs(nodes: Columns, defs: Noted) -> Columns:
+    params = [node.args if isinstance(node, FUNCTIONS) else None for node in defs.values()]
     return {
-        "ast_id": ids,
-        "kind": [nodes["kind"][i] for i in ids],
-        "name": [nodes["name"][i] for i in ids],
-        "qualname": _qualnames(nodes, ids),
+        "ast_id": list(defs),
+        "kind": [nodes["kind"][i] for i in defs],
+        "name": [nodes["name"][i] for i in defs],
+        "qualname": _qualnames(nodes, defs),
         "posonly_count": [args and len(args.posonlyargs) for args in params],
         "arg_count": [args and len(args.args) for args in params],
         "kwonly_count": [args and len(args.kwonlyargs) for args in params],
         "has_vararg": [args and args.vararg is not None for args in params],
         "has_kwarg": [args and args.kwarg is not None for args in params],
-        "decorator_count": [len(getattr(node, "decorator_list", ())) for _, node in defs],
-        "base_count": [len(node.bases) if isinstance(node, ast.ClassDef) else None for _, node in defs],
-        "type_param_count": [len(getattr(node, "type_params", ())) for _, node in defs],
-        **_places(nodes, ids),
+        "decorator_count": [len(getattr(node, "decorator_list", ())) for node in defs.values()],
+        "base_count": [len(node.bases) if isinstance(node, ast.ClassDef) else None for node in defs.values()],
+        "type_param_count": [len(getattr(node, "type_params", ())) for node in defs.values()],
+        **_places(nodes, defs),
     }
 
 
-def _qualnames(nodes: Columns, ids: list[int]) -> list[str]:
+def _qualnames(nodes: Columns, defs: Noted) -> list[str]:
     """Of each definition; what is a decorator, default, annotation or base of another is not inside of it."""
     parents, slots, names = nodes["parent_ast_id"], nodes["slot"], nodes["name"]
     found: dict[int, str] = {}
-    for i in ids:
+    for i in defs:
         child, parent = i, parents[i]
         while parent is not None and not (parent in found and slots[child] == "body"):
             child, parent = parent, parents[parent]
@@ -230,25 +227,24 @@ def _qualnames(nodes: Columns, ids: list[int]) -> list[str]:
     return list(found.values())
 
 
-def _calls(nodes: Columns, calls: list[Noted]) -> Columns:
-    ids = [i for i, _ in calls]
+def _calls(nodes: Columns, calls: Noted) -> Columns:
     # The called expression is the first field of a call, so it has the next number.
-    called = [i + 1 for i in ids]
+    called = [i + 1 for i in calls]
     return {
-        "ast_id": ids,
+        "ast_id": list(calls),
         "func_ast_id": called,
         "func_kind": [nodes["kind"][i] for i in called],
         "func_name": [nodes["name"][i] for i in called],
-        "arg_count": [len(node.args) for _, node in calls],
-        "keyword_count": [len(node.keywords) for _, node in calls],
-        "starred_count": [[type(arg) for arg in node.args].count(ast.Starred) for _, node in calls],
-        "kw_star_count": [[keyword.arg for keyword in node.keywords].count(None) for _, node in calls],
-        **_places(nodes, ids),
+        "arg_count": [len(node.args) for node in calls.values()],
+        "keyword_count": [len(node.keywords) for node in calls.values()],
+        "starred_count": [[type(arg) for arg in node.args].count(ast.Starred) for node in calls.values()],
+        "kw_star_count": [[keyword.arg for keyword in node.keywords].count(None) for node in calls.values()],
+        **_places(nodes, calls),
     }
 
 
-def _imports(nodes: Columns, statements: list[Noted]) -> Columns:
-    rows = [(i, node, k, alias) for i, node in statements for k, alias in enumerate(node.names)]
+def _imports(nodes: Columns, statements: Noted) -> Columns:
+    rows = [(i, node, k, alias) for i, node in statements.items() for k, alias in enumerate(node.names)]
     # Aliases are all the children of an import, and have none.
     ids = [i + 1 + k for i, _, k, _ in rows]
     return {
@@ -265,12 +261,14 @@ def _imports(nodes: Columns, statements: list[Noted]) -> Columns:
     }
 
 
-def _docstrings(source: Source, owners: list[Noted]) -> Columns:
+def _docstrings(source: Source, owners: Noted) -> Columns:
     """As `ast.get_docstring` finds them, uncleaned."""
     rows = [
         (i, node, node.body[0].value)
-        for i, node in owners
-        if node.body
+        for i, node in owners.items()
+        # The body of a lambda is no list.
+        if isinstance(node.body, list)
+        and node.body
         and isinstance(node.body[0], ast.Expr)
         and isinstance(node.body[0].value, ast.Constant)
         and isinstance(node.body[0].value.value, str)
@@ -293,11 +291,11 @@ def _type_ignores(source: Source) -> Columns:
     return {"tag": [ignore.tag for ignore in ignores], "line": [ignore.lineno for ignore in ignores]}
 
 
-def _drop_wrong_places(source: Source, nodes: Columns, values: list[Noted]) -> list[Problem]:
+def _drop_wrong_places(source: Source, nodes: Columns, values: Noted) -> list[Problem]:
     """Null the spans of expressions in f-strings that do not stand where CPython says."""
     parents, bstarts, bends, lines = (nodes[field] for field in ("parent_ast_id", *PLACE_FIELDS))
     problems: dict[tuple[int, int], Problem] = {}
-    for i, value in values:
+    for i, value in values.items():
         # The expression is the first field of a FormattedValue, so it has the next number.
         string, first = parents[i], i + 1
         outer = bstarts[string], bends[string]

@@ -37,10 +37,10 @@ from types import CodeType
 from typing import Any, TypeAlias
 
 from codeanatomy.extract.opcodes import Instructions, decoded
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source
 from codeanatomy.extract.stack_depth import stack_depths
 from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem, Testimony, failure
+from codeanatomy.options import ExtractOptions
 
 VERSION = f"cpython {platform.python_version()}, rules 1"
 # Columns that are attributes of a code object by the same name after `co_`.

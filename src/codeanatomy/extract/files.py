@@ -24,11 +24,11 @@ from codeanatomy.catalog.columns import ERROR_FIELDS, FILE, RUN_ID
 from codeanatomy.catalog.spec import Column
 from codeanatomy.extract.arrow import array, arrow_field
 from codeanatomy.extract.listing import Entry
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.reading import Reading
 from codeanatomy.extract.source import Source, Unreadable, decode
 from codeanatomy.extract.testimony import Problem, Testimony, Witness, heard
 from codeanatomy.ids import stable_id
+from codeanatomy.options import ExtractOptions
 
 SOURCES = ("repo_files_v1", "repo_file_blobs_v1")
 LINES = "file_line_index_v1"

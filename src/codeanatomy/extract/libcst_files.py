@@ -1,6 +1,6 @@
 r"""The witness LibCST: a lossless tree, reduced to refs, definitions, imports, calls, comments and types.
 
->>> from codeanatomy.extract.options import ExtractOptions
+>>> from codeanatomy.options import ExtractOptions
 >>> from codeanatomy.extract.source import Source
 >>> source = Source("a.py", b"", "from os import path\npath.join(x)\n", "utf-8", False)
 >>> said = libcst_files_v1(source, ExtractOptions()).cells
@@ -39,9 +39,9 @@ from codeanatomy.catalog.extract_trees import LIBCST_FILES_V1
 from codeanatomy.catalog.spec import Column
 from codeanatomy.extract.libcst_facts import Facts, Row
 from codeanatomy.extract.libcst_walk import Misplaced, Places
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source
 from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem, Testimony, failure
+from codeanatomy.options import ExtractOptions
 from codeanatomy.spans import col_to_byte
 
 # The last number is that of our own rules: another one makes all rows stale.

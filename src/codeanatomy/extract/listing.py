@@ -22,19 +22,11 @@ gives the same rows everywhere). If the root lies inside a work tree, the files 
 `.git` down to the root count too, unless they exclude the root itself: then it was named on purpose. Git's
 index is not read, so a file that is tracked although a pattern matches it is ignored here.
 
-The patterns mean what they mean to git, byte for byte, with the quirks of its matcher (`wildmatch.c`). A line
-becomes a regular expression that cannot backtrack beyond one star, because analysed code is hostile input:
+What a pattern means is told by `ignoring`. `extract.include` and `extract.exclude` have the same syntax,
+relative to the root. An excluded folder is not entered; of the include patterns, the one that matches the
+file or the nearest folder above it counts.
 
->>> rules = Rules(b"*.py\n!keep.py\n/build/\ndocs/**/old?\n")
->>> rules.decide(b"a/b.py", False), rules.decide(b"a/keep.py", False), rules.decide(b"a/b.txt", False)
-(True, False, None)
->>> rules.decide(b"build", True), rules.decide(b"build", False), rules.decide(b"docs/old1", True)
-(True, None, True)
-
-`extract.include` and `extract.exclude` have the same syntax, relative to the root. An excluded folder is not
-entered; of the include patterns, the one that matches the file or the nearest folder above it counts.
-
-Archives are listed by `archives`. Tests: `tests/test_listing.py`.
+Archives are listed by `archives`; `sources` tells them apart. Tests: `tests/test_listing.py`.
 """
 
 from __future__ import annotations
@@ -46,8 +38,6 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
@@ -56,7 +46,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codeanatomy.errors import UsageError
-from codeanatomy.extract.options import ExtractOptions
+from codeanatomy.extract.ignoring import Rules
+from codeanatomy.options import ExtractOptions
 
 # Why a path is not read. `reading` gives some of these, too.
 SkippedReason: TypeAlias = Literal[
@@ -122,24 +113,6 @@ class Listing(Struct, frozen=True):
     root: str
     kind: Literal["folder", "zip", "tar"]
     entries: tuple[Entry, ...]
-
-
-def list_source(path: Path, options: ExtractOptions) -> Listing:
-    """The entries of a folder or an archive."""
-    # `archives` builds on this module.
-    from codeanatomy.extract.archives import list_archive
-
-    try:
-        root = path.resolve(strict=True)
-        mode = root.stat().st_mode
-    # A RuntimeError is a loop of links.
-    except (OSError, RuntimeError, ValueError) as problem:
-        raise UsageError(f"{path} cannot be opened: {problem}", "name a folder or an archive") from problem
-    if stat.S_ISDIR(mode):
-        return list_folder(root, options)
-    if stat.S_ISREG(mode):
-        return list_archive(root, options)
-    raise UsageError(f"{path} is neither a folder nor an archive", "name a folder, a wheel or an sdist")
 
 
 def list_folder(root: Path, options: ExtractOptions) -> Listing:
@@ -429,165 +402,3 @@ def _rules_at(top: Path, folder: str, names: Sequence[str]) -> Rules | None:
             return _rules_of(folder_fd, names)
     except OSError:
         return None
-
-
-class Rules:
-    """Patterns of ignore files, in the order in which they were written: the last one that matches counts."""
-
-    def __init__(self, *texts: bytes) -> None:
-        lines = [line for text in texts for line in _lines(text)]
-        # The last one is asked first; neighbours of one sign are one question.
-        patterns = map(_parsed, dict.fromkeys(reversed(lines)))
-        self.runs: list[tuple[bool, re.Pattern[bytes] | None, re.Pattern[bytes] | None]] = []
-        for sign, run in groupby(patterns, itemgetter(0)):
-            same = list(run)
-            self.runs.append((sign, _any_of(same, True), _any_of(same, False)))
-
-    def decide(self, path: bytes, is_dir: bool) -> bool | None:
-        """Whether a path, relative to the ignore file, is matched, or matched by a `!` pattern, or neither.
-
-        Only the path itself is looked at. That what lies in a matched folder is matched too is for the walk.
-        """
-        # Nothing below a folder begins with "/", so it can say that this is one.
-        mark = b"/" if is_dir else b""
-        for sign, by_name, by_path in self.runs:
-            if by_name and by_name.fullmatch(mark + path.rpartition(b"/")[2]):
-                return sign
-            if by_path and by_path.fullmatch(mark + path):
-                return sign
-        return None
-
-
-# Whether the line has no `!`; whether it is matched with the last part of a path, else with all of it; how.
-_Pattern: TypeAlias = tuple[bool, bool, bytes]
-
-
-def _any_of(patterns: Iterable[_Pattern], wanted: bool) -> re.Pattern[bytes] | None:
-    chosen = [regex for _, by_name, regex in patterns if by_name is wanted]
-    return re.compile(b"|".join(chosen), re.DOTALL) if chosen else None
-
-
-def _lines(text: bytes) -> Iterator[bytes]:
-    """The lines that are patterns; a trailing space counts if it is escaped."""
-    for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        # To git, a line is a C string.
-        pattern = line.removesuffix(b"\r").partition(b"\0")[0]
-        bare = pattern.rstrip(b" ")
-        if len(bare) < len(pattern) and (len(bare) - len(bare.rstrip(b"\\"))) % 2:
-            bare += b" "
-        if bare and not line.startswith(b"#"):
-            yield bare
-
-
-def _parsed(line: bytes) -> _Pattern:
-    negated = line.startswith(b"!")
-    glob = line[negated:]
-    # Possessive, so that no other slash is taken for it.
-    mark = b"/" if glob.endswith(b"/") else b"/?+"
-    glob = glob.removesuffix(b"/")
-    by_name = b"/" not in glob
-    # Git compares what comes before the first special character by itself and begins anew after it, so that
-    # "a**/b" also matches "ab".
-    glob = glob.removeprefix(b"/")
-    literal = b"" if by_name else re.match(rb"[^*?\[\\]*", glob)[0]  # type: ignore[index]
-    return not negated, by_name, mark + re.escape(literal) + _regex(glob[len(literal) :])
-
-
-NEVER = b"(?!)"
-TOKEN = re.compile(
-    rb"(?P<deep>(?<![^/])\*\*+/)|(?P<all>(?<![^/])\*\*+(?=\\/|\Z))|(?P<star>\*+)|(?P<any>\?)|(?P<open>\[)"
-    rb"|(?P<slash>\\?/)|\\(?P<escaped>.)|(?P<plain>[^\\])",
-    re.DOTALL,
-)
-MEMBER = re.compile(
-    rb"\[:(?P<named>[^\]]*):\]|(?P<low>\\.|[^\\])-(?P<high>\\.|[^\\\]])|(?P<one>\\.|[^\\])", re.DOTALL
-)
-# As git's own tables have them, which know no vertical tab.
-NAMED = {
-    b"alnum": rb"0-9A-Za-z",
-    b"alpha": rb"A-Za-z",
-    b"blank": rb" \t",
-    b"cntrl": rb"\x00-\x1f\x7f",
-    b"digit": rb"0-9",
-    b"graph": rb"!-~",
-    b"lower": rb"a-z",
-    b"print": rb" -~",
-    b"punct": rb"!-/:-@\[-`{-~",
-    b"space": rb" \t\n\r",
-    b"upper": rb"A-Z",
-    b"xdigit": rb"0-9A-Fa-f",
-}
-
-
-def _regex(glob: bytes) -> bytes:
-    """A glob as a regular expression, `*` kept within one part of a path.
-
-    Between two stars, the first place where the text fits is as good as any later one, so each such piece is
-    an atomic group; likewise the parts between two `**/`. Only what follows the last star may be tried again.
-    """
-    made, deep, parts = b"", b"", [[b""]]
-    for kind, piece in _tokens(glob):
-        if kind in {"deep", "all"}:
-            made += _after_deep(deep, parts, False)
-            deep, parts = piece, [[b""]]
-        elif kind == "slash":
-            parts.append([b""])
-        elif kind == "star":
-            parts[-1].append(b"")
-        else:
-            parts[-1][-1] += piece
-    return made + _after_deep(deep, parts, True)
-
-
-def _after_deep(deep: bytes, parts: Sequence[Sequence[bytes]], is_last: bool) -> bytes:
-    """Parts of a path, each as the pieces between its stars, and the `**` before them."""
-    text = b"/".join(_part(*pieces) for pieces in parts)
-    if not deep:
-        return text
-    if is_last:
-        return (b"(?:.*/)?" if deep == b"**/" else b".*") + text
-    return b"(?>%b%b)" % (b"(?:.*?/)??" if deep == b"**/" else b".*?", text)
-
-
-def _part(first: bytes, *rest: bytes) -> bytes:
-    if not rest:
-        return first
-    return first + b"".join(b"(?>[^/]*?%b)" % piece for piece in rest[:-1]) + b"[^/]*" + rest[-1]
-
-
-def _tokens(glob: bytes) -> Iterator[tuple[str, bytes]]:
-    """Pieces of a glob: kinds of stars, slashes, and expressions for one byte."""
-    at = 0
-    while at < len(glob):
-        found = TOKEN.match(glob, at)
-        # A backslash at the end matches nothing, as does a bracket that is not closed.
-        kind = "never" if found is None or found.lastgroup is None else found.lastgroup
-        at = len(glob) if found is None else found.end()
-        if kind in {"escaped", "plain"} and found:
-            yield kind, re.escape(found[kind])
-        elif kind == "any":
-            yield kind, b"[^/]"
-        elif kind == "open":
-            piece, at = _bracket(glob, at)
-            yield kind, piece
-        else:
-            yield kind, {"never": NEVER, "deep": b"**/", "all": b"**"}.get(kind, b"")
-
-
-def _bracket(glob: bytes, at: int) -> tuple[bytes, int]:
-    """The expression for a set of bytes, and where it ends."""
-    negated = glob[at : at + 1] in {b"!", b"^"}
-    first = at = at + negated
-    chosen = b""
-    while at == first or glob[at : at + 1] != b"]":
-        found = MEMBER.match(glob, at)
-        if found is None or (found["named"] is not None and found["named"] not in NAMED):
-            return NEVER, len(glob)
-        if found["named"] is not None:
-            chosen += NAMED[found["named"]]
-        else:
-            low, high = (found["low"] or found["one"])[-1], (found["high"] or found["one"])[-1]
-            # Of a range that runs backwards, the first byte is left.
-            chosen += b"\\x%02x-\\x%02x" % (low, max(low, high))
-        at = found.end()
-    return b"(?!/)[%b%b]" % (b"^" * negated, chosen), at + 1

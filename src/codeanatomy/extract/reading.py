@@ -44,8 +44,8 @@ from codeanatomy.extract.listing import (
     refusal,
     unported,
 )
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Unreadable
+from codeanatomy.options import ExtractOptions
 
 # A file that changes is read so often again, after a pause.
 TRIES = 3

@@ -16,7 +16,8 @@ r"""A document of a SCIP index as cells: what a type-aware indexer saw in a file
 What the protocol leaves open is told by the `Dialect` of the indexer. scip-python says nothing of its
 position encoding; its columns are UTF-16 units, its lines end where CPython's do, and a byte order mark is a
 column. Of an unknown tool that says nothing, only positions on ASCII lines are placed, which are the same in
-every unit. The tools read files as UTF-8: in a file of another encoding, too, only such lines are.
+every unit. The tools read files as UTF-8: in a file of another encoding, too, only such lines are. Spans are
+the tool's: scip-python counts the parentheses of `(name)` to the name, and `a as b` is one occurrence of `a`.
 
 Symbols lose the version of the project that was indexed, where it is known: `requests 2.34.2` becomes
 `requests 0`. With it every symbol would be new with every release, or even commit. Symbols of documents

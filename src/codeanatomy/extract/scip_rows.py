@@ -20,7 +20,6 @@ from msgspec import Struct, structs
 
 from codeanatomy.extract.files import FAILURES, FailureRows, Rows, file_id, witness_row
 from codeanatomy.extract.listing import Entry, Listing
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.reading import read_entries
 from codeanatomy.extract.scip_frames import (
     Dialect,
@@ -34,6 +33,7 @@ from codeanatomy.extract.shares import Place
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.extract.testimony import Cells, Problem, Silenced, Testimony
 from codeanatomy.ids import stable_id
+from codeanatomy.options import ExtractOptions
 
 SCIP = "scip_index_v1"
 # Bytes of documents that one task, and one chunk of it, reads.

@@ -20,8 +20,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source
+from codeanatomy.options import ExtractOptions
 from codeanatomy.spans import col_to_byte
 
 Cells: TypeAlias = Mapping[str, Any]

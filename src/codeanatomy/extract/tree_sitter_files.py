@@ -49,9 +49,9 @@ from msgspec import Struct
 from tree_sitter import Language, Node, Parser, Point, Query, QueryCursor, Tree
 
 from codeanatomy.catalog.extract_trees import TREE_SITTER_FILES_V1
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.source import Source
 from codeanatomy.extract.testimony import Problem, Testimony
+from codeanatomy.options import ExtractOptions
 
 Columns: TypeAlias = dict[str, list[Any]]
 # Pattern, and nodes by capture.

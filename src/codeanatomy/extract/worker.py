@@ -40,11 +40,11 @@ from msgspec import Struct, msgpack, structs
 
 from codeanatomy.extract.files import FAILURES, LINES, SOURCES, Rows, batches, counted, examine
 from codeanatomy.extract.listing import Entry
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.reading import Reading, read_entries
 from codeanatomy.extract.scip_rows import SCIP, ScipShare, document_chunks, examine_documents
 from codeanatomy.extract.shares import Place, Share, chunks
 from codeanatomy.extract.testimony import Problem, Silenced, Witness
+from codeanatomy.options import ExtractOptions
 
 # File, step, when the step began (seconds of the monotonic clock, which processes share).
 NOTE = struct.Struct("iid")

@@ -23,7 +23,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import CodeAnatomyError, UnknownName
 from codeanatomy.extract.files import FAILURES
-from codeanatomy.extract.listing import list_source
+from codeanatomy.extract.sources import list_source
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.manifest import publish
 from codeanatomy.run.state import Run

@@ -25,12 +25,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from codeanatomy.extract.files import FAILURES, table_columns
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.scip_rows import SCIP
 from codeanatomy.extract.shares import Sourced, spread
 from codeanatomy.extract.testimony import Witness
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of, unpacked
+from codeanatomy.options import ExtractOptions
 from codeanatomy.run.scip import scip_tasks
 from codeanatomy.run.state import Run
 from codeanatomy.storage.commit import Commit, append, replace_by_owner

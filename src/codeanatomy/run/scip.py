@@ -21,10 +21,10 @@ from msgspec import structs
 
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.extract.listing import Entry, Listing
-from codeanatomy.extract.options import ExtractOptions
 from codeanatomy.extract.reading import read_entries
 from codeanatomy.extract.scip_rows import ScipShare, no_index, spread_index
 from codeanatomy.extract.shares import Place
+from codeanatomy.options import ExtractOptions
 from codeanatomy.run.repositories import NAMED, Repository
 from codeanatomy.run.scip_python import index_with_scip_python
 from codeanatomy.run.state import Run, ScipChoice
