@@ -34,10 +34,9 @@ from codeanatomy.extract.testimony import heard
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import tables_of
 from codeanatomy.options import ExtractOptions
-from codeanatomy.run.build import list_repositories
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.repositories import Repository
+from codeanatomy.run.repositories import Repository, list_repositories
 from codeanatomy.run.state import Run
 from codeanatomy.storage.session import open_session
 from codeanatomy.storage.store import Store
@@ -138,11 +137,13 @@ def run_ours(folder: Path) -> tuple[float, dict[str, int]]:
     spark = open_session(settings.runtime)
     with tempfile.TemporaryDirectory() as lake:
         store = Store.of(settings, spark, lake)
-        run = Run(store, settings, (Repository("stdlib", folder),), Progress(io.StringIO()))
+        progress = Progress(io.StringIO())
         memory = Memory()
         memory.start()
         began = time.monotonic()
-        list_repositories(run)
+        run = Run(
+            store, settings, list_repositories([Repository("stdlib", folder)], OPTIONS, progress), progress
+        )
         extract_stage(run)
         seconds = time.monotonic() - began
         peak = memory.stop()

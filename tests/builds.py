@@ -14,7 +14,7 @@ from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.run.build import BuildReport, build
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.repositories import Repository
+from codeanatomy.run.repositories import Repository, list_repositories
 from codeanatomy.run.state import Run, ScipChoice
 from codeanatomy.storage.store import Store
 
@@ -30,8 +30,10 @@ def built(
     """Build the repositories into a lake."""
     effective = load_settings(tuple(settings), env={}, start=None)
     store = Store.of(effective, spark, str(lake))
-    sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
-    return build(Run(store, effective, sources, Progress(io.StringIO()), scip or ScipChoice()))
+    progress = Progress(io.StringIO())
+    sources = [Repository(repo_id, path) for repo_id, path in repositories.items()]
+    listed = list_repositories(sources, effective.extract, progress)
+    return build(Run(store, effective, listed, progress, scip or ScipChoice()))
 
 
 def rows(lake: Path, name: str) -> list[dict[str, Any]]:

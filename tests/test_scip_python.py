@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from codeanatomy.extract.scip_index import document_cells
 from codeanatomy.extract.scip_schema import Document, Index, Metadata
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.run.scip_python import (
-    MAX_EXCLUDED,
+    MAX_LEFT_OUT,
     Indexed,
     find_scip_python,
     index_with_scip_python,
@@ -195,12 +195,15 @@ with note.open("a") as file:
 
 def fail_on(*names):
     for name in names:
-        if name not in config["exclude"]:
+        if (tree / name).exists():
             output.write_bytes(whole)
             print("(12:00:00) Parse and emit SCIP", "", "", "Experienced Fatal Error: {", sep="\\n")
             print(f"  currentFilepath: '{tree / name}',\\n  error: TypeError: no\\n      at x")
             sys.exit(1)
 """
+
+
+PATHS = ("a.py", "b.py", "sub/c.py", "data.txt", "../escapes.py", "/absolute.py")
 
 
 class Impostor:
@@ -214,10 +217,9 @@ class Impostor:
         monkeypatch.setenv(SCIP_VARIABLE, str(self.command))
         monkeypatch.setenv("NOTE", str(self.note))
 
-    def run(self, program: str, seconds: float = 60) -> Indexed:
+    def run(self, program: str, seconds: float = 60, paths: Iterable[str] = PATHS) -> Indexed:
         self.command.write_text(f"#!{sys.executable}\nwhole = {WHOLE!r}\n{IMPOSTOR}\n{program}")
         self.command.chmod(0o755)
-        paths = ["a.py", "b.py", "sub/c.py", "data.txt", "../escapes.py", "/absolute.py"]
         return index_with_scip_python(self.tree, paths, self.output, "project", seconds)
 
     def runs(self) -> list[Any]:
@@ -256,18 +258,35 @@ def test_a_file_on_which_it_fails_is_left_out(impostor: Impostor) -> None:
         ("indexer_failed", "the indexer fails on sub/c.py: TypeError: no"),
         ("indexer_failed", "the indexer fails on b.py: TypeError: no"),
     ]
-    assert [run[1]["exclude"][1:] for run in impostor.runs()] == [[], ["sub/c.py"], ["sub/c.py", "b.py"]]
+    assert ["b.py" in run[3] for run in impostor.runs()] == [True, True, False]
+
+
+def test_the_real_indexer_goes_on_without_it(impostor: Impostor) -> None:
+    put(impostor.tree, {"a.py": b"import b\nb.f()\n", "b.py": b"def f(): pass\n"})
+    real = str(scip_tool.installed())
+    made = impostor.run(f"fail_on('b.py')\nos.execv({real!r}, [{real!r}, *sys.argv[1:]])")
+    assert (made.status, len(made.problems)) == ("indexed", 1)
+    assert [frame.path for frame in read_frames(impostor.output).documents] == ["a.py", "sub/c.py"]
 
 
 def test_after_some_files_the_partial_index_is_kept(impostor: Impostor) -> None:
-    made = impostor.run("fail_on(*(f'{number}.py' for number in range(99)))")
-    assert (made.status, len(made.problems)) == ("partial", MAX_EXCLUDED + 1)
+    names = [f"{number}.py" for number in range(MAX_LEFT_OUT + 3)]
+    put(impostor.tree, dict.fromkeys(names, b""))
+    made = impostor.run(f"fail_on(*{names})", paths=names)
+    assert (made.status, len(made.problems)) == ("partial", MAX_LEFT_OUT + 1)
     assert [frame.path for frame in read_frames(impostor.output).documents] == ["a.py"]
 
 
-def test_failing_on_an_excluded_file_ends_it(impostor: Impostor) -> None:
-    made = impostor.run("config['exclude'] = []\nfail_on('a.py')")
-    assert (made.status, len(impostor.runs())) == ("partial", 2)
+def test_a_file_that_it_was_not_given_is_not_believed(impostor: Impostor) -> None:
+    for path in (
+        "/etc/passwd",
+        "{tree}/../environment.json",
+        "{tree}/scip-pyrightconfig.json",
+        "{tree}/x.py",
+    ):
+        impostor.note.unlink(missing_ok=True)
+        made = impostor.run(f"print(f\"  currentFilepath: '{path}',\")\nsys.exit(1)")
+        assert (made.status, len(impostor.runs())) == ("failed", 1)
 
 
 def test_it_is_not_repeated_when_there_is_no_time(impostor: Impostor) -> None:
@@ -280,11 +299,6 @@ def test_what_it_says_at_the_end_is_told(impostor: Impostor) -> None:
     assert made.status == "failed"
     assert said(made) == [("indexer_failed", "the indexer ended with code 1: 5\n6\n7\n8\nheap out of memory")]
     assert not impostor.output.exists()
-
-
-def test_a_file_outside_is_not_believed(impostor: Impostor) -> None:
-    made = impostor.run("print(\"  currentFilepath: '/etc/passwd',\")\nsys.exit(1)")
-    assert (made.status, len(impostor.runs())) == ("failed", 1)
 
 
 def test_at_the_time_limit_all_of_it_ends(impostor: Impostor) -> None:

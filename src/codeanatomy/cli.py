@@ -190,7 +190,7 @@ def build(
     from codeanatomy.run.build import build as build_run
     from codeanatomy.run.build import planned_stages
     from codeanatomy.run.progress import Progress
-    from codeanatomy.run.repositories import named_sources
+    from codeanatomy.run.repositories import list_repositories, named_sources, refuse_nothing
     from codeanatomy.run.scip import scip_choice
     from codeanatomy.run.state import Run
     from codeanatomy.storage.session import open_session
@@ -202,11 +202,13 @@ def build(
     planned_stages(settings.tables, until)
     checked_root(lake, settings.runtime.require_local_paths)
     with Progress(sys.stderr) as progress:
+        listed = list_repositories(repositories, settings.extract, progress)
+        refuse_nothing(listed)
         progress.tell("spark", f"starting on {settings.runtime.master}")
         spark = open_session(settings.runtime)
         try:
             store = Store.of(settings, spark, lake)
-            report = build_run(Run(store, settings, repositories, progress, choice), until)
+            report = build_run(Run(store, settings, listed, progress, choice), until)
         finally:
             spark.stop()
     if form == "json":

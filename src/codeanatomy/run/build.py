@@ -1,6 +1,7 @@
 """A build: repositories into the tables of a lake, stage by stage, in one run.
 
-    report = build(Run(store, settings, repositories, Progress(sys.stderr)))
+    listed = list_repositories(repositories, settings.extract, progress)
+    report = build(Run(store, settings, listed, progress))
     report.tables["ast_files_v1"].version
 
 The stages and their order follow from the inputs that the catalogue declares; a stage takes part once it has
@@ -21,9 +22,8 @@ from msgspec import Struct
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
-from codeanatomy.errors import CodeAnatomyError, UnknownName
+from codeanatomy.errors import UnknownName
 from codeanatomy.extract.files import FAILURES
-from codeanatomy.extract.sources import list_source
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.manifest import publish
 from codeanatomy.run.state import Run
@@ -70,14 +70,12 @@ def build(run: Run, until: str | None = None) -> BuildReport:
     """Build the run's repositories up to a stage, by default the last one there is."""
     stages = planned_stages(run.store.tables, until)
     began = time.monotonic()
-    with run.step("list"):
-        list_repositories(run)
     if run.listings:
         for stage in stages:
             STAGES[stage](run)
     with run.step("publish"):
         publish(run)
-    run.seconds["total"] = round(time.monotonic() - began, 3)
+    run.seconds["total"] = round(run.listed.seconds + time.monotonic() - began, 3)
     return _report(run)
 
 
@@ -96,19 +94,8 @@ def planned_stages(tables: Sequence[Table], until: str | None = None) -> list[st
     return known[: known.index(until) + 1]
 
 
-def list_repositories(run: Run) -> None:
-    for repository in run.repositories:
-        try:
-            run.listings[repository.repo_id] = list_source(repository.path, run.settings.extract)
-        except CodeAnatomyError as problem:
-            run.failed[repository.repo_id] = problem.message
-        ready, total = len(run.listings) + len(run.failed), len(run.repositories)
-        paths = sum(len(listing.entries) for listing in run.listings.values())
-        run.progress.tell("list", f"{ready}/{total} repositories, {paths:,} paths", last=ready == total)
-
-
 def _report(run: Run) -> BuildReport:
-    repositories = {each.repo_id: _repository(run, each.repo_id) for each in run.repositories}
+    repositories = {each.repo_id: _repository(run, each.repo_id) for each in run.listed.repositories}
     errors: Counter[str] = Counter()
     for repository in repositories.values():
         errors.update(repository.errors)

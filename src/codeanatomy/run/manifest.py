@@ -25,7 +25,7 @@ ONE_FILE = 1
 def publish(run: Run) -> None:
     """Append the run's rows; afterwards readers see what it has written."""
     finished = datetime.now(UTC)
-    rows = [_row(run, repository, finished) for repository in run.repositories]
+    rows = [_row(run, repository, finished) for repository in run.listed.repositories]
     frame = run.store.spark.createDataFrame(rows, spark_schema(run.store.table(TABLE)))
     append(run.store, TABLE, frame, Commit(run.run_id), file_bytes=ONE_FILE)
 

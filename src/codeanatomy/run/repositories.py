@@ -10,13 +10,18 @@ Tests: `tests/test_repositories.py`.
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from codeanatomy.errors import UsageError
+from codeanatomy.errors import CodeAnatomyError, UsageError
+from codeanatomy.extract.listing import Listing
+from codeanatomy.extract.sources import list_source
+from codeanatomy.options import ExtractOptions
+from codeanatomy.run.progress import Progress
 
 # A name is part of every id and of log lines: no spaces, separators or quotes.
 NAME = re.compile(r"[\w.@+-][\w.@+/-]*")
@@ -49,6 +54,43 @@ def named_sources(
         found = [Repository(_checked(repo_id), found[0].path)]
     _refuse_twice(repository.repo_id for repository in found)
     return found
+
+
+class Listed(Struct, frozen=True):
+    """The repositories of a run: what was found in each, or why it could not be opened."""
+
+    repositories: tuple[Repository, ...]
+    listings: dict[str, Listing]
+    failed: dict[str, str]
+    seconds: float
+
+
+def list_repositories(
+    repositories: Sequence[Repository], options: ExtractOptions, progress: Progress
+) -> Listed:
+    """Look into every repository; one that cannot be opened fails alone."""
+    began = time.monotonic()
+    listings: dict[str, Listing] = {}
+    failed: dict[str, str] = {}
+    paths = 0
+    for ready, repository in enumerate(repositories, start=1):
+        try:
+            listing = list_source(repository.path, options)
+        except CodeAnatomyError as problem:
+            failed[repository.repo_id] = problem.message
+        else:
+            listings[repository.repo_id] = listing
+            paths += len(listing.entries)
+        last = ready == len(repositories)
+        progress.tell("list", f"{ready}/{len(repositories)} repositories, {paths:,} paths", last=last)
+    return Listed(tuple(repositories), listings, failed, round(time.monotonic() - began, 3))
+
+
+def refuse_nothing(listed: Listed) -> None:
+    """A build of which nothing is left is no build."""
+    if not listed.listings:
+        said = "; ".join(f"{name}: {error}" for name, error in listed.failed.items())
+        raise UsageError(said, "name a folder, a wheel, an sdist or a zip")
 
 
 def git_commit(folder: Path) -> str | None:

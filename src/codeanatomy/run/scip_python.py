@@ -13,9 +13,9 @@ of links to just the files that were asked for, with a configuration of ours ins
   copy of typeshed is unknown to it, on every machine alike;
 - folders named `src` are roots of imports: `src/pkg/a.py` is `pkg.a`.
 
-It gives up on the whole index when it fails on one file. The file is then excluded (others may still import
-it) and the run is repeated, a few times and within the time limit; what was written until then is the
-partial index. In the index, only the place of the folder depends on where it was made; that is taken out, so
+It gives up on the whole index when it fails on one file. The link to that file is then taken away (to exclude
+it would not do: it comes back when another file imports it) and the run is repeated, a few times and within
+the time limit; what was written until then is the partial index. In the index, only the place of the folder depends on where it was made; that is taken out, so
 that the same sources give the same bytes.
 
 Tests: `tests/test_scip_python.py`.
@@ -51,7 +51,7 @@ PYTHON = """#!/bin/sh
 echo '{"path": [], "prefix": "", "major": 3, "minor": 11}'
 """
 # Files that may be left out one after the other: each costs a whole run.
-MAX_EXCLUDED = 5
+MAX_LEFT_OUT = 5
 # Of the machine's memory; Node's own limit is 4 GB or less, too little for a few thousand files.
 HEAP_SHARE = 0.5
 FAILED_ON = re.compile(r"^\s*currentFilepath: '(.*)',$", re.MULTILINE)
@@ -98,19 +98,18 @@ def index_with_scip_python(
 def _repeated(
     tool: Path, work: Path, sources: Sequence[str], output: Path, project: str, deadline: float
 ) -> Indexed:
-    excluded: list[str] = []
+    _configure(work, sources)
     problems: list[Problem] = []
     while True:
-        _configure(work, sources, excluded)
         run = _run(_command(tool, work, project), work, deadline)
         if run.code == 0:
             return _kept("indexed", work, output, problems)
         path = _failed_on(run, work / "tree")
         problems.append(_ending(run, path))
         in_time = time.monotonic() + run.seconds < deadline
-        if path is None or path in excluded or len(excluded) == MAX_EXCLUDED or not in_time:
+        if path is None or len(problems) > MAX_LEFT_OUT or not in_time:
             return _kept("partial", work, output, problems)
-        excluded.append(path)
+        (work / "tree" / path).unlink()
 
 
 def _link(folder: Path, paths: Iterable[str], tree: Path) -> list[str]:
@@ -127,7 +126,7 @@ def _link(folder: Path, paths: Iterable[str], tree: Path) -> list[str]:
     return linked
 
 
-def _configure(work: Path, sources: Iterable[str], excluded: Sequence[str]) -> None:
+def _configure(work: Path, sources: Iterable[str]) -> None:
     roots = {
         parent.as_posix()
         for path in sources
@@ -137,7 +136,7 @@ def _configure(work: Path, sources: Iterable[str], excluded: Sequence[str]) -> N
     configuration = {
         "include": ["."],
         # An empty list would stand for its own, which has hidden folders in it.
-        "exclude": [CONFIGURATION, *excluded],
+        "exclude": [CONFIGURATION],
         "extraPaths": sorted(roots),
         "pythonVersion": PYTHON_VERSION,
         # Code for one platform would be unreachable on any other, and left out.
@@ -201,10 +200,12 @@ def _environment(work: Path) -> dict[str, str]:
 
 
 def _failed_on(run: _Run, tree: Path) -> str | None:
-    """The file on which the indexer says that it failed."""
+    """The file on which the indexer says that it failed; only one of those that it was given."""
     found = FAILED_ON.search(run.said)
     path = Path(found[1]) if found and run.code is not None else None
-    return path.relative_to(tree).as_posix() if path and path.is_relative_to(tree) else None
+    if path is None or not path.is_symlink() or not path.is_relative_to(tree):
+        return None
+    return path.relative_to(tree).as_posix()
 
 
 def _ending(run: _Run, path: str | None) -> Problem:

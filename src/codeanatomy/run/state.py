@@ -19,7 +19,7 @@ from msgspec import Struct
 from codeanatomy.config import Settings
 from codeanatomy.extract.listing import Listing
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.repositories import Repository
+from codeanatomy.run.repositories import Listed
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.store import Store
 
@@ -42,19 +42,29 @@ class Run:
 
     store: Store
     settings: Settings
-    repositories: tuple[Repository, ...]
+    listed: Listed
     progress: Progress
     scip: ScipChoice = field(default_factory=ScipChoice)
     run_id: str = field(default_factory=new_run_id)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    listings: dict[str, Listing] = field(default_factory=dict)
-    # Why a repository failed, by its name.
-    failed: dict[str, str] = field(default_factory=dict)
     # By repository: rows by table, failures by extractor, bytes.
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     committed: dict[str, Committed] = field(default_factory=dict)
     witness_versions: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.seconds["list"] = self.listed.seconds
+
+    @property
+    def listings(self) -> dict[str, Listing]:
+        """What was found, by repository."""
+        return self.listed.listings
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why a repository failed, by its name."""
+        return self.listed.failed
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
