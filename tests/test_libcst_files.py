@@ -385,7 +385,7 @@ def test_a_tree_that_does_not_fit_is_not_believed(monkeypatch: pytest.MonkeyPatc
     other = cst.parse_module("f(y)\n")
     monkeypatch.setattr(cst, "parse_module", lambda *_: other)
     said = hear("f(x)\n")
-    assert [(problem.stage, problem.error_type) for problem in said.problems] == [("place", "Misplaced")]
+    assert [(problem.stage, problem.error_type) for problem in said.problems] == [("extract", "Misplaced")]
     assert said.cells == {}
 
 
@@ -395,6 +395,8 @@ def test_long_chains_are_not_written_out() -> None:
     assert dotted[0] is None
     assert dotted[-1] == "a"
     assert max(len(name) for name in dotted if name) < 200
+    assert rows(f"import {chain}\n", "imports", "name") == [chain]
+    assert rows(f"from {chain} import c\n", "imports", "module") == [chain]
 
 
 def test_garbage_collection_stays_as_it_was() -> None:

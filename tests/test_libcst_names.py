@@ -33,6 +33,7 @@ SAME = {
     "import os\nos.path.join()\n": [["os.path.join"]],
     "import os.path\nos.path.join()\nos.getcwd()\n": [["os.path.join"], ["os.getcwd"]],
     "import os.path as p\np.join()\n": [["os.path.join"]],
+    "try:\n    import a.b.c\nexcept E:\n    a = None\na.b.d()\na.d()\n": [["a.b.d"], ["a.d", "a.d"]],
     "from os import path\npath.join()\n": [["os.path.join"]],
     "from os import path as p\np.join()\n": [["os.path.join"]],
     "from . import a\nfrom .b import c\nfrom ..d.e import f as g\na(); c.x(); g()\n": [
@@ -57,6 +58,9 @@ SAME = {
     "def f(x=y(), *z: w()) -> v():\n    x(); z()\n": [[], [], [], ["f.<locals>.x"], ["f.<locals>.z"]],
     "def y(): pass\ndef f(y=y()): y()\n": [["y"], ["f.<locals>.y"]],
     "g = lambda x: x()\n": [["<locals>.x"]],
+    "import a as x\n[x() for x in x() if x()]\n": [["<comprehension>.x"], ["a"], ["<comprehension>.x"]],
+    "class C:\n    def g(): 0\n    def f[T](a: g()): g()\n": [["C.g"], []],
+    "from m import x\ndef a():\n    x = 1\n    def f():\n        global x\n        x()\n": [["m.x"]],
     "def f():\n    global g\n    def g(): pass\n    g()\ng()\n": [["g"], ["g"]],
     "def f():\n    x = 1\n    def g():\n        nonlocal x\n        x = 2\n        x()\n": [["f.<locals>.x"]],
     "with a as b: b()\nfor c, *d in e: c(); d()\ntry: f\nexcept G as h: h()\n": [["b"], ["c"], ["d"], ["h"]],
@@ -126,6 +130,7 @@ def test_definitions() -> None:
 def test_a_definition_declared_global_or_nonlocal() -> None:
     code = "def f():\n  h = 1\n  def k():\n    global g\n    nonlocal h\n    def g(): 0\n    def h(): 0\n"
     assert names(code, "defs")[2:] == [["g"], ["f.<locals>.h"]]
+    assert names("def f():\n  global \N{LATIN SMALL LIGATURE FI}\n  def fi(): 0\n", "defs") == [["f"], ["fi"]]
 
 
 def test_type_parameters_are_seen_in_the_definition_and_nowhere_else() -> None:

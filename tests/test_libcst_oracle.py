@@ -264,7 +264,7 @@ def compare(source: Source) -> int:
     count = 0
     for name, fields in FIELDS.items():
         rows = table(said, name, *fields.split())
-        found = Counter(row for row in rows if row[0] != "type_comment")
+        found = Counter(row for row in rows if (name, row[0]) != ("type_exprs", "type_comment"))
         assert found == expected.rows[name], (source.path, name)
         count += len(rows)
     for name, start, end in (("defs", "def_bstart", "def_bend"), ("callsites", "call_bstart", "call_bend")):

@@ -209,6 +209,13 @@ def test_a_wrong_recipe_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
         places_of("f(a, b)\n")
 
 
+def test_a_node_without_a_recipe_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    fewer = {kind: recipe for kind, recipe in OTHERS.items() if kind is not cst.Comma}
+    monkeypatch.setattr(libcst_walk, "OTHERS", fewer)
+    with pytest.raises(Misplaced, match="Comma has no recipe"):
+        places_of("f(a,b)\n")
+
+
 def test_nodes_come_in_source_order_and_outer_ones_first() -> None:
     for code in FORMS:
         places = places_of(code)

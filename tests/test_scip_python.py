@@ -251,6 +251,21 @@ def test_what_it_is_asked(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -
     assert impostor.runs()[1][2] == "--max-old-space-size=99"
 
 
+def test_a_package_named_src_is_no_root(impostor: Impostor) -> None:
+    paths = ["a/src/x/y.py", "b/src/__init__.py", "b/src/z.py", "src/pkg/src/c.py", "resrc/d.py"]
+    impostor.run("output.write_bytes(whole)", paths=paths)
+    assert impostor.runs()[0][1]["extraPaths"] == ["a/src", "src", "src/pkg/src"]
+
+
+def test_no_sources_and_no_index(impostor: Impostor) -> None:
+    made = impostor.run("", paths=[])
+    assert (made.status, said(made)) == ("failed", [("indexer_failed", "the indexer wrote no index")])
+    assert impostor.run("output.write_bytes(b'')", paths=[]) == Indexed("indexed")
+    real = str(scip_tool.installed())
+    assert impostor.run(f"os.execv({real!r}, [{real!r}, *sys.argv[1:]])", paths=[]) == Indexed("indexed")
+    assert (read_frames(impostor.output).documents, read_frames(impostor.output).problems) == ((), ())
+
+
 def test_a_file_on_which_it_fails_is_left_out(impostor: Impostor) -> None:
     made = impostor.run("fail_on('sub/c.py', 'b.py')\noutput.write_bytes(whole)")
     assert made.status == "indexed"

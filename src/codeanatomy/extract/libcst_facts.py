@@ -25,11 +25,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from sys import maxsize
 from typing import Any, TypeAlias
 
 import libcst as cst
 
-from codeanatomy.extract.libcst_names import Scope, ScopeKind
+from codeanatomy.extract.libcst_names import Scope, ScopeKind, plain
 from codeanatomy.extract.libcst_texts import (
     NOWHERE,
     Span,
@@ -49,10 +50,10 @@ STRINGS = (cst.SimpleString, cst.ConcatenatedString)
 MAX_PARTS = 64
 
 
-def dotted(node: Any) -> str | None:
+def dotted(node: Any, most: int = MAX_PARTS) -> str | None:
     """The expression, if it is names joined by dots."""
     parts: list[str] = []
-    while node.__class__ is cst.Attribute and len(parts) < MAX_PARTS:
+    while node.__class__ is cst.Attribute and len(parts) < most:
         parts.append(node.attr.value)
         node = node.value
     if node.__class__ is not cst.Name:
@@ -231,14 +232,19 @@ class Facts:
         scope = self._at(start)
         for index, alias in enumerate(node.names):
             name, asname, place, bound = self._alias(alias)
-            first = name.partition(".")[0]
-            scope.bind_import(asname or first, name if asname else first)
-            bound = bound if asname else (place[0], place[0] + size(first))
+            if asname:
+                scope.bind_import(asname, name)
+            else:
+                parts = name.split(".")
+                for count in range(1, min(len(parts), MAX_PARTS) + 1):
+                    prefix = ".".join(parts[:count])
+                    scope.bind_import(prefix, prefix)
+                bound = (place[0], place[0] + size(parts[0]))
             row = ("import", None, name, asname, index, 0, False, start, end, *place, *bound)
             self.rows["imports"].append(row)
 
     def import_from(self, node: cst.ImportFrom, start: int, end: int) -> None:
-        module, level = dotted(node.module) if node.module else None, len(node.relative)
+        module, level = dotted(node.module, maxsize) if node.module else None, len(node.relative)
         head, stmt = ("from", module), (start, end)
         if isinstance(node.names, cst.ImportStar):
             place = self._span(node.names)
@@ -255,7 +261,7 @@ class Facts:
 
     def _alias(self, alias: cst.ImportAlias) -> tuple[str, str | None, tuple[int, int], tuple[int, int]]:
         """Name, name after `as`, place, and place of the last identifier."""
-        name, place = dotted(alias.name) or "", self._span(alias)
+        name, place = dotted(alias.name, maxsize) or "", self._span(alias)
         asname = dotted(alias.asname.name) if alias.asname else None
         return name, asname, place, (place[1] - size(asname or name), place[1])
 
@@ -313,7 +319,7 @@ class Facts:
         scope = self._at(start)
         for item in node.names:
             self._store(item.name, scope, "declare")
-            (scope.globals if isinstance(node, cst.Global) else scope.nonlocals).add(item.name.value)
+            (scope.globals if isinstance(node, cst.Global) else scope.nonlocals).add(plain(item.name.value))
 
     def type_alias(self, node: cst.TypeAlias, start: int, end: int) -> None:
         outer = self._at(start)

@@ -8,7 +8,7 @@ r"""The witness LibCST: a lossless tree, reduced to refs, definitions, imports, 
 (['join', 'path', 'x'], [25, 20, 30], [{'name': ['os.path.join'], 'source': ['import']}])
 
 The parser is LibCST's, and so is the tree. Its metadata providers are not used: they cost eight times the
-parse, this witness less than half of it.
+parse, all of this a third of it.
 
     text -> parse -> libcst_walk (spans; libcst_recipes says what a node is made of)
                   -> libcst_facts (rows; libcst_names for scopes, libcst_texts for docstrings, type comments)
@@ -38,7 +38,7 @@ import libcst as cst
 from codeanatomy.catalog.extract_trees import LIBCST_FILES_V1
 from codeanatomy.catalog.spec import Column
 from codeanatomy.extract.libcst_facts import Facts, Row
-from codeanatomy.extract.libcst_walk import Misplaced, Places
+from codeanatomy.extract.libcst_walk import Places
 from codeanatomy.extract.source import Source
 from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem, Testimony, failure
 from codeanatomy.options import ExtractOptions
@@ -54,22 +54,30 @@ LISTS = tuple(c for c in LIBCST_FILES_V1.columns if c.fields and c.array and c.n
 
 def libcst_files_v1(source: Source, options: ExtractOptions) -> Testimony:
     """What LibCST says of a file."""
+    with uncollected():
+        parsed = _parsed(source)
+        if isinstance(parsed, Problem):
+            return Testimony({}, (parsed,))
+        try:
+            return Testimony(_cells(source, parsed))
+        # `Misplaced`, or a tree that is not as we think.
+        except Exception as problem:  # noqa: BLE001
+            return Testimony({}, (failure(source, "extract", problem),))
+
+
+def _parsed(source: Source) -> cst.Module | Problem:
     try:
-        with uncollected():
-            return Testimony(_cells(source))
+        return cst.parse_module(source.text, cst.PartialParserConfig(encoding=source.encoding))
     except cst.ParserSyntaxError as problem:
-        return Testimony({}, (_syntax_error(source, problem),))
-    except Misplaced as problem:
-        return Testimony({}, (failure(source, "place", problem),))
+        return _syntax_error(source, problem)
     except (KeyboardInterrupt, SystemExit):
         raise
     # A panic of the parser is no Exception.
     except BaseException as problem:  # noqa: BLE001
-        return Testimony({}, (failure(source, "parse", problem),))
+        return failure(source, "parse", problem)
 
 
-def _cells(source: Source) -> dict[str, Any]:
-    module = cst.parse_module(source.text, cst.PartialParserConfig(encoding=source.encoding))
+def _cells(source: Source, module: cst.Module) -> dict[str, Any]:
     facts = Facts(source.utf8, source.text, module, Places(module, source.utf8))
     cells: dict[str, Any] = {
         column.name: _columns(column, facts.rows[column.name], source.line_starts) for column in LISTS

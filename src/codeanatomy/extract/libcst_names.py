@@ -7,11 +7,10 @@
             self.run()           # Cls.method.<locals>.self.run (local)
             print()              # builtins.print (builtin)
 
-The rules are those of LibCST's `QualifiedNameProvider` for a call: all bindings of the first name in the
-scope that has it count, whatever their order; each gives one candidate. Where Python says otherwise, Python
-is followed:
+The rules are those of LibCST's `QualifiedNameProvider` for a call: all bindings of a name in the scope that
+has it count, whatever their order; each gives one candidate. Where Python says otherwise, Python is followed:
 
-* a scope is found by the first name alone, so a local `a` hides an `import a.b` of the module;
+* a scope is found by the first part of a name, so a local `a` hides an `import a.b` of the module;
 * `:=` in a comprehension binds in the function around it, `nonlocal` in the function that has the name;
 * captures of patterns, names of `type` statements and type parameters are bindings;
 * what follows a builtin is kept (`builtins.str.join`), and names that every module has (`__name__`,
@@ -93,6 +92,7 @@ class Scope:
             home.record(name, f"{home.prefix}{name}", "local")
 
     def bind_import(self, name: str, stands_for: str) -> None:
+        """A name gets what is imported; the name may be dotted if it stands for itself."""
         name = plain(name)
         self._home(name).record(name, plain(stands_for), "import")
 
@@ -123,32 +123,41 @@ class Scope:
         """What a dotted name may mean here; to be asked when all bindings are known."""
         if dotted is None:
             return NOTHING
-        found = self._cache.get(dotted)
-        if found is None:
-            first, dot, rest = plain(dotted).partition(".")
-            meanings = self._lookup(first)
-            names = [f"{stands_for}{dot}{rest}" for stands_for, _ in meanings]
-            found = {"name": names, "source": [source for _, source in meanings]} if names else NOTHING
-            self._cache[dotted] = found
-        return found
+        if dotted not in self._cache:
+            self._cache[dotted] = self._candidates(plain(dotted))
+        return self._cache[dotted]
 
-    def _lookup(self, name: str) -> list[tuple[str, Source]]:
+    def _candidates(self, dotted: str) -> Candidates:
+        first = dotted.partition(".")[0]
+        scope = self._scope_with(first)
+        if scope is None:
+            return {"name": [f"builtins.{dotted}"], "source": ["builtin"]} if first in BUILTINS else NOTHING
+        # After `import a.b`, all of `a.b` is bound.
+        bound = dotted
+        while bound not in scope.bindings:
+            bound = bound.rpartition(".")[0]
+        meanings, rest = scope.bindings[bound], dotted[len(bound) :]
+        return {
+            "name": [f"{stands_for}{rest}" for stands_for, _ in meanings],
+            "source": [source for _, source in meanings],
+        }
+
+    def _scope_with(self, name: str) -> Scope | None:
+        """The scope whose binding of the name is seen here."""
         scope: Scope | None = self
         while scope:
             if name in scope.globals:
                 scope = self.root
             if name in scope.bindings and name not in scope.nonlocals:
-                return list(scope.bindings[name])
-            scope = scope.visible_parent
-        return [(f"builtins.{name}", "builtin")] if name in BUILTINS else []
-
-    @property
-    def visible_parent(self) -> Scope | None:
-        """The next scope names are looked up in: classes are not seen from the functions in them."""
-        scope = self.parent
-        while scope and scope.kind == "class" and self.kind != "types":
+                return scope
             scope = scope.parent
-        return scope
+            while scope and scope.kind == "class" and not self._sees(scope):
+                scope = scope.parent
+        return None
+
+    def _sees(self, outer: Scope) -> bool:
+        """Classes are not seen from the functions in them, but from the type parameters of these."""
+        return self.kind == "types" and self.parent is outer
 
 
 NOTHING: Candidates = {"name": [], "source": []}

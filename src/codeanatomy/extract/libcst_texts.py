@@ -66,7 +66,7 @@ def evaluated(literal: str) -> str | None:
         warnings.simplefilter("ignore")
         try:
             value = literal_eval(f"({literal}\n)")
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
             return None
     return value if isinstance(value, str) else None
 

@@ -1,7 +1,7 @@
 r"""Where the nodes of a LibCST tree stand: one pass over the tree, in source order.
 
-LibCST keeps no positions. Its providers print the module again to find them, which costs eight times the
-parse; here the recipes of `libcst_recipes` are followed with a stack of pieces and a byte offset, and nothing
+LibCST keeps no positions. Its providers print the module again to find them, which takes longer than to parse
+it; here the recipes of `libcst_recipes` are followed with a stack of pieces and a byte offset, and nothing
 is printed. Each text piece must be what the source has at the offset, so a place is never wrong: what does
 not fit raises `Misplaced`.
 
@@ -29,7 +29,7 @@ from itertools import count
 from typing import Any
 
 import libcst as cst
-from libcst import Newline, SimpleWhitespace
+from libcst import Comment, Newline, SimpleWhitespace
 
 from codeanatomy.extract.libcst_recipes import (
     BEGIN,
@@ -64,14 +64,11 @@ class Places:
         # The tree is alive, so an id is a node's own.
         self._index = dict(zip(map(id, self.nodes), count()))
 
-    def index(self, node: cst.CSTNode) -> int:
-        return self._index[id(node)]
-
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         index = self._index[id(node)]
         return self.starts[index], self.ends[index]
 
-    # The loop runs a dozen times per line of source; calls would double its cost.
+    # The loop runs some twenty times per line of source; calls would double its cost.
     def _walk(self, module: cst.Module, utf8: bytes) -> None:  # noqa: C901, PLR0912, PLR0915
         nodes, starts, ends = self.nodes, self.starts, self.ends
         newline, indent = module.default_newline, module.default_indent
@@ -81,7 +78,7 @@ class Places:
         # Indices of the nodes whose spans are open, and of the block that waits for its first statement.
         opened: list[int] = []
         block: int | None = None
-        # Where the text followed so far ends, and where the last node in it did.
+        # Where the text followed so far ends, and where the last expression or statement in it did.
         at = last = 0
         stack: list[Any] = [module]
         pop, extend = stack.pop, stack.extend
@@ -137,12 +134,14 @@ class Places:
                 margins.append(margins[-1] + len(indent if further is None else further))
             elif piece is DEDENT:
                 margins.pop()
-            else:
-                text = piece.value.encode()
+            elif kind is Comment:
+                # No END: a block ends with its last statement, not with a comment.
+                stack.append(piece.value)
                 nodes.append(piece)
                 starts.append(at)
-                at += len(text)
-                ends.append(at)
+                ends.append(at + len(piece.value.encode()))
+            else:
+                raise Misplaced(f"{kind.__name__} has no recipe")
         # Where the file ends without a newline, LibCST has one nevertheless.
         if len(utf8) not in {at, at - len(newline)}:
             raise Misplaced(f"the tree ends at byte {at} of {len(utf8)}")

@@ -16,7 +16,9 @@ What cannot be decoded is an `Unreadable` with its reason. Tests: `tests/test_so
 from __future__ import annotations
 
 import re
+import warnings
 from bisect import bisect_right
+from codecs import BOM_UTF8, lookup
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from tokenize import detect_encoding
@@ -24,6 +26,7 @@ from tokenize import detect_encoding
 from msgspec import Struct
 
 NEWLINE = re.compile(rb"\r\n|\r|\n")
+NOT_ASCII = re.compile(rb"[^\0-\x7f]")
 KINDS = {b"\n": "lf", b"\r\n": "crlf", b"\r": "cr"}
 
 
@@ -90,10 +93,13 @@ class Source:
 def decode(path: str, raw: bytes) -> Source | Unreadable:
     """The file as text, or why not."""
     try:
-        encoding, _ = detect_encoding(_first_lines(raw))
-        has_bom = encoding == "utf-8-sig"
-        encoding = "utf-8" if has_bom else encoding
-        text = raw[3 * has_bom :].decode(encoding)
+        has_bom = raw.startswith(BOM_UTF8)
+        cookie, _ = detect_encoding(_first_lines(raw))
+        encoding = "utf-8" if has_bom else _name(cookie)
+        with warnings.catch_warnings():
+            # Of the codec unicode_escape.
+            warnings.simplefilter("ignore")
+            text = raw[3 * has_bom :].decode(encoding)
         return Source(path, raw, text, encoding, has_bom)
     # Codecs raise what they like, down to AssertionError.
     except Exception as problem:  # noqa: BLE001
@@ -102,8 +108,21 @@ def decode(path: str, raw: bytes) -> Source | Unreadable:
         return Unreadable("undecodable", f"{type(problem).__name__}: {problem}")
 
 
+def _name(cookie: str) -> str:
+    """One name for each codec: a cookie may also say UTF8 or latin1."""
+    name = lookup(cookie).name
+    return "iso-8859-1" if name == "iso8859-1" else name
+
+
 def _first_lines(raw: bytes) -> Callable[[], bytes]:
-    """A `readline` over the two lines that may hold a cookie, split where CPython splits."""
-    head = raw[:100_000]
-    lines = iter([part + b"\n" for part in NEWLINE.split(head, maxsplit=2)[:2]])
-    return lambda: next(lines, b"")
+    """A `readline` over the two lines that may hold a cookie, split where CPython splits.
+
+    Bytes that are not ASCII are blotted out: they belong to no cookie, and `detect_encoding`, other than
+    CPython, takes them for UTF-8 before it knows the encoding.
+    """
+    first = NEWLINE.split(raw.removeprefix(BOM_UTF8), maxsplit=2)[:2]
+    lines = [NOT_ASCII.sub(b"?", line) + b"\n" for line in first]
+    if raw.startswith(BOM_UTF8):
+        lines[0] = BOM_UTF8 + lines[0]
+    left = iter(lines)
+    return lambda: next(left, b"")

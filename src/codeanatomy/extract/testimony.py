@@ -82,14 +82,35 @@ def heard(witness: Witness, source: Source, options: ExtractOptions) -> Testimon
 
 
 def failure(source: Source, stage: str, error: BaseException, severity: Severity = "error") -> Problem:
-    """An exception or warning as a problem; a SyntaxError says where."""
-    message, line, bstart, col = str(error), None, None, None
+    """An exception or warning as a problem; a SyntaxError, of text and not of bytes, says where."""
+    message, line, col = str(error), None, None
     if isinstance(error, SyntaxError):
         message = error.msg or message
-        line = error.lineno if error.lineno and 1 <= error.lineno <= len(source.line_starts) else None
-        if line is not None and error.offset is not None and error.offset >= 1:
-            # CPython counts characters from 1 there, and may point after the end.
-            col = col_to_byte(source.line_text(line), error.offset - 1, "utf32")
-            bstart = None if col is None else source.at(line, col)
+        line, col = _place(source, error)
+    bstart = None if line is None or col is None else source.at(line, col)
     kind = type(error).__name__
     return Problem(severity, stage, kind, message[:MESSAGE_CHARS], col, bstart, bstart, line)
+
+
+def _place(source: Source, error: SyntaxError) -> tuple[int | None, int | None]:
+    """Line and byte column of what CPython points at; it counts both from 1."""
+    text = source.line_text(error.lineno or 0)
+    if text is None or error.offset is None:
+        return None if text is None else error.lineno, None
+    col = _column(error, error.offset - 1, text)
+    return error.lineno, col if col_to_byte(text, col, "utf8") is not None else None
+
+
+def _column(error: SyntaxError, col: int, line_text: str) -> int | None:
+    """The column in bytes; null where nobody knows."""
+    if error.text is None:
+        # The compiler counts bytes; in future statements, which have no end, from 0 or from 1.
+        return None if error.end_offset is None else col
+    before, _, line = error.text.rstrip("\r\n").rpartition("\n")
+    if line != line_text.rstrip("\r\n"):
+        # Before 3.12: a part of a formatted string, looked at by itself.
+        return None
+    if error.msg.startswith("leading zeros in decimal integer literals") or error.text.isascii():
+        return col
+    # The parser counts characters; but if its text begins some lines before, those of the first line.
+    return None if before else col_to_byte(line_text, col, "utf32")

@@ -11,12 +11,14 @@ of links to just the files that were asked for, with a configuration of ours ins
 - a `python3` and a `python` of ours, before the others on its path: it runs `python3 -c` in the repository's
   folder to ask for `sys.path`. Ours only say that there is none. What is not in the repository or in its
   copy of typeshed is unknown to it, on every machine alike;
-- folders named `src` are roots of imports: `src/pkg/a.py` is `pkg.a`.
+- folders named `src` are roots of imports, unless they are packages: `src/pkg/a.py` is `pkg.a`.
 
 It gives up on the whole index when it fails on one file. The link to that file is then taken away (to exclude
 it would not do: it comes back when another file imports it) and the run is repeated, a few times and within
-the time limit; what was written until then is the partial index. In the index, only the place of the folder depends on where it was made; that is taken out, so
-that the same sources give the same bytes.
+the time limit; what was written until then is the partial index.
+
+In the index, only the place of the folder depends on where it was made. That is taken out, so that the same
+sources give the same bytes.
 
 Tests: `tests/test_scip_python.py`.
 """
@@ -127,12 +129,9 @@ def _link(folder: Path, paths: Iterable[str], tree: Path) -> list[str]:
 
 
 def _configure(work: Path, sources: Iterable[str]) -> None:
-    roots = {
-        parent.as_posix()
-        for path in sources
-        for parent in PurePosixPath(path).parents
-        if parent.name == "src"
-    }
+    files = set(sources)
+    folders = {parent for path in files for parent in PurePosixPath(path).parents if parent.name == "src"}
+    roots = (folder.as_posix() for folder in folders if str(folder / "__init__.py") not in files)
     configuration = {
         "include": ["."],
         # An empty list would stand for its own, which has hidden folders in it.
@@ -224,10 +223,11 @@ def _ending(run: _Run, path: str | None) -> Problem:
 def _kept(
     status: Literal["indexed", "partial"], work: Path, output: Path, problems: Sequence[Problem]
 ) -> Indexed:
-    """Put the index in its place, if it has any document."""
+    """Put the index in its place; a part of one needs a document to be of use."""
     made = work / "index.scip"
-    if status == "partial" and not (made.is_file() and read_frames(made).documents):
-        return Indexed("failed", tuple(problems))
+    if not made.is_file() or (status == "partial" and not read_frames(made).documents):
+        silent = _problem("indexer_failed", "the indexer wrote no index")
+        return Indexed("failed", tuple(problems) or (silent,))
     output.parent.mkdir(parents=True, exist_ok=True)
     copy_without_root(made, output)
     return Indexed(status, tuple(problems))
