@@ -300,12 +300,10 @@ def test_every_form_of_a_small_file() -> None:
     assert compare(read(code)) > 80
 
 
-def test_requests() -> None:
-    assert compare_all(package("requests")) == []
-
-
-def test_a_slice_of_the_standard_library() -> None:
-    assert compare_all(stdlib(step=150)) == []
+def test_some_real_files() -> None:
+    """Few, for the providers take ten times as long as the witness."""
+    assert compare_all([*package("requests")][::3]) == []
+    assert compare_all(stdlib(step=300)) == []
 
 
 @pytest.mark.full

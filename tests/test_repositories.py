@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from codeanatomy.errors import UnknownName, UsageError
-from codeanatomy.run.repositories import Repository, git_commit, named_sources
+from codeanatomy.extract.listing import Listing
+from codeanatomy.run import repositories
+from codeanatomy.run.repositories import Repository, named_sources
 from codeanatomy.run.scip import scip_choice
 from codeanatomy.run.state import ScipChoice
 
@@ -59,12 +62,17 @@ def test_a_file_names_sources_relative_to_itself(tmp_path: Path) -> None:
         (["a", "b"], "x", "names one repository"),
         (["x=a", "x=b"], None, "several sources are named x"),
         (["a"], "no spaces", "cannot be the name"),
+        (["a"], "a/../b", "cannot be the name"),
         (["/"], None, "does not give a name"),
     ],
 )
 def test_what_makes_no_sense_is_refused(sources: list[str], repo_id: str | None, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         named_sources(sources, repo_id)
+
+
+def git_commit(folder: Path) -> str | None:
+    return repositories.git_commit(Listing(str(folder), "folder", ()))
 
 
 def test_the_commit_is_what_git_says(tmp_path: Path) -> None:
@@ -91,9 +99,23 @@ def test_the_commit_is_what_git_says(tmp_path: Path) -> None:
 def test_a_hostile_head_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "secret").write_text("a" * 40)
-    for head in ("ref: ../secret", "ref: /etc/passwd", "not a commit", ""):
+    for head in ("ref: ../secret", "ref: /etc/passwd", "ref: refs/heads/a\0b", "not a commit", ""):
         (tmp_path / ".git" / "HEAD").write_text(head)
         assert git_commit(tmp_path) is None
+    (tmp_path / ".git" / "HEAD").unlink()
+    os.mkfifo(tmp_path / ".git" / "HEAD")
+    assert git_commit(tmp_path) is None
+
+
+def test_a_second_work_tree_is_not_at_the_commit_of_the_folder_above(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("a" * 40)
+    below = tmp_path / "module"
+    below.mkdir()
+    assert git_commit(below) == "a" * 40
+    (below / ".git").write_text("gitdir: elsewhere")
+    assert git_commit(below) is None
+    assert repositories.git_commit(Listing(str(tmp_path / "a.zip"), "zip", ())) is None
 
 
 def test_scip_indexes_belong_to_repositories() -> None:

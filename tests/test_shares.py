@@ -44,10 +44,10 @@ def test_shares_are_even_and_the_heaviest_comes_first() -> None:
     assert weights == sorted(weights, reverse=True)
 
 
-def test_a_hundred_small_repositories_are_one_task() -> None:
-    shares = spread([sourced(f"r{n}", 100) for n in range(30)], cores=8)
-    assert len(shares) == 1
-    assert len(shares[0].places) == 30
+def test_small_repositories_share_tasks() -> None:
+    shares = spread([sourced(f"r{n}", 100) for n in range(100)], cores=8)
+    assert len(shares) == 2
+    assert sum(len(share.places) for share in shares) == 100
 
 
 def test_a_share_names_only_the_places_it_needs() -> None:

@@ -120,13 +120,11 @@ def test_future_statements_have_a_line_and_no_guess(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["if x:\n\ty\n        z\n", "if é:\né\n", "  é\n", "if é:\n  é\n é\n", "'é' \\", "(\n\né"]
+    "text", ["if x:\n\ty\n        z\n", "if é:\né\n", "  é\n", "if é:\n  é\n é\n", "(\n\né"]
 )
 def test_whatever_cpython_points_at_is_in_the_text(text: str) -> None:
     for end in ("", "\n", "\r\n", "\r"):
         source = source_of(text.rstrip("\n").replace("\n", end or "\n") + end)
-        if end and text.endswith("\\"):
-            continue
         problem = problem_of(source.text, "parse")
         assert problem.line is not None
         if problem.bstart is not None:

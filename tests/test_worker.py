@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -142,6 +146,71 @@ def test_rows_that_cannot_be_packed_cost_their_file_only(tmp_path: Path) -> None
         ("b.py", None),
         ("c.py", []),
     ]
+
+
+def test_a_file_of_the_far_future(tmp_path: Path) -> None:
+    write(tmp_path, a="x", b="y")
+    os.utime(tmp_path / "a.py", ns=(2**63, 2**63))
+    options = ExtractOptions()
+    rows = extracted(shares_of(tmp_path, options), options)
+    assert failures(rows) == []
+    assert [row["mtime_ns"] is None for row in rows["repo_files_v1"]] == [True, False]
+
+
+def test_a_tar_is_not_one_file_to_the_time_limit(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for number in range(300):
+        (source / f"m{number}.py").write_text("x = 1\n" * 100)
+    shutil.make_archive(str(tmp_path / "packed"), "bztar", source)
+    options = ExtractOptions()
+    rows = extracted(shares_of(tmp_path / "packed.tar.bz2", options), options)
+    assert failures(rows) == []
+    assert timeless(rows) == timeless(extracted(shares_of(source, options), options))
+
+
+def timeless(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    return {name: [{**row, "mtime_ns": None} for row in found] for name, found in rows.items()}
+
+
+def test_a_process_with_a_memory_limit_of_its_own(tmp_path: Path) -> None:
+    options = ExtractOptions(max_memory_size=2**50)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    assert hard == resource.RLIM_INFINITY
+    write(tmp_path, a="x")
+    program = (
+        "import resource, sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
+        "resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, 8 * 2**30));"
+        "import test_worker as t; o = t.ExtractOptions(max_memory_size=2**50);"
+        "print(len(t.extracted(t.shares_of(Path(sys.argv[2]), o), o)['ast_files_v1']))"
+    )
+    command = [sys.executable, "-c", program, str(Path(__file__).parent), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+    assert resource.getrlimit(resource.RLIMIT_AS) == (soft, hard)
+    assert len(extracted(shares_of(tmp_path, options), options)["ast_files_v1"]) == 1
+
+
+def test_a_child_does_not_outlive_its_parent_for_long(tmp_path: Path) -> None:
+    write(tmp_path, a="hang")
+    program = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
+        "import test_worker as t; o = t.ExtractOptions(file_seconds=3.0);"
+        "(share,) = t.shares_of(Path(sys.argv[2]), o); print('ready', flush=True);"
+        "list(t.extract_task(share, t.WITNESSES, o))"
+    )
+    command = [sys.executable, "-c", program, str(Path(__file__).parent), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        time.sleep(1.5)
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        parent.kill()
+    assert children
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
 def test_how_files_are_cut_does_not_change_their_rows(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ RUN_MANIFEST = Table(
             Column("to_version", "bigint", "Last version read."),
         ),
         Column("artifact_ids", "map<string,string>", "Plan artifact of each step."),
-        Column("error_counts", "map<string,bigint>", "Files that failed, by witness."),
+        Column("error_counts", "map<string,bigint>", "Failures, by extractor."),
         Column("step_ms", "map<string,bigint>", "Milliseconds each step took."),
         Column("trace_id", "string", "Trace of the run; null if tracing was off."),
     ),

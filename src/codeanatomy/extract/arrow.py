@@ -85,6 +85,10 @@ def _refuse_ragged(column: Column, present: Sequence[Mapping[str, Sequence[Any]]
 
 
 def _structs(column: Column, values: Sequence[Mapping[str, Any] | None]) -> pa.Array:
+    names = {field.name for field in column.fields}
+    for value in values:
+        if value is not None and value.keys() != names:
+            raise ValueError(f"{column.name} needs the fields {sorted(names)}, got {sorted(value)}")
     parts = [
         array(field, [None if value is None else value[field.name] for value in values])
         for field in column.fields

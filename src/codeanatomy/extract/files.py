@@ -59,7 +59,7 @@ def file_id(repo_id: str, path: str) -> str:
     """The id of a file.
 
     >>> file_id("requests", "requests/api.py")
-    'file:mOTGAwYbUoMLrF4tGMuzLQ'
+    'file:aamgHupZCFkFBklrJ5jCSw'
     """
     return stable_id("file", repo_id, path)
 
@@ -81,6 +81,12 @@ def counted(files: Sequence[Rows]) -> dict[str, dict[str, int]]:
                 tally[name] += rows is not None
         tally.update(f"{FAILURES}/{name}" for name in file[FAILURES]["extractor_name"])
     return {repo_id: dict(tally) for repo_id, tally in counts.items()}
+
+
+def failures_by_extractor(counts: Mapping[str, int]) -> dict[str, int]:
+    """Of the counts of a repository, the failures."""
+    lead = f"{FAILURES}/"
+    return {name.removeprefix(lead): count for name, count in sorted(counts.items()) if name.startswith(lead)}
 
 
 def batches(tables: Sequence[str], files: Sequence[Rows]) -> dict[str, pa.RecordBatch]:
@@ -157,7 +163,7 @@ def _repo_file(place: Rows, reading: Reading, source: Source | Unreadable | None
     return {
         **place,
         "size_bytes": size if reading.raw is None else len(reading.raw),
-        "mtime_ns": entry.mtime_ns if reading.mtime_ns is None else reading.mtime_ns,
+        "mtime_ns": _bigint(entry.mtime_ns if reading.mtime_ns is None else reading.mtime_ns),
         "encoding": read.encoding if read else None,
         "has_bom": read.has_bom if read else None,
         "newline": read.newline if read else None,
@@ -173,11 +179,16 @@ def _blob(place: Rows, reading: Reading, source: Source | Unreadable | None) -> 
     return {
         **place,
         "size_bytes": len(reading.raw),
-        "mtime_ns": reading.mtime_ns,
+        "mtime_ns": _bigint(reading.mtime_ns),
         "encoding": read.encoding if read else None,
         "text": read.text if read else None,
         "bytes": reading.raw,
     }
+
+
+def _bigint(value: int | None) -> int | None:
+    """The value, if the column can hold it: a file may be dated beyond 2262."""
+    return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
 def _lines(source: Source) -> Rows:

@@ -11,7 +11,7 @@ Tests: `tests/test_scip_build.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
@@ -42,6 +42,7 @@ CHUNK_BYTES = 1024 * 1024
 READ, DOCUMENT = 0, 1
 
 Found: TypeAlias = tuple[DocumentFrame, Entry | None]
+Symbols: TypeAlias = Mapping[str, bytes]
 
 
 class ScipShare(Struct, frozen=True, tag=True):
@@ -91,7 +92,12 @@ def document_chunks(share: ScipShare) -> Iterator[ScipShare]:
     """The share in pieces whose rows fit into memory; the first tells of the index."""
     first, *others = _cut(share, CHUNK_BYTES)
     yield first
-    yield from (structs.replace(other, index=None, problems=()) for other in others)
+    yield from map(without_index, others)
+
+
+def without_index(share: ScipShare) -> ScipShare:
+    """The share with its documents alone: what is told of the index is told once."""
+    return structs.replace(share, index=None, problems=())
 
 
 def _cut(share: ScipShare, size: int) -> list[ScipShare]:
@@ -126,7 +132,7 @@ def examine_documents(
         )
     if share.files:
         enter(0, READ)
-        symbols = read_external_symbols(Path(share.location), share.external_symbols)
+        symbols = _external_symbols(share, READ in silenced.get(0, {}))
         read = _readings(share, silenced, options)
     for number, (frame, _) in enumerate(share.files):
         dead = silenced.get(number, {})
@@ -134,11 +140,26 @@ def examine_documents(
         place = _file_place(repo_id, frame.path, raw)
         enter(number, DOCUMENT)
         if dead:
-            said = Testimony({}, tuple(dead.values()))
+            said = Testimony({}, tuple(dict.fromkeys(dead.values())))
         else:
-            message = read_document(Path(share.location), frame)
-            said = document_cells(message, _source(frame.path, raw), share.dialect, symbols)
+            said = _document(share, frame, raw, symbols)
         yield _rows(place, known, "document", said, True)
+
+
+def _document(share: ScipShare, frame: DocumentFrame, raw: bytes | None, symbols: Symbols) -> Testimony:
+    try:
+        message = read_document(Path(share.location), frame)
+    except OSError as problem:
+        return Testimony({}, (Problem("error", "read", "unreadable", str(problem)),))
+    return document_cells(message, _source(frame.path, raw), share.dialect, symbols)
+
+
+def _external_symbols(share: ScipShare, silenced: bool) -> Symbols:
+    try:
+        return {} if silenced else read_external_symbols(Path(share.location), share.external_symbols)
+    except OSError:
+        # Each document will say so.
+        return {}
 
 
 def _rows(place: Rows, known: Rows, row_kind: str, said: Testimony, has_row: bool) -> Rows:

@@ -30,6 +30,7 @@ SHARES_PER_CORE = 16
 # Rows of so many source bytes travel together; Arrow needs some forty times as much.
 CHUNK_BYTES = 1024 * 1024
 CHUNK_FILES = 64
+TAR_SCALE = 4
 
 
 class Sourced(Struct, frozen=True):
@@ -74,11 +75,12 @@ def spread(sources: Sequence[Sourced], tasks: int | None = None, cores: int = 1)
 
 
 def chunks(share: Share) -> Iterator[Share]:
-    """The share in pieces whose rows fit into memory."""
+    """The share in pieces whose rows fit into memory; larger ones where each is a pass over a tar."""
+    scale = TAR_SCALE if any(place.kind == "tar" for place in share.places) else 1
     files: list[tuple[int, Entry]] = []
     size = 0
     for file in share.files:
-        if files and (size + cost(file[1]) > CHUNK_BYTES or len(files) == CHUNK_FILES):
+        if files and (size + cost(file[1]) > scale * CHUNK_BYTES or len(files) == scale * CHUNK_FILES):
             yield Share(share.places, files)
             files, size = [], 0
         files.append(file)

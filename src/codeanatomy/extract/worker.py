@@ -26,7 +26,7 @@ import resource
 import signal
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,18 +41,22 @@ from msgspec import Struct, msgpack, structs
 from codeanatomy.extract.files import FAILURES, LINES, SOURCES, Rows, batches, counted, examine
 from codeanatomy.extract.listing import Entry
 from codeanatomy.extract.reading import Reading, read_entries
-from codeanatomy.extract.scip_rows import SCIP, ScipShare, document_chunks, examine_documents
+from codeanatomy.extract.scip_rows import SCIP, ScipShare, document_chunks, examine_documents, without_index
 from codeanatomy.extract.shares import Place, Share, chunks
 from codeanatomy.extract.testimony import Problem, Silenced, Witness
 from codeanatomy.options import ExtractOptions
 
 # File, step, when the step began (seconds of the monotonic clock, which processes share).
 NOTE = struct.Struct("iid")
+# A child whose parent is gone ends by itself, after so many times the limit of a step.
+ORPHAN_LIMITS = 2
 POLL_SECONDS = 0.2
 FORK = get_context("fork")
 
 
 Task: TypeAlias = Share | ScipShare
+# Called before each step with the number of the file in its chunk and of the step.
+EnterFile: TypeAlias = Callable[[int, int], None]
 
 
 class Request(Struct, frozen=True, array_like=True):
@@ -65,6 +69,8 @@ class Request(Struct, frozen=True, array_like=True):
 class Packed(Struct, frozen=True, tag=True):
     """The rows of a chunk: an Arrow stream by table, and their counts by repository."""
 
+    # Id of the first file: chunks of files do not overlap, so they are in order by it.
+    first: str
     streams: dict[str, bytes]
     counts: dict[str, dict[str, int]]
 
@@ -120,15 +126,15 @@ def _answers(child: _Child, chunk: Task) -> list[Packed]:
         answer = child.answer()
         if isinstance(answer, Packed):
             return [answer]
-        if answer.step in silenced.get(answer.file, {}):
-            raise RuntimeError(f"a process that examines files keeps failing: {answer.problem.message}")
-        if answer.step < last:
-            silenced.setdefault(answer.file, {})[answer.step] = answer.problem
-        elif len(chunk.files) > 1:
+        if answer.step == last and len(chunk.files) > 1:
             return [part for single in _singles(chunk) for part in _asked(child, single)]
-        else:
-            # Its rows cannot be packed: keep what is known without the witnesses.
-            silenced[0] = dict.fromkeys(range(1, last + 1), answer.problem)
+        steps = silenced.setdefault(answer.file, {})
+        failed = range(1, last) if answer.step == last else (answer.step,)
+        # If that does not help, only that the file is there is kept.
+        left = [step for step in failed if step not in steps] or [step for step in (0,) if step not in steps]
+        if not left:
+            raise RuntimeError(f"a process that examines files keeps failing: {answer.problem.message}")
+        steps.update(dict.fromkeys(left, answer.problem))
         child.ask(Request(chunk, silenced))
 
 
@@ -138,7 +144,23 @@ def _asked(child: _Child, chunk: Task) -> list[Packed]:
 
 
 def _singles(chunk: Task) -> Iterator[Task]:
-    return (structs.replace(chunk, files=[file]) for file in chunk.files)
+    for number, file in enumerate(chunk.files):
+        rest = chunk if number == 0 or isinstance(chunk, Share) else without_index(chunk)
+        yield structs.replace(rest, files=[file])
+
+
+class _Note:
+    """Which step of which file a child is at, in memory that parent and child share."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, NOTE.size)
+
+    def write(self, file: int, step: int) -> None:
+        NOTE.pack_into(self._memory, 0, file, step, time.monotonic())
+
+    def read(self) -> tuple[int, int, float]:
+        file, step, since = NOTE.unpack_from(self._memory)
+        return file, step, since
 
 
 @dataclass
@@ -147,14 +169,14 @@ class _Child:
 
     witnesses: Sequence[Witness]
     options: ExtractOptions
-    note: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, NOTE.size))
+    note: _Note = field(default_factory=_Note)
     process: Any = None
     line: Connection | None = None
 
     def ask(self, request: Request) -> None:
         if self.process is None:
             self.line, end = FORK.Pipe()
-            NOTE.pack_into(self.note, 0, 0, 0, time.monotonic())
+            self.note.write(0, 0)
             arguments = (end, self.line, self.note, self.witnesses, self.options)
             self.process = FORK.Process(target=_serve, args=arguments, daemon=True)
             self.process.start()
@@ -167,14 +189,14 @@ class _Child:
         """The rows, or how the child failed."""
         try:
             while not self._line.poll(POLL_SECONDS):
-                file, step, since = NOTE.unpack_from(self.note)
+                file, step, since = self.note.read()
                 if time.monotonic() - since > self.options.file_seconds:
                     limit = f"took longer than extract.file_seconds = {self.options.file_seconds:g}"
                     self.stop()
                     return Died(file, step, Problem("error", "extract", "time_limit", limit))
             said = msgpack.decode(self._line.recv_bytes(), type=Packed | Broke)
         except (EOFError, OSError):
-            file, step, _ = NOTE.unpack_from(self.note)
+            file, step, _ = self.note.read()
             self.process.join()
             how = _ending(self.process.exitcode)
             self.stop()
@@ -206,7 +228,7 @@ def _ending(code: int | None) -> str:
 def _serve(
     line: Connection,
     other_end: Connection,
-    note: mmap.mmap,
+    note: _Note,
     witnesses: Sequence[Witness],
     options: ExtractOptions,
 ) -> None:
@@ -218,15 +240,23 @@ def _serve(
     faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     _limit_memory(options.max_memory_size)
-    # Syntax trees have no cycles; collecting among millions of their nodes costs a third of the time.
+    # Syntax trees have no cycles; collecting among millions of their nodes costs a third of the time. What
+    # the child was born with is not looked at when it does collect, between two chunks.
     gc.disable()
+    gc.freeze()
+
+    def enter(file: int, step: int) -> None:
+        note.write(file, step)
+        signal.setitimer(signal.ITIMER_REAL, ORPHAN_LIMITS * options.file_seconds)
+
     while True:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         try:
             request = msgpack.decode(line.recv_bytes(), type=Request)
         except EOFError:
             os._exit(0)
         try:
-            answer: Packed | Broke = _packed(request, note, witnesses, options)
+            answer: Packed | Broke = _packed(request, enter, witnesses, options)
         # A bug of ours costs a file, too.
         except Exception as problem:  # noqa: BLE001
             answer = Broke(f"{type(problem).__name__}: {problem}")
@@ -236,56 +266,60 @@ def _serve(
 
 
 def _packed(
-    request: Request, note: mmap.mmap, witnesses: Sequence[Witness], options: ExtractOptions
+    request: Request, enter: EnterFile, witnesses: Sequence[Witness], options: ExtractOptions
 ) -> Packed:
     task, silenced = request.task, request.silenced
     if isinstance(task, Share):
-        rows = list(_examined(task, silenced, note, witnesses, options))
+        rows = list(_examined(task, silenced, enter, witnesses, options))
     else:
-        rows = list(examine_documents(task, options, silenced, partial(_enter, note)))
-    _enter(note, 0, len(witnesses) + 1)
+        rows = list(examine_documents(task, options, silenced, enter))
+    enter(0, len(witnesses) + 1)
     streams = {name: _stream(part) for name, part in batches(tables_of(witnesses), rows).items()}
-    return Packed(streams, counted(rows))
+    first = rows[0]["place"].get("file_id") if rows else None
+    return Packed(first or "", streams, counted(rows))
 
 
 def _examined(
     share: Share,
     silenced: Silenced,
-    note: mmap.mmap,
+    enter: EnterFile,
     witnesses: Sequence[Witness],
     options: ExtractOptions,
 ) -> Iterator[Rows]:
-    read = _readings(share, silenced, options)
+    read = _readings(share, silenced, options, partial(enter, 0, 0))
     for file, (number, _) in enumerate(share.files):
-        enter = partial(_enter, note, file)
-        enter(0)
+        enter(file, 0)
         reading = next(read[number])
         repo_id = share.places[number].repo_id
-        yield examine(repo_id, reading, witnesses, options, silenced.get(file, {}), enter)
+        yield examine(repo_id, reading, witnesses, options, silenced.get(file, {}), partial(enter, file))
 
 
-def _readings(share: Share, silenced: Silenced, options: ExtractOptions) -> dict[int, Iterator[Reading]]:
+def _readings(
+    share: Share, silenced: Silenced, options: ExtractOptions, touch: Callable[[], None]
+) -> dict[int, Iterator[Reading]]:
     """For each place its files in the order they stand in the share; what is skipped is not opened."""
     entries: dict[int, list[tuple[Entry, bool]]] = {}
     for file, (number, entry) in enumerate(share.files):
         skipped = entry.skipped_reason is not None or 0 in silenced.get(file, {})
         entries.setdefault(number, []).append((entry, skipped))
-    return {number: _read(share.places[number], wanted, options) for number, wanted in entries.items()}
+    return {number: _read(share.places[number], wanted, options, touch) for number, wanted in entries.items()}
 
 
-def _read(place: Place, entries: Sequence[tuple[Entry, bool]], options: ExtractOptions) -> Iterator[Reading]:
+def _read(
+    place: Place, entries: Sequence[tuple[Entry, bool]], options: ExtractOptions, touch: Callable[[], None]
+) -> Iterator[Reading]:
     wanted = [entry for entry, skipped in entries if not skipped]
     found = read_entries(place.kind, place.root, wanted, options)
     if place.kind == "tar":
         # A tar has no index: its members come in one pass, in its own order.
-        by_path = {reading.entry.path: reading for reading in found}
+        by_path = {}
+        for reading in found:
+            # The limit is one of a file, not of the archive.
+            touch()
+            by_path[reading.entry.path] = reading
         found = (by_path[entry.path] for entry in wanted)
     for entry, skipped in entries:
         yield Reading(entry, None, None, None) if skipped else next(found)
-
-
-def _enter(note: mmap.mmap, file: int, step: int) -> None:
-    NOTE.pack_into(note, 0, file, step, time.monotonic())
 
 
 def _stream(rows: pa.RecordBatch) -> bytes:
@@ -303,4 +337,5 @@ def _limit_memory(size: int) -> None:
     except OSError:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (used + size, hard))
+    limit = used + size if hard == resource.RLIM_INFINITY else min(used + size, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))

@@ -9,13 +9,18 @@ Tests: `tests/test_build.py`.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from codeanatomy.storage.light import light_dataset
+from codeanatomy.errors import UnknownName
+from codeanatomy.storage.light import light_table
+
+ORDER = ("repo_id", "path", "extractor_name", "error_index")
 
 
 class Failure(Struct, frozen=True):
@@ -48,30 +53,36 @@ def failures(lake: str, repo_id: str | None = None, limit: int | None = None) ->
         if row["status"] != "succeeded"
     ]
     built = [row for row in newest if row["status"] == "succeeded" and sum(_counts(row).values())]
-    found = _artifacts(lake, built) if built else []
-    wanted = limit if limit is None else max(limit - len(broken), 0)
-    return Failures((*broken, *map(_failure, found[:wanted]))[:limit], len(broken) + len(found), runs)
+    found = _artifacts(lake, built)
+    wanted = len(found) if limit is None else max(limit - len(broken), 0)
+    shown = map(_failure, found.slice(0, wanted).to_pylist())
+    return Failures((*broken, *shown)[:limit], len(broken) + len(found), runs)
 
 
 def _newest_runs(lake: str, repo_id: str | None) -> list[dict[str, Any]]:
     columns = ["repo_id", "run_id", "repo_root", "status", "started_at", "error", "error_counts"]
-    wanted = None if repo_id is None else pc.field("repo_id") == repo_id
-    rows = light_dataset(lake, "run_manifest").to_table(columns=columns, filter=wanted).to_pylist()
+    rows = light_table(lake, "run_manifest", columns).to_pylist()
     rows.sort(key=lambda row: (row["started_at"], row["run_id"]))
     newest = {row["repo_id"]: row for row in rows}
-    return [newest[name] for name in sorted(newest)]
+    if repo_id is not None and repo_id not in newest:
+        raise UnknownName("repository", repo_id, newest)
+    return [newest[name] for name in sorted(newest) if repo_id in (None, name)]
 
 
 def _counts(row: dict[str, Any]) -> dict[str, int]:
     return dict(row["error_counts"] or ())
 
 
-def _artifacts(lake: str, built: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    pairs = {(row["run_id"], row["repo_id"]) for row in built}
-    runs = pa.array(sorted({run_id for run_id, _ in pairs}))
-    rows = light_dataset(lake, "extract_error_artifacts").to_table(filter=pc.field("run_id").isin(runs))
-    order = [(name, "ascending") for name in ("repo_id", "path", "extractor_name", "error_index")]
-    return [row for row in rows.sort_by(order).to_pylist() if (row["run_id"], row["repo_id"]) in pairs]
+def _artifacts(lake: str, built: list[dict[str, Any]]) -> pa.Table:
+    """The failures of these runs and repositories, in order."""
+    nothing = pc.scalar(False)
+    wanted = reduce(or_, (_of_run(row) for row in built), nothing)
+    rows = light_table(lake, "extract_error_artifacts", [*ORDER, "line", "error_type", "message"], wanted)
+    return rows.sort_by([(name, "ascending") for name in ORDER])
+
+
+def _of_run(row: dict[str, Any]) -> pc.Expression:
+    return (pc.field("run_id") == row["run_id"]) & (pc.field("repo_id") == row["repo_id"])
 
 
 def _failure(row: dict[str, Any]) -> Failure:

@@ -23,7 +23,7 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import UnknownName
-from codeanatomy.extract.files import FAILURES
+from codeanatomy.extract.files import failures_by_extractor
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.manifest import publish
 from codeanatomy.run.state import Run
@@ -114,6 +114,5 @@ def _repository(run: Run, repo_id: str) -> RepositoryReport:
     if repo_id in run.failed:
         return RepositoryReport("failed", error=run.failed[repo_id])
     counts = run.counts.get(repo_id, Counter())
-    prefix = f"{FAILURES}/"
-    errors = {name.removeprefix(prefix): n for name, n in sorted(counts.items()) if name.startswith(prefix)}
+    errors = failures_by_extractor(counts)
     return RepositoryReport("succeeded", counts["repo_files_v1"], counts["repo_file_blobs_v1"], errors)

@@ -13,18 +13,21 @@ Tests: `tests/test_build.py`.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
-from msgspec import msgpack
+from msgspec import msgpack, structs
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from codeanatomy.catalog.spec import Table
 from codeanatomy.extract.files import FAILURES, table_columns
+from codeanatomy.extract.scip_index import VERSION as SCIP_VERSION
 from codeanatomy.extract.scip_rows import SCIP
 from codeanatomy.extract.shares import Sourced, spread
 from codeanatomy.extract.testimony import Witness
@@ -33,9 +36,13 @@ from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of, un
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.scip import scip_tasks
 from codeanatomy.run.state import Run
+from codeanatomy.storage.adopt import adopt_files, local_folder
 from codeanatomy.storage.commit import Commit, append, replace_by_owner
 from codeanatomy.storage.events import Committed
+from codeanatomy.storage.files import write_file
+from codeanatomy.storage.transaction import DataFile
 
+FIRST = "first_file_id"
 COUNTS = "counts"
 COUNTS_TYPE = pa.list_(pa.struct({"repo_id": pa.string(), "name": pa.string(), "count": pa.int64()}))
 COUNTS_DDL = "array<struct<repo_id: string, name: string, count: bigint>>"
@@ -48,7 +55,7 @@ POLL_SECONDS = 0.2
 
 Done = TypeVar("Done")
 Batches: TypeAlias = Iterator[pa.RecordBatch]
-# By repository: rows by table, failures by extractor, bytes.
+# By repository: rows by table, failures by extractor.
 Counts: TypeAlias = dict[str, dict[str, int]]
 
 
@@ -58,12 +65,13 @@ def extract_stage(run: Run) -> None:
     cores = run.store.spark.sparkContext.defaultParallelism
     sources = [Sourced(repo_id, listing) for repo_id, listing in run.listings.items()]
     run.witness_versions.update({witness.table: witness.version for witness in WITNESSES})
+    run.witness_versions[SCIP] = SCIP_VERSION
     with scip_tasks(run) as indexes:
         _extract(run, [*indexes, *spread(sources, options.partitions, cores)])
 
 
 def _extract(run: Run, tasks: Sequence[Task]) -> None:
-    total = sum(len(task.files) for task in tasks)
+    total = sum(len(listing.entries) for listing in run.listings.values())
     counters = Counters(run.store.spark)
     gathered = gather(run.store.spark, tasks, WITNESSES, run.settings.extract, counters)
 
@@ -89,8 +97,12 @@ def commit_tables(run: Run, gathered: DataFrame, sizes: dict[str, int]) -> None:
     rows = 0
 
     def one(name: str) -> Committed:
-        found = table_rows(gathered, name)
         size = sizes.get(name, 0) // PACKED_BYTES_PER_FILE_BYTE
+        folder = local_folder(run.store, name)
+        if folder is not None and run.store.table(name).ordering[:1] == ("file_id",):
+            files = write_files(gathered, run.store.table(name), folder, size)
+            return adopt_files(run.store, name, files, owners, commit, by="repo_id")
+        found = table_rows(gathered, name)
         if name == FAILURES:
             failures = found.select(F.lit(run.run_id).alias("run_id"), "*")
             return append(run.store, name, failures, commit, file_bytes=size)
@@ -98,15 +110,35 @@ def commit_tables(run: Run, gathered: DataFrame, sizes: dict[str, int]) -> None:
 
     with ThreadPoolExecutor(COMMITTERS) as pool:
         # The largest first: it takes longest.
-        names = sorted(sizes, key=lambda name: -sizes[name])
+        names = sorted(tables_of(WITNESSES), key=lambda name: -sizes.get(name, 0))
         pending = {pool.submit(one, name): name for name in names}
         for ready, future in enumerate(as_completed(pending), start=1):
+            if future.exception() is not None:
+                pool.shutdown(cancel_futures=True)
             done = future.result()
             run.committed[pending[future]] = done
             rows += done.rows
             run.progress.tell(
                 "commit", f"{ready}/{len(names)} tables, {rows:,} rows", last=ready == len(names)
             )
+
+
+def write_files(gathered: DataFrame, table: Table, folder: str, size: int) -> list[DataFile]:
+    """The rows of a table as data files in its order, written where they are unpacked."""
+    packed = gathered.select(FIRST, table.name)
+    files = math.ceil(size / table.write.target_file_size)
+    cut = packed.repartitionByRange(files, FIRST) if files > 1 else packed.coalesce(1)
+
+    def run(batches: Batches) -> Batches:
+        streams = (stream for batch in batches for stream in batch.column(1))
+        rows = (batch for stream in streams for batch in unpacked(stream.as_buffer()))
+        file = write_file(folder, table, rows)
+        if file is not None:
+            yield pa.RecordBatch.from_pylist([structs.asdict(file)])
+
+    schema = "path string, size_bytes bigint, rows bigint, stats string"
+    found = cut.sortWithinPartitions(FIRST).mapInArrow(run, schema)
+    return [DataFile(**row.asDict()) for row in found.toLocalIterator()]
 
 
 def _watched(work: Callable[[], Done], tell: Callable[[], None]) -> Done:
@@ -129,7 +161,7 @@ class Counters:
     def add(self, packed: Packed) -> None:
         """Count a chunk, on an executor."""
         for counts in packed.counts.values():
-            self.files += counts.get("repo_files_v1", 0) + counts.get(SCIP, 0)
+            self.files += counts.get("repo_files_v1", 0)
             self.failures += counts[FAILURES]
 
 
@@ -153,9 +185,9 @@ def gather(
                     counters.add(packed)
                     yield _row(tables, packed)
 
-    schema = ", ".join((*(f"{name} binary" for name in tables), f"{COUNTS} {COUNTS_DDL}"))
+    columns = (f"{FIRST} string", *(f"{name} binary" for name in tables), f"{COUNTS} {COUNTS_DDL}")
     tasks = spark.range(0, len(todo), 1, len(todo))
-    return tasks.mapInArrow(run, schema).persist(StorageLevel.DISK_ONLY)
+    return tasks.mapInArrow(run, ", ".join(columns)).persist(StorageLevel.DISK_ONLY)
 
 
 def _row(tables: Sequence[str], packed: Packed) -> pa.RecordBatch:
@@ -166,8 +198,11 @@ def _row(tables: Sequence[str], packed: Packed) -> pa.RecordBatch:
     ]
     # Without a repository: bytes of the packed rows, which chunks of several repositories share.
     counts += [{"repo_id": None, "name": name, "count": len(packed.streams[name])} for name in tables]
-    arrays = [pa.array([packed.streams[name]], pa.binary()) for name in tables]
-    return pa.RecordBatch.from_arrays([*arrays, pa.array([counts], COUNTS_TYPE)], names=[*tables, COUNTS])
+    arrays = [pa.array([packed.first])]
+    arrays += [pa.array([packed.streams[name]], pa.binary()) for name in tables]
+    return pa.RecordBatch.from_arrays(
+        [*arrays, pa.array([counts], COUNTS_TYPE)], names=[FIRST, *tables, COUNTS]
+    )
 
 
 def count(gathered: DataFrame) -> tuple[Counts, dict[str, int]]:

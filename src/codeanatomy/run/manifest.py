@@ -11,15 +11,15 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
-from codeanatomy.extract.files import FAILURES
+from codeanatomy.extract.files import failures_by_extractor
 from codeanatomy.run.repositories import Repository, git_commit
 from codeanatomy.run.state import Run
 from codeanatomy.storage.commit import Commit, append
 from codeanatomy.storage.contract import spark_schema
 
 TABLE = "run_manifest"
-# Manifests are read by run and repository, never by size.
-ONE_FILE = 1
+# Bytes of which it is enough to know that they are few.
+SMALL = 1
 
 
 def publish(run: Run) -> None:
@@ -27,14 +27,13 @@ def publish(run: Run) -> None:
     finished = datetime.now(UTC)
     rows = [_row(run, repository, finished) for repository in run.listed.repositories]
     frame = run.store.spark.createDataFrame(rows, spark_schema(run.store.table(TABLE)))
-    append(run.store, TABLE, frame, Commit(run.run_id), file_bytes=ONE_FILE)
+    append(run.store, TABLE, frame, Commit(run.run_id), file_bytes=SMALL)
 
 
 def _row(run: Run, repository: Repository, finished: datetime) -> dict[str, Any]:
     repo_id = repository.repo_id
     error = run.failed.get(repo_id)
     counts = run.counts.get(repo_id, Counter())
-    failures = {name: n for name, n in counts.items() if name.startswith(f"{FAILURES}/")}
     pins = [
         {
             "table_name": name,
@@ -51,7 +50,7 @@ def _row(run: Run, repository: Repository, finished: datetime) -> dict[str, Any]
         "run_id": run.run_id,
         "repo_id": repo_id,
         "repo_root": str(repository.path),
-        "git_commit": git_commit(repository.path),
+        "git_commit": git_commit(run.listings[repo_id]) if repo_id in run.listings else None,
         "status": "failed" if error else "succeeded",
         "mode": "full",
         "started_at": run.started,
@@ -67,7 +66,7 @@ def _row(run: Run, repository: Repository, finished: datetime) -> dict[str, Any]
         "row_counts": {name: counts[name] for name in run.committed if name in counts},
         "change_windows": [],
         "artifact_ids": {},
-        "error_counts": {name.partition("/")[2]: n for name, n in failures.items()},
+        "error_counts": failures_by_extractor(counts),
         "step_ms": {step: round(1000 * seconds) for step, seconds in run.seconds.items()},
         "trace_id": None,
     }

@@ -9,7 +9,9 @@ Tests: `tests/test_repositories.py`.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from codeanatomy.errors import CodeAnatomyError, UsageError
-from codeanatomy.extract.listing import Listing
+from codeanatomy.extract.listing import FILE_FLAGS, Listing, held, unported
 from codeanatomy.extract.sources import list_source
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.progress import Progress
@@ -28,8 +30,8 @@ NAME = re.compile(r"[\w.@+-][\w.@+/-]*")
 NAMED = re.compile(rf"({NAME.pattern})=(.+)", re.DOTALL)
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tar\.\w+)$", re.IGNORECASE)
 COMMIT = re.compile(r"[0-9a-f]{40,64}")
-# More than any ref file has.
-REF_BYTES = 1_000_000
+# More than most ref files have; in a longer list of packed refs the commit may be missed.
+REF_BYTES = 16_000_000
 
 
 class Repository(Struct, frozen=True):
@@ -77,7 +79,9 @@ def list_repositories(
         try:
             listing = list_source(repository.path, options)
         except CodeAnatomyError as problem:
-            failed[repository.repo_id] = problem.message
+            failed[repository.repo_id] = (
+                f"{problem.message} ({problem.hint})" if problem.hint else problem.message
+            )
         else:
             listings[repository.repo_id] = listing
             paths += len(listing.entries)
@@ -90,15 +94,21 @@ def refuse_nothing(listed: Listed) -> None:
     """A build of which nothing is left is no build."""
     if not listed.listings:
         said = "; ".join(f"{name}: {error}" for name, error in listed.failed.items())
-        raise UsageError(said, "name a folder, a wheel, an sdist or a zip")
+        raise UsageError(f"nothing can be built: {said}", "mend what the message names")
 
 
-def git_commit(folder: Path) -> str | None:
-    """The commit a work tree is at, from git's own files; null outside git."""
-    for above in (folder.absolute(), *folder.absolute().parents):
-        git = above / ".git"
+def git_commit(listing: Listing) -> str | None:
+    """The commit a work tree is at, from git's own files; null outside git and for an archive."""
+    if listing.kind != "folder":
+        return None
+    root = Path(unported(listing.root))
+    for folder in (root, *root.parents):
+        git = folder / ".git"
         if git.is_dir():
             return _head(git)
+        if os.path.lexists(git):
+            # A submodule or a second work tree: the commit is not the one of a folder above.
+            return None
     return None
 
 
@@ -115,7 +125,7 @@ def _repository(source: str, base: Path) -> Repository:
 
 
 def _checked(name: str) -> str:
-    if not NAME.fullmatch(name):
+    if not NAME.fullmatch(name) or ".." in name.split("/"):
         raise UsageError(
             f"{name!r} cannot be the name of a repository", "use letters, digits and . _ @ + / -"
         )
@@ -151,8 +161,13 @@ def _head(git: Path) -> str | None:
 
 
 def _read(path: Path) -> str:
+    """The text of a small file of git's; nothing of what is no file, or cannot be read."""
     try:
-        with path.open("rb") as file:
-            return file.read(REF_BYTES).decode("utf-8", "replace")
-    except OSError:
+        with held(os.open(path, FILE_FLAGS)) as fd:
+            return (
+                os.read(fd, REF_BYTES).decode("utf-8", "replace")
+                if stat.S_ISREG(os.fstat(fd).st_mode)
+                else ""
+            )
+    except (OSError, ValueError):
         return ""

@@ -20,10 +20,11 @@ from pathlib import Path
 from msgspec import structs
 
 from codeanatomy.errors import UnknownName, UsageError
-from codeanatomy.extract.listing import Entry, Listing
+from codeanatomy.extract.listing import Entry, Listing, unported
 from codeanatomy.extract.reading import read_entries
 from codeanatomy.extract.scip_rows import ScipShare, no_index, spread_index
 from codeanatomy.extract.shares import Place
+from codeanatomy.extract.testimony import Problem
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.repositories import NAMED, Repository
 from codeanatomy.run.scip_python import index_with_scip_python
@@ -58,19 +59,27 @@ def scip_tasks(run: Run) -> Iterator[list[ScipShare]]:
     with tempfile.TemporaryDirectory(prefix="codeanatomy-scip-") as name:
         tasks: list[ScipShare] = []
         with run.step("scip"):
-            for repo_id, listing in run.listings.items():
+            for number, (repo_id, listing) in enumerate(run.listings.items()):
                 if repo_id in run.scip.given:
                     tasks += spread_index(repo_id, listing, run.scip.given[repo_id])
                 elif run.scip.auto:
                     run.progress.tell("scip", f"scip-python indexes {repo_id}")
-                    tasks += _made(repo_id, listing, Path(name) / repo_id, run.settings.extract)
+                    tasks += _made(repo_id, listing, Path(name) / str(number), run.settings.extract)
         yield tasks
 
 
 def _made(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -> list[ScipShare]:
-    work.mkdir(parents=True)
+    try:
+        return _indexed(repo_id, listing, work, options)
+    except OSError as problem:
+        said = Problem("error", "index", "unreadable", str(problem))
+        return [no_index(Place(repo_id, listing.kind, listing.root), INDEX_NAME, said)]
+
+
+def _indexed(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -> list[ScipShare]:
+    work.mkdir()
     sources = [entry for entry in listing.entries if entry.skipped_reason is None]
-    folder = Path(listing.root)
+    folder = Path(unported(listing.root))
     if listing.kind != "folder":
         folder = work / "unpacked"
         _unpack(listing, sources, folder, options)

@@ -47,7 +47,7 @@ class Run:
     scip: ScipChoice = field(default_factory=ScipChoice)
     run_id: str = field(default_factory=new_run_id)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    # By repository: rows by table, failures by extractor, bytes.
+    # By repository: rows by table, failures by extractor.
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     committed: dict[str, Committed] = field(default_factory=dict)
     witness_versions: dict[str, str] = field(default_factory=dict)

@@ -127,7 +127,7 @@ class Stamp(Commit, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True)
-class _Change:
+class Change:
     """One commit to be made."""
 
     store: Store
@@ -294,7 +294,7 @@ def delete(store: Store, name: str, predicate: str, commit: Commit, *, retry: Re
         address = f"delta.{quoted(store.location(name))}"
         return _affected(session.sql(f"DELETE FROM {address} WHERE ({predicate}\n)"))
 
-    return _recorded(_Change(store, table, "delete", commit, retry, write))
+    return recorded(Change(store, table, "delete", commit, retry, write))
 
 
 def _write_rows(
@@ -350,8 +350,8 @@ def _write_rows(
     def broken() -> ConstraintViolation | None:
         return violation(table, aligned, rules())
 
-    change = _Change(store, table, operation, commit, retry, attempt, broken, lineage, projection.dropped)
-    return _recorded(change)
+    change = Change(store, table, operation, commit, retry, attempt, broken, lineage, projection.dropped)
+    return recorded(change)
 
 
 @contextmanager
@@ -372,7 +372,7 @@ def _refusals_told(store: Store, table: Table, operation: str, commit: Commit) -
         raise
 
 
-def _recorded(change: _Change) -> Committed:
+def recorded(change: Change) -> Committed:
     """Make the change, tell the recorder, and turn the engine's failures into ours."""
     with _refusals_told(change.store, change.table, change.operation, change.commit):
         try:
@@ -385,7 +385,7 @@ def _recorded(change: _Change) -> Committed:
         return done
 
 
-def _retried(change: _Change) -> Committed:
+def _retried(change: Change) -> Committed:
     log = change.store.log(change.table.name)
     started = time.monotonic()
     conflicts: list[str] = []
@@ -414,7 +414,7 @@ def _retried(change: _Change) -> Committed:
     )
 
 
-def _settle(change: _Change) -> None:
+def _settle(change: Change) -> None:
     """Bring the table to its policy where that had to wait for the rows: at birth, or with a new schema."""
     for attempt in range(change.retry.attempts):
         try:
@@ -425,7 +425,7 @@ def _settle(change: _Change) -> None:
             return
 
 
-def _settings(change: _Change) -> dict[str, str]:
+def _settings(change: Change) -> dict[str, str]:
     """What the clone of the session carries into the commit."""
     partitions = int(change.store.spark.conf.get("spark.sql.shuffle.partitions") or RANGES)
     return {
@@ -437,7 +437,7 @@ def _settings(change: _Change) -> dict[str, str]:
     }
 
 
-def _already(log: DeltaLog, change: _Change) -> CommitRecord | None:
+def _already(log: DeltaLog, change: Change) -> CommitRecord | None:
     """The commit of this transaction, if it was made before."""
     commit = change.commit
     known = log.transaction(commit.run_id) if log.exists() else None
@@ -474,7 +474,7 @@ def _own_commit(log: DeltaLog, commit: Commit, after: int) -> CommitRecord | Non
 
 
 def _result(
-    change: _Change,
+    change: Change,
     record: CommitRecord | None,
     started: float,
     attempts: int,
@@ -517,7 +517,7 @@ def _affected(report: DataFrame) -> bool:
     return row is not None and int(row["num_affected_rows"]) > 0
 
 
-def _explained(change: _Change, problem: Exception) -> CodeAnatomyError:
+def _explained(change: Change, problem: Exception) -> CodeAnatomyError:
     """The engine's failure as one of ours."""
     said = str(problem)
     if BROKEN in said and change.broken is not None:
@@ -537,7 +537,7 @@ def _explained(change: _Change, problem: Exception) -> CodeAnatomyError:
     return StorageFailure(what, _where_it_stands(change))
 
 
-def _where_it_stands(change: _Change) -> str:
+def _where_it_stands(change: Change) -> str:
     """Whether a failed commit is in the log all the same: the engine may fail after it wrote the entry."""
     log = change.store.log(change.table.name)
     try:

@@ -1,13 +1,16 @@
-"""Reads without a JVM: a table of the lake as an Arrow dataset, in a fraction of a second.
+"""Reads without a JVM: rows of a table of the lake as Arrow, in a fraction of a second.
 
-    rows = light_dataset("lake", "run_manifest").to_table(columns=["run_id", "repo_id"])
+    rows = light_table("lake", "run_manifest", ["run_id", "repo_id"])
 
 Only what any Delta reader can read is read this way; nothing is written. Tests: `tests/test_build.py`.
 """
 
 from __future__ import annotations
 
-import pyarrow.dataset as ds
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -15,12 +18,14 @@ from codeanatomy import catalog
 from codeanatomy.errors import StorageFailure, TableMissing
 
 
-def light_dataset(root: str, name: str, version: int | None = None) -> ds.Dataset:
-    """The newest version of a table, or a pinned one."""
+def light_table(root: str, name: str, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
+    """Columns of the newest version of a table, of the rows that meet a condition."""
     location = f"{root.rstrip('/')}/{catalog.table(name).path}"
     try:
         if not DeltaTable.is_deltatable(location):
             raise TableMissing(f"{name} was never written at {location}", "name a lake that was built")
-        return DeltaTable(location, version=version).to_pyarrow_dataset()
-    except (DeltaError, OSError, ValueError) as problem:
-        raise StorageFailure(f"{name} at {location} cannot be read: {problem}", "check the path") from problem
+        return DeltaTable(location).to_pyarrow_dataset().to_table(columns=list(columns), filter=where)
+    except (DeltaError, OSError, ValueError, pa.ArrowException) as problem:
+        raise StorageFailure(
+            f"{name} at {location} cannot be read: {problem}", "check the path, and the table with Spark"
+        ) from problem
