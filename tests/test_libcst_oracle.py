@@ -251,7 +251,7 @@ def dotted(node: cst.CSTNode) -> str | None:
 
 
 def compare(source: Source) -> int:
-    """Rows compared; none if LibCST does not read the file, or does not give it back."""
+    """Rows compared; none if LibCST does not read the file, does not give it back, or recurses too deep."""
     said = libcst_files_v1(source, ExtractOptions())
     if said.problems:
         assert {problem.stage for problem in said.problems} == {"parse"}, source.path
@@ -260,7 +260,10 @@ def compare(source: Source) -> int:
     if module.code != source.text:
         return 0
     expected = Expected(source.utf8)
-    MetadataWrapper(module, unsafe_skip_copy=True).visit(expected)
+    try:
+        MetadataWrapper(module, unsafe_skip_copy=True).visit(expected)
+    except RecursionError:
+        return 0
     count = 0
     for name, fields in FIELDS.items():
         rows = table(said, name, *fields.split())
@@ -314,5 +317,5 @@ def test_packages(name: str) -> None:
 
 @pytest.mark.full
 def test_the_standard_library() -> None:
-    # Files that are wrong on purpose, and three that LibCST does not give back.
-    assert len(compare_all(stdlib())) < 40
+    # Files that are wrong on purpose, that LibCST does not give back, or that are too deep for its visitors.
+    assert len(compare_all(stdlib())) < 20

@@ -118,7 +118,9 @@ def test_a_second_work_tree_is_not_at_the_commit_of_the_folder_above(tmp_path: P
     assert repositories.git_commit(Listing(str(tmp_path / "a.zip"), "zip", ())) is None
 
 
-def test_scip_indexes_belong_to_repositories() -> None:
+def test_scip_indexes_belong_to_repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.scip").touch()
     one, two = Repository("one", Path("1")), Repository("two", Path("2"))
     assert scip_choice((), [one]) == ScipChoice()
     assert scip_choice(("auto",), [one]) == ScipChoice(auto=True)
@@ -130,3 +132,5 @@ def test_scip_indexes_belong_to_repositories() -> None:
         scip_choice(("a.scip",), [one, two])
     with pytest.raises(UnknownName, match="'three'"):
         scip_choice(("three=a.scip",), [one, two])
+    with pytest.raises(UsageError, match="no SCIP index at b"):
+        scip_choice(("b.scip",), [one])

@@ -86,11 +86,10 @@ def test_the_size_of_the_pieces_does_not_matter(size: int, monkeypatch: pytest.M
 
 def test_positions_count_bytes_and_lines_as_cpython_does() -> None:
     text = "# coding: latin-1\r# é\ré = 'é'; f(1)\r\ng(2)\n".encode("latin-1")
-    # tree-sitter takes the first two lines for one comment, up to a line feed.
     said = speak(text).cells
-    assert [node["kind"] for node in rows(said["nodes"])][:2] == ["module", "comment"]
-    call = matches(said, "calls")[0]["call"]
-    assert (call["text"], call["line"]) == ("g(2)", 4)
+    assert [node["kind"] for node in rows(said["nodes"])][:3] == ["module", "comment", "comment"]
+    calls = [(match["call"]["text"], match["call"]["line"]) for match in matches(said, "calls")]
+    assert calls == [("f(1)", 3), ("g(2)", 4)]
     said = speak(b"\xef\xbb\xbf" + "é = '😀'; f(1,\r\r g(2))\n".encode()).cells
     placed = [(match["call"]["bstart"], match["call"]["line"]) for match in matches(said, "calls")]
     assert placed == [(13, 1), (20, 3)]

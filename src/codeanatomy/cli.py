@@ -8,6 +8,7 @@ Tests: `tests/test_cli.py`.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -331,7 +332,7 @@ def _print_build(report: BuildReport) -> None:
     )
     click.echo(f"\nrun {report.run_id} in {report.seconds['total']:.1f} s", err=True)
     if report.errors:
-        click.echo(f"failures: codeanatomy errors --lake {report.lake}", err=True)
+        click.echo(f"failures: codeanatomy errors --lake {shlex.quote(report.lake)}", err=True)
 
 
 def _worth_showing(key: str, source: str) -> bool:

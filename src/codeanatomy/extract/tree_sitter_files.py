@@ -76,6 +76,7 @@ MATCH_DEPTH = 65_000
 MATCH_STEPS = 10**9
 
 # The beginning of a string that is neither bytes nor formatted.
+LONE_CR = re.compile(rb"\r(?!\n)")
 PLAIN = re.compile(rb"[rRuU]*['\"]")
 
 
@@ -120,7 +121,8 @@ def tree_sitter_files_v1(source: Source, options: ExtractOptions) -> Testimony:
     """The tree of a file, what is wrong in it, and what the packs match."""
     stats: dict[str, Any] = dict.fromkeys(STATS) | {"match_limit_exceeded": False, "timed_out": False}
     # The other half is for the walk and the packs: who runs us may end the process after the whole.
-    tree = _parse(source.utf8, options.file_seconds / 2)
+    # To the grammar a lone carriage return ends no line; as a newline it does, at the same place.
+    tree = _parse(LONE_CR.sub(b"\n", source.utf8), options.file_seconds / 2)
     if tree is None:
         said = f"the parser took longer than half of extract.file_seconds = {options.file_seconds:g}"
         problem = Problem("error", "parse", "time_limit", said)

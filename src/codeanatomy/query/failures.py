@@ -1,7 +1,7 @@
 """What failed when the repositories of a lake were last built.
 
     answer = failures("lake", limit=20)
-    answer.rows[0]     # Failure("requests", "requests/api.py:12", "ast_files_v1", "SyntaxError", ...)
+    answer.rows[0]     # Failure("requests", "requests/api.py", 12, "ast_files_v1", "SyntaxError", ...)
     answer.total       # 31: more than were asked for
 
 Tests: `tests/test_build.py`.
@@ -27,11 +27,18 @@ class Failure(Struct, frozen=True):
     """An extractor that failed on a file, or a repository that could not be built."""
 
     repo_id: str
-    # The file, and the line if one is known.
-    place: str
+    # The file, or what was to be built.
+    path: str
+    # Counted from 1; none if it is not known.
+    line: int | None
     extractor: str
     error_type: str
     message: str
+
+    @property
+    def place(self) -> str:
+        """As an editor opens it."""
+        return self.path if self.line is None else f"{self.path}:{self.line}"
 
 
 class Failures(Struct, frozen=True):
@@ -48,7 +55,7 @@ def failures(lake: str, repo_id: str | None = None, limit: int | None = None) ->
     newest = _newest_runs(lake, repo_id)
     runs = {row["repo_id"]: row["run_id"] for row in newest}
     broken = [
-        Failure(row["repo_id"], row["repo_root"] or row["repo_id"], "build", "failed", row["error"] or "")
+        Failure(row["repo_id"], row["repo_root"] or "", None, "build", "failed", row["error"] or "")
         for row in newest
         if row["status"] != "succeeded"
     ]
@@ -86,5 +93,5 @@ def _of_run(row: dict[str, Any]) -> pc.Expression:
 
 
 def _failure(row: dict[str, Any]) -> Failure:
-    place = row["path"] if row["line"] is None else f"{row['path']}:{row['line']}"
-    return Failure(row["repo_id"], place, row["extractor_name"], row["error_type"], row["message"])
+    what = (row["extractor_name"], row["error_type"], row["message"])
+    return Failure(row["repo_id"], row["path"], row["line"], *what)

@@ -98,9 +98,10 @@ def commit_tables(run: Run, gathered: DataFrame, sizes: dict[str, int]) -> None:
 
     def one(name: str) -> Committed:
         size = sizes.get(name, 0) // PACKED_BYTES_PER_FILE_BYTE
-        folder = local_folder(run.store, name)
-        if folder is not None and run.store.table(name).ordering[:1] == ("file_id",):
-            files = write_files(gathered, run.store.table(name), folder, size)
+        table, folder = run.store.table(name), local_folder(run.store, name)
+        empty = name != FAILURES and not any(counts[name] for counts in run.counts.values())
+        if folder is not None and (empty or table.ordering[:1] == ("file_id",)):
+            files = [] if empty else write_files(gathered, table, folder, size)
             return adopt_files(run.store, name, files, owners, commit, by="repo_id")
         found = table_rows(gathered, name)
         if name == FAILURES:

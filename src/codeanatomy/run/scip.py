@@ -50,6 +50,9 @@ def scip_choice(values: Sequence[str], repositories: Sequence[Repository]) -> Sc
             raise UsageError(f"--scip {value} does not say which repository it is of", "write NAME=PATH")
         else:
             given[names[0]] = Path(value)
+    for path in given.values():
+        if not path.is_file():
+            raise UsageError(f"there is no SCIP index at {path}", "name a file, or write --scip auto")
     return ScipChoice(auto, given)
 
 

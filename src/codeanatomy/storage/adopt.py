@@ -17,8 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import ContractError
@@ -88,8 +91,14 @@ def _rows(store: Store, table: Table, files: Sequence[DataFile]) -> DataFrame:
     if not files:
         return store.spark.createDataFrame([], schema)
     folder = store.location(table.name)
-    rows = store.spark.read.parquet(*(f"{folder}/{file.path}" for file in files))
-    found = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    # From the footers: Spark would start a job to look at them.
+    for file in files:
+        _refuse_other_columns(table, pq.read_schema(f"{folder}/{file.path}"))
+    return store.spark.read.schema(schema).parquet(*(f"{folder}/{file.path}" for file in files))
+
+
+def _refuse_other_columns(table: Table, schema: pa.Schema) -> None:
+    found = {field.name: field.dataType.simpleString() for field in from_arrow_schema(schema)}
     expected = {column.name: column.ddl for column in table.columns}
     if found != expected:
         wrong = sorted(
@@ -98,7 +107,6 @@ def _rows(store: Store, table: Table, files: Sequence[DataFile]) -> DataFrame:
         raise ContractError(
             f"data files of {table.name} differ in {', '.join(wrong)}", "mend what writes them"
         )
-    return rows
 
 
 def _held(store: Store, name: str, owners: Sequence[str], by: str) -> tuple[bool, bool]:

@@ -12,7 +12,7 @@ Rows come in the order of the table. Tests: `tests/test_adopt.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import json
 
-from codeanatomy.catalog.spec import Table
+from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.storage.layout import resolve_stats_columns
 from codeanatomy.storage.transaction import DataFile
 
@@ -83,14 +83,25 @@ def write_file(folder: str, table: Table, batches: Iterable[pa.RecordBatch]) -> 
     return DataFile(path.name, path.stat().st_size, stats.rows, stats.text())
 
 
+def _text_leaves(columns: Iterable[Column], lead: str = "") -> Iterator[str]:
+    """The paths of text columns, as Parquet spells them."""
+    for column in columns:
+        path = f"{lead}{column.name}" + (".list.element" if column.array else "")
+        if column.type == "struct":
+            yield from _text_leaves(column.fields, f"{path}.")
+        elif column.type == "string":
+            yield path
+
+
 def _writer(path: Path, table: Table, schema: pa.Schema) -> pq.ParquetWriter:
     writer = table.write.writer
-    off = set(writer.dictionary_off)
+    texts = [] if not writer.dictionary else list(_text_leaves(table.columns))
     return pq.ParquetWriter(
         path,
         schema,
         compression="none" if writer.compression == "uncompressed" else writer.compression,
-        use_dictionary=[name for name in schema.names if name not in off] if writer.dictionary else False,
+        # Of numbers, which are positions and counts, a dictionary costs time and makes files larger.
+        use_dictionary=[leaf for leaf in texts if leaf.split(".")[0] not in writer.dictionary_off],
         # Only these are ever filtered by; footers with bounds of every nested field would be long.
         write_statistics=list(resolve_stats_columns(table)),
     )
