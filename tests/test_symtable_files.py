@@ -427,6 +427,7 @@ def test_what_is_too_deep_is_a_problem(code: str) -> None:
     assert problem.error_type in {"SyntaxError", "RecursionError", "MemoryError"}
 
 
+@pytest.mark.full
 def test_many_definitions_take_their_share_of_time_and_not_its_square() -> None:
     def seconds(count: int) -> float:
         source = source_of("".join(f"def f{i}(): pass\n" for i in range(count)))
