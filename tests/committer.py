@@ -17,9 +17,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from codeanatomy import functions
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.ids import stable_id
-from codeanatomy.storage import functions
 from codeanatomy.storage.commit import Commit, append, replace_by_owner
 from codeanatomy.storage.session import open_session
 from codeanatomy.storage.store import Store

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from msgspec import json
 
 from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
 from codeanatomy.errors import ConstraintViolation, ContractError
-from codeanatomy.extract.arrow import arrow_schema
 from codeanatomy.ids import stable_id
 from codeanatomy.storage.adopt import adopt_files, local_folder
 from codeanatomy.storage.commit import Commit, append

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codeanatomy import catalog
+from codeanatomy.arrow import SCALARS, array, arrow_schema, arrow_type
 from codeanatomy.catalog.columns import LINE, span, strings, structs
 from codeanatomy.catalog.spec import Column
-from codeanatomy.extract.arrow import SCALARS, array, arrow_schema, arrow_type
 
 TABLES = [table for table in catalog.TABLES if table.stage == "extract"]
 COLUMNS = [column for table in TABLES for column in table.columns]

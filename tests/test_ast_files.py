@@ -21,9 +21,9 @@ from unicodedata import normalize
 import pytest
 
 import corpus
+from codeanatomy.arrow import array
 from codeanatomy.catalog.extract_cpython import AST_FILES_V1
 from codeanatomy.extract import ast_files
-from codeanatomy.extract.arrow import array
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.options import ExtractOptions

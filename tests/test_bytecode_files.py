@@ -14,9 +14,9 @@ import pytest
 
 import corpus
 from bytecode_oracle import OPTIONS, Row, check, code_objects, compiled, rows, source_of
+from codeanatomy.arrow import array
 from codeanatomy.catalog.extract_cpython import BYTECODE_FILES_V1
 from codeanatomy.extract import bytecode_files
-from codeanatomy.extract.arrow import array
 from codeanatomy.extract.bytecode_files import bytecode_files_v1, spelled
 from codeanatomy.extract.opcodes import by_dis, by_tables
 from codeanatomy.extract.source import Source, decode

@@ -16,8 +16,8 @@ from codeanatomy.catalog.semantics import SEMANTIC_TYPES
 from codeanatomy.catalog.spec import Column, Constraint, Table, contract_json
 from codeanatomy.cli import cli
 from codeanatomy.config import RuntimeProfile
+from codeanatomy.functions import FUNCTIONS
 from codeanatomy.storage import events
-from codeanatomy.storage.functions import FUNCTIONS
 
 PAGES = Path(__file__).parents[1] / "docs"
 FAMILY = [

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from codeanatomy import ids, spans
+from codeanatomy import functions, ids, spans
 from codeanatomy.errors import CatalogError
-from codeanatomy.storage import functions
-from codeanatomy.storage.functions import (
+from codeanatomy.functions import (
     FUNCTIONS,
     FUNCTIONS_BY_NAME,
     FUNCTIONS_VERSION,

@@ -13,9 +13,9 @@ from typing import Any
 import libcst as cst
 import pytest
 
+from codeanatomy.arrow import array
 from codeanatomy.catalog.extract_trees import LIBCST_FILES_V1
 from codeanatomy.extract import libcst_files
-from codeanatomy.extract.arrow import array
 from codeanatomy.extract.libcst_files import VERSION, libcst_files_v1
 from codeanatomy.extract.source import Source
 from codeanatomy.extract.testimony import Testimony

@@ -257,10 +257,10 @@ def compare(source: Source) -> int:
         assert {problem.stage for problem in said.problems} == {"parse"}, source.path
         return 0
     module = cst.parse_module(source.text)
-    if module.code != source.text:
-        return 0
     expected = Expected(source.utf8)
     try:
+        if module.code != source.text:
+            return 0
         MetadataWrapper(module, unsafe_skip_copy=True).visit(expected)
     except RecursionError:
         return 0

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 import corpus
 import scip_tool
+from codeanatomy.arrow import array
 from codeanatomy.catalog.extract_program import SCIP_INDEX_V1
 from codeanatomy.extract import scip_schema
-from codeanatomy.extract.arrow import array
 from codeanatomy.extract.scip_frames import (
     MAX_PROBLEMS,
     Dialect,

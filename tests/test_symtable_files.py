@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 import corpus
+from codeanatomy.arrow import array
 from codeanatomy.catalog.extract_cpython import SYMTABLE_FILES_V1
-from codeanatomy.extract.arrow import array
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.options import ExtractOptions

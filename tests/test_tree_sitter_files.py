@@ -15,8 +15,8 @@ import pytest
 from tree_sitter import Parser, Query, QueryCursor
 
 from codeanatomy import catalog
+from codeanatomy.arrow import array
 from codeanatomy.extract import tree_sitter_files
-from codeanatomy.extract.arrow import array
 from codeanatomy.extract.tree_sitter_files import LANGUAGE, PACKS, PATTERNS, VERSION
 from codeanatomy.options import ExtractOptions
 from tree_sitter_rows import check_captures, check_tree, matches, rows, source_of, speak, texts

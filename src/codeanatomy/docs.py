@@ -18,11 +18,11 @@ from codeanatomy.catalog.describe import flattened, policy_facts, type_text
 from codeanatomy.catalog.semantics import SEMANTIC_TYPES
 from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
 from codeanatomy.config import RuntimeProfile
+from codeanatomy.functions import FUNCTIONS
 from codeanatomy.storage import events
 from codeanatomy.storage.commit import Commit, Retry
 from codeanatomy.storage.deltalog import SnapshotInfo
 from codeanatomy.storage.feed import Cursor, Window
-from codeanatomy.storage.functions import FUNCTIONS
 
 NOTE = "<!-- made by `codeanatomy docs`; edit the code instead -->\n"
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 from msgspec import structs
 
 from codeanatomy import catalog
+from codeanatomy.arrow import array, arrow_field
 from codeanatomy.catalog.columns import ERROR_FIELDS, FILE, RUN_ID
 from codeanatomy.catalog.spec import Column
-from codeanatomy.extract.arrow import array, arrow_field
 from codeanatomy.extract.listing import Entry
 from codeanatomy.extract.reading import Reading
 from codeanatomy.extract.source import Source, Unreadable, decode

@@ -339,5 +339,5 @@ def _column(node: ast.expr, given: Mapping[str, Column]) -> Column:
             return reduce(_OPERATORS[type(op)], (_column(value, given) for value in values))
     raise CatalogError(
         f"{ast.unparse(node)}: not in the grammar that SQL and Python share",
-        "see the module docstring of codeanatomy.storage.functions",
+        "see the module docstring of codeanatomy.functions",
     )
