@@ -10,12 +10,15 @@ by field and become one Arrow array each. No object is made per nested row: that
 syntax nodes affordable. Text that UTF-8 cannot hold (lone surrogates in an evaluated string) is kept as its
 escape, `\\ud800`.
 
+Rows that Spark only carries from one Python step to the next are `packed` into streams: as bytes they cost it a
+fraction of what nested rows do.
+
 Tests: `tests/test_arrow.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
@@ -30,6 +33,7 @@ SCALARS: Mapping[str, pa.DataType] = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "binary": pa.binary(),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
 
 
@@ -106,3 +110,18 @@ def _scalars(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
 
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def packed(rows: pa.RecordBatch) -> bytes:
+    """Rows as a compressed stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
+        stream.write_batch(rows)
+    return bytes(sink.getvalue())
+
+
+def unpacked(stream: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """The rows in a stream."""
+    with pa.ipc.open_stream(stream) as reader:
+        yield from reader

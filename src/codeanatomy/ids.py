@@ -99,13 +99,14 @@ def frame(*parts: Part) -> bytes:
     >>> frame("", None, True)
     b'0:~4:true'
     """
-    return b"".join(_framed(part) for part in parts)
+    return b"".join([_framed(part) for part in parts])
 
 
 def _framed(part: Part) -> bytes:
     if part is None:
         return b"~"
-    raw = _utf8(_text(part))
+    # Millions of ids are made of text: nothing between it and the bytes.
+    raw = (part if type(part) is str else _text(part)).encode("utf-8", "surrogatepass")
     return b"%d:%b" % (len(raw), raw)
 
 

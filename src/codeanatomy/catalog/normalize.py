@@ -32,6 +32,23 @@ TYPE_ID = Column("type_id", "string", "The type; equal types of a repository sha
 TYPE_REPR = Column("type_repr", "string", "Normal form of the type, case kept.", nullable=False)
 EXPR_ID = Column("expr_id", "string", "The type expression.", False, "ExprId")
 
+TYPE_KINDS = (
+    "name",
+    "generic",
+    "union",
+    "literal",
+    "annotated",
+    "callable",
+    "parameters",
+    "tuple",
+    "unpacked",
+    "none",
+    "ellipsis",
+    "constant",
+    "expression",
+    "unparsed",
+)
+
 TYPE_EXPRS_NORM_V1 = Table(
     "type_exprs_norm_v1",
     "normalize",
@@ -40,7 +57,13 @@ TYPE_EXPRS_NORM_V1 = Table(
         *PLACE,
         EXPR_ID,
         Column("expr_kind", "string", "Its form: annotation, string_annotation or type_comment.", False),
-        Column("expr_role", "string", "What it annotates: param, return, variable or attribute.", False),
+        Column(
+            "expr_role",
+            "string",
+            "What it annotates: param, return, variable or attribute; signature for the type comment of a "
+            "function that could not be taken apart.",
+            nullable=False,
+        ),
         *span("owner", "the definition it belongs to; null in the module"),
         Column("target_name", "string", "Name of the parameter, variable or attribute; null for a return."),
         Column("expr_text", "string", "Source text of the type.", nullable=False),
@@ -56,7 +79,7 @@ TYPE_EXPRS_NORM_V1 = Table(
     constraints=(
         SPAN_ORDERED,
         one_of("expr_kind", "annotation", "string_annotation", "type_comment"),
-        one_of("expr_role", "param", "return", "variable", "attribute"),
+        one_of("expr_role", "param", "return", "variable", "attribute", "signature"),
     ),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
@@ -79,7 +102,13 @@ TYPE_NODES_V1 = Table(
         Column("arg_index", "int", "Which argument, from 0; null for the whole."),
         TYPE_ID,
         Column("type_kind", "string", "Form of the part, such as name, generic, union or literal.", False),
-        Column("type_name", "string", "Name at its head, qualified through the file's imports.", False),
+        Column(
+            "type_name",
+            "string",
+            "Name at its head, qualified through the file's imports; `typing.Union` for every union, empty "
+            "for what has no name.",
+            nullable=False,
+        ),
         Column("is_qualified", "boolean", "That name was found; else it is as written.", nullable=False),
         TYPE_REPR,
         *span(of="the part; null where a string or comment hides its place"),
@@ -95,6 +124,7 @@ TYPE_NODES_V1 = Table(
             "(node_index = 0 AND parent_index IS NULL) OR (parent_index >= 0 AND parent_index < node_index)",
             "Only the whole has no parent, and parts follow theirs.",
         ),
+        one_of("type_kind", *TYPE_KINDS),
     ),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
@@ -216,14 +246,19 @@ PY_BC_DEF_USE_EVENTS_V1 = Table(
         Column("bc_var_kind", "string", "Where the variable lives: fast, cell, free, global or name.", False),
         Column("bc_opname", "string", "Operation that does it; null for a parameter."),
         Column("bc_is_parameter", "boolean", "A parameter's definition at entry.", nullable=False),
-        Column("bc_may_be_unbound", "boolean", "Some path comes here without a definition; null for a def."),
-        *span(of="the source of the event"),
+        Column(
+            "bc_may_be_unbound",
+            "boolean",
+            "Some path comes here without a definition, which for a name then is looked up further out; null "
+            "for a def, and for free and global variables.",
+        ),
+        *span(of="the syntax node that names the variable; null where the compiler made the event up"),
         LINE,
     ),
     primary_key=("bc_event_id",),
     foreign_keys=(FILE_KEY, ForeignKey(("bc_block_id",), "py_bc_blocks_norm_v1", ("bc_block_id",))),
     owner="file_id",
-    inputs=("bytecode_files_v1", "py_bc_blocks_norm_v1", "py_bc_cfg_edges_norm_v1"),
+    inputs=("bytecode_files_v1", "ast_files_v1", "py_bc_blocks_norm_v1", "py_bc_cfg_edges_norm_v1"),
     constraints=(
         SPAN_ORDERED,
         one_of("bc_event_kind", "def", "use", "del"),
@@ -267,6 +302,8 @@ PY_BC_REACHES_V1 = Table(
         Column("bc_use_event_id", "string", "The use.", False, "EventId"),
         Column("bc_def_event_id", "string", "The definition.", False, "EventId"),
         BC_VAR_NAME,
+        *span(of="the use"),
+        LINE,
     ),
     primary_key=("bc_reach_id",),
     foreign_keys=(
@@ -281,7 +318,7 @@ PY_BC_REACHES_V1 = Table(
         "py_bc_cfg_edges_norm_v1",
         "py_bc_def_use_events_v1",
     ),
-    constraints=(one_of("bc_reach_kind", "local", "closure", "global"),),
+    constraints=(SPAN_ORDERED, one_of("bc_reach_kind", "local", "closure", "global")),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
         zorder_by=("file_id", "code_unit_id", "bc_use_event_id", "bc_def_event_id"),
@@ -319,12 +356,11 @@ SPAN_ERRORS_V1 = Table(
     primary_key=("span_error_id",),
     owner="file_id",
     inputs=(
+        "repo_files_v1",
         "file_line_index_v1",
         "ast_files_v1",
         "libcst_files_v1",
-        "bytecode_files_v1",
         "scip_index_v1",
-        "type_checker_files_v1",
     ),
     constraints=(SPAN_ORDERED, one_of("col_unit", "utf8", "utf16", "utf32", nullable=True)),
     write=DeltaWritePolicy(

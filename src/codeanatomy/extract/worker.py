@@ -10,8 +10,7 @@ chunk is done again in a new child:
     ask(next chunk)     <-      rows of each table, as Arrow streams
     yield to Spark              ... already at the next chunk
 
-The rows stay packed as Arrow streams, one per table (`Packed`), until a table is written: Spark carries
-them as bytes, which costs it a fraction of what nested rows do. `unpacked` opens one.
+The rows stay packed as Arrow streams (`arrow.packed`), one per table, until a table is written.
 
 Tests: `tests/test_worker.py`.
 """
@@ -35,9 +34,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import pyarrow as pa
 from msgspec import Struct, msgpack, structs
 
+from codeanatomy.arrow import packed
 from codeanatomy.extract.files import FAILURES, LINES, SOURCES, Rows, batches, counted, examine
 from codeanatomy.extract.listing import Entry
 from codeanatomy.extract.reading import Reading, read_entries
@@ -105,12 +104,6 @@ def extract_task(task: Task, witnesses: Sequence[Witness], options: ExtractOptio
             yield from answers
     finally:
         child.stop()
-
-
-def unpacked(stream: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
-    """The rows in a stream of a `Packed`."""
-    with pa.ipc.open_stream(stream) as reader:
-        yield from reader
 
 
 def tables_of(witnesses: Sequence[Witness]) -> tuple[str, ...]:
@@ -274,7 +267,7 @@ def _packed(
     else:
         rows = list(examine_documents(task, options, silenced, enter))
     enter(0, len(witnesses) + 1)
-    streams = {name: _stream(part) for name, part in batches(tables_of(witnesses), rows).items()}
+    streams = {name: packed(part) for name, part in batches(tables_of(witnesses), rows).items()}
     first = rows[0]["place"].get("file_id") if rows else None
     return Packed(first or "", streams, counted(rows))
 
@@ -320,14 +313,6 @@ def _read(
         found = (by_path[entry.path] for entry in wanted)
     for entry, skipped in entries:
         yield Reading(entry, None, None, None) if skipped else next(found)
-
-
-def _stream(rows: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
-        stream.write_batch(rows)
-    return bytes(sink.getvalue())
 
 
 def _limit_memory(size: int) -> None:

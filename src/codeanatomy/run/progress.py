@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 QUIET_SECONDS = 5.0
 MOVING_SECONDS = 0.2
+POLL_SECONDS = 0.2
+
+Done = TypeVar("Done")
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -60,3 +64,13 @@ class Progress(AbstractContextManager["Progress"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def watched(work: Callable[[], Done], tell: Callable[[], None]) -> Done:
+    """Do the work in a thread, and tell how far it is."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        while not future.done():
+            tell()
+            time.sleep(POLL_SECONDS)
+        return future.result()

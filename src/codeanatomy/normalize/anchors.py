@@ -1,0 +1,178 @@
+"""Where a variable's name stands in the source: the syntax node behind a definition or use.
+
+CPython gives every instruction a span, but not always the variable's: a definition's is the whole `def`
+statement, an import's the whole statement, a captured name of a pattern borrows its neighbour's, and code
+the compiler makes up borrows whatever came before. So the span of an event is that of the syntax node that
+names the variable there, and null where no node does:
+
+| event | node |
+|---|---|
+| use, assignment, loop target, del, walrus | Name |
+| parameter | arg, its annotation included |
+| definition of a function or class | the definition, without decorators |
+| import | alias |
+| `except E as e` | ExceptHandler |
+| capture of a pattern | MatchAs, MatchStar, MatchMapping; MatchOr where the alternatives bind it |
+| type parameter | TypeVar, ParamSpec, TypeVarTuple |
+| `e = None; del e` after a handler, `__module__` of a class, `.0` | none |
+
+Names are compared as the compiler mangles them: `__x` in class C is `_C__x`.
+
+Tests: `tests/test_anchors.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from codeanatomy.normalize.files import Columns, Said
+
+Span: TypeAlias = tuple[int, int]
+FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda"})
+BINDERS = frozenset(
+    {
+        "Name",
+        "FunctionDef",
+        "AsyncFunctionDef",
+        "ClassDef",
+        "ExceptHandler",
+        "TypeVar",
+        "ParamSpec",
+        "TypeVarTuple",
+    }
+)
+CAPTURES = frozenset({"MatchAs", "MatchStar", "MatchMapping"})
+PATTERNS = CAPTURES | {"MatchValue", "MatchSingleton", "MatchSequence", "MatchClass", "MatchOr"}
+# The nodes that are looked at, and the fields of `ast_files_v1` that are read.
+KINDS = BINDERS | FUNCTIONS | PATTERNS | {"arg"}
+AST_LISTS = {
+    "nodes": ("kind", "name", "bstart", "bend", "line"),
+    "imports": ("name", "asname", "stmt_bstart", "stmt_bend", "bstart", "bend", "line"),
+}
+
+
+class _Pattern(NamedTuple):
+    """The whole pattern of a case."""
+
+    span: Span
+    # Places of each captured name, and the alternatives in it.
+    captures: dict[str, list[Span]]
+    alternatives: list[Span]
+
+
+class Anchors:
+    """The named places of a file."""
+
+    def __init__(self, ast: Said) -> None:
+        self.names: dict[Span, list[str]] = defaultdict(list)
+        self.parameters: dict[Span, list[tuple[str, Span]]] = defaultdict(list)
+        self.imports: dict[Span, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
+        self.patterns: list[_Pattern] = []
+        # Line of a place, by its first byte.
+        self.lines: dict[int, int] = {}
+        if ast.get("nodes") is not None:
+            self._read_nodes(ast["nodes"])
+        if ast.get("imports") is not None:
+            self._read_imports(ast["imports"])
+
+    def _read_nodes(self, nodes: Columns) -> None:
+        functions: list[Span] = []
+        rows = zip(*(nodes[name] for name in AST_LISTS["nodes"]), strict=True)
+        for kind, name, start, end, line in rows:
+            if start is None or kind not in KINDS:
+                continue
+            span = start, end
+            self.lines[start] = line
+            if kind in BINDERS and name is not None:
+                self.names[span].append(name)
+            if kind in FUNCTIONS:
+                functions.append(span)
+            elif kind == "arg":
+                while functions and not _inside(span, functions[-1]):
+                    functions.pop()
+                if functions:
+                    self.parameters[functions[-1]].append((name, span))
+            elif kind in PATTERNS:
+                self._read_pattern(kind, name, span)
+
+    def _read_pattern(self, kind: str, name: str | None, span: Span) -> None:
+        """Nodes come in preorder, so the parts of a pattern follow it."""
+        if not self.patterns or not _inside(span, self.patterns[-1].span):
+            self.patterns.append(_Pattern(span, defaultdict(list), []))
+        pattern = self.patterns[-1]
+        if kind in CAPTURES and name is not None:
+            pattern.captures[name].append(span)
+        if kind == "MatchOr":
+            pattern.alternatives.append(span)
+
+    def _read_imports(self, imports: Columns) -> None:
+        rows = zip(*(imports[name] for name in AST_LISTS["imports"]), strict=True)
+        for name, asname, stmt_start, stmt_end, start, end, line in rows:
+            if start is not None:
+                bound = self.imports[stmt_start, stmt_end]
+                bound[asname or name.partition(".")[0]].append((start, end))
+                self.lines[start] = line
+
+    def parameter(self, function: Span, variable: str) -> Span | None:
+        """The parameter of the function at a span."""
+        return next((span for name, span in self.parameters.get(function, ()) if _is(variable, name)), None)
+
+    def use(self, span: Span, variable: str) -> Span | None:
+        """The place of a use or del whose instruction has a span."""
+        return span if any(_is(variable, name) for name in self.names.get(span, ())) else None
+
+    def definition(self, span: Span, variable: str, ordinal: int) -> Span | None:
+        """The place of a store; `ordinal` counts the stores of that variable with the same span."""
+        if span in self.imports:
+            aliases = self._aliases(self.imports[span], variable)
+            return aliases[ordinal % len(aliases)] if aliases else None
+        pattern = self._pattern_at(span)
+        if pattern is not None:
+            return _captured(pattern, variable)
+        return self.use(span, variable)
+
+    def _aliases(self, bound: dict[str, list[Span]], variable: str) -> Sequence[Span]:
+        return next((spans for name, spans in bound.items() if _is(variable, name)), [])
+
+    def _pattern_at(self, span: Span) -> _Pattern | None:
+        if not self.patterns:
+            return None
+        low, high = 0, len(self.patterns)
+        while low < high:
+            middle = (low + high) // 2
+            if self.patterns[middle].span[0] <= span[0]:
+                low = middle + 1
+            else:
+                high = middle
+        found = self.patterns[low - 1] if low else None
+        return found if found is not None and _inside(span, found.span) else None
+
+
+def _captured(pattern: _Pattern, variable: str) -> Span | None:
+    spans = next((spans for name, spans in pattern.captures.items() if _is(variable, name)), None)
+    if spans is None or len(spans) == 1:
+        return spans and spans[0]
+    return _smallest_around(spans, pattern.alternatives)
+
+
+def _smallest_around(spans: Iterable[Span], outer: Iterable[Span]) -> Span | None:
+    inner = list(spans)
+    around = [span for span in outer if all(_inside(each, span) for each in inner)]
+    return min(around, key=lambda span: span[1] - span[0], default=None)
+
+
+def _inside(inner: Span, outer: Span) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _is(variable: str, name: str) -> bool:
+    """Whether the compiler's name of a variable is that of the source.
+
+    >>> _is("x", "x"), _is("_C__x", "__x"), _is("_C__x__", "__x__")
+    (True, True, False)
+    """
+    if variable == name:
+        return True
+    return name.startswith("__") and not name.endswith("__") and variable[:1] == "_" and variable.endswith(name)

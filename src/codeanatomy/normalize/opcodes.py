@@ -1,0 +1,139 @@
+"""What instructions mean for control and data flow: everything here that depends on the interpreter.
+
+Keyed by the operation's name, which says more than its number and changes less:
+
+>>> rules = opcodes_of("3.11.7")
+>>> rules.taken["POP_JUMP_FORWARD_IF_FALSE"], rules.events["STORE_FAST"], "LOAD_CONST" in rules.never_raises
+(False, (Access('def', 'fast'),), True)
+>>> opcodes_of("2.7.18") is None
+True
+
+How an argument is packed into an instruction is not known here: witnesses give names and jump targets.
+An operation that is not listed raises, reads no variable and goes on with the next one; that is why a Python
+that is not listed in KNOWN_VERSIONS is refused instead of guessed at. Its files get a diagnostic.
+
+- `taken`: the truth of the tested value with which a conditional jump jumps. `*_IF_NONE` tests "is None".
+- `steps` ask an iterator: one way leads into the loop's body, the jump out of it. SEND is the step of
+  `await` and `yield from`.
+- `never_raises` is what makes a handler reachable or not, and what other code may run in between. Left out
+  is what only a full memory, a signal or a destructor can do, except where signals are looked for (RESUME,
+  JUMP_BACKWARD).
+- `events`: how an operation touches the variables it names. 3.13 has operations that name two. A fast slot
+  that holds a cell is handed to an inner function, which is no use of its value (`LOAD_CLOSURE`, from 3.13
+  on LOAD_FAST). `save` and `restore` are what 3.12 does to a variable that an inlined comprehension hides.
+
+Tests: `tests/test_opcodes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+KNOWN_VERSIONS = ("3.11", "3.12", "3.13")
+
+EventKind: TypeAlias = Literal["def", "use", "del", "save"]
+# Where the name is looked up: deref is a cell, of the unit itself or of one around it.
+Space: TypeAlias = Literal["fast", "deref", "name", "global"]
+
+
+class Access(NamedTuple):
+    """One touch of one variable."""
+
+    kind: EventKind
+    space: Space
+
+
+class Opcodes(Struct, frozen=True):
+    """The meanings of one version's operations."""
+
+    returns: frozenset[str]
+    raises: frozenset[str]
+    jumps: frozenset[str]
+    steps: frozenset[str]
+    taken: Mapping[str, bool]
+    never_raises: frozenset[str]
+    events: Mapping[str, tuple[Access, ...]]
+
+
+RETURNS = frozenset({"RETURN_VALUE", "RETURN_CONST", "INTERPRETER_EXIT"})
+RAISES = frozenset({"RAISE_VARARGS", "RERAISE"})
+JUMPS = frozenset({"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
+STEPS = frozenset({"FOR_ITER", "SEND"})
+TAKEN: Mapping[str, bool] = {
+    "JUMP_IF_FALSE_OR_POP": False,
+    "JUMP_IF_TRUE_OR_POP": True,
+    **{
+        f"POP_JUMP_{direction}IF_{test}": truth
+        for direction in ("", "FORWARD_", "BACKWARD_")
+        for test, truth in (("TRUE", True), ("FALSE", False), ("NONE", True), ("NOT_NONE", False))
+    },
+}
+NEVER_RAISES = frozenset(
+    {
+        "NOP",
+        "POP_TOP",
+        "PUSH_NULL",
+        "COPY",
+        "SWAP",
+        "LOAD_CONST",
+        "STORE_FAST",
+        "LOAD_CLOSURE",
+        "STORE_DEREF",
+        "MAKE_CELL",
+        "COPY_FREE_VARS",
+        "KW_NAMES",
+        "PRECALL",
+        "JUMP_FORWARD",
+        "JUMP_BACKWARD_NO_INTERRUPT",
+        "PUSH_EXC_INFO",
+        "POP_EXCEPT",
+        "RETURN_VALUE",
+        "RETURN_CONST",
+        "RETURN_GENERATOR",
+        "LOAD_ASSERTION_ERROR",
+        *(name for name in TAKEN if name.endswith("NONE")),
+    }
+)
+# From 3.12 on a variable that may be unbound has an operation of its own, LOAD_FAST_CHECK.
+NEVER_RAISES_312 = frozenset(
+    {
+        "LOAD_FAST",
+        "LOAD_FAST_AND_CLEAR",
+        "LOAD_FAST_LOAD_FAST",
+        "STORE_FAST_LOAD_FAST",
+        "STORE_FAST_STORE_FAST",
+        "END_FOR",
+        "END_SEND",
+    }
+)
+EVENTS: Mapping[str, tuple[Access, ...]] = {
+    **{
+        f"{verb}_{word}": (Access(kind, space),)
+        for verb, kind in (("LOAD", "use"), ("STORE", "def"), ("DELETE", "del"))
+        for word, space in (("FAST", "fast"), ("DEREF", "deref"), ("NAME", "name"), ("GLOBAL", "global"))
+    },
+    "LOAD_CLASSDEREF": (Access("use", "deref"),),
+    "LOAD_FROM_DICT_OR_DEREF": (Access("use", "deref"),),
+    "LOAD_FROM_DICT_OR_GLOBALS": (Access("use", "global"),),
+    "LOAD_FAST_CHECK": (Access("use", "fast"),),
+    "LOAD_FAST_AND_CLEAR": (Access("save", "fast"),),
+    "LOAD_FAST_LOAD_FAST": (Access("use", "fast"), Access("use", "fast")),
+    "STORE_FAST_LOAD_FAST": (Access("def", "fast"), Access("use", "fast")),
+    "STORE_FAST_STORE_FAST": (Access("def", "fast"), Access("def", "fast")),
+    # Names no variable, and makes one.
+    "SETUP_ANNOTATIONS": (Access("def", "name"),),
+}
+
+
+@cache
+def opcodes_of(python_version: str) -> Opcodes | None:
+    """The meanings of an interpreter's operations; none if it is not known."""
+    release = ".".join(python_version.split(".")[:2])
+    if release not in KNOWN_VERSIONS:
+        return None
+    quiet = NEVER_RAISES if release == "3.11" else NEVER_RAISES | NEVER_RAISES_312
+    return Opcodes(RETURNS, RAISES, JUMPS, STEPS, TAKEN, quiet, EVENTS)

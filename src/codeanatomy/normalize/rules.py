@@ -1,0 +1,153 @@
+"""The rules that work on one file at a time, and how their rows are packed.
+
+    rows = file_rows(file)                     # columns by table
+    rows["py_bc_blocks_norm_v1"]["bc_block_kind"]
+
+A family reads a file once, and each of its tables is made from what was read by the function of the table's
+name. The tables that need no loop over a file are made by Spark from whole tables instead:
+`diagnostics_norm_v1`, `span_errors_v1` and `normalize_evidence_v1`, in modules of their own.
+
+A family that fails on a file costs the rows of that family and that file, and is told as a diagnostic.
+Tests: `tests/test_normalize_rules.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from codeanatomy import catalog
+from codeanatomy.arrow import array, arrow_schema, packed
+from codeanatomy.catalog.columns import PLACE
+from codeanatomy.ids import stable_id
+from codeanatomy.normalize.anchors import AST_LISTS, KINDS
+from codeanatomy.normalize.files import Columns, File, Reads
+from codeanatomy.normalize.flow_tables import (
+    EXCEPTION_FIELDS,
+    INSTRUCTION_FIELDS,
+    UNIT_FIELDS,
+    flow_of,
+    flow_problems,
+    py_bc_blocks_norm_v1,
+    py_bc_cfg_edges_norm_v1,
+    py_bc_def_use_events_v1,
+    py_bc_reaches_v1,
+)
+from codeanatomy.normalize.type_tables import (
+    LIBCST_LISTS,
+    type_expressions,
+    type_exprs_norm_v1,
+    type_nodes_v1,
+)
+
+DIAGNOSTICS = "diagnostics_norm_v1"
+PLACE_NAMES = tuple(column.name for column in PLACE)
+MESSAGE_CHARS = 1000
+
+READS = Reads(
+    ast_kinds=sorted(KINDS),
+    ast=AST_LISTS,
+    libcst=LIBCST_LISTS,
+    unit=UNIT_FIELDS,
+    instructions=INSTRUCTION_FIELDS,
+    exception_table=EXCEPTION_FIELDS,
+)
+
+
+class Family(NamedTuple):
+    """Tables that are made from one reading of a file."""
+
+    # Whose testimony is read; the kind of diagnostic when that fails.
+    witness: str
+    read: Callable[[File], Any]
+    tables: Mapping[str, Callable[[Any], Columns]]
+    # What was left out: code and message.
+    problems: Callable[[Any], Iterator[tuple[str, str]]]
+
+
+def _no_problems(_: object) -> Iterator[tuple[str, str]]:
+    return iter(())
+
+
+FAMILIES = (
+    Family(
+        "cpython",
+        flow_of,
+        {
+            "py_bc_blocks_norm_v1": py_bc_blocks_norm_v1,
+            "py_bc_cfg_edges_norm_v1": py_bc_cfg_edges_norm_v1,
+            "py_bc_def_use_events_v1": py_bc_def_use_events_v1,
+            "py_bc_reaches_v1": py_bc_reaches_v1,
+        },
+        flow_problems,
+    ),
+    Family(
+        "libcst",
+        type_expressions,
+        {"type_exprs_norm_v1": type_exprs_norm_v1, "type_nodes_v1": type_nodes_v1},
+        _no_problems,
+    ),
+)
+FILE_TABLES = tuple(name for family in FAMILIES for name in family.tables)
+
+
+def file_rows(file: File) -> dict[str, Columns]:
+    """The rows of a file, by table; of the diagnostics only those about these rules."""
+    rows: dict[str, Columns] = {}
+    complaints: list[tuple[str, str, str]] = []
+    for family in FAMILIES:
+        try:
+            found = family.read(file)
+            rows.update({name: make(found) for name, make in family.tables.items()})
+            complaints += [(family.witness, *problem) for problem in family.problems(found)]
+        # A bug of ours, or a file that nobody imagined, costs these rows and no more.
+        except Exception as error:  # noqa: BLE001
+            rows.update({name: {} for name in family.tables})
+            said = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
+            complaints.append((family.witness, "not_normalized", said))
+    rows[DIAGNOSTICS] = _diagnostics(file, complaints)
+    return rows
+
+
+def _diagnostics(file: File, complaints: list[tuple[str, str, str]]) -> Columns:
+    """Complaints about the whole file, as rows."""
+    columns = catalog.table(DIAGNOSTICS).column_names
+    found: Columns = {name: [] for name in columns if name not in PLACE_NAMES}
+    for kind, code, message in complaints:
+        row = {
+            "diag_id": stable_id("diag", file.file_id, kind, code, message),
+            "diag_kind": kind,
+            "diag_severity": "error",
+            "diag_code": code,
+            "message": message,
+        }
+        for name, values in found.items():
+            values.append(row.get(name))
+    return found
+
+
+def packed_rows(file: File) -> tuple[dict[str, bytes], dict[str, int]]:
+    """The rows of a file as streams in the order of each table, and their counts."""
+    streams, counts = {}, {}
+    for name, columns in file_rows(file).items():
+        batch = _batch(name, file, columns)
+        streams[name] = packed(batch)
+        counts[name] = batch.num_rows
+    return streams, counts
+
+
+def _batch(name: str, file: File, columns: Columns) -> pa.RecordBatch:
+    table = catalog.table(name)
+    size = len(next(iter(columns.values()), ()))
+    place = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
+    arrays = [
+        pa.repeat(place[column.name], size)
+        if column.name in place
+        else array(column, columns.get(column.name, []))
+        for column in table.columns
+    ]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
+    inner = [(key, "ascending") for key in table.ordering if key not in place]
+    return batch.sort_by(inner) if inner and size > 1 else batch

@@ -1,0 +1,133 @@
+"""The normalize stage on Spark: what the witnesses said of a file, joined, and worked on where it lies.
+
+    files    = witness_files(...)                  # a row per file: what is read of three witnesses
+    gathered = gather(files, counters)             # lazy: rules run on the executors, rows packed by table
+    commit_files(...)                              # six tables from their columns, two by Spark, at one time
+    commit_evidence(...)                           # the ninth table, from the other eight
+
+Inputs are the versions that this run has committed. Tests: `tests/test_normalize.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark import Accumulator, StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
+from codeanatomy.normalize.evidence import normalize_evidence_v1
+from codeanatomy.normalize.files import files_in, witness_files
+from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, packed_rows
+from codeanatomy.normalize.span_errors import span_errors_v1
+from codeanatomy.run.packing import commit_all, count, packed_ddl, packed_row, replace_table, table_rows
+from codeanatomy.run.progress import watched
+from codeanatomy.run.state import Run
+from codeanatomy.storage.commit import Commit, replace_by_owner
+from codeanatomy.storage.events import Committed
+from codeanatomy.storage.scan import scan
+from codeanatomy.storage.session import isolated
+from codeanatomy.storage.store import Store
+
+# Files that a Python worker holds at a time: one of 8 MB is a hundred times that as objects.
+FILES_PER_BATCH = 16
+FILES_PER_TASK = 256
+TASKS_PER_CORE = 4
+# Bytes of which it is enough to know that they are few.
+SMALL = 1
+EVIDENCE = "normalize_evidence_v1"
+
+
+def normalize_stage(run: Run) -> None:
+    """Turn what the witnesses said into flat facts, and commit them."""
+    settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
+    store = replace(run.store, spark=isolated(run.store.spark, settings))
+    gathered, done = gather(run, store)
+    total = sum(counts.get("ast_files_v1", 0) for counts in run.counts.values())
+
+    def tell(*, last: bool = False) -> None:
+        run.progress.tell("normalize", f"{done.value:,}/{total:,} files", last=last)
+
+    try:
+        with run.step("normalize"):
+            counts, sizes = watched(lambda: count(gathered), tell)
+            tell(last=True)
+        run.count(counts)
+        with run.step("normalize_commit"):
+            commit_files(run, store, gathered, sizes)
+    finally:
+        gathered.unpersist()
+    with run.step("normalize_evidence"):
+        commit_all(run, {EVIDENCE: partial(commit_evidence, run, store)})
+
+
+def gather(run: Run, store: Store) -> tuple[DataFrame, Accumulator[int]]:
+    """A frame with a row per file and a column per table, and a counter of the files that are done."""
+    inputs = (_input(run, store, name) for name in ("bytecode_files_v1", "ast_files_v1", "libcst_files_v1"))
+    files = witness_files(*inputs, READS, _tasks(run))
+    done = store.spark.sparkContext.accumulator(0)
+
+    def rules(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for file in files_in(batch):
+                streams, counts = packed_rows(file)
+                done.add(1)
+                yield packed_row(file.file_id, streams, {file.repo_id: counts})
+
+    tables = (*FILE_TABLES, DIAGNOSTICS)
+    return files.mapInArrow(rules, packed_ddl(tables)).persist(StorageLevel.DISK_ONLY), done
+
+
+def commit_files(run: Run, store: Store, gathered: DataFrame, sizes: dict[str, int]) -> None:
+    """The tables that are made file by file, and those that Spark makes of whole tables."""
+
+    def spans() -> Committed:
+        return _replace(run, "span_errors_v1", span_errors_v1(**_inputs(run, store, "span_errors_v1")))
+
+    def diagnostics() -> Committed:
+        told = diagnostics_norm_v1(**_inputs(run, store, DIAGNOSTICS))
+        ours = table_rows(gathered, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
+        return _replace(run, DIAGNOSTICS, told.unionByName(ours))
+
+    # The largest first: it takes longest.
+    names = sorted(FILE_TABLES, key=lambda name: -sizes.get(name, 0))
+    made = {name: partial(replace_table, run, gathered, name, sizes.get(name, 0)) for name in names}
+    commit_all(run, {DIAGNOSTICS: diagnostics, **made, "span_errors_v1": spans})
+
+
+def commit_evidence(run: Run, store: Store) -> Committed:
+    """The table about the other tables."""
+    rows = normalize_evidence_v1(**_inputs(run, store, EVIDENCE))
+    return replace_by_owner(run.store, EVIDENCE, rows, sorted(run.listings), Commit(run.run_id), by="repo_id")
+
+
+def _replace(run: Run, name: str, rows: DataFrame) -> Committed:
+    owners = sorted(run.listings)
+    return replace_by_owner(
+        run.store, name, rows, owners, Commit(run.run_id), by="repo_id", file_bytes=SMALL
+    )
+
+
+def _inputs(run: Run, store: Store, name: str) -> dict[str, DataFrame]:
+    """The inputs that the catalogue declares for a table, by name."""
+    return {each: _input(run, store, each) for each in store.table(name).inputs}
+
+
+def _input(run: Run, store: Store, name: str) -> DataFrame:
+    """The rows of the run's repositories, at the version the run has committed."""
+    rows = scan(store, name, run.committed[name].version).rows
+    return rows.where(F.col("repo_id").isin(sorted(run.listings)))
+
+
+def _tasks(run: Run) -> int:
+    options = run.settings.extract
+    if options.partitions is not None:
+        return options.partitions
+    cores = run.store.spark.sparkContext.defaultParallelism
+    files = sum(counts.get("ast_files_v1", 0) for counts in run.counts.values())
+    return max(TASKS_PER_CORE * cores, math.ceil(files / FILES_PER_TASK))

@@ -1,0 +1,43 @@
+"""Files as the rules of the normalize stage see them, made from text by the real witnesses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from codeanatomy.extract.ast_files import ast_files_v1
+from codeanatomy.extract.bytecode_files import bytecode_files_v1
+from codeanatomy.extract.files import file_id
+from codeanatomy.extract.libcst_files import libcst_files_v1
+from codeanatomy.extract.source import Source, decode
+from codeanatomy.extract.testimony import WitnessFunction
+from codeanatomy.normalize.files import File
+from codeanatomy.options import ExtractOptions
+
+OPTIONS = ExtractOptions()
+
+
+def source_of(text: str | bytes, path: str = "a.py") -> Source:
+    """Decoded text."""
+    source = decode(path, text if isinstance(text, bytes) else text.encode())
+    assert isinstance(source, Source)
+    return source
+
+
+def file_of(source: Source, *witnesses: WitnessFunction) -> File:
+    """What the witnesses say of a text; by default those of the flow rules."""
+    chosen = witnesses or (ast_files_v1, bytecode_files_v1)
+    said = {
+        name: witness(source, OPTIONS).cells if witness in chosen else {}
+        for name, witness in (
+            ("ast", ast_files_v1),
+            ("libcst", libcst_files_v1),
+            ("bytecode", bytecode_files_v1),
+        )
+    }
+    return File("test", file_id("test", source.path), source.path, **said)
+
+
+def sources_in(folder: Path) -> list[Source]:
+    """The files of a package that can be read."""
+    found = [decode(str(path), path.read_bytes()) for path in sorted(folder.rglob("*.py"))]
+    return [source for source in found if isinstance(source, Source)]
