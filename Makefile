@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract lock
+.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,7 +13,7 @@ SOURCES := src tests $(wildcard bench examples)
 say = @printf '==> %s\n'
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
 
 setup: $(VENV)/.ready ## prepare .venv, the jars and the class archive; afterwards .venv/bin/codeanatomy is the command
 	$(say) 'ready: $(BIN)/codeanatomy'
@@ -49,6 +49,9 @@ bench-startup: $(VENV)/.ready ## time from process start to the first committed 
 
 bench-extract: $(VENV)/.ready ## the extract stage over the standard library, against a plain process pool
 	@$(PY) bench/extract.py
+
+bench-normalize: $(VENV)/.ready ## the normalize stage over the standard library, against the extract stage
+	@$(PY) bench/normalize.py
 
 lock: ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
 	$(say) 'resolving requirements/*.lock'

@@ -26,14 +26,15 @@ def built(
     *,
     settings: Sequence[str] = (),
     scip: ScipChoice | None = None,
+    until: str | None = "extract",
 ) -> BuildReport:
-    """Build the repositories into a lake."""
+    """Build the repositories into a lake, by default with the first stage alone."""
     effective = load_settings(tuple(settings), env={}, start=None)
     store = Store.of(effective, spark, str(lake))
     progress = Progress(io.StringIO())
     sources = [Repository(repo_id, path) for repo_id, path in repositories.items()]
     listed = list_repositories(sources, effective.extract, progress)
-    return build(Run(store, effective, listed, progress, scip or ScipChoice()))
+    return build(Run(store, effective, listed, progress, scip or ScipChoice()), until)
 
 
 def rows(lake: Path, name: str) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""A second opinion on control flow, events and reaching definitions: one instruction at a time, by `dis` alone.
+"""A second opinion on control flow, events and reaching definitions, one instruction at a time.
 
-It knows neither blocks (they are drawn last, for comparison) nor the project's tables of opcodes. Each
-instruction has its successors, and a state of facts flows along them until nothing changes:
+It asks `dis` alone, and knows neither blocks (they are drawn last, for comparison) nor the tables of opcodes
+of the project. Each instruction has its successors, and facts flow along them until nothing changes:
 
     facts of `x`: "the def at 6 holds", "it may be unbound", "other code may have rebound it" (open)
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dis
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from heapq import heappop, heappush
 from types import CodeType
@@ -39,16 +39,13 @@ TABLES = ("blocks", "edges", "events", "reaches")
 RETURNS = {"RETURN_VALUE", "RETURN_CONST", "INTERPRETER_EXIT"}
 RAISES = {"RAISE_VARARGS", "RERAISE"}
 STEPS_OF_AN_ITERATOR = {"FOR_ITER", "SEND"}
-HARMLESS = set(
-    "NOP CACHE EXTENDED_ARG POP_TOP PUSH_NULL COPY SWAP LOAD_CONST STORE_FAST LOAD_CLOSURE MAKE_CELL "
-    "COPY_FREE_VARS KW_NAMES PRECALL STORE_DEREF JUMP_FORWARD JUMP_BACKWARD_NO_INTERRUPT PUSH_EXC_INFO "
-    "POP_EXCEPT RETURN_VALUE RETURN_CONST RETURN_GENERATOR LOAD_ASSERTION_ERROR".split()
-)
-EVENTS = {
-    "LOAD": "use",
-    "STORE": "def",
-    "DELETE": "del",
+HARMLESS = {
+    *("NOP", "CACHE", "EXTENDED_ARG", "POP_TOP", "PUSH_NULL", "COPY", "SWAP", "LOAD_CONST", "STORE_FAST"),
+    *("LOAD_CLOSURE", "MAKE_CELL", "COPY_FREE_VARS", "KW_NAMES", "PRECALL", "STORE_DEREF", "JUMP_FORWARD"),
+    *("JUMP_BACKWARD_NO_INTERRUPT", "PUSH_EXC_INFO", "POP_EXCEPT", "RETURN_VALUE", "RETURN_CONST"),
+    *("RETURN_GENERATOR", "LOAD_ASSERTION_ERROR"),
 }
+EVENTS = {"LOAD": "use", "STORE": "def", "DELETE": "del"}
 PLACES = {"FAST": "fast", "DEREF": "cell", "CLASSDEREF": "cell", "NAME": "name", "GLOBAL": "global"}
 
 
@@ -196,79 +193,85 @@ class Unit:
     # Facts
 
     @cached_property
-    def flow(self) -> Flow:
-        """The fixpoint, with sets of facts as the bits of an integer."""
-        defs = [event for event in self.events if event.kind == "def"]
-        variables = sorted({event.variable for event in self.events})
-        holds = {event: 1 << bit for bit, event in enumerate(defs)}
-        unbound = {var: 1 << (len(defs) + bit) for bit, var in enumerate(variables)}
-        opened = {var: 1 << (len(defs) + len(variables) + bit) for bit, var in enumerate(variables)}
-        everything = sum(opened.values())
-        about = {var: unbound[var] | opened[var] for var in variables}
-        for event, bit in holds.items():
-            about[event.variable] |= bit
-
-        def after(event: Event, state: int) -> int:
-            if event.kind == "use":
-                return state
-            state &= ~about[event.variable]
-            return state | (holds[event] if event.kind == "def" else unbound[event.variable])
-
-        entry = everything | sum(unbound.values())
+    def before(self) -> dict[int, int]:
+        """The facts that hold before every reachable instruction, by offset: spread until nothing changes."""
+        facts = self.facts
+        entry = facts.all_open | sum(facts.unbound.values())
         for parameter in self.parameters:
-            entry = after(parameter, entry)
-        before = self._spread(entry, everything, after)
+            entry = facts.after(parameter, entry)
+        before = {0: entry}
+        todo = [0]
+        while todo:
+            step = self.steps[self.at[heappop(todo)]]
+            # Other code may run during the instruction, before its own def or del.
+            state = before[step.offset] | (facts.all_open if step.may_raise else 0)
+            handler = self.handler(step) if step.may_raise else None
+            leaving = [] if handler is None else [(handler, state)]
+            leaving += [(to, facts.after(self.event(step), state)) for _, to in self.ways(step)]
+            for to, new in leaving:
+                old = before.get(to)
+                if to < self.length and (old is None or old | new != old):
+                    before[to] = new if old is None else old | new
+                    heappush(todo, to)
+        return before
 
-        flow = Flow(set(), set(), set(), set(), set())
-        seen_by_others = 0
-        by_variable = defaultdict(list)
-        for event in defs:
-            by_variable[event.variable].append(event)
-        for offset, state in before.items():
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(self.events)
+
+    @cached_property
+    def flow(self) -> Flow:
+        flow, facts, seen = Flow(set(), set(), set(), set(), set()), self.facts, 0
+        for offset, state in self.before.items():
             step = self.steps[self.at[offset]]
             if step.may_raise or step.opname in RETURNS:
-                seen_by_others |= state
+                seen |= state
             event = self.event(step)
             if event is None or event.kind == "def":
                 continue
-            if state & unbound[event.variable]:
+            if state & facts.unbound[event.variable]:
                 flow.unbound.add(event)
-            if state & opened[event.variable]:
+            if state & facts.opened[event.variable]:
                 flow.open.add(event)
             if event.kind == "del":
                 flow.dels.add(event)
             else:
-                flow.reaches.update((d, event) for d in by_variable[event.variable] if state & holds[d])
-        flow.visible.update(event for event, bit in holds.items() if seen_by_others & bit)
+                flow.reaches.update((d, event) for d in facts.defs_in(state & facts.about[event.variable]))
+        flow.visible.update(facts.defs_in(seen))
         return flow
 
-    def _spread(self, entry: int, everything: int, after: Callable[[Event, int], int]) -> dict[int, int]:
-        """The state before every reachable instruction, by offset."""
-        moves = [
-            (
-                step.may_raise,
-                self.event(step),
-                [to for _, to in self.ways(step) if to < self.length],
-                self.handler(step) if step.may_raise else None,
-            )
-            for step in self.steps
-        ]
-        before = {0: entry}
-        todo = [0]
-        while todo:
-            offset = heappop(todo)
-            may_raise, event, ways, handler = moves[self.at[offset]]
-            # Other code may run during the instruction, before its own def or del.
-            state = before[offset] | (everything if may_raise else 0)
-            leaving = [] if handler is None else [(handler, state)]
-            if event:
-                state = after(event, state)
-            for to, new in [*leaving, *((way, state) for way in ways)]:
-                old = before.get(to)
-                if old is None or old | new != old:
-                    before[to] = new if old is None else old | new
-                    heappush(todo, to)
-        return before
+
+class Facts:
+    """The facts about a unit's variables, each a bit, so that a state is an integer.
+
+    Of every def: it holds. Of every variable: it may be unbound; it is open, that is other code may have
+    rebound it.
+    """
+
+    def __init__(self, events: list[Event]) -> None:
+        self.defs = [event for event in events if event.kind == "def"]
+        variables = sorted({event.variable for event in events})
+        count = len(self.defs)
+        self.holds = {event: 1 << bit for bit, event in enumerate(self.defs)}
+        self.unbound = {variable: 1 << bit for bit, variable in enumerate(variables, count)}
+        self.opened = {variable: 1 << bit for bit, variable in enumerate(variables, count + len(variables))}
+        self.about = {variable: self.unbound[variable] | self.opened[variable] for variable in variables}
+        for event, bit in self.holds.items():
+            self.about[event.variable] |= bit
+        self.all_open = sum(self.opened.values())
+
+    def after(self, event: Event | None, state: int) -> int:
+        if event is None or event.kind == "use":
+            return state
+        state &= ~self.about[event.variable]
+        return state | (self.holds[event] if event.kind == "def" else self.unbound[event.variable])
+
+    def defs_in(self, state: int) -> Iterator[Event]:
+        state &= (1 << len(self.defs)) - 1
+        while state:
+            lowest = state & -state
+            yield self.defs[lowest.bit_length() - 1]
+            state ^= lowest
 
 
 def steps_of(code: CodeType) -> Iterator[Step]:

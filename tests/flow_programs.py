@@ -1,7 +1,7 @@
 """Random programs that always compile and always come to an end, and the world they run in.
 
-    p = 1
-    def f(a, b):
+    p = q = 1
+    def f(a, b=1):
         global p
         for c in items():
             try:
@@ -11,14 +11,15 @@
         ...
 
 Every loop asks the world whether to go on, and every use of a variable passes through it. The world answers
-from a script of numbers: true, false, or by raising E; when the script is used up it only raises Stop. So a
+by a throw of the dice: true, false, or by raising E; and after so many answers it only raises Stop. So a
 program cannot run for ever, whatever it catches. Tests: `tests/test_flow_oracle.py`,
 `tests/test_flow_execution.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from random import Random
 from textwrap import indent
 from typing import Any, NamedTuple
 
@@ -69,7 +70,7 @@ class Writer:
         return indent(self.body(scope, depth - 1), "    ")
 
     def statement(self, scope: Scope, depth: int) -> str:
-        kinds = [self.simple] * 4
+        kinds: list[Callable[[Scope, int], str]] = [self.simple] * 4
         if depth > 0:
             kinds += [self.if_, self.loop, self.try_, self.try_, self.with_, self.match, self.inner]
         chosen: Callable[[Scope, int], str] = self.draw(st.sampled_from(kinds))
@@ -199,9 +200,10 @@ class Writer:
         body = self.nested(Scope(kind, (*SHARED, *GLOBALS)), 3)
         # Binds all shared names, so that the functions inside may call them nonlocal.
         ends = "    if ask(): c = d = 1\n" + ("    yield a\n" if kind == "generator" else "")
-        function = f"{HEADERS[kind]} f(a, b=1):\n{told}{body}{ends}"
+        begins = self.one_of("    c = d = 0\n", "    c = a\n", "")
+        function = f"{HEADERS[kind]} f(a, b=1):\n{told}{begins}{body}{ends}"
         module = Scope("module", GLOBALS)
-        return f"p = 1\n{self.body(module, 0) if self.often() else ''}{function}{self.body(module, 1)}"
+        return f"p = q = 1\n{function}{self.body(module, 1)}"
 
 
 @st.composite
@@ -217,7 +219,7 @@ class E(Exception):
 
 
 class Stop(BaseException):
-    """The script is used up."""
+    """The world has no more answers."""
 
 
 class Point:
@@ -228,20 +230,22 @@ class Point:
 
 
 class World:
-    """The names that programs know; its answers come from a script of numbers."""
+    """The names that programs know; its answers follow from a number."""
 
-    def __init__(self, script: list[int]) -> None:
-        self.script = iter(script)
+    def __init__(self, seed: int, answers: int = 60) -> None:
+        self.random = Random(seed)
+        self.left = answers
 
     def names(self) -> dict[str, Any]:
         told = ("ask", "use", "items", "pairs", "manager", "subject", "later", "stream")
         return {"E": E, "Point": Point, **{name: getattr(self, name) for name in told}}
 
     def number(self) -> int:
-        answer = next(self.script, None)
-        if answer is None:
+        if self.left == 0:
             raise Stop
-        if answer % 7 == 0:
+        self.left -= 1
+        answer = self.random.randrange(60)
+        if answer % 12 == 0:
             raise E(answer)
         return answer
 
@@ -303,5 +307,5 @@ class Manager:
 class Pause(NamedTuple):
     value: int
 
-    def __await__(self) -> Iterator[int]:
+    def __await__(self) -> Generator[int, None, None]:
         yield self.value

@@ -6,8 +6,8 @@
 
 `sys.settrace` tells of every instruction before it is executed. A store is believed at once and taken back if
 the instruction turns out to raise. The last definition is kept per variable: of a frame for a fast variable,
-of a cell object for a closure, of the module for a global. The cell of a frame is read from the frame's memory,
-because Python itself has no name for it; that layout is CPython 3.11's, and so is this tracer.
+of a cell object for a closure, of the module for a global. The cell of a frame is read from the frame's
+memory, because Python itself has no name for it; that layout is CPython 3.11's, and so is this tracer.
 
 Only programs written for the tests are run, never analysed code. Tests: `tests/test_flow_execution.py`.
 """
@@ -154,7 +154,7 @@ class Trace:
 
 
 def slot_of(code: CodeType, step: Step) -> int:
-    """Where the cell of a variable lies in its frame: parameters first, then the other cells, then the free."""
+    """Where the cell of a variable lies in its frame: after the locals, except that of a parameter."""
     cells = [name for name in code.co_cellvars if name not in code.co_varnames]
     slots = [*code.co_varnames, *cells, *code.co_freevars]
     # A name may be both cell and free in a class body; LOAD_CLASSDEREF means the free one.
@@ -183,9 +183,8 @@ def unexplained(trace: Trace, rows: Rows) -> list[str]:
     maybe = {
         (unit, at, name): unbound for unit, at, kind, name, *_, unbound in rows["events"] if kind != "def"
     }
-    for place in sorted(trace.unbound):
-        if maybe[place] is False:
-            wrong.append(f"unbound but told to be bound: {place}")
+    bound = [place for place in sorted(trace.unbound) if maybe[place] is False]
+    wrong += [f"unbound but told to be bound: {place}" for place in bound]
     return wrong + [
         f"no way in the tables: {move}" for move in sorted(trace.moves) if not known(trace, rows, move)
     ]
@@ -211,8 +210,8 @@ def known(trace: Trace, rows: Rows, move: tuple[str, int, int, bool]) -> bool:
 def goes_on(unit: Unit, step: Step, target: int) -> bool:
     """Steps after a yield that are not told of one by one.
 
-    The RESUME of an await is silent. And after a `throw` into a delegated generator that then returns, CPython
-    itself moves on past the SEND.
+    The RESUME of an await is silent. And after a `throw` into a delegated generator that then returns,
+    CPython itself moves on past the SEND.
     """
     index = unit.at[step.offset]
     before, resume, after = unit.steps[index - 1], unit.steps[index + 1], unit.steps[index + 2]

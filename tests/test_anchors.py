@@ -44,8 +44,10 @@ CASES = {
         "lambda a, /, b, *c, d=1, **e: 0\n",
         {"def a [a] 1", "def b [b] 1", "def c [c] 1", "def d [d] 1", "def e [e] 1"},
     ),
-    "annotated parameter": ("def f(a: int): pass\n", {"use int [int] 1", "def f [def f(a: int): pass] 1"}
-                            | {"def a [a: int] 1"}),
+    "annotated parameter": (
+        "def f(a: int): pass\n",
+        {"use int [int] 1", "def f [def f(a: int): pass] 1"} | {"def a [a: int] 1"},
+    ),
     "parameters of a lambda in a default": (
         "f = lambda *, k=lambda kw: kw, **kw: kw\n",
         {"def f [f] 1", "def k [k] 1", "def kw [kw] 1", "use kw [kw] 1"},

@@ -17,6 +17,7 @@ passes an exception on are not drawn. Each picture is held against the oracle an
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -77,7 +78,7 @@ def flow_picture(unit: Unit, rows: Rows) -> set[str]:
     for start, steps in inside.items():
         if start not in passed_on:
             offsets = [step.offset for step in steps]
-            plain.update(zip(offsets, offsets[1:], strict=False))
+            plain.update(pairwise(offsets))
     for kind, start, to in edges:
         arrow, target = ARROWS[kind], to
         while target in passed_on or target in hops:
@@ -880,6 +881,109 @@ def f(a):
         "a 1-2, x 2-4, y 4-7",
         "y 7",
     ),
+    "a del that raises has not happened": Case(
+        """
+def f(x):
+    try:
+        del x
+        x = 1
+    except E:
+        return x
+    return x
+""",
+        # Only the del may raise, and then x is still there.
+        "2 to 3, 3 to 4, 3 raise 5, 4 to 7, 5 yes 6, 6 to exit, 7 to exit",
+        "x 1-6, x 4-7",
+    ),
+    "a store of a global that raises has not happened": Case(
+        """
+x = 0
+def f():
+    global x
+    try:
+        x = 1
+    except E:
+        return x
+    return x
+""",
+        "4 to 5, 5 raise 6, 5 to 8, 6 yes 7, 7 to exit, 8 to exit",
+        # During the store and in line 6 other code may run; after the store and up to line 8 it may not.
+        "x 5-8, global x 1-7, global x 5-7",
+    ),
+    "overwritten before anybody could look": Case(
+        """
+def f():
+    x = 1
+    x = 2
+    return lambda: x
+""",
+        "2 to 3, 3 to 4, 4 to exit",
+        "closure x 3-4",
+    ),
+    "a handler of nothing": Case(
+        """
+def f():
+    x = 0
+    try:
+        x = 1
+    except E:
+        x = 2
+    return lambda: x
+""",
+        # Neither a constant nor a cell's store raises, so that nothing leads to line 5.
+        "2 to 3, 3 to 4, 4 to 7, 5 yes 6, 6 to 7, 7 to exit",
+        "closure x 4-7",
+    ),
+    "class body with calls": Case(
+        """
+x = 1
+def f():
+    class C:
+        if g():
+            x = 2
+        y = x
+        x = 3
+        g()
+        y = x
+    return C
+""",
+        "3 to 10, 10 to exit",
+        # What g does to the module's x is of no concern to line 9: the class has its own.
+        "C 3-10, x 5-6, x 7-9, global x 1-6",
+        "x 6",
+    ),
+    "deleted by another function": Case(
+        """
+def f():
+    x = 1
+    y = x
+    def g():
+        nonlocal x
+        del x
+    g()
+    y = x
+    x = 2
+    return x
+""",
+        "2 to 3, 3 to 4, 4 to 7, 7 to 8, 8 to 9, 9 to 10, 10 to exit",
+        # Nothing runs between the def and the use of lines 2 and 3, or 9 and 10.
+        "x 2-3, x 2-8, g 4-7, x 9-10",
+        "x 8",
+    ),
+    "yield and the state before it": Case(
+        """
+def f():
+    x = 1
+    try:
+        x = yield
+        x = 2
+    except E:
+        pass
+    return x
+""",
+        "2 to 3, 3 to 4, 4 to 5, 4 raise 6, 5 to 8, 6 yes 7, 7 to 8, 8 to exit",
+        "x 2-8, x 5-8",
+    ),
     "annotations of a class": Case(
         """
 def f():
@@ -909,3 +1013,31 @@ def test_a_construct_is_as_drawn(opinion: Callable[[Source], Rows], name: str) -
     assert flow_picture(unit, rows) == parts(case.flow)
     assert reach_picture(units, rows) == parts(case.reaches)
     assert unbound_picture(units, rows) == parts(case.unbound)
+
+
+@pytest.mark.parametrize("opinion", [facts_of, rows_of], ids=["oracle", "tables"])
+def test_blocks_tile_the_code(opinion: Callable[[Source], Rows]) -> None:
+    for case in CASES.values():
+        source = source_of(case.code.lstrip("\n"))
+        rows = opinion(source)
+        for unit in units_of(compiled(source)):
+            blocks = sorted(block[1:] for block in rows["blocks"] if block[0] == unit.key)
+            kinds = [kind for _, _, kind in blocks]
+            assert kinds[0] == "entry"
+            assert blocks[-1] == (unit.length, unit.length, "exit")
+            assert set(kinds[1:-1]) <= {"normal", "handler"}
+            assert [0, *(end for _, end, _ in blocks[:-1])] == [start for start, _, _ in blocks]
+
+
+@pytest.mark.parametrize("opinion", [facts_of, rows_of], ids=["oracle", "tables"])
+def test_handlers_are_where_exceptions_go(opinion: Callable[[Source], Rows]) -> None:
+    source = source_of(CASES["try, except, finally"].code.lstrip("\n"))
+    unit = units_of(compiled(source))[1]
+    lines = lines_of(unit)
+    starts = [
+        start for key, start, _, kind in opinion(source)["blocks"] if (key, kind) == (unit.key, "handler")
+    ]
+    places = sorted(lines[start] for start in starts if unit.steps[unit.at[start]].opname == "PUSH_EXC_INFO")
+    assert places == [4, 7]
+    # Each of the two has another that passes on what is raised inside of it.
+    assert len(starts) == 4

@@ -1,4 +1,4 @@
-"""The flow tables of real packages and of random programs against the oracle, and the oracle against paths."""
+"""The flow tables of real packages and random programs against the oracle, and the oracle against paths."""
 
 from __future__ import annotations
 

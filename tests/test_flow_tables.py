@@ -1,4 +1,4 @@
-"""The four flow tables of a file: keys, blocks that tile the code, bounds, and the limits for generated code."""
+"""The four flow tables of a file: keys, blocks that tile the code, and the limits for generated code."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ by field and become one Arrow array each. No object is made per nested row: that
 syntax nodes affordable. Text that UTF-8 cannot hold (lone surrogates in an evaluated string) is kept as its
 escape, `\\ud800`.
 
-Rows that Spark only carries from one Python step to the next are `packed` into streams: as bytes they cost it a
-fraction of what nested rows do.
+Rows that Spark only carries from one Python step to the next are `packed` into streams: as bytes they cost it
+a fraction of what nested rows do.
 
 Tests: `tests/test_arrow.py`.
 """

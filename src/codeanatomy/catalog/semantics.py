@@ -21,6 +21,8 @@ from codeanatomy.catalog.spec import SemanticType
 HASH_CHARS = 22
 ANY_ID = f"instr({{c}}, ':') > 1 AND length({{c}}) - instr({{c}}, ':') = {HASH_CHARS}"
 NOT_EMPTY = "{c} <> ''"
+# Evidence is kept of these.
+KEY = "EvidenceKey"
 
 
 def _id(name: str, prefix: str, doc: str, *is_a: str) -> SemanticType:
@@ -65,21 +67,33 @@ SEMANTIC_TYPES: tuple[SemanticType, ...] = (
     _id("EdgeId", "edge", "Id of an edge, from kind, ends and span.", "EntityId"),
     _id("FileId", "file", "Id of a file, from repository and path; also the file's node.", "NodeId"),
     _id("TypeId", "type", "Id of a type, from repository and normal form; also its node.", "NodeId"),
-    _id("ExprId", "type_expr", "Id of a type expression, from file and span; also its node.", "NodeId"),
+    _id("ExprId", "type_expr", "Id of a type expression, from file and span; also its node.", "NodeId", KEY),
     _id("ScopeId", "scope", "Id of a scope, from file and scope key; also its node.", "NodeId"),
     _id("CodeUnitId", "code", "Id of a code object, from file and code unit key; also its node.", "NodeId"),
-    _id("BlockId", "block", "Id of a basic block, from code unit and first offset; also its node.", "NodeId"),
-    _id("EventId", "event", "Id of a def, use or del of a variable; also its node.", "NodeId"),
-    _id("DiagId", "diag", "Id of a diagnostic, from file, place, code and message; also its node.", "NodeId"),
+    _id(
+        "BlockId",
+        "block",
+        "Id of a basic block, from code unit and first offset; also its node.",
+        "NodeId",
+        KEY,
+    ),
+    _id("EventId", "event", "Id of a def, use or del of a variable; also its node.", "NodeId", KEY),
+    _id(
+        "DiagId",
+        "diag",
+        "Id of a diagnostic, from file, place, code and message; also its node.",
+        "NodeId",
+        KEY,
+    ),
     # ids of facts that are rows, not graph entities
     _id("SpanId", "span", "Id of a place, from file and byte span."),
-    _id("CfgEdgeId", "cfg", "Id of a control-flow edge, from its blocks and kind."),
-    _id("ReachId", "reach", "Id of a pair of definition and use, from the two events."),
-    _id("SpanErrorId", "span_error", "Id of a position that could not be placed."),
+    _id("CfgEdgeId", "cfg", "Id of a control-flow edge, from its blocks and kind.", KEY),
+    _id("ReachId", "reach", "Id of a pair of definition and use, from the two events.", KEY),
+    _id("SpanErrorId", "span_error", "Id of a position that could not be placed.", KEY),
     _id("IndexId", "index", "Id of a SCIP index, from repository and index path."),
     _id("RelationId", "rel", "Id of a relation, from kind, ends, place and rule."),
     _id("AmbiguityGroupId", "ambig", "Id shared by the alternatives of one decision."),
-    SemanticType("EvidenceKey", "string", "Id of the normalized row that evidence is about.", ANY_ID),
+    SemanticType(KEY, "string", "Id of the normalized row that evidence is about.", ANY_ID),
 )
 
 

@@ -152,8 +152,10 @@ class Anchors:
 
 def _captured(pattern: _Pattern, variable: str) -> Span | None:
     spans = next((spans for name, spans in pattern.captures.items() if _is(variable, name)), None)
-    if spans is None or len(spans) == 1:
-        return spans and spans[0]
+    if spans is None:
+        return None
+    if len(spans) == 1:
+        return spans[0]
     return _smallest_around(spans, pattern.alternatives)
 
 
@@ -175,4 +177,6 @@ def _is(variable: str, name: str) -> bool:
     """
     if variable == name:
         return True
-    return name.startswith("__") and not name.endswith("__") and variable[:1] == "_" and variable.endswith(name)
+    return (
+        name.startswith("__") and not name.endswith("__") and variable[:1] == "_" and variable.endswith(name)
+    )

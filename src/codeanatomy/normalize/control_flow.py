@@ -106,9 +106,7 @@ def _blocks(steps: Columns, handlers: Columns, code_len: int, rules: Opcodes) ->
 def _protected(blocks: list[Block], handlers: Columns) -> dict[int, int]:
     """Offset of the handler of each protected block; of ranges that overlap, the first one counts."""
     found: dict[int, int] = {}
-    ranges = zip(
-        handlers["start_offset"], handlers["end_offset"], handlers["target_offset"], strict=True
-    )
+    ranges = zip(handlers["start_offset"], handlers["end_offset"], handlers["target_offset"], strict=True)
     places = {block.start: place for place, block in enumerate(blocks)}
     for start, end, target in ranges:
         place = places[start]

@@ -26,30 +26,19 @@ What is no disagreement:
 - The compiler drops dead code and compiles a `finally` block twice: a function of symtable may have no code
   object or two. But every code object has parameters that symtable tells of.
 
-Lists are compared inside the row of a file by Spark's set functions over texts, which hash; only what is
-disputed is exploded. Tests: `tests/test_diagnostics.py`.
+Lists are compared inside of one row per file and topic, by Spark's set functions over texts, which hash; only
+what is disputed is exploded. Tests: `tests/test_diagnostics.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import reduce
-from itertools import permutations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 PLACE = ("repo_id", "file_id", "path")
-PARSERS = ("ast", "libcst", "tree_sitter")
-TOPICS: Mapping[str, Sequence[str]] = {
-    "parse_outcome": PARSERS,
-    "defs": PARSERS,
-    "imports": PARSERS,
-    "calls": ("ast", "libcst"),
-    "parameters": ("symtable", "bytecode"),
-    "scopes": ("ast", "symtable"),
-}
-WITNESSES = tuple(dict.fromkeys(witness for topic in TOPICS.values() for witness in topic))
 UNKNOWN = "?"
 # Errors by which CPython refuses a text; others, such as RecursionError, say nothing about it.
 REJECTIONS = ("SyntaxError", "IndentationError", "TabError", "ValueError")
@@ -73,89 +62,89 @@ def disagreements(
         _symtable_claims(symtable_files_v1),
         _bytecode_claims(bytecode_files_v1),
     )
-    files = reduce(lambda left, right: left.join(right, list(PLACE), "full"), claims)
-    return _told(_disputes(files))
+    return _told(_disputes(reduce(DataFrame.unionByName, claims)))
 
 
-# Claims, one row per file and witness. A list is null where the witness has nothing to say on the topic.
+# Claims: one row per file, topic and witness that has something to say about it.
 
 
 def _ast_claims(ast_files_v1: DataFrame) -> DataFrame:
     kinds = F.col("defs.kind")
-    return ast_files_v1.select(
-        *PLACE,
-        _claims(
-            _zipped("defs", "kind", "name", "bstart"),
-            lambda each: _definition(_def_kind(each.kind), each["name"], each.bstart),
-        ).alias("defs_ast"),
-        _claims(
-            _zipped("imports", "kind", "level", "module", "name", "asname", "bstart"),
-            lambda each: _import(
-                F.when(each.kind == "ImportFrom", _dotted(each.level, each.module)),
-                each["name"],
-                each.asname,
-                each.bstart,
-            ),
-        ).alias("imports_ast"),
-        _spans(F.col("calls.bstart"), F.col("calls.bend")).alias("calls_ast"),
-        _counts(
-            functions=_count(kinds, lambda kind: kind.endswith("FunctionDef")),
-            lambdas=_count(kinds, lambda kind: kind == "Lambda"),
-            classes=_count(kinds, lambda kind: kind == "ClassDef"),
-        ).alias("scopes_ast"),
-        _outcome(
-            kinds.isNotNull(), F.arrays_overlap("errors.error_type", F.array(*map(F.lit, REJECTIONS)))
-        ).alias("parse_outcome_ast"),
-        F.filter(_zipped("errors", "stage", "bstart", "bend"), lambda each: each.stage == "position").alias(
-            "misplaced"
+    rejects = F.arrays_overlap("errors.error_type", F.array(*map(F.lit, REJECTIONS)))
+    defs = _claims(
+        _zipped("defs", "kind", "name", "bstart"),
+        lambda each: _definition(_def_kind(each.kind), each["name"], each.bstart),
+    )
+    imports = _claims(
+        _zipped("imports", "kind", "level", "module", "name", "asname", "bstart"),
+        lambda each: _import(
+            F.when(each.kind == "ImportFrom", _dotted(each.level, each.module)),
+            each["name"],
+            each.asname,
+            each.bstart,
         ),
+    )
+    scopes = _counts(
+        functions=_count(kinds, lambda kind: kind.endswith("FunctionDef")),
+        lambdas=_count(kinds, lambda kind: kind == "Lambda"),
+        classes=_count(kinds, lambda kind: kind == "ClassDef"),
+    )
+    misplaced = F.filter(_zipped("errors", "stage", "bstart", "bend"), lambda each: each.stage == "position")
+    return _by_topic(
+        ast_files_v1,
+        "ast",
+        misplaced,
+        parse_outcome=_outcome(kinds.isNotNull(), rejects),
+        defs=defs,
+        imports=imports,
+        calls=_spans(F.col("calls.bstart"), F.col("calls.bend")),
+        scopes=scopes,
     )
 
 
 def _libcst_claims(libcst_files_v1: DataFrame) -> DataFrame:
-    return libcst_files_v1.select(
-        *PLACE,
-        _claims(
-            _zipped("defs", "kind", "name", "def_bstart"),
-            lambda each: _definition(each.kind, each["name"], each.def_bstart),
-        ).alias("defs_libcst"),
-        _claims(
-            _zipped("imports", "kind", "level", "module", "name", "asname", "alias_bstart"),
-            lambda each: _import(
-                F.when(each.kind == "from", _dotted(each.level, each.module)),
-                each["name"],
-                each.asname,
-                each.alias_bstart,
-            ),
-        ).alias("imports_libcst"),
-        _spans(F.col("callsites.call_bstart"), F.col("callsites.call_bend")).alias("calls_libcst"),
-        _outcome(
-            F.col("defs.kind").isNotNull(), F.array_contains("parse_errors.error_type", "ParserSyntaxError")
-        ).alias("parse_outcome_libcst"),
+    rejects = F.array_contains("parse_errors.error_type", "ParserSyntaxError")
+    defs = _claims(
+        _zipped("defs", "kind", "name", "def_bstart"),
+        lambda each: _definition(each.kind, each["name"], each.def_bstart),
+    )
+    imports = _claims(
+        _zipped("imports", "kind", "level", "module", "name", "asname", "alias_bstart"),
+        lambda each: _import(
+            F.when(each.kind == "from", _dotted(each.level, each.module)),
+            each["name"],
+            each.asname,
+            each.alias_bstart,
+        ),
+    )
+    return _by_topic(
+        libcst_files_v1,
+        "libcst",
+        parse_outcome=_outcome(F.col("defs.kind").isNotNull(), rejects),
+        defs=defs,
+        imports=imports,
+        calls=_spans(F.col("callsites.call_bstart"), F.col("callsites.call_bend")),
     )
 
 
 def _tree_sitter_claims(tree_sitter_files_v1: DataFrame) -> DataFrame:
-    broken = F.col("stats.error_count") + F.col("stats.missing_count") > 0
+    is_broken = F.col("stats.error_count") + F.col("stats.missing_count") > 0
+    is_read = ~is_broken & ~F.col("stats.match_limit_exceeded") & F.col("captures.pack").isNotNull()
     captures = F.filter(
         _zipped("captures", "pack", "match_index", "capture", "kind", "text", "bstart", "bend"),
         lambda each: each["pack"].isin("defs", "imports"),
     )
-    searched = ~broken & ~F.col("stats.match_limit_exceeded") & F.col("captures.pack").isNotNull()
     files = tree_sitter_files_v1.select(
-        *PLACE,
-        F.coalesce(searched, F.lit(False)).alias("is_read"),
-        _outcome(~broken, broken).alias("parse_outcome_tree_sitter"),
-        captures.alias("captures"),
+        *PLACE, is_broken.alias("is_broken"), is_read.alias("is_read"), captures.alias("captures")
     )
     matches = (
         files.select(
             *PLACE,
+            "is_broken",
             "is_read",
-            "parse_outcome_tree_sitter",
             F.explode_outer(F.when(F.col("is_read"), F.col("captures"))).alias("each"),
         )
-        .groupBy(*PLACE, "is_read", "parse_outcome_tree_sitter", "each.pack", "each.match_index")
+        .groupBy(*PLACE, "is_broken", "is_read", "each.pack", "each.match_index")
         .agg(
             _captured("def", "kind"),
             _captured("def", "bstart"),
@@ -164,21 +153,18 @@ def _tree_sitter_claims(tree_sitter_files_v1: DataFrame) -> DataFrame:
         )
     )
     kind = F.regexp_replace("def_kind", "_definition$", "")
-    is_def = F.col("pack") == "defs"
     definition = _definition(kind, F.col("name_text"), F.col("def_bstart"))
     imported = _import(F.col("module_text"), F.col("name_text"), F.col("alias_text"), F.col("name_bstart"))
-    return (
-        matches.groupBy(*PLACE, "is_read", "parse_outcome_tree_sitter")
-        .agg(
-            F.collect_list(F.when(is_def, definition)).alias("defs"),
-            F.collect_list(F.when(~is_def, imported)).alias("imports"),
-        )
-        .select(
-            *PLACE,
-            F.when(F.col("is_read"), F.col("defs")).alias("defs_tree_sitter"),
-            F.when(F.col("is_read"), F.col("imports")).alias("imports_tree_sitter"),
-            "parse_outcome_tree_sitter",
-        )
+    found = matches.groupBy(*PLACE, "is_broken", "is_read").agg(
+        F.collect_list(F.when(F.col("pack") == "defs", definition)).alias("defs"),
+        F.collect_list(F.when(F.col("pack") == "imports", imported)).alias("imports"),
+    )
+    return _by_topic(
+        found,
+        "tree_sitter",
+        parse_outcome=_outcome(~F.col("is_broken"), F.col("is_broken")),
+        defs=F.when(F.col("is_read"), F.col("defs")),
+        imports=F.when(F.col("is_read"), F.col("imports")),
     )
 
 
@@ -187,16 +173,16 @@ def _symtable_claims(symtable_files_v1: DataFrame) -> DataFrame:
         _zipped("blocks", "type", "name", "parameters"),
         lambda each: (each["type"] == "function") & _is_written(each.parameters),
     )
-    return symtable_files_v1.select(
-        *PLACE,
-        F.transform(functions, lambda each: _parameters(each["name"], each.parameters)).alias(
-            "parameters_symtable"
-        ),
-        _counts(
-            functions=_count(functions, lambda each: each["name"] != "lambda"),
-            lambdas=_count(functions, lambda each: each["name"] == "lambda"),
-            classes=_count(F.col("blocks.type"), lambda kind: kind == "class"),
-        ).alias("scopes_symtable"),
+    scopes = _counts(
+        functions=_count(functions, lambda each: each["name"] != "lambda"),
+        lambdas=_count(functions, lambda each: each["name"] == "lambda"),
+        classes=_count(F.col("blocks.type"), lambda kind: kind == "class"),
+    )
+    return _by_topic(
+        symtable_files_v1,
+        "symtable",
+        parameters=F.transform(functions, lambda each: _parameters(each["name"], each.parameters)),
+        scopes=scopes,
     )
 
 
@@ -204,7 +190,7 @@ def _bytecode_claims(bytecode_files_v1: DataFrame) -> DataFrame:
     units = F.transform(
         _zipped("code_objects", "name", "flags", "argcount", "kwonlyargcount", "varnames"),
         lambda each: F.struct(
-            F.regexp_replace(each["name"], "^<lambda>$", "lambda").alias("name"),
+            F.when(each["name"] == "<lambda>", "lambda").otherwise(each["name"]).alias("name"),
             each.flags.alias("flags"),
             F.slice(
                 each.varnames,
@@ -224,11 +210,24 @@ def _bytecode_claims(bytecode_files_v1: DataFrame) -> DataFrame:
             & _is_written(each.parameters)
         ),
     )
-    return bytecode_files_v1.select(
+    return _by_topic(
+        bytecode_files_v1,
+        "bytecode",
+        parameters=F.transform(functions, lambda each: _parameters(each["name"], each.parameters)),
+    )
+
+
+def _by_topic(files: DataFrame, witness: str, misplaced: Column | None = None, **claims: Column) -> DataFrame:
+    """The claims of a witness, one row per topic; none where its list is null."""
+    topics = F.array(
+        *(F.struct(F.lit(topic).alias("topic"), said.alias("claims")) for topic, said in claims.items())
+    )
+    nowhere = F.array().cast("array<struct<stage:string,bstart:bigint,bend:bigint>>")
+    return files.select(
         *PLACE,
-        F.transform(functions, lambda each: _parameters(each["name"], each.parameters)).alias(
-            "parameters_bytecode"
-        ),
+        F.lit(witness).alias("witness"),
+        (nowhere if misplaced is None else misplaced).alias("misplaced"),
+        F.inline(F.filter(topics, lambda each: each.claims.isNotNull())),
     )
 
 
@@ -325,92 +324,83 @@ def _outcome(accepted: Column, rejected: Column) -> Column:
 # Disputes.
 
 
-def _disputes(files: DataFrame) -> DataFrame:
-    """One row per topic, place and subject, with the words of each witness who spoke."""
-    compared = files.select(
-        *PLACE,
-        "misplaced",
-        *(f"{topic}_{witness}" for topic, speakers in TOPICS.items() for witness in speakers),
-        *(_disputed(topic, speakers).alias(f"{topic}_disputed") for topic, speakers in TOPICS.items()),
+def _disputes(claims: DataFrame) -> DataFrame:
+    """One row per topic, place and subject, with the words of each witness who read the file."""
+    said = F.col("said")
+    all_claims = F.flatten(F.transform(said, lambda each: each.claims))
+    # What every witness claims.
+    agreed = F.aggregate(
+        F.slice(said, 2, F.greatest(F.size(said) - 1, F.lit(0))),
+        said[0].claims,
+        lambda common, each: F.array_intersect(common, each.claims),
     )
-    claims = F.concat(*(_said(topic, witness) for topic, speakers in TOPICS.items() for witness in speakers))
-    begin, end, subject, said = (F.split("claim", r"\|", 4)[part] for part in range(4))
-    return (
-        compared.select(*PLACE, "misplaced", F.inline(claims))
-        .select(
-            *PLACE,
-            "misplaced",
-            "topic",
-            "readers",
-            "witness",
-            F.nullif(begin, F.lit("")).cast("bigint").alias("bstart"),
-            F.nullif(end, F.lit("")).cast("bigint").alias("bend"),
-            subject.alias("subject"),
-            said.alias("said"),
-        )
-        .groupBy(*PLACE, "misplaced", "topic", "readers", "bstart", "bend", "subject")
+    compared = (
+        claims.groupBy(*PLACE, "topic")
         .agg(
-            F.collect_set("witness").alias("speakers"),
-            F.collect_set(F.substring_index("said", " ", 1)).alias("kinds"),
-            F.collect_set(F.when(~F.col("said").endswith(UNKNOWN), F.col("said"))).alias("known"),
-            F.create_map(*(part for witness in WITNESSES for part in _words(witness))).alias("words"),
+            F.array_sort(F.collect_list(F.struct("witness", "claims"))).alias("said"),
+            F.flatten(F.collect_list("misplaced")).alias("misplaced"),
         )
+        .filter(F.size("said") > 1)
+        .select("*", F.array_except(all_claims, agreed).alias("disputed"))
+        .filter(F.size("disputed") > 0)
     )
-
-
-def _disputed(topic: str, speakers: Sequence[str]) -> Column:
-    """Claims that one witness makes and another, who read the file too, does not."""
-    none = F.array().cast("array<string>")
-    pairs = (F.array_except(f"{topic}_{one}", f"{topic}_{other}") for one, other in permutations(speakers, 2))
-    return F.array_distinct(F.concat(*(F.coalesce(pair, none) for pair in pairs)))
-
-
-def _said(topic: str, witness: str) -> Column:
-    """The disputed claims of a witness."""
-    readers = F.array(*(F.when(F.col(f"{topic}_{each}").isNotNull(), each) for each in TOPICS[topic]))
-    claims = F.transform(
-        F.array_intersect(f"{topic}_{witness}", f"{topic}_disputed"),
-        lambda claim: F.struct(
-            F.lit(topic).alias("topic"),
-            F.array_compact(readers).alias("readers"),
-            F.lit(witness).alias("witness"),
-            claim.alias("claim"),
+    own = F.transform(
+        said,
+        lambda each: F.transform(
+            F.array_intersect(each.claims, "disputed"),
+            lambda claim: F.struct(each.witness.alias("witness"), F.split(claim, r"\|", 4).alias("parts")),
         ),
     )
-    return F.coalesce(
-        claims,
-        F.array().cast("array<struct<topic:string,readers:array<string>,witness:string,claim:string>>"),
+    return (
+        compared.select(*PLACE, "topic", "misplaced", said.witness.alias("readers"), F.inline(F.flatten(own)))
+        .select(
+            *PLACE,
+            "topic",
+            "misplaced",
+            "readers",
+            "witness",
+            F.nullif(F.col("parts")[0], F.lit("")).cast("bigint").alias("bstart"),
+            F.nullif(F.col("parts")[1], F.lit("")).cast("bigint").alias("bend"),
+            F.col("parts")[2].alias("subject"),
+            F.col("parts")[3].alias("words"),
+        )
+        .groupBy(*PLACE, "topic", "misplaced", "readers", "bstart", "bend", "subject")
+        .agg(
+            F.array_sort(F.collect_set(F.struct("witness", "words"))).alias("spoken"),
+            F.collect_set(F.substring_index("words", " ", 1)).alias("kinds"),
+            F.collect_set(F.when(~F.col("words").endswith(UNKNOWN), F.col("words"))).alias("known"),
+        )
     )
-
-
-def _words(witness: str) -> tuple[Column, Column]:
-    said = F.array_sort(F.collect_set(F.when(F.col("witness") == witness, F.col("said"))))
-    return F.lit(witness), F.coalesce(F.nullif(F.array_join(said, ", "), F.lit("")), F.lit("nothing"))
 
 
 def _told(disputes: DataFrame) -> DataFrame:
     """The disputes that are none of the exceptions, in words."""
-    silent = F.size(F.array_except("readers", "speakers")) > 0
-    contradicted = (F.size("kinds") > 1) | (F.size("known") > 1)
-    nowhere = (
-        F.array_contains("readers", "ast")
-        & ~F.array_contains("speakers", "ast")
-        & F.exists("misplaced", lambda each: (each.bstart <= F.col("bstart")) & (F.col("bstart") < each.bend))
+    is_spoken = F.size(F.array_except("readers", "spoken.witness")) == 0
+    is_agreed = is_spoken & (F.size("kinds") == 1) & (F.size("known") <= 1)
+    ast_is_silent = F.array_contains("readers", "ast") & ~F.array_contains("spoken.witness", "ast")
+    is_misplaced = ast_is_silent & F.exists(
+        "misplaced", lambda each: (each.bstart <= F.col("bstart")) & (F.col("bstart") < each.bend)
     )
-    is_dead_code = (F.col("topic") == "parameters") & ~F.array_contains("speakers", "bytecode")
-    details = F.map_filter("words", lambda witness, _: F.array_contains("readers", witness))
-    said = F.transform(F.map_entries(details), lambda each: F.concat(each.key, F.lit(": "), each.value))
+    is_dead_code = (F.col("topic") == "parameters") & ~F.array_contains("spoken.witness", "bytecode")
+    is_excepted = F.coalesce(is_agreed | is_misplaced | is_dead_code, F.lit(False))
+    words = F.transform("readers", _words)
+    sentences = F.zip_with("readers", words, lambda reader, said: F.concat(reader, F.lit(": "), said))
     about = F.concat_ws(" of ", "topic", F.nullif("subject", F.lit("")))
-    return disputes.filter(
-        (silent | contradicted) & ~F.coalesce(nowhere, F.lit(False)) & ~is_dead_code
-    ).select(
+    return disputes.filter(~is_excepted).select(
         *PLACE,
         F.when(F.col("topic") == "parse_outcome", "info").otherwise("warning").alias("severity"),
         F.col("topic").alias("code"),
         "bstart",
         "bend",
-        F.concat(F.lit("the witnesses differ about "), about, F.lit(": "), F.array_join(said, "; ")).alias(
-            "message"
-        ),
-        details.alias("details"),
+        F.concat(
+            F.lit("the witnesses differ about "), about, F.lit(": "), F.array_join(sentences, "; ")
+        ).alias("message"),
+        F.map_from_arrays("readers", words).alias("details"),
     )
+
+
+def _words(reader: Column) -> Column:
+    """What a witness said; several lists of parameters may belong to one name."""
+    own = F.filter("spoken", lambda each: each.witness == reader)
+    said = F.array_join(F.transform(own, lambda each: each.words), ", ")
+    return F.when(said == "", "nothing").otherwise(said)

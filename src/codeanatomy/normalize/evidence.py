@@ -90,19 +90,23 @@ def normalize_evidence_v1(
     changed = repo_files_v1.select(
         "file_id", F.expr(f"mtime_ns div {NANOSECONDS_PER_MS}").alias("timestamp_ms")
     )
-    return reduce(DataFrame.unionAll, parts).join(changed, "file_id", "left").select(
-        "repo_id",
-        "file_id",
-        "path",
-        "dataset_name",
-        "evidence_key",
-        "evidence_family",
-        "witness",
-        "role",
-        "confidence",
-        "bstart",
-        "bend",
-        "timestamp_ms",
+    return (
+        reduce(DataFrame.unionAll, parts)
+        .join(changed, "file_id", "left")
+        .select(
+            "repo_id",
+            "file_id",
+            "path",
+            "dataset_name",
+            "evidence_key",
+            "evidence_family",
+            "witness",
+            "role",
+            "confidence",
+            "bstart",
+            "bend",
+            "timestamp_ms",
+        )
     )
 
 

@@ -14,6 +14,7 @@ Arrow batches into files. Tests: `tests/test_normalize_files.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -56,6 +57,7 @@ class Reads(Struct, frozen=True):
 
 
 def witness_files(
+    *,
     bytecode_files_v1: DataFrame,
     ast_files_v1: DataFrame,
     libcst_files_v1: DataFrame,
@@ -137,7 +139,9 @@ def values(array: pa.Array) -> list[Any]:
         # Twice as fast as asking Arrow for each of them.
         numbers = array.fill_null(ABSENT).to_numpy().tolist()
         return [None if number == ABSENT else number for number in numbers]
-    plain: list[Any] = array.to_numpy(zero_copy_only=False).tolist() if not array.null_count else array.to_pylist()
+    plain: list[Any] = (
+        array.to_numpy(zero_copy_only=False).tolist() if not array.null_count else array.to_pylist()
+    )
     return plain
 
 
@@ -146,7 +150,7 @@ def _lists(array: pa.ListArray) -> list[Any]:
     # A slice of a longer array holds the values of all of it.
     inner = array.values.slice(offsets[0], offsets[-1] - offsets[0])
     bounds = (offsets - offsets[0]).tolist()
-    pieces = list(zip(bounds[:-1], bounds[1:], strict=True))
+    pieces = list(pairwise(bounds))
     if pa.types.is_struct(inner.type):
         names = [field.name for field in inner.type]
         columns = [values(inner.field(place)) for place in range(len(names))]

@@ -97,7 +97,9 @@ def flow_of(file: File) -> Flow:
     return Flow(units, [*_local_pairs(units), *between], left_out)
 
 
-def _unit(file_id: str, unit: dict[str, Any], flow: ControlFlow, events: list[Event], anchors: Anchors) -> Unit:
+def _unit(
+    file_id: str, unit: dict[str, Any], flow: ControlFlow, events: list[Event], anchors: Anchors
+) -> Unit:
     code_unit_id = stable_id("code", file_id, unit["code_unit_key"])
     steps: Columns = unit["instructions"]
     block_of: list[int] = []

@@ -110,11 +110,13 @@ NEVER_RAISES_312 = frozenset(
         "END_SEND",
     }
 )
+VERBS: Mapping[str, EventKind] = {"LOAD": "use", "STORE": "def", "DELETE": "del"}
+SPACES: Mapping[str, Space] = {"FAST": "fast", "DEREF": "deref", "NAME": "name", "GLOBAL": "global"}
 EVENTS: Mapping[str, tuple[Access, ...]] = {
     **{
         f"{verb}_{word}": (Access(kind, space),)
-        for verb, kind in (("LOAD", "use"), ("STORE", "def"), ("DELETE", "del"))
-        for word, space in (("FAST", "fast"), ("DEREF", "deref"), ("NAME", "name"), ("GLOBAL", "global"))
+        for verb, kind in VERBS.items()
+        for word, space in SPACES.items()
     },
     "LOAD_CLASSDEREF": (Access("use", "deref"),),
     "LOAD_FROM_DICT_OR_DEREF": (Access("use", "deref"),),

@@ -258,34 +258,45 @@ def _answer(
     found: Reached,
 ) -> None:
     """Walk each reachable block once more, and note what arrives at its uses."""
-    for number, state in states.items():
+    for number, before in states.items():
+        state = before
         block = flow.blocks[number]
         for step in range(block.first, block.last):
             places = at.get(step, ())
             for place in places:
-                event = events[place]
-                if event.kind != "def":
-                    variable = bits.variables[event.variable]
-                    here = state & variable.mask
-                    found.definitions[place] = _counted(here, bits.owners, found)
-                    if here & variable.unbound:
-                        found.unbound.add(place)
-                    if here & variable.outside:
-                        found.open_uses.add(place)
-                if place in bits.effects and not flow.raising[step]:
-                    cleared, now = bits.effects[place]
-                    state = state & ~cleared | now
-            if flow.raising[step]:
+                if events[place].kind != "def":
+                    _note(place, state, bits.variables[events[place].variable], bits, found)
+                if flow.raising[step]:
+                    state |= bits.outside
+                state = _after(state, place, bits)
+            if flow.raising[step] and not places:
                 state |= bits.outside
-                for place in places:
-                    if place in bits.effects:
-                        cleared, now = bits.effects[place]
-                        state = state & ~cleared | now
 
 
-def _seen_by_others(
-    flow: ControlFlow, summaries: Mapping[int, _Summary], states: Mapping[int, int]
-) -> int:
+def _after(state: int, place: int, bits: _Bitmap) -> int:
+    """The state after an event."""
+    if place not in bits.effects:
+        return state
+    cleared, now = bits.effects[place]
+    return state & ~cleared | now
+
+
+def _note(place: int, state: int, variable: _Bits, bits: _Bitmap, found: Reached) -> None:
+    here = state & variable.mask
+    if here & variable.unbound:
+        found.unbound.add(place)
+    if here & variable.outside:
+        found.open_uses.add(place)
+    count = here.bit_count()
+    if found.pairs + count > MAX_PAIRS:
+        found.left_out += count
+        found.definitions[place] = []
+    else:
+        found.pairs += count
+        found.definitions[place] = _members(here, bits.owners)
+
+
+def _seen_by_others(flow: ControlFlow, summaries: Mapping[int, _Summary], states: Mapping[int, int]) -> int:
     """What is there while other code may run, and at a return."""
     exit_number = len(flow.blocks) - 1
     returning = {edge.src for edge in flow.edges if edge.dst == exit_number and edge.kind == "next"}
@@ -297,16 +308,6 @@ def _seen_by_others(
         if number in returning:
             seen |= state & summary.keep | summary.add
     return seen
-
-
-def _counted(state: int, owners: Sequence[int], found: Reached) -> list[int]:
-    """The definitions in a state, as long as there are not too many pairs."""
-    count = state.bit_count()
-    if found.pairs + count > MAX_PAIRS:
-        found.left_out += count
-        return []
-    found.pairs += count
-    return _members(state, owners)
 
 
 def _members(state: int, owners: Sequence[int]) -> list[int]:

@@ -106,7 +106,7 @@ def _shared(units: Sequence[Solved]) -> Iterable[_Shared]:
     for number, (unit, events, reached) in enumerate(units):
         in_class = number != MODULE
         for place, event in enumerate(events):
-            if event.var_kind == "fast" or event.var_kind == "name" and in_class and event.kind != "use":
+            if event.var_kind == "fast" or (event.var_kind == "name" and in_class and event.kind != "use"):
                 continue
             owner = None
             if event.var_kind == "cell":

@@ -26,9 +26,10 @@ from codeanatomy.errors import UnknownName
 from codeanatomy.extract.files import failures_by_extractor
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.manifest import publish
+from codeanatomy.run.normalization import normalize_stage
 from codeanatomy.run.state import Run
 
-STAGES: dict[str, Callable[[Run], None]] = {"extract": extract_stage}
+STAGES: dict[str, Callable[[Run], None]] = {"extract": extract_stage, "normalize": normalize_stage}
 
 
 class TableReport(Struct, frozen=True):

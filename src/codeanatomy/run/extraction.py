@@ -1,7 +1,7 @@
 """The extract stage on Spark: files spread over tasks, read once, and committed table by table.
 
-One job runs the witnesses on the executors and keeps their rows, packed by table (`packing`). Then every table
-is committed. Nothing passes through the driver but the listing and some counts per repository.
+One job runs the witnesses on the executors and keeps their rows, packed by table (`packing`). Then every
+table is committed. Nothing passes through the driver but the listing and some counts per repository.
 
     gathered = gather(spark, tasks, WITNESSES, options, counters)   # lazy: a row per chunk of files
     count(gathered)                                                 # runs the witnesses, fills the cache
@@ -130,7 +130,9 @@ def gather(
                 task = msgpack.decode(encoded.value[number], type=Task)
                 for packed in extract_task(task, witnesses, options):
                     counters.add(packed)
-                    yield packed_row(packed.first, {name: packed.streams[name] for name in tables}, packed.counts)
+                    yield packed_row(
+                        packed.first, {name: packed.streams[name] for name in tables}, packed.counts
+                    )
 
     tasks = spark.range(0, len(todo), 1, len(todo))
     return tasks.mapInArrow(run, packed_ddl(tables)).persist(StorageLevel.DISK_ONLY)

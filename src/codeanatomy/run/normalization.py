@@ -68,8 +68,9 @@ def normalize_stage(run: Run) -> None:
 
 def gather(run: Run, store: Store) -> tuple[DataFrame, Accumulator[int]]:
     """A frame with a row per file and a column per table, and a counter of the files that are done."""
-    inputs = (_input(run, store, name) for name in ("bytecode_files_v1", "ast_files_v1", "libcst_files_v1"))
-    files = witness_files(*inputs, READS, _tasks(run))
+    witnesses = ("bytecode_files_v1", "ast_files_v1", "libcst_files_v1")
+    inputs = {name: _input(run, store, name) for name in witnesses}
+    files = witness_files(**inputs, reads=READS, partitions=_tasks(run))
     done = store.spark.sparkContext.accumulator(0)
 
     def rules(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -108,9 +109,7 @@ def commit_evidence(run: Run, store: Store) -> Committed:
 
 def _replace(run: Run, name: str, rows: DataFrame) -> Committed:
     owners = sorted(run.listings)
-    return replace_by_owner(
-        run.store, name, rows, owners, Commit(run.run_id), by="repo_id", file_bytes=SMALL
-    )
+    return replace_by_owner(run.store, name, rows, owners, Commit(run.run_id), by="repo_id", file_bytes=SMALL)
 
 
 def _inputs(run: Run, store: Store, name: str) -> dict[str, DataFrame]:
