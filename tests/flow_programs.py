@@ -76,7 +76,7 @@ class Writer:
         chosen: Callable[[Scope, int], str] = self.draw(st.sampled_from(kinds))
         return chosen(scope, depth)
 
-    def simple(self, scope: Scope, _depth: int) -> str:
+    def simple(self, scope: Scope, depth: int) -> str:
         v, w = self.one_of(*scope.names), self.one_of(*scope.names)
         choices = [
             f"{v} = ask()",
@@ -86,6 +86,7 @@ class Writer:
             f"{v} += 1",
             f"use({v})",
             f"use({v}, {w})",
+            f"{v} = use({v}, {w})",
             f"del {v}",
             f"del {v}, {w}",
             f"use(({v} := ask()) and {w})",
@@ -96,10 +97,11 @@ class Writer:
             f"{v}, {w} = ask(), use({v})",
             f"assert ask(), {v}",
             f"{v} = 0 if {w} is None else 1",
-            "raise E",
-            f"raise E from {v}",
+            "if ask(): raise E",
+            f"if ask(): raise E from E({v})",
         ]
         choices += ["break", "continue"] * (scope.in_loop and not scope.in_except_star)
+        choices += ["raise E"] * (scope.in_loop or depth == 0)
         choices += [f"return {v}"] * (scope.in_function and not scope.in_except_star)
         choices += [f"{v} = yield {w}", f"yield from items({w})"] * (scope.kind == "generator")
         choices += [f"{v} = await later({w})"] * (scope.kind == "coroutine")

@@ -594,6 +594,23 @@ def main():
 """,
 }
 
+# Numbers of variables and distances of jumps that need a prefix.
+MANY = "".join(f"        v{n} = last\n        last = use(v{n}, {n})\n" for n in range(300))
+PROGRAMS["a long loop"] = f"""
+def main():
+    last = 0
+    for turn in range(2):
+        try:
+            step()
+        except Boom:
+            continue
+{MANY}
+        if turn:
+            step()
+            break
+    return last, v299
+"""
+
 
 class Boom(Exception):
     """The fault."""
@@ -687,7 +704,7 @@ def check_random(text: str, seed: int) -> int:
     source = source_of(text)
     code = compiled(source)
     trace = Trace(code, limit=20_000)
-    for world in range(seed, seed + 4):
+    for world in range(seed, seed + 6):
         names = World(world).names()
         trace.run(lambda names=names: exec(code, names))  # type: ignore[misc]
         for _ in range(2):

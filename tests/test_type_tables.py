@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from codeanatomy.arrow import array
 from codeanatomy.catalog.extract_trees import LIBCST_FILES_V1
 from codeanatomy.catalog.normalize import TYPE_EXPRS_NORM_V1, TYPE_NODES_V1
 from codeanatomy.catalog.spec import Table
@@ -121,11 +122,18 @@ def columns_of(table: Table) -> list[str]:
     return [column.name for column in table.columns if column.name not in {"repo_id", "file_id", "path"}]
 
 
-@pytest.mark.parametrize("code", ["", CODE])
+@pytest.mark.parametrize("code", ["", CODE, "x: '\\ud800'\n"])
 def test_columns_are_those_of_the_catalogue(code: str) -> None:
     found = type_expressions(file_of(code))
-    assert list(type_exprs_norm_v1(found)) == columns_of(TYPE_EXPRS_NORM_V1)
-    assert list(type_nodes_v1(found)) == columns_of(TYPE_NODES_V1)
+    for table, cells in (
+        (TYPE_EXPRS_NORM_V1, type_exprs_norm_v1(found)),
+        (TYPE_NODES_V1, type_nodes_v1(found)),
+    ):
+        assert list(cells) == columns_of(table)
+        for column in table.columns:
+            if column.name in cells:
+                nulls = array(column, cells[column.name]).null_count
+                assert column.nullable or not nulls
 
 
 def test_the_lists_read_are_those_of_the_witness() -> None:

@@ -457,6 +457,24 @@ def test_all_spellings_have_one_normal_form(tree: Tree, dice: Random) -> None:
     assert read_type(first.repr, NOTHING).repr == first.repr
 
 
+SCRAPS = [*"ab[](),|*.'\"\\ \n\r:=-1#é", "int", "Optional", "Literal", "Annotated", "None", "f'"]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(SCRAPS), max_size=25).map("".join))
+def test_any_text_has_a_type(text: str) -> None:
+    whole, utf8 = read_type(text, NOTHING), text.encode()
+    for part in parts(whole):
+        if part.span is not None:
+            start, end = part.span
+            assert 0 <= start <= end <= len(utf8)
+            # It does not tear a character apart.
+            utf8[start:end].decode()
+    if whole.kind != "unparsed":
+        again = read_type(whole.repr, NOTHING)
+        assert (again.repr, again.identity) == (whole.repr, whole.identity)
+
+
 # Python's own opinion.
 
 TYPING = {**vars(typing), "typing": typing, "t": typing, "te": typing}

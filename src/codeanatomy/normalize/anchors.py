@@ -14,6 +14,7 @@ names the variable there, and null where no node does:
 | `except E as e` | ExceptHandler |
 | capture of a pattern | MatchAs, MatchStar, MatchMapping; MatchOr where the alternatives bind it |
 | type parameter | TypeVar, ParamSpec, TypeVarTuple |
+| second variable of an instruction of 3.13 | Name, if there is one of that name on the line |
 | `e = None; del e` after a handler, `__module__` of a class, `.0` | none |
 
 Names are compared as the compiler mangles them: `__x` in class C is `_C__x`.
@@ -70,8 +71,9 @@ class Anchors:
         self.parameters: dict[Span, list[tuple[str, Span]]] = defaultdict(list)
         self.imports: dict[Span, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
         self.patterns: list[_Pattern] = []
-        # Line of a place, by its first byte.
+        # Line of a place, by its first byte, and the names of each line.
         self.lines: dict[int, int] = {}
+        self.on_line: dict[int, list[tuple[str, Span]]] = defaultdict(list)
         if ast.get("nodes") is not None:
             self._read_nodes(ast["nodes"])
         if ast.get("imports") is not None:
@@ -87,6 +89,7 @@ class Anchors:
             self.lines[start] = line
             if kind in BINDERS and name is not None:
                 self.names[span].append(name)
+                self.on_line[line].append((name, span))
             if kind in FUNCTIONS:
                 functions.append(span)
             elif kind == "arg":
@@ -132,6 +135,16 @@ class Anchors:
         if pattern is not None:
             return _captured(pattern, variable)
         return self.use(span, variable)
+
+    def fused(self, line: int | None, first: Span, variable: str) -> Span | None:
+        """The place of the second variable of an instruction that has the first one's span.
+
+        The compiler fuses what stands on one line, so it is the only other place of that name there, or unknown.
+        """
+        others = [
+            span for name, span in self.on_line.get(line or 0, ()) if span != first and _is(variable, name)
+        ]
+        return others[0] if len(others) == 1 else None
 
     def _aliases(self, bound: dict[str, list[Span]], variable: str) -> Sequence[Span]:
         return next((spans for name, spans in bound.items() if _is(variable, name)), [])

@@ -33,6 +33,8 @@ BlockKind: TypeAlias = Literal["entry", "normal", "handler", "exit"]
 EdgeKind: TypeAlias = Literal[
     "next", "jump", "branch_true", "branch_false", "loop_body", "loop_exit", "exception"
 ]
+# Where each instruction jumps.
+Targets: TypeAlias = list[int | None]
 BRANCH: dict[bool, EdgeKind] = {True: "branch_true", False: "branch_false"}
 
 
@@ -68,13 +70,17 @@ def control_flow(unit: dict[str, Any], rules: Opcodes) -> ControlFlow:
     """The graph of a row of `code_objects`."""
     steps: Columns = unit["instructions"]
     handlers: Columns = unit["exception_table"]
-    blocks = _blocks(steps, handlers, unit["code_len"], rules)
+    targets = [
+        None if name in rules.marks else target
+        for name, target in zip(steps["opname"], steps["jump_target"], strict=True)
+    ]
+    blocks = _blocks(steps, targets, handlers, unit["code_len"], rules)
     raising = [name not in rules.never_raises for name in steps["opname"]]
     number = {block.start: place for place, block in enumerate(blocks)}
     protected = _protected(blocks, handlers)
     edges: list[Edge] = []
     for place, block in enumerate(blocks[:-1]):
-        edges += _ways(place, block, steps, number, rules)
+        edges += _ways(place, block, steps, targets, number, rules)
         handler = protected.get(place)
         if handler is not None and any(raising[block.first : block.last]):
             edges.append(Edge("exception", place, number[handler], None))
@@ -83,8 +89,10 @@ def control_flow(unit: dict[str, Any], rules: Opcodes) -> ControlFlow:
     return ControlFlow(blocks, edges, raising)
 
 
-def _blocks(steps: Columns, handlers: Columns, code_len: int, rules: Opcodes) -> list[Block]:
-    offsets, names, targets = steps["offset"], steps["opname"], steps["jump_target"]
+def _blocks(
+    steps: Columns, targets: Targets, handlers: Columns, code_len: int, rules: Opcodes
+) -> list[Block]:
+    offsets, names = steps["offset"], steps["opname"]
     ends = rules.returns | rules.raises
     entered = set(handlers["target_offset"])
     starts = {0, *handlers["start_offset"], *handlers["end_offset"], *entered}
@@ -116,10 +124,12 @@ def _protected(blocks: list[Block], handlers: Columns) -> dict[int, int]:
     return found
 
 
-def _ways(place: int, block: Block, steps: Columns, number: dict[int, int], rules: Opcodes) -> list[Edge]:
+def _ways(
+    place: int, block: Block, steps: Columns, targets: Targets, number: dict[int, int], rules: Opcodes
+) -> list[Edge]:
     """Where the last instruction of a block goes, exceptions apart."""
     decider = block.last - 1
-    name, target = steps["opname"][decider], steps["jump_target"][decider]
+    name, target = steps["opname"][decider], targets[decider]
     after = place + 1
     if name in rules.returns:
         return [Edge("next", place, len(number) - 1, decider)]

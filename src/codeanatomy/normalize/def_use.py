@@ -57,7 +57,8 @@ def events_of(unit: dict[str, Any], rules: Opcodes) -> list[Event]:
         Event("def", name, "cell" if name in cells else "fast", AT_ENTRY, ordinal)
         for ordinal, name in enumerate(_parameters(unit))
     ]
-    hidden: set[str] = set()
+    # Variables that an inlined comprehension hides, and where: what brings them back has the same place.
+    hidden: set[tuple[str, int | None, int | None]] = set()
     accesses = rules.events
     for step, (opname, argval) in enumerate(zip(steps["opname"], steps["argval"], strict=True)):
         touched = accesses.get(opname)
@@ -68,9 +69,10 @@ def events_of(unit: dict[str, Any], rules: Opcodes) -> list[Event]:
             name = argval if argval is not None else ANNOTATIONS
             if space == "fast" and name in shared:
                 continue
+            place = name, steps["bstart"][step], steps["bend"][step]
             if kind == "save":
-                hidden.add(name)
-            restores = kind == "def" and name in hidden and _restores(steps["opname"], step)
+                hidden.add(place)
+            restores = kind == "def" and place in hidden
             found.append(Event(kind, name, _kind(name, space, cells), step, 0, restores))
         else:
             for ordinal, ((kind, space), name) in enumerate(zip(touched, argval.split(", "), strict=True)):
@@ -90,10 +92,3 @@ def _kind(name: str, space: Space, cells: frozenset[str]) -> VarKind:
     if space == "deref":
         return "cell" if name in cells else "free"
     return space
-
-
-def _restores(opnames: list[str], step: int) -> bool:
-    """Whether a store gives back what a `save` took: the compiler swaps the result below the saved values."""
-    while step > 0 and opnames[step - 1] == "STORE_FAST":
-        step -= 1
-    return step > 0 and opnames[step - 1] == "SWAP"

@@ -129,42 +129,48 @@ def _libcst_claims(libcst_files_v1: DataFrame) -> DataFrame:
 
 def _tree_sitter_claims(tree_sitter_files_v1: DataFrame) -> DataFrame:
     is_broken = F.col("stats.error_count") + F.col("stats.missing_count") > 0
-    is_read = ~is_broken & ~F.col("stats.match_limit_exceeded") & F.col("captures.pack").isNotNull()
+    is_read = ~is_broken & ~F.col("stats.match_limit_exceeded")
     captures = F.filter(
         _zipped("captures", "pack", "match_index", "capture", "kind", "text", "bstart", "bend"),
-        lambda each: each["pack"].isin("defs", "imports"),
+        lambda each: each["pack"].isin("defs", "imports") & (each.capture != "import"),
     )
     files = tree_sitter_files_v1.select(
-        *PLACE, is_broken.alias("is_broken"), is_read.alias("is_read"), captures.alias("captures")
-    )
-    matches = (
-        files.select(
-            *PLACE,
-            "is_broken",
-            "is_read",
-            F.explode_outer(F.when(F.col("is_read"), F.col("captures"))).alias("each"),
+        *PLACE,
+        is_broken.alias("is_broken"),
+        # Captures of a match side by side, its name last.
+        F.array_sort(F.when(is_read, captures)).alias("captures"),
+    ).select(*PLACE, "is_broken", F.transform("captures", _matched).alias("matches"))
+    claims = {
+        pack: F.transform(
+            F.filter("matches", lambda each, pack=pack: (each["pack"] == pack) & each.claim.isNotNull()),
+            lambda each: each.claim,
         )
-        .groupBy(*PLACE, "is_broken", "is_read", "each.pack", "each.match_index")
-        .agg(
-            _captured("def", "kind"),
-            _captured("def", "bstart"),
-            _captured("name", "bstart"),
-            *(_captured(name, "text") for name in ("module", "name", "alias")),
+        for pack in ("defs", "imports")
+    }
+    broken = F.col("is_broken")
+    return _by_topic(files, "tree_sitter", parse_outcome=_outcome(~broken, broken), **claims)
+
+
+def _matched(each: Column, index: Column) -> Column:
+    """Pack and claim of the match whose last capture this is; a null claim for the others."""
+
+    def before(steps: int, *names: str) -> Column:
+        found = F.get("captures", index - steps)
+        is_same = (found["pack"] == each["pack"]) & (found.match_index == each.match_index)
+        return F.when(is_same & found.capture.isin(*names), found)
+
+    definition, module = before(1, "def"), before(1, "module")
+    alias = F.coalesce(before(1, "alias"), before(2, "alias"))
+    kind = F.regexp_replace(definition.kind, "_definition$", "")
+    return F.struct(
+        each["pack"].alias("pack"),
+        F.when(each.kind == "lambda", _definition(each.kind, F.lit(None), each.bstart))
+        .when(
+            (each["pack"] == "defs") & (each.capture == "name"),
+            _definition(kind, _text(each), definition.bstart),
         )
-    )
-    kind = F.regexp_replace("def_kind", "_definition$", "")
-    definition = _definition(kind, F.col("name_text"), F.col("def_bstart"))
-    imported = _import(F.col("module_text"), F.col("name_text"), F.col("alias_text"), F.col("name_bstart"))
-    found = matches.groupBy(*PLACE, "is_broken", "is_read").agg(
-        F.collect_list(F.when(F.col("pack") == "defs", definition)).alias("defs"),
-        F.collect_list(F.when(F.col("pack") == "imports", imported)).alias("imports"),
-    )
-    return _by_topic(
-        found,
-        "tree_sitter",
-        parse_outcome=_outcome(~F.col("is_broken"), F.col("is_broken")),
-        defs=F.when(F.col("is_read"), F.col("defs")),
-        imports=F.when(F.col("is_read"), F.col("imports")),
+        .when(each.capture == "name", _import(_text(module), _text(each), _text(alias), each.bstart))
+        .alias("claim"),
     )
 
 
@@ -274,13 +280,11 @@ def _dotted(level: Column, module: Column) -> Column:
     return F.concat(F.repeat(F.lit("."), level), F.coalesce(module, F.lit("")))
 
 
-def _captured(capture: str, field: str) -> Column:
-    """A field of the capture of that name; a text without what may stand between its parts."""
-    value = F.col(f"each.{field}")
-    if field == "text":
-        is_whole = F.octet_length(value) == F.col("each.bend") - F.col("each.bstart")
-        value = F.when(is_whole, F.regexp_replace(value, r"\\\\\r?\n|\s", "")).otherwise(F.lit("\ufffd"))
-    return F.max(F.when(F.col("each.capture") == capture, value)).alias(f"{capture}_{field}")
+def _text(capture: Column) -> Column:
+    """The text of a capture without what may stand between its parts; if it was cut, nothing we know."""
+    is_whole = F.octet_length(capture.text) == capture.bend - capture.bstart
+    joined = F.regexp_replace(capture.text, r"\\\r?\n|\s", "")
+    return F.when(capture.isNotNull(), F.when(is_whole, joined).otherwise(F.lit("\ufffd")))
 
 
 def _is_ascii(text: Column) -> Column:

@@ -138,6 +138,8 @@ def _event_places(unit: dict[str, Any], events: list[Event], anchors: Anchors) -
             span, line = (starts[event.step], ends[event.step]), lines[event.step]
             if span[0] is None or _made_up(steps, event):
                 found = None
+            elif event.ordinal:
+                found = anchors.fused(line, span, event.name)
             elif event.kind == "def":
                 found = anchors.definition(span, event.name, stores[span, event.name])
                 stores[span, event.name] += 1

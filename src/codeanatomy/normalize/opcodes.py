@@ -15,6 +15,7 @@ that is not listed in KNOWN_VERSIONS is refused instead of guessed at. Its files
 - `taken`: the truth of the tested value with which a conditional jump jumps. `*_IF_NONE` tests "is None".
 - `steps` ask an iterator: one way leads into the loop's body, the jump out of it. SEND is the step of
   `await` and `yield from`.
+- `marks` carry an offset that is no target: from 3.14 on the end of an `async for` says where the loop began.
 - `never_raises` is what makes a handler reachable or not, and what other code may run in between. Left out
   is what only a full memory, a signal or a destructor can do, except where signals are looked for (RESUME,
   JUMP_BACKWARD).
@@ -33,7 +34,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-KNOWN_VERSIONS = ("3.11", "3.12", "3.13")
+KNOWN_VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 EventKind: TypeAlias = Literal["def", "use", "del", "save"]
 # Where the name is looked up: deref is a cell, of the unit itself or of one around it.
@@ -54,6 +55,7 @@ class Opcodes(Struct, frozen=True):
     raises: frozenset[str]
     jumps: frozenset[str]
     steps: frozenset[str]
+    marks: frozenset[str]
     taken: Mapping[str, bool]
     never_raises: frozenset[str]
     events: Mapping[str, tuple[Access, ...]]
@@ -63,6 +65,7 @@ RETURNS = frozenset({"RETURN_VALUE", "RETURN_CONST", "INTERPRETER_EXIT"})
 RAISES = frozenset({"RAISE_VARARGS", "RERAISE"})
 JUMPS = frozenset({"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
 STEPS = frozenset({"FOR_ITER", "SEND"})
+MARKS = frozenset({"END_ASYNC_FOR"})
 TAKEN: Mapping[str, bool] = {
     "JUMP_IF_FALSE_OR_POP": False,
     "JUMP_IF_TRUE_OR_POP": True,
@@ -103,11 +106,17 @@ NEVER_RAISES_312 = frozenset(
     {
         "LOAD_FAST",
         "LOAD_FAST_AND_CLEAR",
+        "LOAD_FAST_BORROW",
         "LOAD_FAST_LOAD_FAST",
+        "LOAD_FAST_BORROW_LOAD_FAST_BORROW",
         "STORE_FAST_LOAD_FAST",
         "STORE_FAST_STORE_FAST",
         "END_FOR",
         "END_SEND",
+        "POP_ITER",
+        "NOT_TAKEN",
+        "LOAD_SMALL_INT",
+        "LOAD_COMMON_CONSTANT",
     }
 )
 VERBS: Mapping[str, EventKind] = {"LOAD": "use", "STORE": "def", "DELETE": "del"}
@@ -123,7 +132,9 @@ EVENTS: Mapping[str, tuple[Access, ...]] = {
     "LOAD_FROM_DICT_OR_GLOBALS": (Access("use", "global"),),
     "LOAD_FAST_CHECK": (Access("use", "fast"),),
     "LOAD_FAST_AND_CLEAR": (Access("save", "fast"),),
+    "LOAD_FAST_BORROW": (Access("use", "fast"),),
     "LOAD_FAST_LOAD_FAST": (Access("use", "fast"), Access("use", "fast")),
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": (Access("use", "fast"), Access("use", "fast")),
     "STORE_FAST_LOAD_FAST": (Access("def", "fast"), Access("use", "fast")),
     "STORE_FAST_STORE_FAST": (Access("def", "fast"), Access("def", "fast")),
     # Names no variable, and makes one.
@@ -138,4 +149,4 @@ def opcodes_of(python_version: str) -> Opcodes | None:
     if release not in KNOWN_VERSIONS:
         return None
     quiet = NEVER_RAISES if release == "3.11" else NEVER_RAISES | NEVER_RAISES_312
-    return Opcodes(RETURNS, RAISES, JUMPS, STEPS, TAKEN, quiet, EVENTS)
+    return Opcodes(RETURNS, RAISES, JUMPS, STEPS, MARKS, TAKEN, quiet, EVENTS)

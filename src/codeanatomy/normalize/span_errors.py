@@ -125,10 +125,13 @@ def _libcst_positions(libcst_files_v1: DataFrame) -> DataFrame:
 def _explained(unplaced: DataFrame, repo_files_v1: DataFrame, file_line_index_v1: DataFrame) -> DataFrame:
     """Positions with what is wrong with them, and the line where they should begin."""
     files = repo_files_v1.select("file_id", "skipped_reason", "encoding")
+    # Few files have such positions, if any, and all have lines.
+    wanted = F.broadcast(unplaced.select("file_id").distinct())
+    index = file_line_index_v1.join(wanted, "file_id", "semi")
     # After the last newline begins one more line.
     count = F.col("line_no") + F.when(F.col("newline_kind") == "none", 1).otherwise(2)
-    counts = file_line_index_v1.groupBy("file_id").agg(F.max(count).alias("line_count"))
-    lines = file_line_index_v1.select(
+    counts = index.groupBy("file_id").agg(F.max(count).alias("line_count"))
+    lines = index.select(
         "file_id",
         F.col("line_no").alias("start_line"),
         F.col("line_start_byte").alias("bstart"),

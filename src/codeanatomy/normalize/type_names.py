@@ -11,7 +11,10 @@ Scopes are those of Python: a class is seen from what stands directly in it, typ
 definition, a function's imports from its body. All bindings of a name in the scope that has it count,
 whatever their order; only if they are imports of one and the same thing is the name qualified, for which
 branch runs is not decided here. The scopes of comprehensions are not known, so their targets count as bound
-around them: a name may so remain as written, but is never qualified wrongly.
+around them: a name may so remain as written, but is never qualified wrongly. A star import binds nothing that
+is known here; names that nothing binds are builtins or unknown. Of these `Optional`, `Union` and the like are
+still taken for those of `typing`, as are names that are imported from `typing` in one branch and from
+`typing_extensions` in another.
 
 An identity is the name made unambiguous in the repository. It is the qualified name; a relative import is
 seen from its folder, and what is local or unknown belongs to the scope of its file:
