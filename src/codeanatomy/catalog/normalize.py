@@ -253,8 +253,8 @@ PY_BC_DEF_USE_EVENTS_V1 = Table(
         Column(
             "bc_may_be_unbound",
             "boolean",
-            "Some path comes here without a definition, which for a name then is looked up further out; null "
-            "for a def, and for free and global variables.",
+            "Some path comes here without a definition, or another unit may have deleted it; a name is then "
+            "looked up further out. Null for a def, and for free and global variables.",
         ),
         *span(of="the syntax node that names the variable; null where the compiler made the event up"),
         LINE,

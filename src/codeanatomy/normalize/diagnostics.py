@@ -289,7 +289,9 @@ def _placed(complaints: DataFrame, file_line_index_v1: DataFrame) -> DataFrame:
     # A line that ends at the place is its line if no other begins there.
     is_around = F.col("at").between(F.col("text_line.line_start_byte"), F.col("text_line.line_end_byte"))
     same_block = (places.file_id == lines.file_id) & (places.block == lines.block)
-    return places.join(lines, same_block & is_around, "left").drop(lines.file_id, lines.block)
+    # The index is so small on disk that Spark would collect its millions of rows to broadcast them.
+    found = places.join(lines.hint("shuffle_hash"), same_block & is_around, "left")
+    return found.drop(lines.file_id, lines.block)
 
 
 def _block(place: Column) -> Column:

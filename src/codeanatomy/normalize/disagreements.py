@@ -138,37 +138,40 @@ def _tree_sitter_claims(tree_sitter_files_v1: DataFrame) -> DataFrame:
         *PLACE,
         is_broken.alias("is_broken"),
         # Captures of a match side by side, its name last.
-        F.array_sort(F.when(is_read, captures)).alias("captures"),
+        F.sort_array(F.when(is_read, captures)).alias("captures"),
     ).select(*PLACE, "is_broken", F.transform("captures", _matched).alias("matches"))
-    claims = {
-        pack: F.transform(
-            F.filter("matches", lambda each, pack=pack: (each["pack"] == pack) & each.claim.isNotNull()),
-            lambda each: each.claim,
-        )
-        for pack in ("defs", "imports")
-    }
     broken = F.col("is_broken")
-    return _by_topic(files, "tree_sitter", parse_outcome=_outcome(~broken, broken), **claims)
+    return _by_topic(
+        files,
+        "tree_sitter",
+        parse_outcome=_outcome(~broken, broken),
+        defs=_matches_of("defs"),
+        imports=_matches_of("imports"),
+    )
+
+
+def _matches_of(pack: str) -> Column:
+    return F.transform(
+        F.filter("matches", lambda each: (each["pack"] == pack) & each.claim.isNotNull()),
+        lambda each: each.claim,
+    )
 
 
 def _matched(each: Column, index: Column) -> Column:
     """Pack and claim of the match whose last capture this is; a null claim for the others."""
 
-    def before(steps: int, *names: str) -> Column:
+    def before(steps: int, name: str) -> Column:
         found = F.get("captures", index - steps)
-        is_same = (found["pack"] == each["pack"]) & (found.match_index == each.match_index)
-        return F.when(is_same & found.capture.isin(*names), found)
+        return F.when((found.capture == name) & (found.match_index == each.match_index), found)
 
-    definition, module = before(1, "def"), before(1, "module")
+    definition, module = F.get("captures", index - 1), before(1, "module")
     alias = F.coalesce(before(1, "alias"), before(2, "alias"))
-    kind = F.regexp_replace(definition.kind, "_definition$", "")
+    kind = F.when(definition.kind == "class_definition", "class").otherwise("function")
+    is_def = each["pack"] == "defs"
     return F.struct(
         each["pack"].alias("pack"),
-        F.when(each.kind == "lambda", _definition(each.kind, F.lit(None), each.bstart))
-        .when(
-            (each["pack"] == "defs") & (each.capture == "name"),
-            _definition(kind, _text(each), definition.bstart),
-        )
+        F.when(is_def & (each.kind == "lambda"), _claim(each.bstart, each.bstart, "", each.kind))
+        .when(is_def & (each.capture == "name"), _definition(kind, _text(each), definition.bstart))
         .when(each.capture == "name", _import(_text(module), _text(each), _text(alias), each.bstart))
         .alias("claim"),
     )
@@ -283,7 +286,7 @@ def _dotted(level: Column, module: Column) -> Column:
 def _text(capture: Column) -> Column:
     """The text of a capture without what may stand between its parts; if it was cut, nothing we know."""
     is_whole = F.octet_length(capture.text) == capture.bend - capture.bstart
-    joined = F.regexp_replace(capture.text, r"\\\r?\n|\s", "")
+    joined = F.regexp_replace(capture.text, r"[\s\\]", "")
     return F.when(capture.isNotNull(), F.when(is_whole, joined).otherwise(F.lit("\ufffd")))
 
 

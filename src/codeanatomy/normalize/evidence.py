@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 SURE, ALONG_FLOW, BETWEEN_UNITS = 1.0, 0.9, 0.7
+WITNESSES = ("ast", "symtable", "bytecode", "libcst", "tree_sitter", "scip")
 NANOSECONDS_PER_MS = 1_000_000
 
 
@@ -112,7 +113,7 @@ def normalize_evidence_v1(
 
 def _by_witness(diagnostics: DataFrame) -> DataFrame:
     """One row per witness of a diagnostic: those that its details name, else the one of its kind."""
-    named = F.map_keys("details")
+    named = F.array_intersect(F.map_keys("details"), F.array(*map(F.lit, WITNESSES)))
     speakers = F.when(F.size(named) > 0, named).otherwise(F.array("diag_kind"))
     return diagnostics.select("*", F.explode(speakers).alias("speaker"))
 

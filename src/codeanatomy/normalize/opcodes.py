@@ -23,7 +23,7 @@ that is not listed in KNOWN_VERSIONS is refused instead of guessed at. Its files
   that holds a cell is handed to an inner function, which is no use of its value (`LOAD_CLOSURE`, from 3.13
   on LOAD_FAST). `save` and `restore` are what 3.12 does to a variable that an inlined comprehension hides.
 
-Tests: `tests/test_opcodes.py`.
+Tests: `tests/test_opcodes.py`, `tests/test_other_pythons.py` (recorded bytecode of 3.12 to 3.14).
 """
 
 from __future__ import annotations
