@@ -1,9 +1,9 @@
 """Bytecode of other Pythons, recorded once: what the compiler of each made of the same programs.
 
-    python tests/recorded.py        # under the Python that is to be recorded; writes tests/bytecode/3.13.json.gz
+    python tests/recorded.py        # under the Python to be recorded; writes tests/bytecode/3.13.json.gz
 
-Only the fields that the flow rules read are kept. The programs are those of the hand-drawn cases, so the facts
-about them are known; `tests/test_other_pythons.py` compares.
+Only the fields that the flow rules read are kept. The programs are those of the hand-drawn cases, whose facts
+are known; `tests/test_other_pythons.py` compares.
 """
 
 from __future__ import annotations

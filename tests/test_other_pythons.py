@@ -1,4 +1,4 @@
-"""The flow rules on bytecode of other Pythons: the same programs have the same facts, whoever compiled them."""
+"""The flow rules on bytecode of other Pythons: the same programs have the same facts, whoever compiled."""
 
 from __future__ import annotations
 

@@ -28,13 +28,17 @@ The Spark forms are in `codeanatomy.functions`. Tests: `tests/test_ids.py` (gold
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
+from collections.abc import Callable
 from hashlib import sha256
 from typing import TypeAlias, overload
 
 Part: TypeAlias = str | int | bool | None
 
 ID_BYTES = 16
+# Of those bytes in base64 without its padding.
+ID_CHARS = 22
+URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _TOP_BIT_CLEARED = (1 << 63) - 1
 
 
@@ -88,9 +92,26 @@ def stable_id(prefix: None, *parts: Part) -> None: ...
 def stable_id(prefix: str | None, *parts: Part) -> str | None:
     """The id of the thing that `parts` identify among the things called `prefix`; null for a null prefix."""
     framed = frame(prefix, *parts)
-    if prefix is None:
-        return None
-    return f"{prefix}:{urlsafe_b64encode(_digest(framed)[:ID_BYTES]).rstrip(b'=').decode()}"
+    return None if prefix is None else _spelled(prefix, framed)
+
+
+def ids_within(prefix: str, *parts: Part) -> Callable[..., str]:
+    """Makes the ids whose first parts are these: for many things of one owner, in half the time.
+
+    >>> ids_within("def", "a:b")(7, None) == stable_id("def", "a:b", 7, None)
+    True
+    """
+    head = frame(prefix, *parts)
+
+    def made(*rest: Part) -> str:
+        return _spelled(prefix, head + frame(*rest))
+
+    return made
+
+
+def _spelled(prefix: str, framed: bytes) -> str:
+    encoded = b2a_base64(sha256(framed).digest()[:ID_BYTES], newline=False)
+    return f"{prefix}:{encoded[:ID_CHARS].translate(URL_SAFE).decode()}"
 
 
 def frame(*parts: Part) -> bytes:
@@ -105,7 +126,10 @@ def frame(*parts: Part) -> bytes:
 def _framed(part: Part) -> bytes:
     if part is None:
         return b"~"
-    # Millions of ids are made of text: nothing between it and the bytes.
+    # Millions of ids are made of these: nothing between them and the bytes.
+    if type(part) is int:
+        digits = b"%d" % part
+        return b"%d:%b" % (len(digits), digits)
     raw = (part if type(part) is str else _text(part)).encode("utf-8", "surrogatepass")
     return b"%d:%b" % (len(raw), raw)
 

@@ -458,7 +458,7 @@ NORMALIZE_EVIDENCE_V1 = Table(
         ),
     ),
     primary_key=("dataset_name", "evidence_key", "witness", "role"),
-    foreign_keys=(FILE_KEY,),
+    # None: what is said of a file that the repository lacks has evidence too.
     owner="file_id",
     inputs=(
         "repo_files_v1",

@@ -139,7 +139,7 @@ class Anchors:
     def fused(self, line: int | None, first: Span, variable: str) -> Span | None:
         """The place of the second variable of an instruction that has the first one's span.
 
-        The compiler fuses what stands on one line, so it is the only other place of that name there, or unknown.
+        The compiler fuses what stands on one line: it is the only other place of that name there, or unknown.
         """
         others = [
             span for name, span in self.on_line.get(line or 0, ()) if span != first and _is(variable, name)

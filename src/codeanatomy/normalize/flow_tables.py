@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from codeanatomy.ids import stable_id
+from codeanatomy.ids import ids_within, stable_id
 from codeanatomy.normalize.anchors import Anchors, Span
 from codeanatomy.normalize.control_flow import ControlFlow, control_flow
 from codeanatomy.normalize.def_use import AT_ENTRY, Event, events_of
@@ -105,19 +105,19 @@ def _unit(
     block_of: list[int] = []
     for number, block in enumerate(flow.blocks):
         block_of += [number] * (block.last - block.first)
+    event_id, block_id = ids_within("event", code_unit_id), ids_within("block", code_unit_id)
     ids: list[str | None] = []
     for event in events:
         if event.kind == "save" or event.restores:
             ids.append(None)
-        elif event.step == AT_ENTRY:
-            ids.append(stable_id("event", code_unit_id, "entry", event.ordinal))
         else:
-            ids.append(stable_id("event", code_unit_id, steps["offset"][event.step], event.ordinal))
+            place = "entry" if event.step == AT_ENTRY else steps["offset"][event.step]
+            ids.append(event_id(place, event.ordinal))
     return Unit(
         code_unit_id,
         unit,
         flow,
-        [stable_id("block", code_unit_id, block.start) for block in flow.blocks],
+        [block_id(block.start) for block in flow.blocks],
         events,
         ids,
         [0 if event.step == AT_ENTRY else block_of[event.step] for event in events],
@@ -186,24 +186,21 @@ def py_bc_blocks_norm_v1(flow: Flow) -> Columns:
 def _block_places(unit: Unit) -> Iterator[Place]:
     """The hull of what a block's instructions come from."""
     steps: Columns = unit.unit["instructions"]
-    starts, ends, lines = steps["bstart"], steps["bend"], steps["line"]
-    for block in unit.flow.blocks:
-        inside = [step for step in range(block.first, block.last) if _is_inside(unit, step)]
-        if inside:
-            first = min(inside, key=starts.__getitem__)
-            yield Place(starts[first], max(ends[step] for step in inside), lines[first])
-        else:
-            known = (line for line in lines[block.first : block.last] if line is not None)
-            yield Place(None, None, next(known, None))
-
-
-def _is_inside(unit: Unit, step: int) -> bool:
-    """Whether an instruction has a place, and in the unit: 3.11 misplaces parts of formatted strings."""
-    start, end = unit.unit["instructions"]["bstart"][step], unit.unit["instructions"]["bend"][step]
-    if start is None:
-        return False
     low, high = unit.unit["bstart"], unit.unit["bend"]
-    return low is None or (low <= start and end <= high)
+    places = list(zip(steps["bstart"], steps["bend"], steps["line"], strict=True))
+    for block in unit.flow.blocks:
+        own = places[block.first : block.last]
+        inside = [place for place in own if _is_inside(place[0], place[1], low, high)]
+        if inside:
+            start, _, line = min(inside)
+            yield Place(start, max(place[1] for place in inside), line)
+        else:
+            yield Place(None, None, next((line for *_, line in own if line is not None), None))
+
+
+def _is_inside(start: int | None, end: int, low: int | None, high: int) -> bool:
+    """Whether an instruction has a place, and in the unit: 3.11 misplaces parts of formatted strings."""
+    return start is not None and (low is None or (low <= start and end <= high))
 
 
 def py_bc_cfg_edges_norm_v1(flow: Flow) -> Columns:
@@ -212,14 +209,16 @@ def py_bc_cfg_edges_norm_v1(flow: Flow) -> Columns:
     for unit in flow.units:
         steps: Columns = unit.unit["instructions"]
         ids = unit.block_ids
+        edge_id = ids_within("cfg", unit.code_unit_id)
         for kind, src, dst, decider in unit.flow.edges:
             offset = start = end = None
             if decider is not None:
                 offset = steps["offset"][decider]
-                if _is_inside(unit, decider):
-                    start, end = steps["bstart"][decider], steps["bend"][decider]
-            edge_id = stable_id("cfg", ids[src], ids[dst], kind)
-            rows.append((unit.code_unit_id, edge_id, kind, ids[src], ids[dst], offset, start, end))
+                span = steps["bstart"][decider], steps["bend"][decider]
+                if _is_inside(*span, unit.unit["bstart"], unit.unit["bend"]):
+                    start, end = span
+            made = edge_id(unit.flow.blocks[src].start, unit.flow.blocks[dst].start, kind)
+            rows.append((unit.code_unit_id, made, kind, ids[src], ids[dst], offset, start, end))
     columns = ("code_unit_id", "bc_edge_id", "bc_edge_kind", "bc_src_block_id", "bc_dst_block_id")
     return _columns((*columns, "bc_branch_offset", "bstart", "bend"), rows)
 
