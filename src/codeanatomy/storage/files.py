@@ -61,6 +61,7 @@ def write_file(folder: str, table: Table, batches: Iterable[pa.RecordBatch]) -> 
     path = Path(folder) / f"part-{uuid4()}.{table.write.writer.compression}.parquet"
     writer: pq.ParquetWriter | None = None
     group: list[pa.RecordBatch] = []
+    held = 0
     try:
         for batch in batches:
             if batch.num_rows == 0:
@@ -70,9 +71,10 @@ def write_file(folder: str, table: Table, batches: Iterable[pa.RecordBatch]) -> 
                 writer = _writer(path, table, batch.schema)
             stats.add(batch)
             group.append(batch)
-            if sum(part.nbytes for part in group) >= GROUP_BYTES:
+            held += batch.nbytes
+            if held >= GROUP_BYTES:
                 writer.write_table(pa.Table.from_batches(group))
-                group = []
+                group, held = [], 0
         if writer is None:
             return None
         if group:
