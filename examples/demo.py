@@ -1,4 +1,4 @@
-"""A question to a built lake, without Spark: which names does the project call most, and where first?
+"""Two questions to a built lake, without Spark: what is called most, and which locals may be unbound?
 
     make demo
 
@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 LAKE = Path(__file__).resolve().parents[1] / ".demo" / "lake"
 
 
-def main() -> None:
+def most_called() -> None:
     table = DeltaTable(str(LAKE / "extract" / "libcst_files_v1"))
     calls: Counter[str] = Counter()
     first: dict[str, str] = {}
@@ -24,9 +24,19 @@ def main() -> None:
             for name in call["qualified_names"] or ():
                 calls[name["name"]] += 1
                 first.setdefault(name["name"], f"{file['path']}:{call['line']}")
-    for name, count in calls.most_common(5):
+    for name, count in calls.most_common(3):
         print(f"{count:5} calls of {name}, first at {first[name]}")
 
 
+def may_be_unbound() -> None:
+    table = DeltaTable(str(LAKE / "normalize" / "py_bc_def_use_events_v1"))
+    wanted = [("bc_event_kind", "=", "use"), ("bc_var_kind", "=", "fast"), ("bc_may_be_unbound", "=", True)]
+    rows = table.to_pyarrow_table(columns=["path", "line", "bc_var_name"], filters=wanted)
+    print(f"{rows.num_rows:5} uses of locals that some path leaves unbound")
+    for row in rows.sort_by([("path", "ascending"), ("line", "ascending")]).slice(0, 3).to_pylist():
+        print(f"      {row['bc_var_name']} at {row['path']}:{row['line']}")
+
+
 if __name__ == "__main__":
-    main()
+    most_called()
+    may_be_unbound()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from builds import built, rows, timeless
 from codeanatomy import catalog
 from codeanatomy.arrow import unpacked
 from codeanatomy.config import load_settings
+from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
+from codeanatomy.normalize.span_errors import span_errors_v1
 from codeanatomy.run.normalization import WITNESSES, gather
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.store import Store
@@ -98,6 +101,11 @@ def test_every_row_has_evidence(stored: dict[str, list[dict[str, Any]]]) -> None
     assert {row["timestamp_ms"] is None for row in evidence} == {False}
     anchored = [row["bc_event_id"] for row in stored["py_bc_def_use_events_v1"] if row["bstart"] is not None]
     assert sorted(anchored) == sorted(row["evidence_key"] for row in evidence if row["role"] == "anchor")
+
+
+def test_inputs_are_those_of_the_catalogue() -> None:
+    for make in (span_errors_v1, diagnostics_norm_v1):
+        assert tuple(signature(make).parameters) == catalog.table(make.__name__).inputs
 
 
 def test_flow_of_a_function(stored: dict[str, list[dict[str, Any]]]) -> None:

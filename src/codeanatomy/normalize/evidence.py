@@ -11,104 +11,118 @@ Confidence is on the scale of the graph: 1 is what a parser or compiler says out
 along control flow is 0.9, because a path may never be taken; through a cell or a global 0.7, because nothing
 orders the units. The parts of a type share the row of their expression.
 
-Tests: `tests/test_evidence.py`.
+The evidence of tables that are made file by file is made with them, column by column in Arrow; of the tables
+that Spark makes, by Spark.
+
+Tests: `tests/test_normalize.py`.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Mapping
+from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.normalize.files import File
+
+EVIDENCE = "normalize_evidence_v1"
 SURE, ALONG_FLOW, BETWEEN_UNITS = 1.0, 0.9, 0.7
 WITNESSES = ("ast", "symtable", "bytecode", "libcst", "tree_sitter", "scip")
 NANOSECONDS_PER_MS = 1_000_000
 
 
+class Contribution(NamedTuple):
+    """What one witness has to do with the rows of a table."""
+
+    table: str
+    family: str
+    key: str
+    witness: str
+    # A column of the table, or a word.
+    role: str
+
+
+CONTRIBUTIONS = (
+    Contribution("type_exprs_norm_v1", "type", "expr_id", "libcst", "expr_role"),
+    Contribution("type_nodes_v1", "type", "expr_id", "libcst", "structure"),
+    Contribution("py_bc_blocks_norm_v1", "control_flow", "bc_block_id", "bytecode", "bc_block_kind"),
+    Contribution("py_bc_cfg_edges_norm_v1", "control_flow", "bc_edge_id", "bytecode", "bc_edge_kind"),
+    Contribution("py_bc_def_use_events_v1", "data_flow", "bc_event_id", "bytecode", "bc_event_kind"),
+    Contribution("py_bc_def_use_events_v1", "data_flow", "bc_event_id", "ast", "anchor"),
+    Contribution("py_bc_reaches_v1", "data_flow", "bc_reach_id", "bytecode", "bc_reach_kind"),
+)
+
+
+def file_evidence(file: File, made: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
+    """The evidence of the rows that were made of one file, in the order of the table."""
+    parts = [_contributed(file, each, made[each.table]) for each in CONTRIBUTIONS]
+    whole = pa.Table.from_batches(parts).combine_chunks()
+    ordered = whole.sort_by([("dataset_name", "ascending"), ("evidence_key", "ascending")])
+    return pa.RecordBatch.from_arrays(
+        [pa.concat_arrays(column.chunks) for column in ordered.columns], schema=ordered.schema
+    )
+
+
+def _contributed(file: File, each: Contribution, rows: pa.RecordBatch) -> pa.RecordBatch:
+    if each.role == "structure":
+        rows = rows.filter(pc.equal(rows.column("node_index"), 0))
+    elif each.role == "anchor":
+        rows = rows.filter(pc.is_valid(rows.column("bstart")))
+    confidence = pa.repeat(SURE, rows.num_rows)
+    if each.table == "py_bc_reaches_v1":
+        local = pc.equal(rows.column("bc_reach_kind"), "local")
+        confidence = pc.if_else(local, ALONG_FLOW, BETWEEN_UNITS)
+    columns = {
+        "repo_id": rows.column("repo_id"),
+        "file_id": rows.column("file_id"),
+        "path": rows.column("path"),
+        "dataset_name": pa.repeat(each.table, rows.num_rows),
+        "evidence_key": rows.column(each.key),
+        "evidence_family": pa.repeat(each.family, rows.num_rows),
+        "witness": pa.repeat(each.witness, rows.num_rows),
+        "role": rows.column(each.role)
+        if each.role in rows.schema.names
+        else pa.repeat(each.role, rows.num_rows),
+        "confidence": confidence,
+        "bstart": rows.column("bstart"),
+        "bend": rows.column("bend"),
+        "timestamp_ms": pa.repeat(_milliseconds(file), rows.num_rows),
+    }
+    schema = arrow_schema(catalog.table(EVIDENCE))
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _milliseconds(file: File) -> pa.Scalar:
+    changed = file.mtime_ns
+    return pa.scalar(None if changed is None else changed // NANOSECONDS_PER_MS, pa.int64())
+
+
 def normalize_evidence_v1(
-    *,
-    repo_files_v1: DataFrame,
-    type_exprs_norm_v1: DataFrame,
-    type_nodes_v1: DataFrame,
-    py_bc_blocks_norm_v1: DataFrame,
-    py_bc_cfg_edges_norm_v1: DataFrame,
-    py_bc_def_use_events_v1: DataFrame,
-    py_bc_reaches_v1: DataFrame,
-    span_errors_v1: DataFrame,
-    diagnostics_norm_v1: DataFrame,
+    *, repo_files_v1: DataFrame, span_errors_v1: DataFrame, diagnostics_norm_v1: DataFrame
 ) -> DataFrame:
-    """One row per witness that stands behind a normalized row."""
-    whole = type_nodes_v1.where("node_index = 0")
-    anchored = py_bc_def_use_events_v1.where("bstart IS NOT NULL")
-    parts = (
-        _said(type_exprs_norm_v1, "type_exprs_norm_v1", "type", "expr_id", "libcst", F.col("expr_role")),
-        _said(whole, "type_nodes_v1", "type", "expr_id", "libcst", F.lit("structure")),
-        _said(
-            py_bc_blocks_norm_v1,
-            "py_bc_blocks_norm_v1",
-            "control_flow",
-            "bc_block_id",
-            "bytecode",
-            F.col("bc_block_kind"),
-        ),
-        _said(
-            py_bc_cfg_edges_norm_v1,
-            "py_bc_cfg_edges_norm_v1",
-            "control_flow",
-            "bc_edge_id",
-            "bytecode",
-            F.col("bc_edge_kind"),
-        ),
-        _said(
-            py_bc_def_use_events_v1,
-            "py_bc_def_use_events_v1",
-            "data_flow",
-            "bc_event_id",
-            "bytecode",
-            F.col("bc_event_kind"),
-        ),
-        _said(anchored, "py_bc_def_use_events_v1", "data_flow", "bc_event_id", "ast", F.lit("anchor")),
-        _said(
-            py_bc_reaches_v1,
-            "py_bc_reaches_v1",
-            "data_flow",
-            "bc_reach_id",
-            "bytecode",
-            F.col("bc_reach_kind"),
-            F.when(F.col("bc_reach_kind") == "local", ALONG_FLOW).otherwise(BETWEEN_UNITS),
-        ),
-        _said(span_errors_v1, "span_errors_v1", "span", "span_error_id", F.col("witness"), F.lit("position")),
-        _said(
-            _by_witness(diagnostics_norm_v1),
-            "diagnostics_norm_v1",
-            "diagnostic",
-            "diag_id",
-            F.col("speaker"),
-            F.col("diag_severity"),
-        ),
+    """The evidence of the rows that Spark made."""
+    spans = _said(
+        span_errors_v1, "span_errors_v1", "span", "span_error_id", F.col("witness"), F.lit("position")
+    )
+    diagnostics = _said(
+        _by_witness(diagnostics_norm_v1),
+        "diagnostics_norm_v1",
+        "diagnostic",
+        "diag_id",
+        F.col("speaker"),
+        F.col("diag_severity"),
     )
     changed = repo_files_v1.select(
         "file_id", F.expr(f"mtime_ns div {NANOSECONDS_PER_MS}").alias("timestamp_ms")
     )
-    return (
-        reduce(DataFrame.unionAll, parts)
-        .join(changed, "file_id", "left")
-        .select(
-            "repo_id",
-            "file_id",
-            "path",
-            "dataset_name",
-            "evidence_key",
-            "evidence_family",
-            "witness",
-            "role",
-            "confidence",
-            "bstart",
-            "bend",
-            "timestamp_ms",
-        )
-    )
+    said = spans.unionAll(diagnostics).join(changed, "file_id", "left")
+    return said.select(*catalog.table(EVIDENCE).column_names)
 
 
 def _by_witness(diagnostics: DataFrame) -> DataFrame:
@@ -118,15 +132,7 @@ def _by_witness(diagnostics: DataFrame) -> DataFrame:
     return diagnostics.select("*", F.explode(speakers).alias("speaker"))
 
 
-def _said(
-    rows: DataFrame,
-    dataset: str,
-    family: str,
-    key: str,
-    witness: str | Column,
-    role: Column,
-    confidence: Column | None = None,
-) -> DataFrame:
+def _said(rows: DataFrame, dataset: str, family: str, key: str, witness: Column, role: Column) -> DataFrame:
     """The evidence of a table's rows."""
     return rows.select(
         "repo_id",
@@ -135,9 +141,9 @@ def _said(
         F.lit(dataset).alias("dataset_name"),
         F.col(key).alias("evidence_key"),
         F.lit(family).alias("evidence_family"),
-        (F.lit(witness) if isinstance(witness, str) else witness).alias("witness"),
+        witness.alias("witness"),
         role.alias("role"),
-        (F.lit(SURE) if confidence is None else confidence).alias("confidence"),
+        F.lit(SURE).alias("confidence"),
         "bstart",
         "bend",
     )

@@ -42,6 +42,8 @@ class File(Struct, frozen=True):
     ast: Said
     libcst: Said
     bytecode: Said
+    # Its last change, nanoseconds since 1970 UTC.
+    mtime_ns: int | None = None
 
 
 class Reads(Struct, frozen=True):
@@ -58,6 +60,7 @@ class Reads(Struct, frozen=True):
 
 def witness_files(
     *,
+    repo_files_v1: DataFrame,
     bytecode_files_v1: DataFrame,
     ast_files_v1: DataFrame,
     libcst_files_v1: DataFrame,
@@ -83,12 +86,13 @@ def witness_files(
     libcst = libcst_files_v1.select(
         "file_id", F.struct(*(_list(name, fields) for name, fields in reads.libcst.items())).alias("libcst")
     )
-    # By hand, so that three equal exchanges serve both joins and no adaptive rule makes one task of them.
-    by_file = (frame.repartition(partitions, "file_id") for frame in (bytecode, ast, libcst))
+    # By hand, so that equal exchanges serve all joins and no adaptive rule makes one task of them.
+    changed = repo_files_v1.select("file_id", "mtime_ns")
+    by_file = (frame.repartition(partitions, "file_id") for frame in (bytecode, ast, libcst, changed))
     first, *others = by_file
     for other in others:
         first = first.join(other, "file_id", "left")
-    return first.select("repo_id", "file_id", "path", "ast", "libcst", "bytecode")
+    return first.select("repo_id", "file_id", "path", "ast", "libcst", "bytecode", "mtime_ns")
 
 
 def _fields(item: Column, names: Sequence[str]) -> Column:
@@ -112,8 +116,8 @@ def _unit(unit: Column, reads: Reads) -> Column:
 def files_in(batch: pa.RecordBatch) -> Iterator[File]:
     """The files of a batch of `witness_files`."""
     columns = [values(column) for column in batch.columns]
-    for repo_id, file_id, path, ast, libcst, bytecode in zip(*columns, strict=True):
-        yield File(repo_id, file_id, path, ast or {}, libcst or {}, bytecode or {})
+    for repo_id, file_id, path, ast, libcst, bytecode, mtime_ns in zip(*columns, strict=True):
+        yield File(repo_id, file_id, path, ast or {}, libcst or {}, bytecode or {}, mtime_ns)
 
 
 def values(array: pa.Array) -> list[Any]:

@@ -4,8 +4,8 @@
     rows["py_bc_blocks_norm_v1"]["bc_block_kind"]
 
 A family reads a file once, and each of its tables is made from what was read by the function of the table's
-name. The tables that need no loop over a file are made by Spark from whole tables instead:
-`diagnostics_norm_v1`, `span_errors_v1` and `normalize_evidence_v1`, in modules of their own.
+name. The tables that need no loop over a file are made by Spark from whole tables instead,
+`diagnostics_norm_v1` and `span_errors_v1`, in modules of their own.
 
 A family that fails on a file costs the rows of that family and that file, and is told as a diagnostic.
 Tests: `tests/test_normalize_rules.py`.
@@ -23,6 +23,7 @@ from codeanatomy.arrow import array, arrow_schema, packed
 from codeanatomy.catalog.columns import PLACE
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.anchors import AST_LISTS, KINDS
+from codeanatomy.normalize.evidence import EVIDENCE, file_evidence
 from codeanatomy.normalize.files import Columns, File, Reads
 from codeanatomy.normalize.flow_tables import (
     EXCEPTION_FIELDS,
@@ -90,7 +91,9 @@ FAMILIES = (
         _no_problems,
     ),
 )
-FILE_TABLES = tuple(name for family in FAMILIES for name in family.tables)
+FILE_TABLES = (*(name for family in FAMILIES for name in family.tables), EVIDENCE)
+# Those, and the diagnostics about the rules themselves.
+PACKED_TABLES = (*FILE_TABLES, DIAGNOSTICS)
 
 
 def file_rows(file: File) -> dict[str, Columns]:
@@ -129,13 +132,11 @@ def _diagnostics(file: File, complaints: list[tuple[str, str, str]]) -> Columns:
 
 
 def packed_rows(file: File) -> tuple[dict[str, bytes], dict[str, int]]:
-    """The rows of a file as streams in the order of each table, and their counts."""
-    streams, counts = {}, {}
-    for name, columns in file_rows(file).items():
-        batch = _batch(name, file, columns)
-        streams[name] = packed(batch)
-        counts[name] = batch.num_rows
-    return streams, counts
+    """The rows of a file, and their evidence, as streams in the order of each table; and their counts."""
+    made = {name: _batch(name, file, columns) for name, columns in file_rows(file).items()}
+    made[EVIDENCE] = file_evidence(file, made)
+    streams = {name: packed(made[name]) for name in PACKED_TABLES}
+    return streams, {name: made[name].num_rows for name in PACKED_TABLES}
 
 
 def _batch(name: str, file: File, columns: Columns) -> pa.RecordBatch:

@@ -1,8 +1,8 @@
 """The normalize stage on Spark: what the witnesses said of a file, joined, and worked on where it lies.
 
     gathered = gather(witnesses, partitions)       # lazy: rules run on the executors, rows packed by table
-    commit_files(...)                              # six tables from their columns, two by Spark, at one time
-    commit_evidence(...)                           # the ninth table, from the other eight
+    commit_files(...)                              # seven tables from their columns, two by Spark
+    add_evidence(...)                              # the evidence of those two, to that of the files
 
 Inputs are the versions that this run has committed. Tests: `tests/test_normalize.py`.
 """
@@ -16,19 +16,20 @@ from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
+from msgspec import structs
 from pyspark import Accumulator, StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
-from codeanatomy.normalize.evidence import normalize_evidence_v1
+from codeanatomy.normalize.evidence import EVIDENCE, normalize_evidence_v1
 from codeanatomy.normalize.files import files_in, witness_files
-from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, packed_rows
+from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, PACKED_TABLES, READS, packed_rows
 from codeanatomy.normalize.span_errors import span_errors_v1
 from codeanatomy.run.packing import commit_all, count, packed_ddl, packed_row, replace_table, table_rows
 from codeanatomy.run.progress import watched
 from codeanatomy.run.state import Run
-from codeanatomy.storage.commit import Commit, replace_by_owner
+from codeanatomy.storage.commit import Commit, append, replace_by_owner
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.session import isolated
@@ -40,9 +41,8 @@ FILES_PER_TASK = 256
 TASKS_PER_CORE = 4
 # Bytes of which it is enough to know that they are few.
 SMALL = 1
-EVIDENCE = "normalize_evidence_v1"
 # The witnesses that the rules of single files read.
-WITNESSES = ("bytecode_files_v1", "ast_files_v1", "libcst_files_v1")
+WITNESSES = ("repo_files_v1", "bytecode_files_v1", "ast_files_v1", "libcst_files_v1")
 
 
 def normalize_stage(run: Run) -> None:
@@ -63,10 +63,9 @@ def normalize_stage(run: Run) -> None:
         run.count(counts)
         with run.step("normalize_commit"):
             commit_files(run, store, gathered, sizes)
+            add_evidence(run, store)
     finally:
         gathered.unpersist()
-    with run.step("normalize_evidence"):
-        commit_all(run, {EVIDENCE: partial(commit_evidence, run, store)})
 
 
 def gather(witnesses: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:
@@ -86,8 +85,7 @@ def gather(witnesses: dict[str, DataFrame], partitions: int) -> tuple[DataFrame,
         finally:
             gc.enable()
 
-    tables = (*FILE_TABLES, DIAGNOSTICS)
-    return files.mapInArrow(rules, packed_ddl(tables)).persist(StorageLevel.DISK_ONLY), done
+    return files.mapInArrow(rules, packed_ddl(PACKED_TABLES)).persist(StorageLevel.DISK_ONLY), done
 
 
 def commit_files(run: Run, store: Store, gathered: DataFrame, sizes: dict[str, int]) -> None:
@@ -107,10 +105,17 @@ def commit_files(run: Run, store: Store, gathered: DataFrame, sizes: dict[str, i
     commit_all(run, {DIAGNOSTICS: diagnostics, **made, "span_errors_v1": spans})
 
 
-def commit_evidence(run: Run, store: Store) -> Committed:
-    """The table about the other tables."""
-    rows = normalize_evidence_v1(**_inputs(run, store, EVIDENCE))
-    return replace_by_owner(run.store, EVIDENCE, rows, sorted(run.listings), Commit(run.run_id), by="repo_id")
+def add_evidence(run: Run, store: Store) -> None:
+    """The evidence of what Spark made, to that of the files."""
+    names = ("repo_files_v1", "span_errors_v1", DIAGNOSTICS)
+    if not any(run.committed[name].rows for name in names[1:]):
+        return
+    rows = normalize_evidence_v1(**{name: _input(run, store, name) for name in names})
+    before = run.committed[EVIDENCE]
+    added = append(run.store, EVIDENCE, rows, Commit(run.run_id, sequence=1), file_bytes=SMALL)
+    run.committed[EVIDENCE] = structs.replace(
+        added, rows=before.rows + added.rows, files=before.files + added.files, created=before.created
+    )
 
 
 def _replace(run: Run, name: str, rows: DataFrame) -> Committed:

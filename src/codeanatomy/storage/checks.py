@@ -95,11 +95,14 @@ def guarded(table: Table, rows: DataFrame, rules: Rules) -> DataFrame:
     if not rules:
         return rows
     first, *rest = table.columns
-    holds = " AND ".join(f"coalesce({condition}, false)" for condition in rules.values())
-    checked = F.expr(f"IF({holds}, {quoted(first.name)}, raise_error({sql_text(BROKEN)}))")
+    checked = F.expr(f"IF({_all_hold(rules)}, {quoted(first.name)}, raise_error({sql_text(BROKEN)}))")
     return rows.select(
         checked.alias(first.name, metadata=metadata(first)), *(F.col(quoted(column.name)) for column in rest)
     )
+
+
+def _all_hold(rules: Rules) -> str:
+    return " AND ".join(f"coalesce({condition}, false)" for condition in rules.values()) or "true"
 
 
 def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolation | None:
@@ -112,10 +115,11 @@ def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolatio
         + "), r -> r IS NOT NULL)"
     )
     shown = [F.col(quoted(column.name)) for column in table.columns if _is_plain(column)]
+    # One condition first, for which Spark generates code; which of its parts failed is asked of few rows.
     found = (
-        rows.select(broken.alias("__broken"), F.to_json(F.struct(*shown)).alias("__row"))
-        .where("size(__broken) > 0")
+        rows.where(f"NOT ({_all_hold(rules)})")
         .limit(SAMPLE_ROWS)
+        .select(broken.alias("__broken"), F.to_json(F.struct(*shown)).alias("__row"))
         .collect()
     )
     if not found:
