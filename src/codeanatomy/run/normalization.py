@@ -114,7 +114,12 @@ def add_evidence(run: Run, store: Store) -> None:
     before = run.committed[EVIDENCE]
     added = append(run.store, EVIDENCE, rows, Commit(run.run_id, sequence=1), file_bytes=SMALL)
     run.committed[EVIDENCE] = structs.replace(
-        added, rows=before.rows + added.rows, files=before.files + added.files, created=before.created
+        added,
+        created=before.created,
+        rows=before.rows + added.rows,
+        files=before.files + added.files,
+        size_bytes=before.size_bytes + added.size_bytes,
+        seconds=before.seconds + added.seconds,
     )
 
 
