@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import corpus
 from codeanatomy import catalog
 from codeanatomy.catalog.columns import PLACE
-from codeanatomy.normalize import reaching, scopes
+from codeanatomy.normalize import reaching
 from codeanatomy.normalize.files import Columns
 from codeanatomy.normalize.flow_tables import (
     Flow,
@@ -124,7 +125,7 @@ def test_too_many_pairs_are_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -
 def test_too_many_pairs_between_units_are_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "f()\nx = 1\n" * 20 + "def g(): " + "; ".join(["x()"] * 20) + "\n"
     assert sum(pair.kind == "global" for pair in flow_in(text).pairs) == 400
-    monkeypatch.setattr(scopes, "MAX_PAIRS", 100)
+    monkeypatch.setattr(reaching, "MAX_PAIRS", 100)
     flow = flow_in(text)
     assert sum(pair.kind == "global" for pair in flow.pairs) == 0
     assert [code for code, _ in flow_problems(flow)] == ["too_many_reaches"]
@@ -136,3 +137,24 @@ def test_a_generated_file_of_many_branches_is_done_in_bounded_time() -> None:
     flow = flow_in(text)
     found = [pair for pair in flow.pairs if pair.kind == "local"]
     assert len(found) == 5_000
+
+
+def test_straight_code_of_many_names_is_done_in_bounded_memory() -> None:
+    """Forty thousand variables in one block: masks of all of them at once would be gigabytes."""
+    flow = flow_in("".join(f"v{number} = 1\n" for number in range(40_000)))
+    assert len(flow.units[0].events) == 40_000
+
+
+def test_many_names_of_one_statement_are_looked_up_by_name() -> None:
+    names = [f"n{number}" for number in range(8_000)]
+    began = time.process_time()
+    flow = flow_in(f"from m import {', '.join(names)}\nlambda {', '.join(names)}: 0\n")
+    assert sum(place.bstart is not None for unit in flow.units for place in unit.event_places) == 16_000
+    assert time.process_time() - began < 10
+
+
+def test_pairs_that_are_left_out_do_not_come_back_as_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "def f():\n global x\n" + " if c: x = 1\n" * 5 + " g(x)\n" * 5
+    whole = {pair for pair in flow_in(text).pairs if pair.kind == "global"}
+    monkeypatch.setattr(reaching, "MAX_PAIRS", 60)
+    assert {pair for pair in flow_in(text).pairs if pair.kind == "global"} <= whole

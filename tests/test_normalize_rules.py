@@ -70,12 +70,24 @@ def test_a_rule_that_fails_costs_its_family_and_says_so(monkeypatch: pytest.Monk
     flow, types = rules.FAMILIES
     monkeypatch.setattr(rules, "FAMILIES", (flow._replace(read=broken), types))
     found = file_rows(whole(TEXT))
-    assert found["py_bc_blocks_norm_v1"] == {}
-    assert len(found["type_exprs_norm_v1"]["expr_id"]) == 2
-    told = found[DIAGNOSTICS]
-    assert told["diag_kind"] == ["cpython"]
-    assert told["diag_code"] == ["not_normalized"]
-    assert told["message"] == ["KeyError: 'no such opcode'"]
+    assert found["py_bc_blocks_norm_v1"].num_rows == 0
+    assert found["type_exprs_norm_v1"].num_rows == 2
+    [told] = found[DIAGNOSTICS].to_pylist()
+    assert (told["diag_kind"], told["diag_code"]) == ("cpython", "not_normalized")
+    assert told["message"] == "KeyError: 'no such opcode'"
     streams, counts = packed_rows(whole(TEXT))
     assert counts["py_bc_blocks_norm_v1"] == 0
-    assert rows(streams[DIAGNOSTICS]).column("diag_id").to_pylist() == told["diag_id"]
+    assert rows(streams[DIAGNOSTICS]).to_pylist() == [told]
+
+
+def test_a_value_that_does_not_fit_costs_its_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow, types = rules.FAMILIES
+
+    def broken(found: object) -> dict[str, list[object]]:
+        return {**flow.tables["py_bc_blocks_norm_v1"](found), "line": [1 << 40]}
+
+    tables = {**flow.tables, "py_bc_blocks_norm_v1": broken}
+    monkeypatch.setattr(rules, "FAMILIES", (flow._replace(tables=tables), types))
+    found = file_rows(whole("x = 1\n"))
+    assert [row["diag_code"] for row in found[DIAGNOSTICS].to_pylist()] == ["not_normalized"]
+    assert found["py_bc_reaches_v1"].num_rows == 0

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pytest
 
 from codeanatomy import catalog
+from codeanatomy.arrow import unpacked
 from codeanatomy.extract.files import FAILURES, table_columns
 from codeanatomy.extract.shares import Share, Sourced, spread
 from codeanatomy.extract.source import Source
 from codeanatomy.extract.sources import list_source
 from codeanatomy.extract.testimony import Testimony, Witness
-from codeanatomy.extract.worker import extract_task, tables_of, unpacked
+from codeanatomy.extract.worker import extract_task, tables_of
 from codeanatomy.options import ExtractOptions
 
 EMPTY = {

@@ -24,13 +24,15 @@ Tests: `tests/test_anchors.py`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from codeanatomy.normalize.files import Columns, Said
 
 Span: TypeAlias = tuple[int, int]
+Value = TypeVar("Value")
 FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda"})
 BINDERS = frozenset(
     {
@@ -68,12 +70,12 @@ class Anchors:
 
     def __init__(self, ast: Said) -> None:
         self.names: dict[Span, list[str]] = defaultdict(list)
-        self.parameters: dict[Span, list[tuple[str, Span]]] = defaultdict(list)
+        self.parameters: dict[Span, dict[str, Span]] = defaultdict(dict)
         self.imports: dict[Span, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
         self.patterns: list[_Pattern] = []
         # Line of a place, by its first byte, and the names of each line.
         self.lines: dict[int, int] = {}
-        self.on_line: dict[int, list[tuple[str, Span]]] = defaultdict(list)
+        self.on_line: dict[tuple[int, str], list[Span]] = defaultdict(list)
         if ast.get("nodes") is not None:
             self._read_nodes(ast["nodes"])
         if ast.get("imports") is not None:
@@ -89,14 +91,14 @@ class Anchors:
             self.lines[start] = line
             if kind in BINDERS and name is not None:
                 self.names[span].append(name)
-                self.on_line[line].append((name, span))
+                self.on_line[line, name].append(span)
             if kind in FUNCTIONS:
                 functions.append(span)
             elif kind == "arg":
                 while functions and not _inside(span, functions[-1]):
                     functions.pop()
                 if functions:
-                    self.parameters[functions[-1]].append((name, span))
+                    self.parameters[functions[-1]][name] = span
             elif kind in PATTERNS:
                 self._read_pattern(kind, name, span)
 
@@ -120,16 +122,17 @@ class Anchors:
 
     def parameter(self, function: Span, variable: str) -> Span | None:
         """The parameter of the function at a span."""
-        return next((span for name, span in self.parameters.get(function, ()) if _is(variable, name)), None)
+        return _named(self.parameters.get(function, {}), variable)
 
     def use(self, span: Span, variable: str) -> Span | None:
         """The place of a use or del whose instruction has a span."""
-        return span if any(_is(variable, name) for name in self.names.get(span, ())) else None
+        names = self.names.get(span, ())
+        return span if any(name in names for name in _spellings(variable)) else None
 
     def definition(self, span: Span, variable: str, ordinal: int) -> Span | None:
         """The place of a store; `ordinal` counts the stores of that variable with the same span."""
         if span in self.imports:
-            aliases = self._aliases(self.imports[span], variable)
+            aliases = _named(self.imports[span], variable)
             return aliases[ordinal % len(aliases)] if aliases else None
         pattern = self._pattern_at(span)
         if pattern is not None:
@@ -141,30 +144,18 @@ class Anchors:
 
         The compiler fuses what stands on one line: it is the only other place of that name there, or unknown.
         """
-        others = [
-            span for name, span in self.on_line.get(line or 0, ()) if span != first and _is(variable, name)
-        ]
+        found = (self.on_line.get((line or 0, name), []) for name in _spellings(variable))
+        others = [span for spans in found for span in spans if span != first]
         return others[0] if len(others) == 1 else None
 
-    def _aliases(self, bound: dict[str, list[Span]], variable: str) -> Sequence[Span]:
-        return next((spans for name, spans in bound.items() if _is(variable, name)), [])
-
     def _pattern_at(self, span: Span) -> _Pattern | None:
-        if not self.patterns:
-            return None
-        low, high = 0, len(self.patterns)
-        while low < high:
-            middle = (low + high) // 2
-            if self.patterns[middle].span[0] <= span[0]:
-                low = middle + 1
-            else:
-                high = middle
-        found = self.patterns[low - 1] if low else None
+        before = bisect_right(self.patterns, span[0], key=lambda pattern: pattern.span[0])
+        found = self.patterns[before - 1] if before else None
         return found if found is not None and _inside(span, found.span) else None
 
 
 def _captured(pattern: _Pattern, variable: str) -> Span | None:
-    spans = next((spans for name, spans in pattern.captures.items() if _is(variable, name)), None)
+    spans = _named(pattern.captures, variable)
     if spans is None:
         return None
     if len(spans) == 1:
@@ -182,14 +173,19 @@ def _inside(inner: Span, outer: Span) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def _is(variable: str, name: str) -> bool:
-    """Whether the compiler's name of a variable is that of the source.
+def _named(found: Mapping[str, Value], variable: str) -> Value | None:
+    return next((found[name] for name in _spellings(variable) if name in found), None)
 
-    >>> _is("x", "x"), _is("_C__x", "__x"), _is("_C__x__", "__x__")
-    (True, True, False)
+
+def _spellings(variable: str) -> Iterator[str]:
+    """How the source may spell what the compiler calls so; a class may have underscores in its name.
+
+    >>> [*_spellings("x")], [*_spellings("_C__x")], [*_spellings("_C__x__")]
+    (['x'], ['_C__x', '__x'], ['_C__x__'])
     """
-    if variable == name:
-        return True
-    return (
-        name.startswith("__") and not name.endswith("__") and variable[:1] == "_" and variable.endswith(name)
-    )
+    yield variable
+    if variable.startswith("_") and not variable.endswith("__"):
+        place = variable.find("__", 1)
+        while place > 0:
+            yield variable[place:]
+            place = variable.find("__", place + 1)

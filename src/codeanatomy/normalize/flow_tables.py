@@ -25,7 +25,7 @@ from codeanatomy.normalize.control_flow import ControlFlow, control_flow
 from codeanatomy.normalize.def_use import AT_ENTRY, Event, events_of
 from codeanatomy.normalize.files import Columns, File
 from codeanatomy.normalize.opcodes import opcodes_of
-from codeanatomy.normalize.reaching import MAY_BE_UNBOUND, Reached, reaching
+from codeanatomy.normalize.reaching import MAY_BE_UNBOUND, Budget, Reached, reaching
 from codeanatomy.normalize.scopes import Pair, Solved, pairs_between
 
 # The fields of `bytecode_files_v1` that are read.
@@ -61,7 +61,7 @@ class Unit(Struct, frozen=True):
     unit: dict[str, Any]
     flow: ControlFlow
     block_ids: list[str]
-    # Events of the program, and their numbers among all that were worked with.
+    # Those of the analysis alone, saves and restores, have no id.
     events: list[Event]
     event_ids: list[str | None]
     # Number of an event's block, and its place in the source.
@@ -75,7 +75,7 @@ class Flow(Struct, frozen=True):
 
     units: list[Unit]
     pairs: list[Pair]
-    left_out: int = 0
+    left_out: int
 
 
 def flow_of(file: File) -> Flow:
@@ -83,22 +83,29 @@ def flow_of(file: File) -> Flow:
     version, objects = file.bytecode.get("python_version"), file.bytecode.get("code_objects")
     rules = opcodes_of(version) if version is not None else None
     if rules is None or objects is None:
-        return Flow([], [])
+        return Flow([], [], 0)
     anchors = Anchors(file.ast)
+    budget = Budget()
     units = []
     names = list(objects)
     for values in zip(*objects.values(), strict=True):
         unit = dict(zip(names, values, strict=True))
         flow = control_flow(unit, rules)
         events = events_of(unit, rules)
-        units.append(_unit(file.file_id, unit, flow, events, anchors))
+        reached = reaching(flow, events, budget)
+        units.append(_unit(file.file_id, unit, flow, events, reached, anchors))
     solved = [Solved(each.unit, each.events, each.reached) for each in units]
-    between, left_out = pairs_between(solved)
-    return Flow(units, [*_local_pairs(units), *between], left_out)
+    between = pairs_between(solved, budget)
+    return Flow(units, [*_local_pairs(units), *between], budget.left_out)
 
 
 def _unit(
-    file_id: str, unit: dict[str, Any], flow: ControlFlow, events: list[Event], anchors: Anchors
+    file_id: str,
+    unit: dict[str, Any],
+    flow: ControlFlow,
+    events: list[Event],
+    reached: Reached,
+    anchors: Anchors,
 ) -> Unit:
     code_unit_id = stable_id("code", file_id, unit["code_unit_key"])
     steps: Columns = unit["instructions"]
@@ -122,7 +129,7 @@ def _unit(
         ids,
         [0 if event.step == AT_ENTRY else block_of[event.step] for event in events],
         list(_event_places(unit, events, anchors)),
-        reaching(flow, events),
+        reached,
     )
 
 
@@ -286,9 +293,9 @@ def py_bc_reaches_v1(flow: Flow) -> Columns:
 
 def flow_problems(flow: Flow) -> Iterator[tuple[str, str]]:
     """What was left out, as code and message of a diagnostic."""
-    lost = flow.left_out + sum(unit.reached.left_out for unit in flow.units)
-    if lost:
-        yield "too_many_reaches", f"{lost} pairs of definition and use were left out: a unit has too many"
+    if flow.left_out:
+        said = f"{flow.left_out} pairs of definition and use were left out: the file has too many"
+        yield "too_many_reaches", said
 
 
 def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Columns:

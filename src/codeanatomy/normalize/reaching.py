@@ -29,9 +29,9 @@ from typing import NamedTuple, TypeAlias
 from codeanatomy.normalize.control_flow import ControlFlow
 from codeanatomy.normalize.def_use import AT_ENTRY, Event, VarKind
 
-# Bits of states that are held at a time: blocks times definitions.
-STATE_BITS = 1 << 30
-# Of definition and use in a unit, or between units: what a generated file may multiply out to has a limit.
+# Bits of states and masks that are held at a time: definitions times blocks, or times definitions.
+STATE_BITS = 1 << 28
+# Of definition and use in a file: what generated code may multiply out to has a limit.
 MAX_PAIRS = 1_000_000
 MAY_BE_UNBOUND = frozenset({"fast", "cell", "name"})
 OUTSIDE = frozenset({"cell", "free", "name", "global"})
@@ -52,12 +52,27 @@ class Reached:
     open_uses: set[int] = field(default_factory=set)
     # Definitions that other units may see.
     visible: set[int] = field(default_factory=set)
+    # Uses whose definitions were left out.
+    cut: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Budget:
+    """Pairs of a file: how many there are, and how many more were left out."""
+
     pairs: int = 0
-    # Pairs beyond the limit.
     left_out: int = 0
 
+    def allows(self, count: int) -> bool:
+        """Whether so many more are within the limit; counts them."""
+        if self.pairs + count > MAX_PAIRS:
+            self.left_out += count
+            return False
+        self.pairs += count
+        return True
 
-def reaching(flow: ControlFlow, events: Sequence[Event]) -> Reached:
+
+def reaching(flow: ControlFlow, events: Sequence[Event], budget: Budget) -> Reached:
     """Solve the unit."""
     found = Reached()
     order = _reverse_postorder(flow)
@@ -78,7 +93,7 @@ def reaching(flow: ControlFlow, events: Sequence[Event]) -> Reached:
         found.unbound.update(arrived if variable[1] in MAY_BE_UNBOUND else ())
         found.open_uses.update(arrived if variable[1] in OUTSIDE else ())
     for group in _groups(defined, len(flow.blocks)):
-        _solve(flow, order, events, group, found)
+        _solve(flow, order, events, group, budget, found)
     _see_through_restores(events, found)
     return found
 
@@ -114,11 +129,12 @@ def _groups(defined: Group, blocks: int) -> Iterator[Group]:
     group: Group = {}
     bits = 0
     for variable, places in defined.items():
-        if group and (bits + len(places)) * blocks > STATE_BITS:
+        more = bits + len(places) + 2
+        if group and more * max(blocks, more) > STATE_BITS:
             yield group
-            group, bits = {}, 0
+            group, more = {}, len(places) + 2
         group[variable] = places
-        bits += len(places) + 2
+        bits = more
     if group:
         yield group
 
@@ -135,8 +151,8 @@ class _Bitmap(NamedTuple):
     """The bits of a group."""
 
     variables: Mapping[Variable, _Bits]
-    # By event that changes the state: the bits it clears, and the one it sets.
-    effects: Mapping[int, tuple[int, int]]
+    # By event that changes the state: the bits it clears, and the number of the one it sets, if it does.
+    effects: Mapping[int, tuple[int, int | None]]
     # By bit: the definition, or -1.
     owners: Sequence[int]
     outside: int
@@ -145,30 +161,27 @@ class _Bitmap(NamedTuple):
 
 def _bitmap(events: Sequence[Event], group: Group) -> _Bitmap:
     variables: dict[Variable, _Bits] = {}
-    effects: dict[int, tuple[int, int]] = {}
+    effects: dict[int, tuple[int, int | None]] = {}
     owners: list[int] = []
     all_outside = start = 0
     for variable, places in group.items():
-        unbound = outside = 0
-        if variable[1] in MAY_BE_UNBOUND:
-            unbound = 1 << len(owners)
-            owners.append(-1)
-        if variable[1] in OUTSIDE:
-            outside = 1 << len(owners)
-            owners.append(-1)
-        mask = unbound | outside
+        first = len(owners)
+        owners += [-1] * ((variable[1] in MAY_BE_UNBOUND) + (variable[1] in OUTSIDE))
+        unbound = 1 << first if variable[1] in MAY_BE_UNBOUND else 0
+        outside = 1 << len(owners) - 1 if variable[1] in OUTSIDE else 0
         own: dict[int, int] = {}
         for place in places:
             if events[place].kind == "def":
-                own[place] = 1 << len(owners)
+                own[place] = len(owners)
                 owners.append(place)
-                mask |= own[place]
-        for place in places:
-            if events[place].kind != "use":
-                effects[place] = mask, own.get(place, unbound)
+        mask = (1 << len(owners)) - (1 << first)
+        absent = first if unbound else None
+        effects.update(
+            (place, (mask, own.get(place, absent))) for place in places if events[place].kind != "use"
+        )
         variables[variable] = _Bits(mask, unbound, outside)
         all_outside |= outside
-        entered = [own[place] for place in places if events[place].step == AT_ENTRY]
+        entered = [1 << own[place] for place in places if events[place].step == AT_ENTRY]
         start |= entered[-1] if entered else unbound | outside
     return _Bitmap(variables, effects, owners, all_outside, start)
 
@@ -194,14 +207,18 @@ def _summary(flow: ControlFlow, number: int, at: Mapping[int, list[int]], bits: 
                 raised_keep, raises = keep, True
         for place in at.get(step, ()):
             if place in bits.effects:
-                cleared, now = bits.effects[place]
-                keep &= ~cleared
-                add = add & ~cleared | now
+                keep &= ~bits.effects[place][0]
+                add = _after(add, place, bits)
     return _Summary(keep, add, (raised_keep, raised_add) if raises else None)
 
 
 def _solve(
-    flow: ControlFlow, order: Sequence[int], events: Sequence[Event], group: Group, found: Reached
+    flow: ControlFlow,
+    order: Sequence[int],
+    events: Sequence[Event],
+    group: Group,
+    budget: Budget,
+    found: Reached,
 ) -> None:
     bits = _bitmap(events, group)
     at: dict[int, list[int]] = {}
@@ -212,7 +229,7 @@ def _solve(
         places.sort()
     summaries = {number: _summary(flow, number, at, bits) for number in order}
     states = _fixpoint(flow, order, summaries, bits.start)
-    _answer(flow, events, at, bits, states, found)
+    _answer(flow, events, at, bits, states, budget, found)
     seen = _seen_by_others(flow, summaries, states)
     found.visible.update(_members(seen, bits.owners))
 
@@ -255,6 +272,7 @@ def _answer(
     at: Mapping[int, list[int]],
     bits: _Bitmap,
     states: Mapping[int, int],
+    budget: Budget,
     found: Reached,
 ) -> None:
     """Walk each reachable block once more, and note what arrives at its uses."""
@@ -265,7 +283,7 @@ def _answer(
             places = at.get(step, ())
             for place in places:
                 if events[place].kind != "def":
-                    _note(place, state, bits.variables[events[place].variable], bits, found)
+                    _note(place, state, bits.variables[events[place].variable], bits.owners, budget, found)
                 if flow.raising[step]:
                     state |= bits.outside
                 state = _after(state, place, bits)
@@ -278,22 +296,25 @@ def _after(state: int, place: int, bits: _Bitmap) -> int:
     if place not in bits.effects:
         return state
     cleared, now = bits.effects[place]
-    return state & ~cleared | now
+    state &= ~cleared
+    return state if now is None else state | 1 << now
 
 
-def _note(place: int, state: int, variable: _Bits, bits: _Bitmap, found: Reached) -> None:
+def _note(
+    place: int, state: int, variable: _Bits, owners: Sequence[int], budget: Budget, found: Reached
+) -> None:
+    """What arrives at a use, del or save."""
     here = state & variable.mask
     if here & variable.unbound:
         found.unbound.add(place)
     if here & variable.outside:
         found.open_uses.add(place)
-    count = here.bit_count()
-    if found.pairs + count > MAX_PAIRS:
-        found.left_out += count
-        found.definitions[place] = []
+    definitions = here & ~(variable.unbound | variable.outside)
+    if budget.allows(definitions.bit_count()):
+        found.definitions[place] = _members(definitions, owners)
     else:
-        found.pairs += count
-        found.definitions[place] = _members(here, bits.owners)
+        found.definitions[place] = []
+        found.cut.add(place)
 
 
 def _seen_by_others(flow: ControlFlow, summaries: Mapping[int, _Summary], states: Mapping[int, int]) -> int:
@@ -312,39 +333,37 @@ def _seen_by_others(flow: ControlFlow, summaries: Mapping[int, _Summary], states
 
 def _members(state: int, owners: Sequence[int]) -> list[int]:
     """The definitions in a state."""
+    digits = bin(state)[:1:-1]
     members = []
-    while state:
-        low = state & -state
-        place = owners[low.bit_length() - 1]
-        if place >= 0:
-            members.append(place)
-        state ^= low
+    bit = digits.find("1")
+    while bit >= 0:
+        if owners[bit] >= 0:
+            members.append(owners[bit])
+        bit = digits.find("1", bit + 1)
     return members
 
 
 def _see_through_restores(events: Sequence[Event], found: Reached) -> None:
     """A restored variable has the definitions it had when it was saved."""
-    if not any(event.restores for event in events):
-        return
-    saves = [place for place, event in enumerate(events) if event.kind == "save"]
+    saves: dict[Variable, int] = {}
+    saved: dict[int, int] = {}
     for place, event in enumerate(events):
-        if event.kind not in {"use", "del"} or place not in found.definitions:
+        if event.kind == "save":
+            saves[event.variable] = place
+        elif event.restores and event.variable in saves:
+            saved[place] = saves[event.variable]
+    # In order: what a later comprehension saves, an earlier one may have restored.
+    for place, event in enumerate(events) if saved else ():
+        definitions = found.definitions.get(place)
+        if (
+            event.kind == "def"
+            or definitions is None
+            or not any(events[each].restores for each in definitions)
+        ):
             continue
-        real: set[int] = set()
-        todo, done = list(found.definitions[place]), set()
-        while todo:
-            definition = todo.pop()
-            if definition in done:
-                continue
-            done.add(definition)
-            if not events[definition].restores:
-                real.add(definition)
-                continue
-            save = max(
-                (s for s in saves if s < definition and events[s].variable == event.variable), default=None
-            )
-            if save is not None:
-                todo += found.definitions.get(save, [])
-                if save in found.unbound:
-                    found.unbound.add(place)
+        real = {each for each in definitions if not events[each].restores}
+        for save in {saved[each] for each in definitions if each in saved}:
+            real.update(found.definitions.get(save, ()))
+            if save in found.unbound:
+                found.unbound.add(place)
         found.definitions[place] = sorted(real)

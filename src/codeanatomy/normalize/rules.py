@@ -1,11 +1,12 @@
 """The rules that work on one file at a time, and how their rows are packed.
 
-    rows = file_rows(file)                     # columns by table
-    rows["py_bc_blocks_norm_v1"]["bc_block_kind"]
+    rows = file_rows(file)                     # Arrow rows by table
+    rows["py_bc_blocks_norm_v1"].column("bc_block_kind")
 
 A family reads a file once, and each of its tables is made from what was read by the function of the table's
-name. The tables that need no loop over a file are made by Spark from whole tables instead,
-`diagnostics_norm_v1` and `span_errors_v1`, in modules of their own.
+name. Evidence is made with the rows it is about. The tables that need no loop over a file are made by Spark from
+whole tables, `diagnostics_norm_v1` and `span_errors_v1`, in modules of their own; to the diagnostics this module
+adds what the rules themselves have to say: `not_normalized`, `too_many_reaches`.
 
 A family that fails on a file costs the rows of that family and that file, and is told as a diagnostic.
 Tests: `tests/test_normalize_rules.py`.
@@ -68,6 +69,14 @@ class Family(NamedTuple):
     problems: Callable[[Any], Iterator[tuple[str, str]]]
 
 
+class Complaint(NamedTuple):
+    """What goes into a diagnostic about a file."""
+
+    kind: str
+    code: str
+    message: str
+
+
 def _no_problems(_: object) -> Iterator[tuple[str, str]]:
     return iter(())
 
@@ -96,31 +105,33 @@ FILE_TABLES = (*(name for family in FAMILIES for name in family.tables), EVIDENC
 PACKED_TABLES = (*FILE_TABLES, DIAGNOSTICS)
 
 
-def file_rows(file: File) -> dict[str, Columns]:
-    """The rows of a file, by table; of the diagnostics only those about these rules."""
-    rows: dict[str, Columns] = {}
-    complaints: list[tuple[str, str, str]] = []
+def file_rows(file: File) -> dict[str, pa.RecordBatch]:
+    """The rows of a file, by table, in the order of the table; of diagnostics only those about these rules."""
+    made: dict[str, pa.RecordBatch] = {}
+    complaints: list[Complaint] = []
     for family in FAMILIES:
         try:
             found = family.read(file)
-            rows.update({name: make(found) for name, make in family.tables.items()})
-            complaints += [(family.witness, *problem) for problem in family.problems(found)]
+            made.update({name: _batch(name, file, make(found)) for name, make in family.tables.items()})
+            complaints += [Complaint(family.witness, *problem) for problem in family.problems(found)]
         # A bug of ours, or a file that nobody imagined, costs these rows and no more.
         except Exception as error:  # noqa: BLE001
-            rows.update({name: {} for name in family.tables})
+            made.update({name: _batch(name, file, {}) for name in family.tables})
             said = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
-            complaints.append((family.witness, "not_normalized", said))
-    rows[DIAGNOSTICS] = _diagnostics(file, complaints)
-    return rows
+            complaints.append(Complaint(family.witness, "not_normalized", said))
+    made[EVIDENCE] = file_evidence(file, made)
+    made[DIAGNOSTICS] = _batch(DIAGNOSTICS, file, _diagnostics(file, complaints))
+    return made
 
 
-def _diagnostics(file: File, complaints: list[tuple[str, str, str]]) -> Columns:
+def _diagnostics(file: File, complaints: list[Complaint]) -> Columns:
     """Complaints about the whole file, as rows."""
-    columns = catalog.table(DIAGNOSTICS).column_names
-    found: Columns = {name: [] for name in columns if name not in PLACE_NAMES}
+    found: Columns = {name: [] for name in catalog.table(DIAGNOSTICS).column_names if name not in PLACE_NAMES}
     for kind, code, message in complaints:
+        identity = (file.repo_id, file.file_id, kind, code, None, None, None, message)
         row = {
-            "diag_id": stable_id("diag", file.file_id, kind, code, message),
+            # As `diagnostics` makes it, of a complaint without a place.
+            "diag_id": stable_id("diag", *identity),
             "diag_kind": kind,
             "diag_severity": "error",
             "diag_code": code,
@@ -132,15 +143,17 @@ def _diagnostics(file: File, complaints: list[tuple[str, str, str]]) -> Columns:
 
 
 def packed_rows(file: File) -> tuple[dict[str, bytes], dict[str, int]]:
-    """The rows of a file, and their evidence, as streams in the order of each table; and their counts."""
-    made = {name: _batch(name, file, columns) for name, columns in file_rows(file).items()}
-    made[EVIDENCE] = file_evidence(file, made)
+    """The rows of a file as streams, and their counts."""
+    made = file_rows(file)
     streams = {name: packed(made[name]) for name in PACKED_TABLES}
     return streams, {name: made[name].num_rows for name in PACKED_TABLES}
 
 
 def _batch(name: str, file: File, columns: Columns) -> pa.RecordBatch:
     table = catalog.table(name)
+    unknown = columns.keys() - set(table.column_names)
+    if unknown:
+        raise ValueError(f"{name} has no columns {sorted(unknown)}")
     size = len(next(iter(columns.values()), ()))
     place = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
     arrays = [

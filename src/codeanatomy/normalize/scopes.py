@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from codeanatomy.normalize.def_use import Event
-from codeanatomy.normalize.reaching import MAX_PAIRS, MAY_BE_UNBOUND, Reached
+from codeanatomy.normalize.reaching import MAY_BE_UNBOUND, Budget, Reached
 
 ReachKind: TypeAlias = Literal["local", "closure", "global"]
 # A unit and an event of it, by their numbers.
@@ -63,21 +63,14 @@ class _Shared:
     arrivals: list[Site] = field(default_factory=list)
 
 
-def pairs_between(units: Sequence[Solved]) -> tuple[list[Pair], int]:
-    """The pairs of closures and globals that are not local, and how many more were left out.
-
-    Also notes in `reached` what other units may unbind.
-    """
+def pairs_between(units: Sequence[Solved], budget: Budget) -> list[Pair]:
+    """The pairs of closures and globals that are not local; notes in `reached` what others may unbind."""
     pairs: list[Pair] = []
-    left_out = 0
     for variable in _shared(units):
         _unbind(units, variable)
-        size = len(variable.definitions) * len(variable.arrivals)
-        if len(pairs) + size > MAX_PAIRS:
-            left_out += size
-        else:
+        if budget.allows(len(variable.definitions) * len(variable.arrivals)):
             pairs += _pairs(units, variable)
-    return pairs, left_out
+    return pairs
 
 
 def _unbind(units: Sequence[Solved], variable: _Shared) -> None:
@@ -92,32 +85,34 @@ def _pairs(units: Sequence[Solved], variable: _Shared) -> Iterator[Pair]:
         solved = units[use[0]]
         if solved.events[use[1]].kind != "use":
             continue
-        local = solved.reached.definitions[use[1]]
+        local = frozenset(solved.reached.definitions[use[1]])
+        # Of a use whose local definitions were left out it is not known which would be local.
+        alone = use[0] == variable.owner or use[1] in solved.reached.cut
         for definition in variable.definitions:
-            if definition[0] == use[0] and (use[0] == variable.owner or definition[1] in local):
+            if definition[0] == use[0] and (alone or definition[1] in local):
                 continue
             yield Pair(variable.kind, definition, use)
 
 
 def _shared(units: Sequence[Solved]) -> Iterable[_Shared]:
     """The cells and globals of the file, by the order in which they first occur."""
-    parents = {solved.unit["code_unit_key"]: number for number, solved in enumerate(units)}
+    numbers = {solved.unit["code_unit_key"]: number for number, solved in enumerate(units)}
     found: dict[tuple[int | None, str], _Shared] = {}
     for number, (unit, events, reached) in enumerate(units):
-        in_class = number != MODULE
+        is_inner = number != MODULE
         for place, event in enumerate(events):
-            if event.var_kind == "fast" or (event.var_kind == "name" and in_class and event.kind != "use"):
+            if event.var_kind == "fast" or (event.var_kind == "name" and is_inner and event.kind != "use"):
                 continue
             owner = None
             if event.var_kind == "cell":
                 owner = number
             elif event.var_kind == "free":
-                owner = _owner(units, parents, unit, event.name)
+                owner = _owner(units, numbers, unit, event.name)
             kind: ReachKind = "global" if owner is None else "closure"
             variable = found.setdefault(
                 (owner, event.name), _Shared(kind, MODULE if owner is None else owner)
             )
-            opened = reached.unbound if event.var_kind == "name" and in_class else reached.open_uses
+            opened = reached.unbound if event.var_kind == "name" and is_inner else reached.open_uses
             if event.kind == "def" and place in reached.visible:
                 variable.definitions.append((number, place))
             if event.kind == "del" and place in reached.definitions:
@@ -127,10 +122,10 @@ def _shared(units: Sequence[Solved]) -> Iterable[_Shared]:
     return found.values()
 
 
-def _owner(units: Sequence[Solved], parents: dict[str, int], unit: dict[str, Any], name: str) -> int:
+def _owner(units: Sequence[Solved], numbers: dict[str, int], unit: dict[str, Any], name: str) -> int:
     """The nearest unit around that has the name as a cell."""
     while True:
-        number = parents[unit["parent_key"]]
+        number = numbers[unit["parent_key"]]
         unit = units[number].unit
         if name in unit["cellvars"]:
             return number
