@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class Memory(threading.Thread):
-    """Samples the resident memory of this process and its descendants, by kind."""
+    """Samples the proportional set size of this process and its descendants, by kind."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -25,7 +25,7 @@ class Memory(threading.Thread):
         while not self.done.wait(0.25):
             now: dict[str, int] = {}
             for pid, name in _family(os.getpid()):
-                now[name] = now.get(name, 0) + _resident(pid)
+                now[name] = now.get(name, 0) + _proportional(pid)
             for name, size in now.items():
                 self.peak[name] = max(self.peak.get(name, 0), size)
 
@@ -52,7 +52,7 @@ def _family(root: int) -> list[tuple[int, str]]:
     return found
 
 
-def _resident(pid: int) -> int:
+def _proportional(pid: int) -> int:
     """Proportional set size: pages that forked workers share count once."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()

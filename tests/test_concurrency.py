@@ -27,7 +27,7 @@ from things import frame, thing
 
 MakeStore = Callable[..., Store]
 Start = Callable[..., subprocess.Popen[str]]
-EACH = 20
+EACH = 8
 
 
 @pytest.fixture

@@ -13,13 +13,12 @@ from pyspark.sql import functions as F
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_field
-from codeanatomy.extract.files import CHOSEN as CHOSEN_BY_EXTRACT
 from codeanatomy.extract.files import batches, examine, file_id
 from codeanatomy.extract.listing import Entry
 from codeanatomy.extract.reading import Reading
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.extract.witnesses import WITNESSES
-from codeanatomy.normalize.diagnostics import BLOCK, CHOSEN, diagnostics_norm_v1
+from codeanatomy.normalize.diagnostics import BLOCK, diagnostics_norm_v1
 from codeanatomy.options import ExtractOptions
 
 # By table.
@@ -269,10 +268,6 @@ def test_ids_are_unique_and_every_file_is_listed(found: list[dict[str, Any]]) ->
 @pytest.mark.parametrize("path", ["healthy.py", "empty.py", "bom.py", "fstring.py"])
 def test_a_healthy_file_has_no_complaint(about: Callable[..., Any], path: str) -> None:
     assert about(path) == []
-
-
-def test_reasons_that_are_no_failures_are_those_of_the_extract_stage() -> None:
-    assert frozenset(CHOSEN) == CHOSEN_BY_EXTRACT
 
 
 def test_what_three_witnesses_of_cpython_say_is_one_complaint(

@@ -17,7 +17,7 @@ from codeanatomy.arrow import unpacked
 from codeanatomy.config import load_settings
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.span_errors import span_errors_v1
-from codeanatomy.run.normalization import WITNESSES, gather
+from codeanatomy.run.normalization import FILE_INPUTS, gather
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.store import Store
 
@@ -102,7 +102,14 @@ def test_every_row_has_evidence(stored: dict[str, list[dict[str, Any]]]) -> None
         key = table.primary_key[0]
         known = {row["evidence_key"] for row in evidence if row["dataset_name"] == table.name}
         assert known == {row[key] for row in stored[table.name]}, table.name
-    assert {row["confidence"] for row in evidence} <= {1.0, 0.9, 0.7}
+    trust = {row["evidence_key"]: row["confidence"] for row in evidence}
+    kinds = {row["bc_reach_id"]: row["bc_reach_kind"] for row in stored["py_bc_reaches_v1"]}
+    assert {(kind, trust[key]) for key, kind in kinds.items()} == {
+        ("local", 0.9),
+        ("closure", 0.7),
+        ("global", 0.7),
+    }
+    assert {confidence for key, confidence in trust.items() if key not in kinds} == {1.0}
     assert {row["timestamp_ms"] is None for row in evidence} == {False}
     anchored = [row["bc_event_id"] for row in stored["py_bc_def_use_events_v1"] if row["bstart"] is not None]
     assert sorted(anchored) == sorted(row["evidence_key"] for row in evidence if row["role"] == "anchor")
@@ -166,7 +173,7 @@ def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path) -> No
     store = Store.of(load_settings((), env={}, start=None), spark, str(lake))
     found = []
     for partitions in (1, 2, 7):
-        witnesses = {name: scan(store, name).rows for name in WITNESSES}
+        witnesses = {name: scan(store, name).rows for name in FILE_INPUTS}
         gathered, done = gather(witnesses, partitions)
         tables = gathered.drop("counts").collect()
         assert done.value == len(tables)

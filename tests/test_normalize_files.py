@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codeanatomy.normalize.files import ABSENT, values
+from codeanatomy.normalize.files import values
 
-NUMBERS = st.none() | st.integers(ABSENT + 1, 2**31 - 1)
+NUMBERS = st.none() | st.integers(-(2**31), 2**31 - 1)
 TEXTS = st.none() | st.text(max_size=3)
 INNER = st.fixed_dictionaries({"a": NUMBERS, "t": TEXTS, "many": st.none() | st.lists(NUMBERS, max_size=3)})
 INNER_TYPE = pa.struct({"a": pa.int64(), "t": pa.string(), "many": pa.list_(pa.int32())})

@@ -21,7 +21,7 @@ def current() -> Opcodes:
 def test_every_jump_of_this_python_is_known() -> None:
     jumps = {dis.opname[op] for op in (*dis.hasjrel, *dis.hasjabs) if op < 256}
     rules = current()
-    assert jumps == (jumps & {*rules.jumps, *rules.steps, *rules.taken})
+    assert jumps <= {*rules.jumps, *rules.steps, *rules.marks, *rules.taken}
 
 
 def test_every_variable_of_this_python_is_known() -> None:

@@ -19,6 +19,7 @@ PATH = Column("path", "string", "Path of that file below the repository's root."
 FILE_SHA256 = Column("file_sha256", "string", "Digest of the raw bytes it was made from.", False, "Sha256")
 # Where a row comes from: with the digest in tables made from bytes, without it in those made from tables.
 PLACE = (REPO_ID, FILE_ID, PATH)
+PLACE_NAMES = tuple(column.name for column in PLACE)
 FILE = (*PLACE, FILE_SHA256)
 
 WITNESS_VERSION = Column(

@@ -20,6 +20,17 @@ from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, T
 SIZE_BYTES = Column("size_bytes", "bigint", "Size of the raw bytes.")
 MTIME_NS = Column("mtime_ns", "bigint", "Time of last change, nanoseconds since 1970 UTC; never compared.")
 ENCODING = Column("encoding", "string", "Python's name of the encoding found by BOM and PEP 263.")
+# Values of `skipped_reason` that are a choice and no failure.
+CHOSEN_REASONS = (
+    "excluded",
+    "ignored",
+    "junk_folder",
+    "not_a_file",
+    "not_included",
+    "not_python",
+    "symlink",
+    "virtual_environment",
+)
 SIZE_COUNTED = Constraint("size_counted", "size_bytes IS NULL OR size_bytes >= 0", "A size is not negative.")
 
 REPO_FILES_V1 = Table(

@@ -4,6 +4,9 @@
 entry, a use event of `x` at `return x`, and the row of `py_bc_reaches_v1` that joins the two events.
 Offsets named `bc_*` count bytes of bytecode, `bstart` and `bend` count bytes of source text.
 
+The functions are in `codeanatomy.normalize`: of the `py_bc` tables in `flow_tables`, of the types in
+`type_tables`, of the others in `span_errors`, `diagnostics` and `evidence`.
+
 Tests: `tests/test_catalog.py`.
 """
 

@@ -66,8 +66,14 @@ SEMANTIC_TYPES: tuple[SemanticType, ...] = (
     SemanticType("NodeId", "string", "Id of a node; its prefix names the kind.", ANY_ID, ("EntityId",)),
     _id("EdgeId", "edge", "Id of an edge, from kind, ends and span.", "EntityId"),
     _id("FileId", "file", "Id of a file, from repository and path; also the file's node.", "NodeId"),
-    _id("TypeId", "type", "Id of a type, from repository and normal form; also its node.", "NodeId"),
-    _id("ExprId", "type_expr", "Id of a type expression, from file and span; also its node.", "NodeId", KEY),
+    _id("TypeId", "type", "Id of a type, from repository and what its names mean; also its node.", "NodeId"),
+    _id(
+        "ExprId",
+        "type_expr",
+        "Id of a type expression, from file, span and role; also its node.",
+        "NodeId",
+        KEY,
+    ),
     _id("ScopeId", "scope", "Id of a scope, from file and scope key; also its node.", "NodeId"),
     _id("CodeUnitId", "code", "Id of a code object, from file and code unit key; also its node.", "NodeId"),
     _id(

@@ -22,6 +22,7 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_field
 from codeanatomy.catalog.columns import ERROR_FIELDS, FILE, RUN_ID
+from codeanatomy.catalog.extract import CHOSEN_REASONS
 from codeanatomy.catalog.spec import Column
 from codeanatomy.extract.listing import Entry
 from codeanatomy.extract.reading import Reading
@@ -35,19 +36,6 @@ LINES = "file_line_index_v1"
 FAILURES = "extract_error_artifacts"
 # Columns that the rows of lines and failures take from their file.
 PLACE = tuple(column.name for column in FILE)
-# Reasons that are a choice and no failure.
-CHOSEN = frozenset(
-    {
-        "excluded",
-        "ignored",
-        "junk_folder",
-        "not_a_file",
-        "not_included",
-        "not_python",
-        "symlink",
-        "virtual_environment",
-    }
-)
 
 # By table: a row, lists by column for lines and failures, or none. And "place": what names the file.
 Rows: TypeAlias = dict[str, Any]
@@ -233,7 +221,7 @@ class FailureRows:
         """Not to read a file is a failure unless somebody chose so."""
         if isinstance(source, Unreadable):
             self.add("repo_files_v1", [Problem("error", "read", source.reason, source.message)])
-        elif entry.skipped_reason is not None and entry.skipped_reason not in CHOSEN:
+        elif entry.skipped_reason is not None and entry.skipped_reason not in CHOSEN_REASONS:
             said = f"not read: {entry.skipped_reason}"
             self.add("repo_files_v1", [Problem("error", "list", entry.skipped_reason, said)])
 

@@ -16,9 +16,11 @@ Five sources, told apart by `diag_kind`:
 - `scip`: what the indexer complained about, and what went wrong with reading its document.
 - `disagreement`: see `disagreements`.
 
-The code is the witness' own word in snake case: `SyntaxError` is `syntax_error`, `too_large` stays. What
-several witnesses say, or one says twice, is one row; its details tell who said it, and at which stage.
-Positions that could not be placed are no complaints about the file but rows of `span_errors_v1`.
+The code is the witness' own word in snake case: `SyntaxError` is `syntax_error`, `too_large` stays; codes of
+an indexer are as it gives them. What several witnesses say, or one says twice, is one row; its details tell
+who said it, and at which stage.
+Positions that could not be placed are rows of `span_errors_v1`, and complaints only where they cost more: the
+whole tree of LibCST, a part of a SCIP document. `rules` adds what the rules of single files have to say.
 
 Lines count from 1 and columns are bytes, both found from the span; where there is none, they are the
 witness' own. A span that ends with a newline ends in the line of that newline. Tests:
@@ -32,26 +34,16 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from codeanatomy.catalog.columns import SEVERITIES
+from codeanatomy.catalog.columns import PLACE_NAMES, SEVERITIES
+from codeanatomy.catalog.extract import CHOSEN_REASONS
 from codeanatomy.functions import stable_id
-from codeanatomy.normalize.disagreements import PLACE, disagreements
+from codeanatomy.normalize.disagreements import disagreements
 from codeanatomy.normalize.opcodes import KNOWN_VERSIONS
 
-# Why a path is not read although nothing is wrong with it: somebody chose so, or it is no Python file.
-CHOSEN = (
-    "excluded",
-    "ignored",
-    "junk_folder",
-    "not_a_file",
-    "not_included",
-    "not_python",
-    "symlink",
-    "virtual_environment",
-)
 # Of a text that fits no rule, what the message quotes.
 QUOTED_CHARS = 60
 # Complaints that are equal in these are one.
-IDENTITY = (*PLACE, "kind", "code", "bstart", "bend", "line", "message")
+IDENTITY = (*PLACE_NAMES, "kind", "code", "bstart", "bend", "line", "message")
 # Bytes of text whose lines are looked through for a place.
 BLOCK = 1024
 
@@ -110,7 +102,7 @@ def _unread_file() -> Column:
         message=F.concat(F.lit("the file could not be read: "), reason),
         said=_said(stage=F.lit("read")),
     )
-    return F.when(reason.isNotNull() & ~reason.isin(*CHOSEN), F.array(complaint))
+    return F.when(reason.isNotNull() & ~reason.isin(*CHOSEN_REASONS), F.array(complaint))
 
 
 def _errors(column: str, kind: str, witness: str) -> Column:
@@ -262,7 +254,7 @@ def _said(**particulars: Column) -> Column:
 
 
 def _complaints(files: DataFrame, *lists: Column) -> DataFrame:
-    return files.select(*PLACE, F.inline(F.flatten(F.array_compact(F.array(*lists)))))
+    return files.select(*PLACE_NAMES, F.inline(F.flatten(F.array_compact(F.array(*lists)))))
 
 
 def _placed(complaints: DataFrame, file_line_index_v1: DataFrame) -> DataFrame:
@@ -327,7 +319,7 @@ def _rows(merged: DataFrame) -> DataFrame:
     last_line, last_byte = _line_and_byte("last", F.greatest(bstart, bend - 1))
     is_placed = bstart.isNotNull()
     return merged.select(
-        *PLACE,
+        *PLACE_NAMES,
         stable_id("diag", *(F.col(name) for name in IDENTITY if name != "path")).alias("diag_id"),
         F.col("kind").alias("diag_kind"),
         F.col("severity").alias("diag_severity"),

@@ -38,7 +38,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-PLACE = ("repo_id", "file_id", "path")
+from codeanatomy.catalog.columns import PLACE_NAMES
+
 UNKNOWN = "?"
 # Errors by which CPython refuses a text; others, such as RecursionError, say nothing about it.
 REJECTIONS = ("SyntaxError", "IndentationError", "TabError", "ValueError")
@@ -135,11 +136,11 @@ def _tree_sitter_claims(tree_sitter_files_v1: DataFrame) -> DataFrame:
         lambda each: each["pack"].isin("defs", "imports") & (each.capture != "import"),
     )
     files = tree_sitter_files_v1.select(
-        *PLACE,
+        *PLACE_NAMES,
         is_broken.alias("is_broken"),
         # Captures of a match side by side, its name last.
         F.sort_array(F.when(is_read, captures)).alias("captures"),
-    ).select(*PLACE, "is_broken", F.transform("captures", _matched).alias("matches"))
+    ).select(*PLACE_NAMES, "is_broken", F.transform("captures", _matched).alias("matches"))
     broken = F.col("is_broken")
     return _by_topic(
         files,
@@ -233,7 +234,7 @@ def _by_topic(files: DataFrame, witness: str, misplaced: Column | None = None, *
     )
     nowhere = F.array().cast("array<struct<stage:string,bstart:bigint,bend:bigint>>")
     return files.select(
-        *PLACE,
+        *PLACE_NAMES,
         F.lit(witness).alias("witness"),
         (nowhere if misplaced is None else misplaced).alias("misplaced"),
         F.inline(F.filter(topics, lambda each: each.claims.isNotNull())),
@@ -342,7 +343,7 @@ def _disputes(claims: DataFrame) -> DataFrame:
         lambda common, each: F.array_intersect(common, each.claims),
     )
     compared = (
-        claims.groupBy(*PLACE, "topic")
+        claims.groupBy(*PLACE_NAMES, "topic")
         .agg(
             F.array_sort(F.collect_list(F.struct("witness", "claims"))).alias("said"),
             F.flatten(F.collect_list("misplaced")).alias("misplaced"),
@@ -360,9 +361,11 @@ def _disputes(claims: DataFrame) -> DataFrame:
         ),
     )
     return (
-        compared.select(*PLACE, "topic", "misplaced", said.witness.alias("readers"), F.inline(F.flatten(own)))
+        compared.select(
+            *PLACE_NAMES, "topic", "misplaced", said.witness.alias("readers"), F.inline(F.flatten(own))
+        )
         .select(
-            *PLACE,
+            *PLACE_NAMES,
             "topic",
             "misplaced",
             "readers",
@@ -372,7 +375,7 @@ def _disputes(claims: DataFrame) -> DataFrame:
             F.col("parts")[2].alias("subject"),
             F.col("parts")[3].alias("words"),
         )
-        .groupBy(*PLACE, "topic", "misplaced", "readers", "bstart", "bend", "subject")
+        .groupBy(*PLACE_NAMES, "topic", "misplaced", "readers", "bstart", "bend", "subject")
         .agg(
             F.array_sort(F.collect_set(F.struct("witness", "words"))).alias("spoken"),
             F.collect_set(F.substring_index("words", " ", 1)).alias("kinds"),
@@ -395,7 +398,7 @@ def _told(disputes: DataFrame) -> DataFrame:
     sentences = F.zip_with("readers", words, lambda reader, said: F.concat(reader, F.lit(": "), said))
     about = F.concat_ws(" of ", "topic", F.nullif("subject", F.lit("")))
     return disputes.filter(~is_excepted).select(
-        *PLACE,
+        *PLACE_NAMES,
         F.when(F.col("topic") == "parse_outcome", "info").otherwise("warning").alias("severity"),
         F.col("topic").alias("code"),
         "bstart",

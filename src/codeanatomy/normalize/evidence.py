@@ -38,7 +38,7 @@ NANOSECONDS_PER_MS = 1_000_000
 
 
 class Contribution(NamedTuple):
-    """What one witness has to do with the rows of a table."""
+    """What one witness has to do with the rows of a table; it is sure unless its role says otherwise."""
 
     table: str
     family: str
@@ -46,16 +46,29 @@ class Contribution(NamedTuple):
     witness: str
     # A column of the table, or a word.
     role: str
+    # Of which rows: those where this column is 0, or is there.
+    where_zero: str | None = None
+    where_present: str | None = None
+    confidence: Mapping[str, float] = {}
 
 
 CONTRIBUTIONS = (
     Contribution("type_exprs_norm_v1", "type", "expr_id", "libcst", "expr_role"),
-    Contribution("type_nodes_v1", "type", "expr_id", "libcst", "structure"),
+    Contribution("type_nodes_v1", "type", "expr_id", "libcst", "structure", where_zero="node_index"),
     Contribution("py_bc_blocks_norm_v1", "control_flow", "bc_block_id", "bytecode", "bc_block_kind"),
     Contribution("py_bc_cfg_edges_norm_v1", "control_flow", "bc_edge_id", "bytecode", "bc_edge_kind"),
     Contribution("py_bc_def_use_events_v1", "data_flow", "bc_event_id", "bytecode", "bc_event_kind"),
-    Contribution("py_bc_def_use_events_v1", "data_flow", "bc_event_id", "ast", "anchor"),
-    Contribution("py_bc_reaches_v1", "data_flow", "bc_reach_id", "bytecode", "bc_reach_kind"),
+    Contribution(
+        "py_bc_def_use_events_v1", "data_flow", "bc_event_id", "ast", "anchor", where_present="bstart"
+    ),
+    Contribution(
+        "py_bc_reaches_v1",
+        "data_flow",
+        "bc_reach_id",
+        "bytecode",
+        "bc_reach_kind",
+        confidence={"local": ALONG_FLOW, "closure": BETWEEN_UNITS, "global": BETWEEN_UNITS},
+    ),
 )
 
 
@@ -70,14 +83,14 @@ def file_evidence(file: File, made: Mapping[str, pa.RecordBatch]) -> pa.RecordBa
 
 
 def _contributed(file: File, each: Contribution, rows: pa.RecordBatch) -> pa.RecordBatch:
-    if each.role == "structure":
-        rows = rows.filter(pc.equal(rows.column("node_index"), 0))
-    elif each.role == "anchor":
-        rows = rows.filter(pc.is_valid(rows.column("bstart")))
+    if each.where_zero is not None:
+        rows = rows.filter(pc.equal(rows.column(each.where_zero), 0))
+    if each.where_present is not None:
+        rows = rows.filter(pc.is_valid(rows.column(each.where_present)))
+    role = rows.column(each.role) if each.role in rows.schema.names else pa.repeat(each.role, rows.num_rows)
     confidence = pa.repeat(SURE, rows.num_rows)
-    if each.table == "py_bc_reaches_v1":
-        local = pc.equal(rows.column("bc_reach_kind"), "local")
-        confidence = pc.if_else(local, ALONG_FLOW, BETWEEN_UNITS)
+    for word, trust in each.confidence.items():
+        confidence = pc.if_else(pc.equal(role, word), trust, confidence)
     columns = {
         "repo_id": rows.column("repo_id"),
         "file_id": rows.column("file_id"),
@@ -86,9 +99,7 @@ def _contributed(file: File, each: Contribution, rows: pa.RecordBatch) -> pa.Rec
         "evidence_key": rows.column(each.key),
         "evidence_family": pa.repeat(each.family, rows.num_rows),
         "witness": pa.repeat(each.witness, rows.num_rows),
-        "role": rows.column(each.role)
-        if each.role in rows.schema.names
-        else pa.repeat(each.role, rows.num_rows),
+        "role": role,
         "confidence": confidence,
         "bstart": rows.column("bstart"),
         "bend": rows.column("bend"),

@@ -29,9 +29,6 @@ Said: TypeAlias = Mapping[str, Any]
 # Which fields of which lists are read.
 Lists: TypeAlias = Mapping[str, Sequence[str]]
 
-# No position, line or offset.
-ABSENT = -(1 << 31)
-
 
 class File(Struct, frozen=True):
     """A file and its witnesses; a witness without a row for the file has said nothing."""
@@ -141,10 +138,9 @@ def values(array: pa.Array) -> list[Any]:
         return [words[index] for index in encoded.indices.fill_null(-1).to_numpy().tolist()]
     if pa.types.is_integer(kind) and array.null_count:
         # Twice as fast as asking Arrow for each of them.
-        numbers = array.fill_null(ABSENT).to_numpy().tolist()
-        return [None if number == ABSENT else number for number in numbers]
+        return _without(array.fill_null(0).to_numpy().tolist(), array)
     plain: list[Any] = (
-        array.to_numpy(zero_copy_only=False).tolist() if not array.null_count else array.to_pylist()
+        array.to_pylist() if array.null_count else array.to_numpy(zero_copy_only=False).tolist()
     )
     return plain
 
@@ -172,4 +168,5 @@ def _without(found: list[Any], array: pa.Array) -> list[Any]:
     """Null where the array is null."""
     if not array.null_count:
         return found
-    return [each if there else None for each, there in zip(found, array.is_valid().to_pylist(), strict=True)]
+    present = array.is_valid().to_numpy(zero_copy_only=False).tolist()
+    return [each if there else None for each, there in zip(found, present, strict=True)]

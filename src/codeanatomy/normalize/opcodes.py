@@ -9,8 +9,9 @@ Keyed by the operation's name, which says more than its number and changes less:
 True
 
 How an argument is packed into an instruction is not known here: witnesses give names and jump targets.
-An operation that is not listed raises, reads no variable and goes on with the next one; that is why a Python
-that is not listed in KNOWN_VERSIONS is refused instead of guessed at. Its files get a diagnostic.
+An operation that is not listed may raise, touches no variable and goes on with the next one; a jump must be
+listed. That is why a Python that is not in KNOWN_VERSIONS is refused instead of guessed at. Its files get a
+diagnostic.
 
 - `taken`: the truth of the tested value with which a conditional jump jumps. `*_IF_NONE` tests "is None".
 - `steps` ask an iterator: one way leads into the loop's body, the jump out of it. SEND is the step of
@@ -21,7 +22,8 @@ that is not listed in KNOWN_VERSIONS is refused instead of guessed at. Its files
   JUMP_BACKWARD).
 - `events`: how an operation touches the variables it names. 3.13 has operations that name two. A fast slot
   that holds a cell is handed to an inner function, which is no use of its value (`LOAD_CLOSURE`, from 3.13
-  on LOAD_FAST). `save` and `restore` are what 3.12 does to a variable that an inlined comprehension hides.
+  on LOAD_FAST). `save` is what 3.12 does to a variable that an inlined comprehension hides; the store that
+  brings it back is found by its place (`def_use`).
 
 Tests: `tests/test_opcodes.py`, `tests/test_other_pythons.py` (recorded bytecode of 3.12 to 3.14).
 """

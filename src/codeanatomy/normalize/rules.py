@@ -4,9 +4,9 @@
     rows["py_bc_blocks_norm_v1"].column("bc_block_kind")
 
 A family reads a file once, and each of its tables is made from what was read by the function of the table's
-name. Evidence is made with the rows it is about. The tables that need no loop over a file are made by Spark from
-whole tables, `diagnostics_norm_v1` and `span_errors_v1`, in modules of their own; to the diagnostics this module
-adds what the rules themselves have to say: `not_normalized`, `too_many_reaches`.
+name. Evidence is made with the rows it is about. The tables that need no loop over a file are made by Spark
+from whole tables, `diagnostics_norm_v1` and `span_errors_v1`, in modules of their own. To the diagnostics
+this module adds what the rules themselves have to say: `not_normalized`, `too_many_reaches`.
 
 A family that fails on a file costs the rows of that family and that file, and is told as a diagnostic.
 Tests: `tests/test_normalize_rules.py`.
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, packed
-from codeanatomy.catalog.columns import PLACE
+from codeanatomy.catalog.columns import PLACE_NAMES
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.anchors import AST_LISTS, KINDS
 from codeanatomy.normalize.evidence import EVIDENCE, file_evidence
@@ -45,7 +45,6 @@ from codeanatomy.normalize.type_tables import (
 )
 
 DIAGNOSTICS = "diagnostics_norm_v1"
-PLACE_NAMES = tuple(column.name for column in PLACE)
 MESSAGE_CHARS = 1000
 
 READS = Reads(
@@ -66,7 +65,7 @@ class Family(NamedTuple):
     read: Callable[[File], Any]
     tables: Mapping[str, Callable[[Any], Columns]]
     # What was left out: code and message.
-    problems: Callable[[Any], Iterator[tuple[str, str]]]
+    problems: Callable[[Any], Iterator[tuple[str, str]]] = lambda _: iter(())
 
 
 class Complaint(NamedTuple):
@@ -75,10 +74,6 @@ class Complaint(NamedTuple):
     kind: str
     code: str
     message: str
-
-
-def _no_problems(_: object) -> Iterator[tuple[str, str]]:
-    return iter(())
 
 
 FAMILIES = (
@@ -97,7 +92,6 @@ FAMILIES = (
         "libcst",
         type_expressions,
         {"type_exprs_norm_v1": type_exprs_norm_v1, "type_nodes_v1": type_nodes_v1},
-        _no_problems,
     ),
 )
 FILE_TABLES = (*(name for family in FAMILIES for name in family.tables), EVIDENCE)
@@ -106,7 +100,7 @@ PACKED_TABLES = (*FILE_TABLES, DIAGNOSTICS)
 
 
 def file_rows(file: File) -> dict[str, pa.RecordBatch]:
-    """The rows of a file, by table, in the order of the table; of diagnostics only those about these rules."""
+    """The rows of a file, by table and in its order; of diagnostics only those about these rules."""
     made: dict[str, pa.RecordBatch] = {}
     complaints: list[Complaint] = []
     for family in FAMILIES:

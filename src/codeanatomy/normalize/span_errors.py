@@ -11,8 +11,8 @@ has two lines:
 | `unreadable_file` | it has, but no text could be read from it |
 | `malformed_range` | there is no range, or it ends before it begins |
 | `line_out_of_range` | the file has no such line |
-| `unknown_encoding` | nobody tells what the columns count, and the line is not ASCII |
-| `foreign_encoding` | the tool read the file as UTF-8, which it is not, and the line is not ASCII |
+| `unknown_encoding` | nobody tells what the columns count |
+| `foreign_encoding` | the tool read the file as UTF-8, which it is not |
 | `column_out_of_range` | the line has no such column, or it is inside of a character |
 | `misplaced` | the tree does not fit the text: LibCST's, or CPython's of an f-string before 3.12 |
 
@@ -33,18 +33,18 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from codeanatomy.catalog.columns import PLACE_NAMES
 from codeanatomy.functions import stable_id
 
-PLACE = ("repo_id", "file_id", "path")
 POSITION = ("start_line", "start_col", "end_line", "end_col", "col_unit")
-IDENTITY = (*PLACE, "span_error_kind", "witness", "subject", *POSITION, "bstart", "bend", "message")
+IDENTITY = (*PLACE_NAMES, "span_error_kind", "witness", "subject", *POSITION, "bstart", "bend", "message")
 MESSAGES = {
     "missing_file": "the repository has no such file",
     "unreadable_file": "no text could be read from the file",
     "malformed_range": "the range is absent, has too few numbers or ends before it begins",
     "line_out_of_range": "the file has no such line",
-    "unknown_encoding": "nobody tells in which unit the columns count, and the line is not ASCII",
-    "foreign_encoding": "the file was read as UTF-8, which it is not, and the line is not ASCII",
+    "unknown_encoding": "nobody tells in which unit the columns count",
+    "foreign_encoding": "the file was read as UTF-8, which it is not",
     "column_out_of_range": "the line has no such column, or it is inside of a character",
 }
 # How LibCST's messages tell a place: line from 1, column from 0 in characters.
@@ -68,9 +68,9 @@ def span_errors_v1(
     )
     rows = reduce(DataFrame.unionByName, found).select(*IDENTITY).distinct()
     return rows.select(
-        *PLACE,
+        *PLACE_NAMES,
         stable_id("span_error", *(F.col(name) for name in IDENTITY if name != "path")).alias("span_error_id"),
-        *(name for name in IDENTITY if name not in PLACE),
+        *(name for name in IDENTITY if name not in PLACE_NAMES),
     )
 
 
@@ -108,9 +108,9 @@ def _ranges(column: str, prefix: str, subject: str, *, is_optional: bool) -> Col
 def _libcst_positions(libcst_files_v1: DataFrame) -> DataFrame:
     """Places in messages that are not in the file."""
     line, col = (F.regexp_extract("each.message", LIBCST_PLACE, group) for group in (1, 2))
-    problems = libcst_files_v1.select(*PLACE, F.explode("parse_errors").alias("each"))
+    problems = libcst_files_v1.select(*PLACE_NAMES, F.explode("parse_errors").alias("each"))
     return problems.filter(F.col("each.bstart").isNull() & (line != "")).select(
-        *PLACE,
+        *PLACE_NAMES,
         F.lit(False).alias("is_missing"),
         F.lit("libcst").alias("witness"),
         F.lit("utf32").alias("col_unit"),
@@ -154,7 +154,7 @@ def _explained(unplaced: DataFrame, repo_files_v1: DataFrame, file_line_index_v1
         .join(counts, "file_id", "left")
         .join(lines, ["file_id", "start_line"], "left")
         .select(
-            *PLACE,
+            *PLACE_NAMES,
             kind.alias("span_error_kind"),
             "witness",
             "subject",
@@ -168,10 +168,10 @@ def _explained(unplaced: DataFrame, repo_files_v1: DataFrame, file_line_index_v1
 
 def _misplaced(files: DataFrame, column: str, witness: str, subject: str) -> DataFrame:
     """Problems of a witness whose own positions do not fit the text; what those were is not kept."""
-    problems = files.select(*PLACE, F.explode(column).alias("each"))
+    problems = files.select(*PLACE_NAMES, F.explode(column).alias("each"))
     is_misplaced = (F.col("each.stage") == "position") | (F.col("each.error_type") == "Misplaced")
     return problems.filter(is_misplaced).select(
-        *PLACE,
+        *PLACE_NAMES,
         F.lit("misplaced").alias("span_error_kind"),
         F.lit(witness).alias("witness"),
         F.lit(subject).alias("subject"),

@@ -1,10 +1,12 @@
 """The normalize stage on Spark: what the witnesses said of a file, joined, and worked on where it lies.
 
-    gathered = gather(witnesses, partitions)       # lazy: rules run on the executors, rows packed by table
+    gathered = gather(inputs, partitions)          # lazy: rules run on the executors, rows packed by table
     commit_files(...)                              # seven tables from their columns, two by Spark
     add_evidence(...)                              # the evidence of those two, to that of the files
 
-Inputs are the versions that this run has committed. Tests: `tests/test_normalize.py`.
+Inputs are the versions that this run has committed. The rules are our own Python over what the extract stage
+has limited already, and bounded themselves; unlike parsers they run in Spark's worker, without a process and a
+clock for each file. Tests: `tests/test_normalize.py`.
 """
 
 from __future__ import annotations
@@ -41,17 +43,17 @@ FILES_PER_TASK = 256
 TASKS_PER_CORE = 4
 # Bytes of which it is enough to know that they are few.
 SMALL = 1
-# The witnesses that the rules of single files read.
-WITNESSES = ("repo_files_v1", "bytecode_files_v1", "ast_files_v1", "libcst_files_v1")
+# What the rules of single files read.
+FILE_INPUTS = ("repo_files_v1", "bytecode_files_v1", "ast_files_v1", "libcst_files_v1")
 
 
 def normalize_stage(run: Run) -> None:
     """Turn what the witnesses said into flat facts, and commit them."""
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
     store = replace(run.store, spark=isolated(run.store.spark, settings))
-    inputs = {name: _input(run, store, name) for name in WITNESSES}
+    inputs = {name: _input(run, store, name) for name in FILE_INPUTS}
     gathered, done = gather(inputs, _tasks(run))
-    total = sum(counts.get("ast_files_v1", 0) for counts in run.counts.values())
+    total = _files(run)
 
     def tell(*, last: bool = False) -> None:
         run.progress.tell("normalize", f"{done.value:,}/{total:,} files", last=last)
@@ -68,9 +70,9 @@ def normalize_stage(run: Run) -> None:
         gathered.unpersist()
 
 
-def gather(witnesses: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:
+def gather(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:
     """A frame with a row per file and a column per table, and a counter of the files that are done."""
-    files = witness_files(**witnesses, reads=READS, partitions=partitions)
+    files = witness_files(**inputs, reads=READS, partitions=partitions)
     done = files.sparkSession.sparkContext.accumulator(0)
 
     def rules(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -146,5 +148,8 @@ def _tasks(run: Run) -> int:
     if options.partitions is not None:
         return options.partitions
     cores = run.store.spark.sparkContext.defaultParallelism
-    files = sum(counts.get("ast_files_v1", 0) for counts in run.counts.values())
-    return max(TASKS_PER_CORE * cores, math.ceil(files / FILES_PER_TASK))
+    return max(TASKS_PER_CORE * cores, math.ceil(_files(run) / FILES_PER_TASK))
+
+
+def _files(run: Run) -> int:
+    return sum(counts.get("ast_files_v1", 0) for counts in run.counts.values())
