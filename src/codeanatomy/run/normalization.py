@@ -5,8 +5,8 @@
     add_evidence(...)                              # the evidence of those two, to that of the files
 
 Inputs are the versions that this run has committed. The rules are our own Python over what the extract stage
-has limited already, and bounded themselves; unlike parsers they run in Spark's worker, without a process and a
-clock for each file. Tests: `tests/test_normalize.py`.
+has limited already, and bounded themselves; unlike parsers they run in Spark's worker, without a process
+and a clock for each file. Tests: `tests/test_normalize.py`.
 """
 
 from __future__ import annotations
