@@ -10,7 +10,7 @@ import pytest
 import corpus
 from codeanatomy import catalog
 from codeanatomy.catalog.columns import PLACE
-from codeanatomy.normalize import reaching
+from codeanatomy.normalize import flow_tables, reaching
 from codeanatomy.normalize.files import Columns
 from codeanatomy.normalize.flow_tables import (
     Flow,
@@ -158,3 +158,16 @@ def test_pairs_that_are_left_out_do_not_come_back_as_another_kind(monkeypatch: p
     whole = {pair for pair in flow_in(text).pairs if pair.kind == "global"}
     monkeypatch.setattr(reaching, "MAX_PAIRS", 60)
     assert {pair for pair in flow_in(text).pairs if pair.kind == "global"} <= whole
+
+
+def test_a_file_of_too_many_instructions_has_no_flow_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each level of `finally` doubles the code; a thousand bytes would be gigabytes of rows."""
+    depth = 12
+    text = "".join(f"{' ' * level}try: x = 1\n{' ' * level}finally:\n" for level in range(depth))
+    text += " " * depth + "x = 2\n"
+    assert len(flow_in(text).units[0].flow.blocks) > 2**depth
+    monkeypatch.setattr(flow_tables, "MAX_INSTRUCTIONS", 10_000)
+    flow = flow_in(text)
+    assert flow.units == []
+    [(code, _)] = flow_problems(flow)
+    assert code == "too_much_code"

@@ -66,6 +66,7 @@ def reprs(code: str) -> list[str]:
         ("def f(int): pass", "int", "builtins.int"),
         ("class A:\n    int = 1", "int", "builtins.int"),
         ("class A[int]: pass", "int", "builtins.int"),
+        ("def f[int](a: int): pass", "int", "builtins.int"),
         ("x = lambda int: (y := int)", "int", "builtins.int"),
     ],
 )
@@ -99,6 +100,7 @@ def test_names_that_are_found(code: str, name: str, text: str) -> None:
         ("def f():\n    from a import C", "C"),
         ("class A:\n    from a import C", "C"),
         (f"from {'a' * 300} import C", "C"),
+        ("from m import X\ndef f(a=(X := 1)): pass", "X"),
     ],
 )
 def test_names_that_stay_as_written(code: str, name: str) -> None:
@@ -248,3 +250,13 @@ def test_a_scope_without_bindings() -> None:
     scope = Scope("module", "a.py")
     assert scope.resolve("int").text == "builtins.int"
     assert scope.resolve("x.y") == Name("x.y", False, "x.y", scope.unknown("x.y"))
+
+
+def test_a_nonlocal_name_has_two_meanings_in_its_function() -> None:
+    code = "def f():\n from m import X\n def g(a: X):\n  nonlocal X\n  X = 1\n  b: X\n"
+    assert reprs(code) == ["X?", "X?"]
+
+
+def test_a_name_that_the_compiler_mangles_stays_as_written() -> None:
+    code = "from m import __X\nclass K:\n y: __X\n def f(self, a: __X): pass\nz: __X\n"
+    assert reprs(code) == ["__X?", "__X?", "m.__X"]

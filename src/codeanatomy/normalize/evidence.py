@@ -19,7 +19,7 @@ Tests: `tests/test_normalize.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -72,14 +72,17 @@ CONTRIBUTIONS = (
 )
 
 
-def file_evidence(file: File, made: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
-    """The evidence of the rows that were made of one file, in the order of the table."""
-    parts = [_contributed(file, each, made[each.table]) for each in CONTRIBUTIONS]
-    whole = pa.Table.from_batches(parts).combine_chunks()
+def evidence_of(file: File, made: Mapping[str, pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The evidence of rows that were made of one file, by table."""
+    return [_contributed(file, each, made[each.table]) for each in CONTRIBUTIONS if each.table in made]
+
+
+def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The evidence of a file as one batch, in the order of the table."""
+    whole = pa.Table.from_batches(parts, schema=arrow_schema(catalog.table(EVIDENCE)))
     ordered = whole.sort_by([("dataset_name", "ascending"), ("evidence_key", "ascending")])
-    return pa.RecordBatch.from_arrays(
-        [pa.concat_arrays(column.chunks) for column in ordered.columns], schema=ordered.schema
-    )
+    [batch] = ordered.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=whole.schema)]
+    return batch
 
 
 def _contributed(file: File, each: Contribution, rows: pa.RecordBatch) -> pa.RecordBatch:

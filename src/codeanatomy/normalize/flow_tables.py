@@ -44,6 +44,8 @@ UNIT_FIELDS = (
 )
 INSTRUCTION_FIELDS = ("offset", "opname", "argval", "jump_target", "bstart", "bend", "line")
 EXCEPTION_FIELDS = ("start_offset", "end_offset", "target_offset")
+# Of a file. The compiler copies `finally` blocks: twenty nested ones, of 800 bytes, are millions.
+MAX_INSTRUCTIONS = 1_000_000
 
 
 class Place(NamedTuple):
@@ -75,7 +77,9 @@ class Flow(Struct, frozen=True):
 
     units: list[Unit]
     pairs: list[Pair]
-    left_out: int
+    left_out: int = 0
+    # Instructions of a file that has too many; then nothing else is told.
+    too_many: int = 0
 
 
 def flow_of(file: File) -> Flow:
@@ -83,7 +87,10 @@ def flow_of(file: File) -> Flow:
     version, objects = file.bytecode.get("python_version"), file.bytecode.get("code_objects")
     rules = opcodes_of(version) if version is not None else None
     if rules is None or objects is None:
-        return Flow([], [], 0)
+        return Flow([], [])
+    size = sum(len(steps["offset"]) for steps in objects["instructions"])
+    if size > MAX_INSTRUCTIONS:
+        return Flow([], [], too_many=size)
     anchors = Anchors(file.ast)
     budget = Budget()
     units = []
@@ -293,6 +300,9 @@ def py_bc_reaches_v1(flow: Flow) -> Columns:
 
 def flow_problems(flow: Flow) -> Iterator[tuple[str, str]]:
     """What was left out, as code and message of a diagnostic."""
+    if flow.too_many:
+        said = f"{flow.too_many} instructions are more than {MAX_INSTRUCTIONS}: no control and data flow"
+        yield "too_much_code", said
     if flow.left_out:
         said = f"{flow.left_out} pairs of definition and use were left out: the file has too many"
         yield "too_many_reaches", said

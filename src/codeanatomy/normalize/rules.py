@@ -24,7 +24,7 @@ from codeanatomy.arrow import array, arrow_schema, packed
 from codeanatomy.catalog.columns import PLACE_NAMES
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.anchors import AST_LISTS, KINDS
-from codeanatomy.normalize.evidence import EVIDENCE, file_evidence
+from codeanatomy.normalize.evidence import EVIDENCE, evidence_of, in_order
 from codeanatomy.normalize.files import Columns, File, Reads
 from codeanatomy.normalize.flow_tables import (
     EXCEPTION_FIELDS,
@@ -102,18 +102,21 @@ PACKED_TABLES = (*FILE_TABLES, DIAGNOSTICS)
 def file_rows(file: File) -> dict[str, pa.RecordBatch]:
     """The rows of a file, by table and in its order; of diagnostics only those about these rules."""
     made: dict[str, pa.RecordBatch] = {}
+    evidence: list[pa.RecordBatch] = []
     complaints: list[Complaint] = []
     for family in FAMILIES:
         try:
             found = family.read(file)
-            made.update({name: _batch(name, file, make(found)) for name, make in family.tables.items()})
+            rows = {name: _batch(name, file, make(found)) for name, make in family.tables.items()}
+            evidence += evidence_of(file, rows)
+            made.update(rows)
             complaints += [Complaint(family.witness, *problem) for problem in family.problems(found)]
         # A bug of ours, or a file that nobody imagined, costs these rows and no more.
         except Exception as error:  # noqa: BLE001
             made.update({name: _batch(name, file, {}) for name in family.tables})
             said = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
             complaints.append(Complaint(family.witness, "not_normalized", said))
-    made[EVIDENCE] = file_evidence(file, made)
+    made[EVIDENCE] = in_order(evidence)
     made[DIAGNOSTICS] = _batch(DIAGNOSTICS, file, _diagnostics(file, complaints))
     return made
 

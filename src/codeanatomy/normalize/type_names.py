@@ -11,10 +11,11 @@ Scopes are those of Python: a class is seen from what stands directly in it, typ
 definition, a function's imports from its body. All bindings of a name in the scope that has it count,
 whatever their order; only if they are imports of one and the same thing is the name qualified, for which
 branch runs is not decided here. The scopes of comprehensions are not known, so their targets count as bound
-around them: a name may so remain as written, but is never qualified wrongly. A star import binds nothing that
-is known here; names that nothing binds are builtins or unknown. Of these `Optional`, `Union` and the like are
-still taken for those of `typing`, as are names that are imported from `typing` in one branch and from
-`typing_extensions` in another.
+around them; a name that is declared global or nonlocal counts as bound in all functions around. A name may so
+remain as written, but is not qualified wrongly (but for a `:=` among the bases of a class, which is taken for
+a type parameter). A star import binds nothing that is known here; names that nothing binds are builtins or
+unknown. Of these `Optional`, `Union` and the like are still taken for those of `typing`, as are names that
+are imported from `typing` in one branch and from `typing_extensions` in another.
 
 An identity is the name made unambiguous in the repository. It is the qualified name; a relative import is
 seen from its folder, and what is local or unknown belongs to the scope of its file:
@@ -46,7 +47,7 @@ Span: TypeAlias = tuple[int, int]
 LISTS: Mapping[str, tuple[str, ...]] = {
     "imports": ("kind", "module", "name", "asname", "level", "is_star", "stmt_bstart"),
     "defs": ("kind", "name", "def_bstart", "def_bend", "name_bend", "body_bstart", "body_bend"),
-    "params": ("owner_bstart", "owner_bend", "name"),
+    "params": ("owner_bstart", "owner_bend", "name", "bstart"),
     "refs": ("text", "kind", "context", "bstart"),
 }
 BUILTINS = frozenset(dir(builtins)) - {"_", "__doc__", "__loader__", "__name__", "__package__", "__spec__"}
@@ -105,11 +106,14 @@ class Scope:
         self._mark: str | None = None
 
     def bind(self, name: str, stands_for: str | None = None) -> None:
-        """A name gets a value here, or in the module if it is declared to be from elsewhere."""
+        """A name gets a value here; one that is declared to be from elsewhere, wherever that may be."""
         name = _plain(name)
-        # The function that has a nonlocal name binds it anyhow.
-        scope = self._root if name in self.declared else self
-        scope.bindings.setdefault(name, {})[stands_for] = None
+        scopes = [self]
+        if name in self.declared:
+            # Whether `global` or `nonlocal` is not told.
+            scopes = [scope for scope in self._outwards() if scope.kind in {"function", "module"}][1:]
+        for scope in scopes:
+            scope.bindings.setdefault(name, {})[stands_for] = None
 
     def resolve(self, dotted: str) -> Name:
         """What a dotted name means here; to be asked when all bindings are known."""
@@ -132,6 +136,10 @@ class Scope:
             scope = scope.parent
         return scope
 
+    @property
+    def _is_in_class(self) -> bool:
+        return any(scope.kind == "class" for scope in self._outwards())
+
     def _outwards(self) -> Iterator[Scope]:
         scope: Scope | None = self
         while scope:
@@ -140,6 +148,9 @@ class Scope:
 
     def _meaning(self, dotted: str) -> Name:
         first, dot, rest = dotted.partition(".")
+        if first.startswith("__") and not first.endswith("__") and self._is_in_class:
+            # The compiler mangles it.
+            return Name(dotted, False, dotted, self.unknown(dotted))
         home = self._home(first)
         if home is None:
             if first in BUILTINS:
@@ -187,6 +198,10 @@ class Scopes:
     def _build(self, file: File) -> None:
         """From left to right over where scopes begin and names are bound; a stack holds the scopes around."""
         events = sorted((*_regions(file), *_bindings(file)), key=lambda event: event[:3])
+        first_parameter: dict[Scope, int] = {}
+        parameters: dict[Span, int] = {}
+        for start, end, _, place in _rows(file, "params"):
+            parameters[start, end] = min(place, parameters.get((start, end), place))
         around: list[tuple[int, Scope]] = [(-1, self.module)]
         for start, _, minus_end, what in events:
             while 0 <= around[-1][0] <= start:
@@ -195,12 +210,16 @@ class Scopes:
             if isinstance(what, _Region):
                 inner = Scope(what.kind, file.path, scope, what.label)
                 (self._headers if what.kind == "types" else self._bodies)[what.owner] = inner
+                first_parameter[inner] = parameters.get(what.owner, -minus_end)
                 around.append((-minus_end, inner))
             elif what.is_declaration:
                 scope.declared.add(_plain(what.name))
             else:
+                if scope.kind == "types" and scope.parent and start > first_parameter[scope]:
+                    # After the type parameters: `:=` in a default or an annotation, which binds around.
+                    scope = scope.parent
                 scope.bind(what.name, what.stands_for)
-        for start, end, name in _rows(file, "params"):
+        for start, end, name, _ in _rows(file, "params"):
             if (start, end) in self._bodies:
                 self._bodies[start, end].bind(name)
 

@@ -204,7 +204,7 @@ class _Params:
     def __init__(self, file: File) -> None:
         self._params: defaultdict[Span, list[tuple[int, str, int]]] = defaultdict(list)
         params, defs = file.libcst["params"], file.libcst["defs"]
-        for start, end, name, kind, index in zip(
+        for start, end, name, _, kind, index in zip(
             *(params[field] for field in LIBCST_LISTS["params"]), strict=True
         ):
             self._params[start, end].append((index, name, STARS.get(kind, 0)))
