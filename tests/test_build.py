@@ -204,7 +204,8 @@ def test_an_archive_is_its_folder(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_stages_follow_from_the_catalogue() -> None:
-    assert planned_stages(catalog.TABLES) == ["extract"]
+    assert planned_stages(catalog.TABLES) == ["extract", "normalize"]
+    assert planned_stages(catalog.TABLES, "extract") == ["extract"]
     with pytest.raises(UnknownName, match="unknown stage 'nope'"):
         planned_stages(catalog.TABLES, "nope")
 

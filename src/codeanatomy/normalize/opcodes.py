@@ -4,7 +4,7 @@ Keyed by the operation's name, which says more than its number and changes less:
 
 >>> rules = opcodes_of("3.11.7")
 >>> rules.taken["POP_JUMP_FORWARD_IF_FALSE"], rules.events["STORE_FAST"], "LOAD_CONST" in rules.never_raises
-(False, (Access('def', 'fast'),), True)
+(False, (Access(kind='def', space='fast'),), True)
 >>> opcodes_of("2.7.18") is None
 True
 
