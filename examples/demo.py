@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 LAKE = Path(__file__).resolve().parents[1] / ".demo" / "lake"
@@ -30,8 +31,9 @@ def most_called() -> None:
 
 def may_be_unbound() -> None:
     table = DeltaTable(str(LAKE / "normalize" / "py_bc_def_use_events_v1"))
-    wanted = [("bc_event_kind", "=", "use"), ("bc_var_kind", "=", "fast"), ("bc_may_be_unbound", "=", True)]
-    rows = table.to_pyarrow_table(columns=["path", "line", "bc_var_name"], filters=wanted)
+    events = table.to_pyarrow_table()
+    wanted = (pc.field("bc_event_kind") == "use") & (pc.field("bc_var_kind") == "fast")
+    rows = events.filter(wanted & pc.field("bc_may_be_unbound"))
     print(f"{rows.num_rows:5} uses of locals that some path leaves unbound")
     for row in rows.sort_by([("path", "ascending"), ("line", "ascending")]).slice(0, 3).to_pylist():
         print(f"      {row['bc_var_name']} at {row['path']}:{row['line']}")
