@@ -1,9 +1,11 @@
-"""The resident memory of a process and its descendants, sampled while something runs.
+"""The memory of this process and its descendants, sampled while something runs.
 
-with_memory = Memory()
-with_memory.start()
-...
-with_memory.stop()          # {"driver": ..., "jvm": ..., "workers": ...}: peaks in bytes
+    memory = Memory()
+    memory.start()
+    work()
+    memory.stop()               # {"driver": ..., "jvm": ..., "workers": ...}: peaks in bytes
+
+Processes that forked from each other share pages; each page counts once.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.catalog.columns import PLACE_NAMES
 from codeanatomy.normalize.files import File
 
 EVIDENCE = "normalize_evidence_v1"
@@ -79,8 +80,9 @@ def evidence_of(file: File, made: Mapping[str, pa.RecordBatch]) -> list[pa.Recor
 
 def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """The evidence of a file as one batch, in the order of the table."""
-    whole = pa.Table.from_batches(parts, schema=arrow_schema(catalog.table(EVIDENCE)))
-    ordered = whole.sort_by([("dataset_name", "ascending"), ("evidence_key", "ascending")])
+    table = catalog.table(EVIDENCE)
+    whole = pa.Table.from_batches(parts, schema=arrow_schema(table))
+    ordered = whole.sort_by([(key, "ascending") for key in table.ordering])
     [batch] = ordered.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=whole.schema)]
     return batch
 
@@ -95,9 +97,7 @@ def _contributed(file: File, each: Contribution, rows: pa.RecordBatch) -> pa.Rec
     for word, trust in each.confidence.items():
         confidence = pc.if_else(pc.equal(role, word), trust, confidence)
     columns = {
-        "repo_id": rows.column("repo_id"),
-        "file_id": rows.column("file_id"),
-        "path": rows.column("path"),
+        **{name: rows.column(name) for name in PLACE_NAMES},
         "dataset_name": pa.repeat(each.table, rows.num_rows),
         "evidence_key": rows.column(each.key),
         "evidence_family": pa.repeat(each.family, rows.num_rows),
@@ -149,9 +149,7 @@ def _by_witness(diagnostics: DataFrame) -> DataFrame:
 def _said(rows: DataFrame, dataset: str, family: str, key: str, witness: Column, role: Column) -> DataFrame:
     """The evidence of a table's rows."""
     return rows.select(
-        "repo_id",
-        "file_id",
-        "path",
+        *PLACE_NAMES,
         F.lit(dataset).alias("dataset_name"),
         F.col(key).alias("evidence_key"),
         F.lit(family).alias("evidence_family"),

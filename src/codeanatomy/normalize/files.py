@@ -22,6 +22,9 @@ from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from codeanatomy import catalog
+from codeanatomy.catalog.columns import PLACE_NAMES
+
 # A list of structs, by field; also the rows of a table, by column.
 Columns: TypeAlias = dict[str, list[Any]]
 # What a witness said, by list.
@@ -67,9 +70,7 @@ def witness_files(
     """One row per file with a column per witness: a struct of what is read of it."""
     units = F.transform("code_objects", lambda unit: _unit(unit, reads))
     bytecode = bytecode_files_v1.select(
-        "repo_id",
-        "file_id",
-        "path",
+        *PLACE_NAMES,
         F.struct("python_version", units.alias("code_objects")).alias("bytecode"),
     )
     wanted = F.filter("nodes", lambda node: node["kind"].isin(list(reads.ast_kinds)))
@@ -89,7 +90,7 @@ def witness_files(
     first, *others = by_file
     for other in others:
         first = first.join(other, "file_id", "left")
-    return first.select("repo_id", "file_id", "path", "ast", "libcst", "bytecode", "mtime_ns")
+    return first.select(*PLACE_NAMES, "ast", "libcst", "bytecode", "mtime_ns")
 
 
 def _fields(item: Column, names: Sequence[str]) -> Column:
@@ -115,6 +116,13 @@ def files_in(batch: pa.RecordBatch) -> Iterator[File]:
     columns = [values(column) for column in batch.columns]
     for repo_id, file_id, path, ast, libcst, bytecode, mtime_ns in zip(*columns, strict=True):
         yield File(repo_id, file_id, path, ast or {}, libcst or {}, bytecode or {}, mtime_ns)
+
+
+def columns_of(table: str, rows: Sequence[tuple[Any, ...]]) -> Columns:
+    """Rows of a table, given in the order of its columns without those of the place, by column."""
+    names = catalog.table(table).column_names[len(PLACE_NAMES) :]
+    lists = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
+    return dict(zip(names, lists, strict=True))
 
 
 def values(array: pa.Array) -> list[Any]:

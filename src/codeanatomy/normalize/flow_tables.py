@@ -23,7 +23,7 @@ from codeanatomy.ids import ids_within, stable_id
 from codeanatomy.normalize.anchors import Anchors, Span
 from codeanatomy.normalize.control_flow import ControlFlow, control_flow
 from codeanatomy.normalize.def_use import AT_ENTRY, Event, events_of
-from codeanatomy.normalize.files import Columns, File
+from codeanatomy.normalize.files import Columns, File, columns_of
 from codeanatomy.normalize.opcodes import opcodes_of
 from codeanatomy.normalize.reaching import MAY_BE_UNBOUND, Budget, Reached, reaching
 from codeanatomy.normalize.scopes import Pair, Solved, pairs_between
@@ -193,8 +193,7 @@ def py_bc_blocks_norm_v1(flow: Flow) -> Columns:
         places = _block_places(unit)
         for block, block_id, place in zip(unit.flow.blocks, unit.block_ids, places, strict=True):
             rows.append((unit.code_unit_id, block_id, block.kind, block.start, block.end, *place))
-    columns = ("code_unit_id", "bc_block_id", "bc_block_kind", "bc_offset_start", "bc_offset_end")
-    return _columns((*columns, "bstart", "bend", "line"), rows)
+    return columns_of("py_bc_blocks_norm_v1", rows)
 
 
 def _block_places(unit: Unit) -> Iterator[Place]:
@@ -233,30 +232,12 @@ def py_bc_cfg_edges_norm_v1(flow: Flow) -> Columns:
                     start, end = span
             made = edge_id(unit.flow.blocks[src].start, unit.flow.blocks[dst].start, kind)
             rows.append((unit.code_unit_id, made, kind, ids[src], ids[dst], offset, start, end))
-    columns = ("code_unit_id", "bc_edge_id", "bc_edge_kind", "bc_src_block_id", "bc_dst_block_id")
-    return _columns((*columns, "bc_branch_offset", "bstart", "bend"), rows)
-
-
-EVENT_COLUMNS = (
-    "code_unit_id",
-    "bc_block_id",
-    "bc_event_id",
-    "bc_event_kind",
-    "bc_event_offset",
-    "bc_var_name",
-    "bc_var_kind",
-    "bc_opname",
-    "bc_is_parameter",
-    "bc_may_be_unbound",
-    "bstart",
-    "bend",
-    "line",
-)
+    return columns_of("py_bc_cfg_edges_norm_v1", rows)
 
 
 def py_bc_def_use_events_v1(flow: Flow) -> Columns:
     """One row per definition, use and deletion of a variable."""
-    rows: list[tuple[object, ...]] = []
+    rows = []
     for unit in flow.units:
         steps: Columns = unit.unit["instructions"]
         for place, event in enumerate(unit.events):
@@ -282,7 +263,7 @@ def py_bc_def_use_events_v1(flow: Flow) -> Columns:
                     *unit.event_places[place],
                 )
             )
-    return _columns(EVENT_COLUMNS, rows)
+    return columns_of("py_bc_def_use_events_v1", rows)
 
 
 def py_bc_reaches_v1(flow: Flow) -> Columns:
@@ -294,8 +275,7 @@ def py_bc_reaches_v1(flow: Flow) -> Columns:
         reach_id = stable_id("reach", def_id, use_id)
         place = unit.event_places[use]
         rows.append((unit.code_unit_id, reach_id, kind, use_id, def_id, unit.events[use].name, *place))
-    columns = ("code_unit_id", "bc_reach_id", "bc_reach_kind", "bc_use_event_id", "bc_def_event_id")
-    return _columns((*columns, "bc_var_name", "bstart", "bend", "line"), rows)
+    return columns_of("py_bc_reaches_v1", rows)
 
 
 def flow_problems(flow: Flow) -> Iterator[tuple[str, str]]:
@@ -306,9 +286,3 @@ def flow_problems(flow: Flow) -> Iterator[tuple[str, str]]:
     if flow.left_out:
         said = f"{flow.left_out} pairs of definition and use were left out: the file has too many"
         yield "too_many_reaches", said
-
-
-def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Columns:
-    if not rows:
-        return {name: [] for name in names}
-    return {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}

@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from codeanatomy.ids import stable_id
-from codeanatomy.normalize.files import Columns, File
+from codeanatomy.normalize.files import Columns, File, columns_of
 from codeanatomy.normalize.type_names import LISTS, Scope, Scopes, Span
 from codeanatomy.normalize.type_text import Part, Piece, read_signature, read_type
 
@@ -118,26 +118,9 @@ def type_exprs_norm_v1(found: Sequence[TypeExpr]) -> Columns:
     }
 
 
-NODE_COLUMNS = (
-    "expr_id",
-    "node_index",
-    "parent_index",
-    "arg_index",
-    "type_id",
-    "type_kind",
-    "type_name",
-    "is_qualified",
-    "type_repr",
-    "bstart",
-    "bend",
-)
-
-
 def type_nodes_v1(found: Sequence[TypeExpr]) -> Columns:
     """One row per part of a type, in preorder."""
-    rows = [row for expr in found for row in _nodes(expr)]
-    lists = map(list, zip(*rows, strict=True)) if rows else ([] for _ in NODE_COLUMNS)
-    return dict(zip(NODE_COLUMNS, lists, strict=True))
+    return columns_of("type_nodes_v1", [row for expr in found for row in _nodes(expr)])
 
 
 def _nodes(expr: TypeExpr) -> Iterator[tuple[Any, ...]]:

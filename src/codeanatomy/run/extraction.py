@@ -4,7 +4,7 @@ One job runs the witnesses on the executors and keeps their rows, packed by tabl
 table is committed. Nothing passes through the driver but the listing and some counts per repository.
 
     gathered = gather(spark, tasks, WITNESSES, options, counters)   # lazy: a row per chunk of files
-    count(gathered)                                                 # runs the witnesses, fills the cache
+    work_through(run, "extract", gathered, said)                    # runs the witnesses, fills the cache
     commit_tables(run, gathered, sizes)
 
 Tests: `tests/test_build.py`.
@@ -13,7 +13,6 @@ Tests: `tests/test_build.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import pyarrow as pa
 from msgspec import msgpack
@@ -32,13 +31,12 @@ from codeanatomy.options import ExtractOptions
 from codeanatomy.run.packing import (
     PACKED_BYTES_PER_FILE_BYTE,
     commit_all,
-    count,
     packed_ddl,
     packed_row,
-    replace_table,
+    replacements,
     table_rows,
+    work_through,
 )
-from codeanatomy.run.progress import watched
 from codeanatomy.run.scip import scip_tasks
 from codeanatomy.run.state import Run
 from codeanatomy.storage.commit import Commit, append
@@ -61,15 +59,11 @@ def _extract(run: Run, tasks: Sequence[Task]) -> None:
     counters = Counters(run.store.spark)
     gathered = gather(run.store.spark, tasks, WITNESSES, run.settings.extract, counters)
 
-    def tell(*, last: bool = False) -> None:
-        done, failures = counters.files.value, counters.failures.value
-        run.progress.tell("extract", f"{done:,}/{total:,} files, {failures:,} failures", last=last)
+    def said() -> str:
+        return f"{counters.files.value:,}/{total:,} files, {counters.failures.value:,} failures"
 
     try:
-        with run.step("extract"):
-            counts, sizes = watched(lambda: count(gathered), tell)
-            tell(last=True)
-        run.count(counts)
+        sizes = work_through(run, "extract", gathered, said)
         with run.step("extract_commit"):
             commit_tables(run, gathered, sizes)
     finally:
@@ -85,17 +79,8 @@ def commit_tables(run: Run, gathered: DataFrame, sizes: dict[str, int]) -> None:
         size = sizes.get(FAILURES, 0) // PACKED_BYTES_PER_FILE_BYTE
         return append(run.store, FAILURES, rows, Commit(run.run_id), file_bytes=size)
 
-    # The largest first: it takes longest.
-    names = sorted(tables_of(WITNESSES), key=lambda name: -sizes.get(name, 0))
-    commit_all(
-        run,
-        {
-            name: failures
-            if name == FAILURES
-            else partial(replace_table, run, gathered, name, sizes.get(name, 0))
-            for name in names
-        },
-    )
+    names = [name for name in tables_of(WITNESSES) if name != FAILURES]
+    commit_all(run, {**replacements(run, gathered, names, sizes), FAILURES: failures})
 
 
 class Counters:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from typing import TypeAlias
 
 import pyarrow as pa
 from msgspec import structs
@@ -28,8 +29,14 @@ from codeanatomy.normalize.evidence import EVIDENCE, normalize_evidence_v1
 from codeanatomy.normalize.files import files_in, witness_files
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, PACKED_TABLES, READS, packed_rows
 from codeanatomy.normalize.span_errors import span_errors_v1
-from codeanatomy.run.packing import commit_all, count, packed_ddl, packed_row, replace_table, table_rows
-from codeanatomy.run.progress import watched
+from codeanatomy.run.packing import (
+    commit_all,
+    packed_ddl,
+    packed_row,
+    replacements,
+    table_rows,
+    work_through,
+)
 from codeanatomy.run.state import Run
 from codeanatomy.storage.commit import Commit, append, replace_by_owner
 from codeanatomy.storage.events import Committed
@@ -46,26 +53,22 @@ SMALL = 1
 # What the rules of single files read.
 FILE_INPUTS = ("repo_files_v1", "bytecode_files_v1", "ast_files_v1", "libcst_files_v1")
 
+# Rows of an input by its name; several tables ask for the same ones.
+Read: TypeAlias = Callable[[str], DataFrame]
+
 
 def normalize_stage(run: Run) -> None:
     """Turn what the witnesses said into flat facts, and commit them."""
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
     store = replace(run.store, spark=isolated(run.store.spark, settings))
-    inputs = {name: _input(run, store, name) for name in FILE_INPUTS}
-    gathered, done = gather(inputs, _tasks(run))
+    read = cache(partial(_input, run, store))
+    gathered, done = gather({name: read(name) for name in FILE_INPUTS}, _tasks(run))
     total = _files(run)
-
-    def tell(*, last: bool = False) -> None:
-        run.progress.tell("normalize", f"{done.value:,}/{total:,} files", last=last)
-
     try:
-        with run.step("normalize"):
-            counts, sizes = watched(lambda: count(gathered), tell)
-            tell(last=True)
-        run.count(counts)
+        sizes = work_through(run, "normalize", gathered, lambda: f"{done.value:,}/{total:,} files")
         with run.step("normalize_commit"):
-            commit_files(run, store, gathered, sizes)
-            add_evidence(run, store)
+            commit_files(run, read, gathered, sizes)
+            add_evidence(run, read)
     finally:
         gathered.unpersist()
 
@@ -90,29 +93,27 @@ def gather(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Ac
     return files.mapInArrow(rules, packed_ddl(PACKED_TABLES)).persist(StorageLevel.DISK_ONLY), done
 
 
-def commit_files(run: Run, store: Store, gathered: DataFrame, sizes: dict[str, int]) -> None:
+def commit_files(run: Run, read: Read, gathered: DataFrame, sizes: dict[str, int]) -> None:
     """The tables that are made file by file, and those that Spark makes of whole tables."""
 
     def spans() -> Committed:
-        return _replace(run, "span_errors_v1", span_errors_v1(**_inputs(run, store, "span_errors_v1")))
+        return _replace(run, "span_errors_v1", span_errors_v1(**_inputs(run, read, "span_errors_v1")))
 
     def diagnostics() -> Committed:
-        told = diagnostics_norm_v1(**_inputs(run, store, DIAGNOSTICS))
+        told = diagnostics_norm_v1(**_inputs(run, read, DIAGNOSTICS))
         ours = table_rows(gathered, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
         return _replace(run, DIAGNOSTICS, told.unionByName(ours))
 
-    # The largest first: it takes longest.
-    names = sorted(FILE_TABLES, key=lambda name: -sizes.get(name, 0))
-    made = {name: partial(replace_table, run, gathered, name, sizes.get(name, 0)) for name in names}
+    made = replacements(run, gathered, FILE_TABLES, sizes)
     commit_all(run, {DIAGNOSTICS: diagnostics, **made, "span_errors_v1": spans})
 
 
-def add_evidence(run: Run, store: Store) -> None:
+def add_evidence(run: Run, read: Read) -> None:
     """The evidence of what Spark made, to that of the files."""
     names = ("repo_files_v1", "span_errors_v1", DIAGNOSTICS)
     if not any(run.committed[name].rows for name in names[1:]):
         return
-    rows = normalize_evidence_v1(**{name: _input(run, store, name) for name in names})
+    rows = normalize_evidence_v1(**{name: read(name) for name in names})
     before = run.committed[EVIDENCE]
     added = append(run.store, EVIDENCE, rows, Commit(run.run_id, sequence=1), file_bytes=SMALL)
     run.committed[EVIDENCE] = structs.replace(
@@ -132,9 +133,9 @@ def _replace(run: Run, name: str, rows: DataFrame) -> Committed:
     return replace_by_owner(run.store, name, few, owners, Commit(run.run_id), by="repo_id", file_bytes=SMALL)
 
 
-def _inputs(run: Run, store: Store, name: str) -> dict[str, DataFrame]:
+def _inputs(run: Run, read: Read, name: str) -> dict[str, DataFrame]:
     """The inputs that the catalogue declares for a table, by name."""
-    return {each: _input(run, store, each) for each in store.table(name).inputs}
+    return {each: read(each) for each in run.store.table(name).inputs}
 
 
 def _input(run: Run, store: Store, name: str) -> DataFrame:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from pyspark.sql import functions as F
 
 from codeanatomy.arrow import unpacked
 from codeanatomy.catalog.spec import Column, Table
+from codeanatomy.run.progress import watched
 from codeanatomy.run.state import Run
 from codeanatomy.storage.adopt import adopt_files, local_folder
 from codeanatomy.storage.commit import Commit, replace_by_owner
@@ -77,6 +79,15 @@ def count(gathered: DataFrame) -> tuple[dict[str, dict[str, int]], dict[str, int
     return {repo_id: counts for repo_id, counts in found.items() if repo_id is not None}, sizes
 
 
+def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], str]) -> dict[str, int]:
+    """Do the work, telling how far it is; packed bytes by table."""
+    with run.step(step):
+        counts, sizes = watched(lambda: count(gathered), lambda: run.progress.tell(step, said()))
+        run.progress.tell(step, said(), last=True)
+    run.count(counts)
+    return sizes
+
+
 def table_rows(gathered: DataFrame, name: str, columns: Sequence[Column]) -> DataFrame:
     """The rows of a table."""
 
@@ -87,6 +98,14 @@ def table_rows(gathered: DataFrame, name: str, columns: Sequence[Column]) -> Dat
 
     schema = ", ".join(f"`{column.name}` {column.ddl}" for column in columns)
     return gathered.select(name).mapInArrow(run, schema)
+
+
+def replacements(
+    run: Run, gathered: DataFrame, names: Sequence[str], sizes: Mapping[str, int]
+) -> dict[str, Callable[[], Committed]]:
+    """The commits of tables, the largest first: it takes longest."""
+    ordered = sorted(names, key=lambda name: -sizes.get(name, 0))
+    return {name: partial(replace_table, run, gathered, name, sizes.get(name, 0)) for name in ordered}
 
 
 def replace_table(run: Run, gathered: DataFrame, name: str, packed_bytes: int) -> Committed:
