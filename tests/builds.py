@@ -15,7 +15,7 @@ from codeanatomy.config import load_settings
 from codeanatomy.run.build import BuildReport, build
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.repositories import Repository, list_repositories
-from codeanatomy.run.state import Run, ScipChoice
+from codeanatomy.run.state import Run, ScipChoice, TypesChoice
 from codeanatomy.storage.store import Store
 
 
@@ -26,6 +26,7 @@ def built(
     *,
     settings: Sequence[str] = (),
     scip: ScipChoice | None = None,
+    types: TypesChoice = "off",
     until: str | None = "extract",
 ) -> BuildReport:
     """Build the repositories into a lake, by default with the first stage alone."""
@@ -34,7 +35,7 @@ def built(
     progress = Progress(io.StringIO())
     sources = [Repository(repo_id, path) for repo_id, path in repositories.items()]
     listed = list_repositories(sources, effective.extract, progress)
-    return build(Run(store, effective, listed, progress, scip or ScipChoice()), until)
+    return build(Run(store, effective, listed, progress, scip or ScipChoice(), types), until)
 
 
 def rows(lake: Path, name: str) -> list[dict[str, Any]]:

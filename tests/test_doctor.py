@@ -10,9 +10,10 @@ import pytest
 from codeanatomy import doctor
 from codeanatomy.doctor import Check, available_memory, examine, parse_memory
 from codeanatomy.errors import EnvironmentProblem
+from codeanatomy.run import pyrefly
 from codeanatomy.storage.jars import JARS, Jar
 
-NAMES = ["java", "packages", "cache", "jars", "archive", "worker", "memory", "disk", "scip"]
+NAMES = ["java", "packages", "cache", "jars", "archive", "worker", "memory", "disk", "scip", "types"]
 
 
 def found(name: str, driver_memory: str = "1m") -> Check:
@@ -138,3 +139,11 @@ def test_scip_tools_are_optional(cache: Path, monkeypatch: pytest.MonkeyPatch, t
         (bin_folder / tool).write_text("#!/bin/sh\necho 1.2.3\n")
         (bin_folder / tool).chmod(0o755)
     assert found("scip") == Check("scip", "ok", "node 1.2.3, scip-python 1.2.3")
+
+
+def test_the_type_checker_is_optional(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = found("types")
+    assert (check.status, check.found[:8]) == ("ok", "pyrefly ")
+    monkeypatch.setattr(pyrefly, "find_pyrefly", lambda: None)
+    check = found("types")
+    assert (check.status, check.next_step) == ("warn", "pip install 'codeanatomy[types]'")

@@ -138,7 +138,7 @@ def config_show(flags: tuple[str, ...], with_sources: bool, everything: bool, fo
 @format_option
 @click.pass_obj
 def doctor(flags: tuple[str, ...], form: Format) -> None:
-    """Check Java, jars, the workers' Python, memory, and node with scip-python."""
+    """Check Java, jars, the workers' Python, memory, node with scip-python, and pyrefly."""
     from codeanatomy.doctor import examine
 
     checks = examine(load_settings(flags).runtime.driver_memory)
@@ -168,6 +168,13 @@ def doctor(flags: tuple[str, ...], form: Format) -> None:
     metavar="PATH|auto|off",
     help="A SCIP index (NAME=PATH with several repositories), or make one with scip-python; default: off.",
 )
+@click.option(
+    "--types",
+    type=click.Choice(("auto", "off")),
+    default="auto",
+    show_default=True,
+    help="Ask the type checker pyrefly, where it is installed.",
+)
 @click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.")
 @click.option("--until", metavar="STAGE", help="Stop after this stage.")
 @format_option
@@ -179,6 +186,7 @@ def build(
     repo_id: str | None,
     repos_file: Path | None,
     scip: tuple[str, ...],
+    types: Literal["auto", "off"],
     master: str | None,
     until: str | None,
     form: Format,
@@ -209,7 +217,7 @@ def build(
         spark = open_session(settings.runtime)
         try:
             store = Store.of(settings, spark, lake)
-            report = build_run(Run(store, settings, listed, progress, choice), until)
+            report = build_run(Run(store, settings, listed, progress, choice, types), until)
         finally:
             spark.stop()
     if form == "json":

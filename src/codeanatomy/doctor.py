@@ -71,6 +71,7 @@ def examine(driver_memory: str) -> tuple[Check, ...]:
         ("memory", partial(_memory, driver_memory)),
         ("disk", _disk),
         ("scip", _scip),
+        ("types", _types),
     )
     return tuple(_guarded(name, step) for name, step in steps)
 
@@ -239,6 +240,18 @@ def _scip() -> Check:
         f"no {' and no '.join(missing)}: SCIP evidence will be left out",
         "; then ".join(steps[tool] for tool in missing),
     )
+
+
+def _types() -> Check:
+    """So is the type checker."""
+    from codeanatomy.run.pyrefly import find_pyrefly
+
+    tool = find_pyrefly()
+    answer = None if tool is None else _first_line(_ask([str(tool), "--version"]))
+    if answer is not None:
+        return Check("types", "ok", answer)
+    found = "no pyrefly: what a type checker knows will be left out"
+    return Check("types", "warn", found, "pip install 'codeanatomy[types]'")
 
 
 def _ask(command: Iterable[str]) -> subprocess.CompletedProcess[str] | None:

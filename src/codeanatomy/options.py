@@ -36,5 +36,7 @@ class ExtractOptions(Struct, frozen=True, forbid_unknown_fields=True):
     max_archive_size: Size = 2 * 1024 * MB
     # Seconds that scip-python may take for a repository.
     scip_seconds: Annotated[float, Meta(gt=0)] = 1800.0
+    # Seconds that the type checker may take for a repository.
+    types_seconds: Annotated[float, Meta(gt=0)] = 600.0
     # Tasks the files are spread over; none means by their size.
     partitions: Annotated[int, Meta(ge=1)] | None = None

@@ -143,6 +143,12 @@ SCIP_INDEX_V1 = Table(
     ),
 )
 
+CALL_FORM = Column(
+    "call_form",
+    "string",
+    "What calls: call, init, new, property, operator, subscript, iteration, with, decorator, format, dunder "
+    "(a builtin such as str), argument (a callable passed on) or other; or reference, which calls nothing.",
+)
 TYPE_CHECKER_FILES_V1 = Table(
     "type_checker_files_v1",
     "extract",
@@ -152,28 +158,39 @@ TYPE_CHECKER_FILES_V1 = Table(
         WITNESS_VERSION,
         structs(
             "call_targets",
-            "One entry per call and target.",
-            *span("call", "the call"),
-            Column("call_form", "string", "What calls: call, init, new, property, dunder or argument."),
+            "One entry per place that runs a function, or mentions one, and per function.",
+            *span("call", "the expression that calls"),
+            CALL_FORM,
+            Column("argument_index", "int", "Place of a callable among the call's arguments, from 0."),
             Column("target_module", "string", "Module of the target.", semantic_type="QName"),
-            Column("target_name", "string", "Qualified name of the target.", semantic_type="QName"),
+            Column(
+                "target_name", "string", "Qualified name of the target, a function.", semantic_type="QName"
+            ),
             Column("target_path", "string", "Its file; null outside the repository.", semantic_type="Path"),
-            *span("target", "the target's name; null outside the repository"),
-            Column("receiver_class", "string", "Class of the receiver, if any.", semantic_type="QName"),
+            *span("target", "the target's name; null outside the repository, and without a definition"),
+            Column(
+                "receiver_class",
+                "string",
+                "Class of the receiver, or the class that is called, if any.",
+                semantic_type="QName",
+            ),
             Column("is_override_candidate", "boolean", "An override of the target may run instead."),
         ),
         structs(
             "unresolved_calls",
-            "Calls the checker could not resolve.",
-            *span("call", "the call"),
-            Column("reason", "string", "Why not."),
+            "Calls the checker could not resolve, or not fully.",
+            *span("call", "the expression that calls"),
+            CALL_FORM,
+            Column("reason", "string", "Why not, in the checker's word."),
         ),
         structs(
             "expression_types",
-            "Types of expressions.",
+            "Types of expressions, where they name a class or a module.",
             *span(of="the expression"),
-            Column("type_repr", "string", "The type as the checker spells it."),
-            strings("class_names", "Qualified names of the classes it may be."),
+            Column("type_repr", "string", "The type as the checker spells it; the beginning of a long one."),
+            strings("class_names", "Qualified names of the classes that it may be an instance of."),
+            strings("class_object_names", "Qualified names of the classes that it may itself be."),
+            Column("is_exhaustive", "boolean", "Besides None, it can be nothing else."),
         ),
         ERRORS,
     ),

@@ -9,7 +9,7 @@ Tests: `tests/test_catalog.py`.
 
 from __future__ import annotations
 
-from codeanatomy.catalog.columns import OWNER_KEY, PATH, REPO_ID, SPAN_ORDERED, span, structs
+from codeanatomy.catalog.columns import LINE, OWNER_KEY, PATH, REPO_ID, SPAN_ORDERED, span, structs
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table, WriterProperties
 
 RELATIONS_V1 = Table(
@@ -22,6 +22,7 @@ RELATIONS_V1 = Table(
         Column("relation_kind", "string", "Edge kind it becomes, such as CALLS.", nullable=False),
         Column("src_id", "string", "Node it starts from.", False, "NodeId"),
         Column("src_kind", "string", "Kind of that node.", nullable=False),
+        Column("src_qname", "string", "Qualified name it starts from, of CALL_GRAPH.", semantic_type="QName"),
         Column("dst_id", "string", "Node it leads to; null if unresolved.", semantic_type="NodeId"),
         Column("dst_kind", "string", "Kind of that node; null if unresolved."),
         Column("dst_qname", "string", "Qualified name it leads to, where it has one.", semantic_type="QName"),
@@ -30,6 +31,7 @@ RELATIONS_V1 = Table(
         Column("owner_file_id", "string", "File whose change invalidates the row.", False, "FileId"),
         PATH,
         *span(of="the source of the relation"),
+        LINE,
         Column("origin", "string", "Witness or rule family it comes from.", nullable=False),
         Column("resolution_method", "string", "How the target was found; null if unresolved."),
         Column("confidence", "double", "Trust in it: 1, 0.9, 0.7, 0.5 or 0.3.", semantic_type="Confidence"),

@@ -43,6 +43,7 @@ from codeanatomy.extract.reading import Reading, read_entries
 from codeanatomy.extract.scip_rows import SCIP, ScipShare, document_chunks, examine_documents, without_index
 from codeanatomy.extract.shares import Place, Share, chunks
 from codeanatomy.extract.testimony import Problem, Silenced, Witness
+from codeanatomy.extract.type_checker_rows import TYPES, TypesShare, examine_types, type_chunks
 from codeanatomy.options import ExtractOptions
 
 # File, step, when the step began (seconds of the monotonic clock, which processes share).
@@ -53,7 +54,7 @@ POLL_SECONDS = 0.2
 FORK = get_context("fork")
 
 
-Task: TypeAlias = Share | ScipShare
+Task: TypeAlias = Share | ScipShare | TypesShare
 # Called before each step with the number of the file in its chunk and of the step.
 EnterFile: TypeAlias = Callable[[int, int], None]
 
@@ -92,7 +93,7 @@ def extract_task(task: Task, witnesses: Sequence[Witness], options: ExtractOptio
     """The rows of a task's files, chunk by chunk; more pieces where a chunk had to be taken apart."""
     child = _Child(witnesses, options)
     try:
-        ahead: Iterator[Task] = chunks(task) if isinstance(task, Share) else document_chunks(task)
+        ahead = _chunks(task)
         chunk = next(ahead, None)
         if chunk is not None:
             child.ask(Request(chunk, {}))
@@ -106,9 +107,15 @@ def extract_task(task: Task, witnesses: Sequence[Witness], options: ExtractOptio
         child.stop()
 
 
+def _chunks(task: Task) -> Iterator[Task]:
+    if isinstance(task, Share):
+        return chunks(task)
+    return document_chunks(task) if isinstance(task, ScipShare) else type_chunks(task)
+
+
 def tables_of(witnesses: Sequence[Witness]) -> tuple[str, ...]:
     """The tables that `extract_task` fills."""
-    return (*SOURCES, LINES, *(witness.table for witness in witnesses), SCIP, FAILURES)
+    return (*SOURCES, LINES, *(witness.table for witness in witnesses), SCIP, TYPES, FAILURES)
 
 
 def _answers(child: _Child, chunk: Task) -> list[Packed]:
@@ -138,7 +145,7 @@ def _asked(child: _Child, chunk: Task) -> list[Packed]:
 
 def _singles(chunk: Task) -> Iterator[Task]:
     for number, file in enumerate(chunk.files):
-        rest = chunk if number == 0 or isinstance(chunk, Share) else without_index(chunk)
+        rest = without_index(chunk) if number > 0 and isinstance(chunk, ScipShare) else chunk
         yield structs.replace(rest, files=[file])
 
 
@@ -264,8 +271,10 @@ def _packed(
     task, silenced = request.task, request.silenced
     if isinstance(task, Share):
         rows = list(_examined(task, silenced, enter, witnesses, options))
-    else:
+    elif isinstance(task, ScipShare):
         rows = list(examine_documents(task, options, silenced, enter))
+    else:
+        rows = list(examine_types(task, options, silenced, enter))
     enter(0, len(witnesses) + 1)
     streams = {name: packed(part) for name, part in batches(tables_of(witnesses), rows).items()}
     first = rows[0]["place"].get("file_id") if rows else None

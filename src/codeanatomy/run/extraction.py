@@ -39,6 +39,7 @@ from codeanatomy.run.packing import (
 )
 from codeanatomy.run.scip import scip_tasks
 from codeanatomy.run.state import Run
+from codeanatomy.run.type_checker import type_tasks
 from codeanatomy.storage.commit import Commit, append
 from codeanatomy.storage.events import Committed
 
@@ -50,8 +51,8 @@ def extract_stage(run: Run) -> None:
     sources = [Sourced(repo_id, listing) for repo_id, listing in run.listings.items()]
     run.witness_versions.update({witness.table: witness.version for witness in WITNESSES})
     run.witness_versions[SCIP] = SCIP_VERSION
-    with scip_tasks(run) as indexes:
-        _extract(run, [*indexes, *spread(sources, options.partitions, cores)])
+    with scip_tasks(run) as indexes, type_tasks(run) as reports:
+        _extract(run, [*indexes, *reports, *spread(sources, options.partitions, cores)])
 
 
 def _extract(run: Run, tasks: Sequence[Task]) -> None:

@@ -20,12 +20,12 @@ from pathlib import Path
 from msgspec import structs
 
 from codeanatomy.errors import UnknownName, UsageError
-from codeanatomy.extract.listing import Entry, Listing, unported
-from codeanatomy.extract.reading import read_entries
+from codeanatomy.extract.listing import Listing
 from codeanatomy.extract.scip_rows import ScipShare, no_index, spread_index
 from codeanatomy.extract.shares import Place
 from codeanatomy.extract.testimony import Problem
 from codeanatomy.options import ExtractOptions
+from codeanatomy.run.foreign import sources_folder
 from codeanatomy.run.repositories import NAMED, Repository
 from codeanatomy.run.scip_python import index_with_scip_python
 from codeanatomy.run.state import Run, ScipChoice
@@ -82,10 +82,7 @@ def _made(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -
 def _indexed(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -> list[ScipShare]:
     work.mkdir()
     sources = [entry for entry in listing.entries if entry.skipped_reason is None]
-    folder = Path(unported(listing.root))
-    if listing.kind != "folder":
-        folder = work / "unpacked"
-        _unpack(listing, sources, folder, options)
+    folder = sources_folder(listing, sources, work / "unpacked", options)
     output = work / INDEX_NAME
     paths = [entry.path for entry in sources]
     made = index_with_scip_python(folder, paths, output, repo_id, options.scip_seconds)
@@ -93,12 +90,3 @@ def _indexed(repo_id: str, listing: Listing, work: Path, options: ExtractOptions
         return [no_index(Place(repo_id, listing.kind, listing.root), INDEX_NAME, *made.problems)]
     first, *others = spread_index(repo_id, listing, output)
     return [structs.replace(first, problems=(*made.problems, *first.problems)), *others]
-
-
-def _unpack(listing: Listing, sources: Sequence[Entry], folder: Path, options: ExtractOptions) -> None:
-    """The sources of an archive as files; paths of a listing never lead out."""
-    for reading in read_entries(listing.kind, listing.root, sources, options):
-        if reading.raw is not None:
-            path = folder / reading.entry.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(reading.raw)

@@ -29,12 +29,10 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -43,8 +41,8 @@ from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.scip_frames import SCIP_PYTHON, copy_without_root, read_frames
 from codeanatomy.extract.scip_index import PROJECT_VERSION
 from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem
+from codeanatomy.run.foreign import Ended, import_roots, link_sources, run_limited
 
-SUFFIXES = frozenset({".py", ".pyi"})
 # The newest that scip-python 0.6 knows.
 PYTHON_VERSION = "3.11"
 CONFIGURATION = "scip-pyrightconfig.json"
@@ -58,7 +56,6 @@ MAX_LEFT_OUT = 5
 HEAP_SHARE = 0.5
 FAILED_ON = re.compile(r"^\s*currentFilepath: '(.*)',$", re.MULTILINE)
 ERROR = re.compile(r"^\s*error: (.*)$", re.MULTILINE)
-LAST_LINES = 5
 
 
 class Indexed(Struct, frozen=True):
@@ -66,14 +63,6 @@ class Indexed(Struct, frozen=True):
 
     status: Literal["indexed", "partial", "failed", "missing_tool"]
     problems: tuple[Problem, ...] = ()
-
-
-class _Run(Struct, frozen=True):
-    """How one run of the indexer ended; no code if the time was up."""
-
-    code: int | None
-    said: str
-    seconds: float
 
 
 def find_scip_python() -> Path | None:
@@ -93,7 +82,7 @@ def index_with_scip_python(
     deadline = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="codeanatomy-scip-") as name:
         work = Path(name).resolve()
-        sources = _link(folder.absolute(), paths, work / "tree")
+        sources = link_sources(folder.absolute(), paths, work / "tree")
         return _repeated(tool, work, sources, output, project, deadline)
 
 
@@ -103,7 +92,7 @@ def _repeated(
     _configure(work, sources)
     problems: list[Problem] = []
     while True:
-        run = _run(_command(tool, work, project), work, deadline)
+        run = run_limited(_command(tool, work, project), _environment(work), work / "log", deadline)
         if run.code == 0:
             return _kept("indexed", work, output, problems)
         path = _failed_on(run, work / "tree")
@@ -114,29 +103,12 @@ def _repeated(
         (work / "tree" / path).unlink()
 
 
-def _link(folder: Path, paths: Iterable[str], tree: Path) -> list[str]:
-    """Links to the sources among the paths; others are of no use to the indexer."""
-    tree.mkdir()
-    linked = []
-    for path in sorted(set(paths)):
-        parts = PurePosixPath(path)
-        if parts.suffix in SUFFIXES and not parts.is_absolute() and ".." not in parts.parts:
-            link = tree / parts
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(folder / parts)
-            linked.append(path)
-    return linked
-
-
 def _configure(work: Path, sources: Iterable[str]) -> None:
-    files = set(sources)
-    folders = {parent for path in files for parent in PurePosixPath(path).parents if parent.name == "src"}
-    roots = (folder.as_posix() for folder in folders if str(folder / "__init__.py") not in files)
     configuration = {
         "include": ["."],
         # An empty list would stand for its own, which has hidden folders in it.
         "exclude": [CONFIGURATION],
-        "extraPaths": sorted(roots),
+        "extraPaths": import_roots(sources),
         "pythonVersion": PYTHON_VERSION,
         # Code for one platform would be unreachable on any other, and left out.
         "pythonPlatform": "All",
@@ -160,34 +132,6 @@ def _command(tool: Path, work: Path, project: str) -> list[str]:
     ]
 
 
-def _run(command: Sequence[str], work: Path, deadline: float) -> _Run:
-    """Run the indexer in a session of its own, so that nothing of it outlives its time."""
-    begun = time.monotonic()
-    log = work / "log"
-    with log.open("wb") as output:
-        try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=_environment(work),
-                start_new_session=True,
-            )
-        except OSError as problem:
-            return _Run(127, str(problem), 0)
-        try:
-            code: int | None = process.wait(max(0.0, deadline - begun))
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-    said = log.read_text(encoding="utf-8", errors="replace")
-    return _Run(code, said, time.monotonic() - begun)
-
-
 def _environment(work: Path) -> dict[str, str]:
     inherited = dict(os.environ)
     options = inherited.get("NODE_OPTIONS", "")
@@ -198,7 +142,7 @@ def _environment(work: Path) -> dict[str, str]:
     return inherited | {"PATH": path, "NODE_OPTIONS": options, "TMPDIR": str(work)}
 
 
-def _failed_on(run: _Run, tree: Path) -> str | None:
+def _failed_on(run: Ended, tree: Path) -> str | None:
     """The file on which the indexer says that it failed; only one of those that it was given."""
     found = FAILED_ON.search(run.said)
     path = Path(found[1]) if found and run.code is not None else None
@@ -207,7 +151,7 @@ def _failed_on(run: _Run, tree: Path) -> str | None:
     return path.relative_to(tree).as_posix()
 
 
-def _ending(run: _Run, path: str | None) -> Problem:
+def _ending(run: Ended, path: str | None) -> Problem:
     if run.code is None:
         return _problem("time_limit", f"the indexer was ended after {run.seconds:.0f} s")
     if path is not None:
@@ -215,9 +159,7 @@ def _ending(run: _Run, path: str | None) -> Problem:
         return _problem(
             "indexer_failed", f"the indexer fails on {path}: {error[1] if error else 'no reason'}"
         )
-    lines = [line for line in run.said.splitlines() if line.strip()]
-    said = "\n".join(lines[-LAST_LINES:])
-    return _problem("indexer_failed", f"the indexer ended with code {run.code}: {said}")
+    return _problem("indexer_failed", f"the indexer ended with code {run.code}: {run.last_lines}")
 
 
 def _kept(

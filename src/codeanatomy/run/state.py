@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -36,6 +37,10 @@ class ScipChoice(Struct, frozen=True):
     given: dict[str, Path] = {}
 
 
+# Whether a type checker is asked, where it is installed.
+TypesChoice: TypeAlias = Literal["auto", "off"]
+
+
 @dataclass
 class Run:
     """The context of every stage."""
@@ -45,6 +50,7 @@ class Run:
     listed: Listed
     progress: Progress
     scip: ScipChoice = field(default_factory=ScipChoice)
+    types: TypesChoice = "off"
     run_id: str = field(default_factory=new_run_id)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     # By repository: rows by table, failures by extractor.

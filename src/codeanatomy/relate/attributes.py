@@ -1,0 +1,498 @@
+"""What an import, a name outside of the file, or an attribute leads to.
+
+    mod.name          what is left of the name at the end of the module, a submodule, or by its star imports
+    instance.name     what was stored on instances, and what the class has by its MRO, bound to the instance
+    Class.name        the same without an instance; through `super()` from after a class on
+    external.name     the longer name
+
+A class's MRO is C3 over what its bases are found to be. When they become known later, or a class gets an
+attribute from outside, all that looked there looks again. A base outside of the repository has whatever no
+class of the repository has. Tests: `tests/test_relate_attributes.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from codeanatomy.relate.program import Program
+from codeanatomy.relate.solver import WEAK, Object, best
+from codeanatomy.relate.world import World
+
+BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_")) | {"__import__", "__build_class__"}
+MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
+ENUMS = frozenset(
+    f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum")
+)
+MAX_MRO = 500
+
+
+class Attributes(World):
+    """Imports and attributes."""
+
+    def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
+        super().__init__(programs, limit)
+        self._mros: dict[Object, list[Object]] = {}
+        self._attrs: dict[tuple[Object, str], int] = {}
+        self._watchers: dict[Object, list[tuple[Any, ...]]] = {}
+        self._subclasses: dict[Object, dict[Object, None]] = {}
+        self._bound: set[tuple[Any, ...]] = set()
+        self._class_fields: set[tuple[Object, str]] = set()
+        self.inconsistent: dict[Object, None] = {}
+        # Functions that run when an attribute of a thing is read, written or deleted.
+        self.attr_calls: dict[tuple[Object, str, str], dict[Object, None]] = {}
+
+    # -- modules
+
+    def module(self, name: str) -> Object:
+        """A module by its absolute name."""
+        paths = self.modules.paths.get(name)
+        if paths:
+            return self.thing("M", self.files[paths[0]])
+        return self.thing("N", name) if name in self.modules.namespaces else self.thing("X", name)
+
+    def imported(self, file: int, number: int, dst: int) -> None:
+        """Put what an import binds into a node."""
+        program = self.programs[file]
+        each = program.imports[number]
+        name = self.modules.absolute(program.path, each.module, each.level)
+        if name is None:
+            return
+        if each.name is None:
+            self.add(dst, self.module(name.partition(".")[0] if each.binds_first and each.level == 0 else name))
+            if each.binds_first and name.partition(".")[0] != each.module.partition(".")[0]:
+                # Found beside the file: the first part is deeper.
+                parts = name.split(".")[: -each.module.count(".") or None]
+                self.add(dst, self.module(".".join(parts)))
+            return
+        self.flow(self.attr(self.module(name), each.name), dst)
+
+    def stars(self, file: int) -> list[str]:
+        """Absolute names of the modules whose names a module takes over."""
+        program = self.programs[file]
+        found = [
+            self.modules.absolute(program.path, each.module, each.level)
+            for each in program.imports
+            if each.bound is None
+        ]
+        return [name for name in dict.fromkeys(found) if name]
+
+    def exports(self, file: int, name: str, seen: frozenset[int] = frozenset()) -> bool:
+        """Whether a star import of the module brings a name."""
+        program = self.programs[file]
+        if program.exported is not None:
+            return name in program.exported
+        return not name.startswith("_") and self.has(file, name, seen)
+
+    def has(self, file: int, name: str, seen: frozenset[int] = frozenset()) -> bool:
+        """Whether a module has a name of its own or by a star."""
+        if file in seen:
+            return False
+        if name in self.programs[file].variables:
+            return True
+        return any(
+            self.exports(self.files[self.modules.paths[star][0]], name, seen | {file})
+            for star in self.stars(file)
+            if star in self.modules.paths
+        )
+
+    def _module_attr(self, file: int, name: str, dst: int) -> None:
+        program = self.programs[file]
+        if name in program.variables:
+            self.flow(self.at(file, program.variables[name][1]), dst)
+            return
+        if name in MODULE_TEXTS:
+            self.add(dst, self.thing("Y", "builtins.str"))
+            return
+        own = self.names[file]
+        if self.by_star(file, name, dst):
+            return
+        for path in self.modules.paths.get(own, ())[1:]:
+            # The stub beside the module.
+            other = self.files[path]
+            if other != file and name in self.programs[other].variables:
+                self.flow(self.at(other, self.programs[other].variables[name][1]), dst)
+                return
+        if self.modules.has(f"{own}.{name}"):
+            self.add(dst, self.module(f"{own}.{name}"))
+            return
+        outside = [star for star in self.stars(file) if not self.modules.has(star)]
+        if len(outside) == 1 and not name.startswith("_"):
+            self.add(dst, self.thing("X", f"{outside[0]}.{name}") | WEAK)
+
+    def by_star(self, file: int, name: str, dst: int) -> bool:
+        """Put what star imports of the repository's modules bring into a node."""
+        found = False
+        for star in self.stars(file):
+            if star in self.modules.paths:
+                other = self.files[self.modules.paths[star][0]]
+                if other != file and self.exports(other, name):
+                    self.flow(self.attr(self.thing("M", other), name), dst)
+                    found = True
+        return found
+
+    def unbound(self, file: int, name: str, dst: int) -> None:
+        """A name that nothing in the file binds."""
+        if self.by_star(file, name, dst):
+            return
+        if name in BUILTINS:
+            self.add(dst, self.thing("X", f"builtins.{name}"))
+        elif name in MODULE_TEXTS:
+            self.add(dst, self.thing("Y", "builtins.str"))
+        else:
+            outside = [star for star in self.stars(file) if not self.modules.has(star)]
+            if len(outside) == 1:
+                self.add(dst, self.thing("X", f"{outside[0]}.{name}") | WEAK)
+
+    # -- classes
+
+    def follow_bases(self, file: int, number: int) -> None:
+        """Look again at a class when its bases become known."""
+        thing = self.thing("C", file, number)
+        for node, _, _ in self.programs[file].classes[number].bases:
+            self.wait(self.at(file, node), self._new_bases, thing)
+
+    def _new_bases(self, things: Sequence[Object], cls: Object) -> None:
+        for thing in things:
+            self._subclasses.setdefault(thing & ~1, {})[cls] = None
+        self.look_again(cls)
+
+    def look_again(self, cls: Object) -> None:
+        """Repeat what was looked up in a class and in those below it."""
+        below: dict[Object, None] = {cls: None}
+        todo = [cls]
+        while todo:
+            for each in self._subclasses.get(todo.pop(), ()):
+                if each not in below:
+                    below[each] = None
+                    todo.append(each)
+        for each in below:
+            self._mros.pop(each, None)
+        for each in below:
+            for name, then, *data in list(self._watchers.get(each, ())):
+                then(self.find(each, name), *data)
+
+    def bases(self, cls: Object) -> list[Object]:
+        """The base classes, of alternatives the first of the repository."""
+        file, declared = self.cls(cls)
+        found = []
+        for node, _, _ in declared.bases:
+            things = best(self.objects[self.at(file, node)] or ()) if node >= 0 else []
+            kinds = [(thing & ~1, self.things[thing >> 1].kind) for thing in things]
+            own = [thing for thing, kind in kinds if kind == "C" and thing != cls]
+            outside = [thing for thing, kind in kinds if kind == "X"]
+            found += (own or outside)[:1]
+        return found
+
+    def mro(self, cls: Object) -> list[Object]:
+        """The classes that attributes are looked up in, first the class itself; classes outside included."""
+        if cls not in self._mros:
+            # Against classes that are their own ancestors.
+            self._mros[cls] = [cls]
+            self._mros[cls] = self._linearized(cls)
+        return self._mros[cls]
+
+    def _linearized(self, cls: Object) -> list[Object]:
+        bases = list(dict.fromkeys(self.bases(cls)))
+        chains = [self.mro(base) if self.things[base >> 1].kind == "C" else [base] for base in bases]
+        order = merge([*map(list, chains), list(bases)])
+        if order is None or cls in order:
+            self.inconsistent[cls] = None
+            order = [each for each in dict.fromkeys(one for chain in chains for one in chain) if each != cls]
+        return [cls, *order][:MAX_MRO]
+
+    def find(self, cls: Object, name: str, after: Object | None = None) -> Object | None:
+        """The class that has an attribute: the first of the repository, else one outside; None if none may."""
+        order = self.mro(cls)
+        if after is not None:
+            order = order[order.index(after) + 1 :] if after in order else []
+        outside = None
+        for each in order:
+            kind, one, two = self.things[each >> 1]
+            if kind == "C":
+                if name in self.programs[one].classes[two].attrs or (each, name) in self._class_fields:
+                    return each
+            elif outside is None and may_have(one, name):
+                outside = each
+        return outside
+
+    def watch(self, cls: Object, name: str, then: Callable[..., None], *data: Any) -> None:
+        """Tell where an attribute is found, now and when that changes."""
+        self._watchers.setdefault(cls, []).append((name, then, *data))
+        then(self.find(cls, name), *data)
+
+    def class_field(self, cls: Object, name: str) -> int:
+        """What an attribute of a class itself holds."""
+        is_new = (cls, name) not in self.fields
+        node = self.field(cls, name)
+        if is_new:
+            file, declared = self.cls(cls)
+            if name in declared.attrs:
+                self.flow(self.at(file, declared.attrs[name][0]), node)
+        return node
+
+    def outside_bases(self, cls: Object) -> list[str]:
+        """Names of the classes outside of the repository that a class has."""
+        return [self.things[each >> 1].one for each in self.mro(cls) if self.things[each >> 1].kind == "X"]
+
+    def is_enum(self, cls: Object) -> bool:
+        """Whether the attributes of a class are its instances."""
+        return any(name in ENUMS for name in self.outside_bases(cls))
+
+    # -- attributes
+
+    def attr(self, thing: Object, name: str) -> int:
+        """The node of an attribute of a thing."""
+        thing &= ~1
+        key = (thing, name)
+        if key in self._attrs:
+            return self._attrs[key]
+        node = self._attrs[key] = self.node()
+        kind, one, two = self.things[thing >> 1]
+        if kind == "M":
+            self.flow(self.field(thing, name), node)
+            self._module_attr(one, name, node)
+        elif kind == "N":
+            self.add(node, self.module(f"{one}.{name}"))
+        elif kind in ("X", "Y"):
+            self._outside_attr(kind, one, name, node)
+        elif kind == "I":
+            self.flow(self.field(thing, name), node)
+            if name == "__class__":
+                self.add(node, one)
+            else:
+                self.watch(one, name, self._on_instance, thing, name, node)
+        elif kind == "C":
+            self.watch(thing, name, self._on_class, thing, thing, name, node)
+        elif kind == "S":
+            self._super_attr(one, two, name, node)
+        elif kind == "L":
+            self.add(node, self.thing("E", thing, name))
+        elif kind == "B":
+            self.flow(self.attr(one, name), node)
+            if name == "__self__":
+                self.add(node, two)
+            elif name == "__func__":
+                self.add(node, one)
+        elif kind == "P" and name in ("setter", "getter", "deleter"):
+            self.add(node, self.thing("Q", thing, name))
+        elif kind == "D":
+            self.add(node, self.thing("E", one, name))
+        else:
+            self.flow(self.field(thing, name), node)
+        return node
+
+    def _outside_attr(self, kind: str, owner: str, name: str, node: int) -> None:
+        if kind == "Y" and name == "__class__":
+            self.add(node, self.thing("X", owner))
+        elif self.modules.has(f"{owner}.{name}"):
+            self.add(node, self.module(f"{owner}.{name}"))
+        elif owner.count(".") < 12 and may_have(owner, name):
+            self.add(node, self.thing("X", f"{owner}.{name}"))
+
+    def _super_attr(self, cls: Object, receiver: Object, name: str, node: int) -> None:
+        kind, one, _ = self.things[receiver >> 1]
+        actual = one if kind == "I" else receiver
+        if self.things[actual >> 1].kind != "C":
+            return
+        self._watchers.setdefault(actual, []).append(
+            (name, lambda _: self._after(actual, cls, receiver, name, node))
+        )
+        self._after(actual, cls, receiver, name, node)
+
+    def _after(self, actual: Object, cls: Object, receiver: Object, name: str, node: int) -> None:
+        holder = self.find(actual, name, after=cls)
+        if self.things[receiver >> 1].kind == "I":
+            self._on_instance(holder, receiver, name, node, is_super=True)
+        else:
+            self._on_class(holder, actual, receiver, name, node, is_super=True)
+
+    def _on_instance(
+        self, holder: Object | None, receiver: Object, name: str, node: int, is_super: bool = False
+    ) -> None:
+        if holder is None:
+            if not is_super:
+                self._fallback(receiver, name, node)
+            return
+        kind, one, _ = self.things[holder >> 1]
+        if kind == "X":
+            if one in ENUMS and name in ("name", "value"):
+                self.add(node, self.thing("Y", "builtins.str"))
+                return
+            self.add(node, self.thing("X", f"{one}.{name}"))
+        elif (holder, receiver, name, node) not in self._bound:
+            self._bound.add((holder, receiver, name, node))
+            self.wait(self.class_field(holder, name), self._bind, receiver, name, node)
+
+    def _fallback(self, receiver: Object, name: str, node: int) -> None:
+        """`__getattr__` of the class."""
+        cls = self.things[receiver >> 1].one
+        for hook in ("__getattr__", "__getattribute__"):
+            if name != hook and not name.startswith("__") and self.find(cls, hook) is not None:
+                holder = self.find(cls, hook)
+                if holder is not None and self.things[holder >> 1].kind == "C":
+                    self.run_hook(self.attr(receiver, hook), [self.thing("Y", "builtins.str")], node, receiver, name)
+
+    def _on_class(
+        self,
+        holder: Object | None,
+        cls: Object,
+        receiver: Object,
+        name: str,
+        node: int,
+        is_super: bool = False,
+    ) -> None:
+        if holder is None:
+            if name == "__call__" and is_super:
+                self.add(node, self.thing("X", "builtins.type.__call__"))
+            elif not is_super:
+                self._on_metaclass(cls, name, node)
+            return
+        kind, one, _ = self.things[holder >> 1]
+        if kind == "X":
+            if name == "__call__" and is_super:
+                self.add(node, self.thing("Z", receiver))
+            else:
+                self.add(node, self.thing("X", f"{one}.{name}"))
+        elif (holder, receiver, name, node) not in self._bound:
+            self._bound.add((holder, receiver, name, node))
+            self.wait(self.class_field(holder, name), self._bind_class, receiver, name, node)
+
+    def _on_metaclass(self, cls: Object, name: str, node: int) -> None:
+        file, declared = self.cls(cls)
+        for word, value in declared.keywords:
+            if word == "metaclass":
+                self.wait(self.at(file, value), self._in_metaclass, cls, name, node)
+
+    def _in_metaclass(self, things: Sequence[Object], cls: Object, name: str, node: int) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "C":
+                holder = self.find(thing & ~1, name)
+                if holder is not None and self.things[holder >> 1].kind == "C":
+                    self.wait(self.class_field(holder, name), self._bind, cls, name, node)
+
+    def _bind(self, things: Sequence[Object], receiver: Object, name: str, node: int) -> None:
+        """What an attribute of a class becomes on an instance."""
+        for thing in things:
+            kind, one, two = self.things[thing >> 1]
+            weak = thing & WEAK
+            if kind in ("F", "W"):
+                self.add(node, self.thing("B", thing & ~1, receiver) | weak)
+            elif kind == "P":
+                self.run_hook(self.field(thing, "fget"), [], node, receiver, name, bound=receiver)
+            elif kind == "T":
+                owner = receiver
+                if self.things[receiver >> 1].kind == "I":
+                    owner = self.things[receiver >> 1].one
+                self.wait(self.field(thing, "inner"), self._bind_inner, two, owner, node)
+            elif kind == "I" and self._is_descriptor(one, "__get__"):
+                self.run_hook(self.attr(thing, "__get__"), [receiver], node, receiver, name)
+            else:
+                self.add(node, thing)
+
+    def _is_descriptor(self, cls: Object, method: str) -> bool:
+        holder = self.find(cls, method)
+        return holder is not None and self.things[holder >> 1].kind == "C"
+
+    def _bind_class(self, things: Sequence[Object], receiver: Object, name: str, node: int) -> None:
+        """What an attribute of a class becomes on the class."""
+        for thing in things:
+            kind, one, two = self.things[thing >> 1]
+            if kind == "F" and self.function(thing)[1].binds == "class":
+                self.add(node, self.thing("B", thing & ~1, receiver) | thing & WEAK)
+            elif kind == "T":
+                self.wait(self.field(thing, "inner"), self._bind_inner, two, receiver, node)
+            elif kind == "I" and self._is_descriptor(one, "__get__"):
+                self.run_hook(self.attr(thing, "__get__"), [], node, receiver, name)
+            elif kind not in ("F", "C", "P") and self.is_enum(receiver):
+                self.add(node, self.thing("I", receiver))
+            else:
+                self.add(node, thing)
+
+    def _bind_inner(self, things: Sequence[Object], how: str, owner: Object, node: int) -> None:
+        for thing in things:
+            if how == "classmethod" and self.things[thing >> 1].kind == "F":
+                self.add(node, self.thing("B", thing & ~1, owner) | thing & WEAK)
+            else:
+                self.add(node, thing)
+
+    def run_hook(
+        self,
+        node: int,
+        args: Sequence[Object],
+        dst: int,
+        receiver: Object,
+        name: str,
+        bound: Object | None = None,
+        how: str = "get",
+        value: int = -1,
+    ) -> None:
+        """Call what is in a node because an attribute is read or written."""
+        raise NotImplementedError
+
+    def store(self, things: Sequence[Object], name: str, src: int) -> None:
+        """An attribute of things gets what is in a node."""
+        for thing in things:
+            if thing & WEAK:
+                continue
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "C":
+                self._store_on_class(thing, name)
+                self.flow(src, self.class_field(thing, name))
+                continue
+            if kind == "I":
+                self.watch(one, name, self._store_hook, thing, name, src)
+            self.flow(src, self.field(thing, name))
+
+    def _store_on_class(self, cls: Object, name: str) -> None:
+        if name not in self.cls(cls)[1].attrs and (cls, name) not in self._class_fields:
+            self._class_fields.add((cls, name))
+            self.look_again(cls)
+
+    def _store_hook(self, holder: Object | None, receiver: Object, name: str, src: int) -> None:
+        if holder is None or self.things[holder >> 1].kind != "C":
+            return
+        if ("store", holder, receiver, name, src) not in self._bound:
+            self._bound.add(("store", holder, receiver, name, src))
+            self.wait(self.class_field(holder, name), self._run_store_hook, receiver, name, src)
+
+    def _run_store_hook(self, things: Sequence[Object], receiver: Object, name: str, src: int) -> None:
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "P":
+                hook = self.field(thing, "fset")
+                self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
+            elif kind == "I" and self._is_descriptor(one, "__set__"):
+                self.run_hook(self.attr(thing, "__set__"), [receiver], -1, receiver, name, how="set", value=src)
+
+
+def merge(chains: list[list[Object]]) -> list[Object] | None:
+    """C3: the chains as one in which each keeps its order; None if there is none.
+
+    >>> merge([[1, 3], [2, 3], [1, 2]])
+    [1, 2, 3]
+    >>> merge([[1, 2], [2, 1]])
+    """
+    order: list[Object] = []
+    chains = [chain for chain in chains if chain]
+    while chains:
+        later = {each for chain in chains for each in chain[1:]}
+        head = next((chain[0] for chain in chains if chain[0] not in later), None)
+        if head is None:
+            return None
+        order.append(head)
+        chains = [rest for chain in chains if (rest := chain[1:] if chain[0] == head else chain)]
+    return order
+
+
+def may_have(owner: str, name: str) -> bool:
+    """Whether something outside may have an attribute: of builtins that is known.
+
+    >>> may_have("builtins.str", "join"), may_have("builtins.str", "walk"), may_have("os", "walk")
+    (True, False, True)
+    """
+    module, _, rest = owner.partition(".")
+    if module != "builtins" or "." in rest or not isinstance(found := getattr(builtins, rest, None), type):
+        return True
+    return hasattr(found, name)

@@ -1,0 +1,53 @@
+"""Who calls whom, by qualified names.
+
+    edges(values)        # {("main.f", "builtins.len"), ("main", "main.C.__init__"), ...}
+
+Applying `property`, `staticmethod` or `classmethod` is a declaration and no call. A class counts as the
+constructors that its call reaches. Tests: `tests/test_callgraph_cases.py`.
+"""
+
+from __future__ import annotations
+
+from codeanatomy.relate.models import DECLARATIONS
+from codeanatomy.relate.solver import Object, best
+from codeanatomy.relate.values import Values
+
+
+def caller(values: Values, file: int, function: int) -> str:
+    """The qualified name of the function a site stands in, or of the module."""
+    if function < 0:
+        return values.names[file]
+    return values.qualified(values.thing("F", file, function))
+
+
+def callee(values: Values, thing: Object) -> str | None:
+    """The name under which something called is counted; None for a class, whose constructors count."""
+    kind, one, _ = values.things[thing >> 1]
+    if kind == "F":
+        return values.qualified(thing)
+    if kind == "X":
+        return None if one in DECLARATIONS or one.endswith("()") else one
+    return None
+
+
+def edges(values: Values) -> dict[str, list[str]]:
+    """Callees by caller, both sorted."""
+    found: dict[str, set[str]] = {}
+    for (file, site), things in values.calls.items():
+        if file < 0:
+            continue
+        here = values.programs[file].sites[site]
+        for thing in best(things):
+            name = callee(values, thing)
+            if name is not None:
+                found.setdefault(caller(values, file, here.function), set()).add(name)
+    for file, program in enumerate(values.programs):
+        for op in program.ops:
+            if op[0] in (".", ":", "x") and op[-1] >= 0:
+                how = {".": "get", ":": "set", "x": "del"}[op[0]]
+                here = program.sites[op[-1]]
+                for thing in values.found(values.at(file, op[1])):
+                    for function in values.attr_calls.get((thing & ~1, op[2], how), ()):
+                        name = values.qualified(function)
+                        found.setdefault(caller(values, file, here.function), set()).add(name)
+    return {name: sorted(found[name]) for name in sorted(found)}

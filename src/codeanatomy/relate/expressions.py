@@ -1,0 +1,650 @@
+"""Expressions into constraints: every expression gets the node that its value is in.
+
+    self.run(job)      . self run 5, then a call of 5 with job into 6
+
+Names are read by the compiler's scopes and, where the frame is at hand, by the versions that stand there.
+What can never be called or have attributes of interest, such as None, has no node. Constants share one node
+per type. A literal of many elements keeps constant keys only while they are few.
+
+Tests: `tests/test_relate_walk.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from codeanatomy.relate.frames import Cell, Frame, Version, Versions
+from codeanatomy.relate.hints import Hint, hint_of
+from codeanatomy.relate.program import (
+    IMPORT,
+    KEYWORD,
+    NOTHING,
+    POSITIONAL,
+    STAR,
+    STAR_STAR,
+    VARIABLE,
+    Arg,
+    Definition,
+    Import,
+    Node,
+    Op,
+    Place,
+    Program,
+    Site,
+    Use,
+)
+from codeanatomy.relate.scopes import Scope
+from codeanatomy.relate.tree import Tree
+
+MAX_KEYS = 200
+KEY_CHARS = 100
+OPERATORS: Mapping[str, str] = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mult": "mul",
+    "MatMult": "matmul",
+    "Div": "truediv",
+    "Mod": "mod",
+    "Pow": "pow",
+    "LShift": "lshift",
+    "RShift": "rshift",
+    "BitOr": "or",
+    "BitXor": "xor",
+    "BitAnd": "and",
+    "FloorDiv": "floordiv",
+}
+UNARY: Mapping[str, str] = {"Invert": "__invert__", "UAdd": "__pos__", "USub": "__neg__"}
+COMPARISONS: Mapping[str, str] = {
+    "Eq": "__eq__",
+    "NotEq": "__ne__",
+    "Lt": "__lt__",
+    "LtE": "__le__",
+    "Gt": "__gt__",
+    "GtE": "__ge__",
+}
+# Functions and methods that a constant argument tells what to look at.
+BY_TEXT = frozenset({"getattr", "setattr", "get", "pop", "setdefault", "__getitem__", "methodcaller", "attrgetter"})
+TRUTH = ["__bool__", "__len__"]
+NO_PLACE: Place = (None, None, None)
+
+
+class Expressions:
+    """The part of the walk that looks at expressions."""
+
+    def __init__(self, program: Program, tree: Tree, scopes: Mapping[int, Scope]) -> None:
+        self.program = program
+        self.tree = tree
+        self.scopes = scopes
+        self.frame = Frame(scopes[0], -1, qualname="")
+        # Calls so far: between two of them no other code can run.
+        self.events = 0
+        self.ops: list[Op] = program.ops
+        self.cells: dict[tuple[Scope, str], Cell] = {}
+        self.consts: dict[str, Node] = {}
+        self.const_nodes: set[Node] = set()
+        self.open_nodes: dict[str, Node] = {}
+        # Names that some function declares global or nonlocal: its writes come at any time.
+        self.declared: set[str] = set()
+        self.aliases: dict[int, Import] = {}
+        self.identifiers: dict[tuple[int, int], tuple[int, int]] = {}
+        self.uses: list[tuple[Place, str, Sequence[list[int]], Node]] = []
+        self._phis: dict[tuple[Node, ...], Node] = {}
+        self._by_kind: dict[str, Callable[[int], Node]] = {}
+
+    # -- making things
+
+    def new(self) -> Node:
+        """A fresh node."""
+        self.program.nodes += 1
+        return self.program.nodes - 1
+
+    def site(self, node: int, role: str, inner: Place = NO_PLACE) -> int:
+        """A place at which something happens."""
+        self.program.sites.append(Site(node, role, self.place(node), self.frame.function, inner))
+        return len(self.program.sites) - 1
+
+    def place(self, node: int) -> Place:
+        """Where a syntax node stands."""
+        tree = self.tree
+        return tree.bstart[node], tree.bend[node], tree.line[node]
+
+    def container(self, kind: str, node: int) -> Node:
+        """A list, tuple, dict, set or generator made at a syntax node."""
+        made = self.new()
+        self.program.containers.append((kind, node))
+        self.ops.append(("o", made, "L", len(self.program.containers) - 1))
+        return made
+
+    def const(self, kind: str) -> Node:
+        """Any constant of a builtin type."""
+        if kind not in self.consts:
+            made = self.consts[kind] = self.new()
+            self.const_nodes.add(made)
+            self.ops.append(("o", made, "K", kind))
+        return self.consts[kind]
+
+    def copy(self, src: Node, dst: Node) -> None:
+        """What is in one node is in the other."""
+        if src != NOTHING and dst != NOTHING and src != dst:
+            self.ops.append(("=", src, dst))
+
+    def phi(self, nodes: Sequence[Node]) -> Node:
+        """The node of all that is in any of these."""
+        distinct = tuple(dict.fromkeys(node for node in nodes if node != NOTHING))
+        if len(distinct) < 2:
+            return distinct[0] if distinct else NOTHING
+        if distinct not in self._phis:
+            made = self._phis[distinct] = self.new()
+            for node in distinct:
+                self.copy(node, made)
+        return self._phis[distinct]
+
+    def define(self, kind: str, index: int, place: Place, name: str) -> int:
+        """A definition's number."""
+        self.program.definitions.append(Definition(kind, index, place, name))
+        return len(self.program.definitions) - 1
+
+    # -- names
+
+    def cell(self, scope: Scope, name: str) -> Cell:
+        """What code that runs at another time sees of a name."""
+        if (scope, name) not in self.cells:
+            self.cells[scope, name] = Cell()
+        return self.cells[scope, name]
+
+    def read(self, name: str) -> tuple[Node, Sequence[list[int]]]:
+        """The node of a name here, and the definitions it may come from."""
+        found = self.frame.scope.find(name)
+        home = found.home
+        if home is None:
+            return self.open(name), ()
+        holder = self.frame.holder(home)
+        if holder is None:
+            return self._seen(home, found.name)
+        versions = holder.env.get(found.name, ())
+        if not versions and home.kind in ("module", "class"):
+            # Not bound yet: a builtin, or what is outside of the class.
+            outside = home.parent.find(name) if home.parent else None
+            if outside is None or outside.home is None:
+                if found.name not in self.declared:
+                    return self.open(name), ()
+            elif outside.home is not home:
+                outer = self.frame.holder(outside.home)
+                if outer is None:
+                    return self._seen(outside.home, outside.name)
+                versions = outer.env.get(outside.name, ())
+        nodes = [version.node for version in versions]
+        definitions = [version.definitions for version in versions]
+        if found.name in self.declared:
+            node, more = self._seen(home, found.name)
+            return self.phi([*nodes, node]), [*definitions, *more]
+        return self.phi(nodes), definitions
+
+    def _seen(self, home: Scope, name: str) -> tuple[Node, Sequence[list[int]]]:
+        cell = self.cell(home, name)
+        if cell.node == NOTHING:
+            cell.node = self.new()
+        return cell.node, [cell.definitions]
+
+    def open(self, name: str) -> Node:
+        """A name that nothing in the file binds."""
+        if name not in self.open_nodes:
+            made = self.open_nodes[name] = self.new()
+            self.ops.append(("n", name, made))
+        return self.open_nodes[name]
+
+    def write(self, name: str, node: Node, definition: int) -> None:
+        """A name gets a value."""
+        found = self.frame.scope.find(name)
+        home = found.home or self.frame.scope
+        holder = self.frame.holder(home)
+        if holder is None:
+            self.cell(home, found.name).show(node, [definition])
+            return
+        self.bind(holder, found.name, (Version(node, [definition], self.events),))
+
+    def bind(self, holder: Frame, name: str, versions: Versions) -> None:
+        """New versions take the place of the old ones."""
+        for old in holder.env.get(name, ()):
+            if old.born != self.events:
+                self.cell(holder.scope, name).show(old.node, old.definitions)
+        holder.env[name] = versions
+        for caught in holder.caught:
+            caught.setdefault(name, []).extend(versions)
+
+    # -- expressions
+
+    def value(self, node: int | None) -> Node:
+        """The node that an expression's value is in."""
+        if node is None:
+            return NOTHING
+        kind = self.tree.kind[node]
+        look = self._by_kind.get(kind)
+        if look is None:
+            look = self._by_kind[kind] = getattr(self, f"_{kind}", self._other)
+        return look(node)
+
+    def _other(self, node: int) -> Node:
+        for child in self.tree.children(node):
+            self.value(child)
+        return NOTHING
+
+    def _Constant(self, node: int) -> Node:
+        kind = constant_type(self.tree.value[node])
+        return self.const(kind) if kind else NOTHING
+
+    def _Name(self, node: int) -> Node:
+        name = self.tree.name[node] or ""
+        found, definitions = self.read(name)
+        self.uses.append((self.place(node), name, definitions, found))
+        return found
+
+    def _Attribute(self, node: int) -> Node:
+        owner = self.tree.one(node, "value")
+        received = self.value(owner)
+        if received == NOTHING:
+            received = self.new()
+        made = self.new()
+        attr = self.mangled(self.tree.name[node] or "")
+        self.ops.append((".", received, attr, made, self.attribute_site(node)))
+        return made
+
+    def attribute_site(self, node: int) -> int:
+        """The site of an attribute, with the place of its identifier."""
+        start, end, line = self.place(node)
+        inner = NO_PLACE
+        if start is not None and end is not None and (start, end) in self.identifiers:
+            inner = (*self.identifiers[start, end], line)
+        return self.site(node, "attribute", inner)
+
+    def mangled(self, name: str) -> str:
+        """An attribute as the compiler spells it."""
+        private = (self.frame.scope.private or "").lstrip("_")
+        if not private or not name.startswith("__") or name.endswith("__"):
+            return name
+        return f"_{private}{name}"
+
+    def _Call(self, node: int) -> Node:
+        tree = self.tree
+        func = tree.one(node, "func")
+        callee = self.value(func)
+        args = self.arguments(tree.many(node, "args"), tree.many(node, "keywords"))
+        self.events += 1
+        if callee == NOTHING:
+            callee = self.new()
+        made = self.new()
+        inner = NO_PLACE if func is None else self.place(func)
+        site = self.site(node, "call", inner)
+        if func is not None and tree.name[func] in BY_TEXT:
+            self.program.texts[site] = [self.key(arg) for arg in tree.many(node, "args")]
+        self.ops.append(("(", callee, made, site, args))
+        return made
+
+    def arguments(self, positional: Sequence[int], keywords: Sequence[int]) -> list[Arg]:
+        """The arguments of a call or the bases of a class."""
+        tree, args = self.tree, list[Arg]()
+        for arg in positional:
+            if tree.kind[arg] == "Starred":
+                args.append((STAR, None, self.value(tree.one(arg, "value"))))
+            else:
+                args.append((POSITIONAL, None, self.value(arg)))
+        for keyword in keywords:
+            name, value = tree.name[keyword], self.value(tree.one(keyword, "value"))
+            args.append((STAR_STAR, None, value) if name is None else (KEYWORD, name, value))
+        return args
+
+    def _NamedExpr(self, node: int) -> Node:
+        value = self.value(self.tree.one(node, "value"))
+        self.assign(self.tree.one(node, "target"), value)
+        return value
+
+    def assign(self, target: int | None, value: Node) -> None:
+        """A target of an assignment gets a value."""
+        raise NotImplementedError
+
+    def _Lambda(self, node: int) -> Node:
+        raise NotImplementedError
+
+    def _IfExp(self, node: int) -> Node:
+        tree = self.tree
+        self.truth(tree.one(node, "test"))
+        return self.phi([self.value(tree.one(node, "body")), self.value(tree.one(node, "orelse"))])
+
+    def _BoolOp(self, node: int) -> Node:
+        values = self.tree.many(node, "values")
+        found = [self.truth(value) for value in values[:-1]]
+        return self.phi([*found, self.value(values[-1])])
+
+    def truth(self, node: int | None) -> Node:
+        """A value that is asked whether it is true."""
+        value = self.value(node)
+        if node is not None and value != NOTHING and self.tree.kind[node] not in ("BoolOp", "Compare"):
+            self.special(node, value, TRUTH, [], "truth")
+        return value
+
+    def special(
+        self, node: int, receiver: Node, names: list[str], args: Sequence[Node], role: str
+    ) -> Node:
+        """The result of a special method that a syntax node calls."""
+        if receiver == NOTHING or receiver in self.const_nodes:
+            return NOTHING
+        made = self.new()
+        given = [(POSITIONAL, None, arg) for arg in args]
+        self.events += 1
+        self.ops.append(("d", receiver, names, given, made, self.site(node, role)))
+        return made
+
+    def _UnaryOp(self, node: int) -> Node:
+        operand = self.tree.one(node, "operand")
+        op = self.tree.one(node, "op")
+        kind = "" if op is None else self.tree.kind[op]
+        if kind == "Not":
+            self.truth(operand)
+            return NOTHING
+        value = self.value(operand)
+        if value in self.const_nodes:
+            return value
+        return self.special(node, value, [UNARY.get(kind, "__neg__")], [], "operator")
+
+    def _BinOp(self, node: int) -> Node:
+        tree = self.tree
+        left, right = self.value(tree.one(node, "left")), self.value(tree.one(node, "right"))
+        return self.operator(node, left, right, "")
+
+    def operator(self, node: int, left: Node, right: Node, prefix: str) -> Node:
+        """The result of a binary operator; the prefix `i` is for the one in place."""
+        op = self.tree.one(node, "op")
+        name = OPERATORS.get("" if op is None else self.tree.kind[op], "add")
+        plain_right = right == NOTHING or right in self.const_nodes
+        if (left == NOTHING or left in self.const_nodes) and plain_right:
+            return left
+        made = self.new()
+        if left == NOTHING:
+            left = self.new()
+        self.events += 1
+        self.ops.append(("b", left, right, prefix + name, made, self.site(node, "operator")))
+        return made
+
+    def _Compare(self, node: int) -> Node:
+        tree = self.tree
+        operands = [tree.one(node, "left"), *tree.many(node, "comparators")]
+        values = [self.value(operand) for operand in operands]
+        for place, op in enumerate(tree.many(node, "ops")):
+            left, right, kind = values[place], values[place + 1], tree.kind[op]
+            if kind in COMPARISONS:
+                self.special(node, left, [COMPARISONS[kind]], [right], "operator")
+            elif kind in ("In", "NotIn"):
+                self.special(node, right, ["__contains__", "__iter__"], [left], "operator")
+        return NOTHING
+
+    def _JoinedStr(self, node: int) -> Node:
+        for value in self.tree.many(node, "values"):
+            self.value(value)
+        return self.const("str")
+
+    _TemplateStr = _JoinedStr
+
+    def _FormattedValue(self, node: int) -> Node:
+        value = self.value(self.tree.one(node, "value"))
+        self.value(self.tree.one(node, "format_spec"))
+        self.special(node, value, ["__format__", "__str__", "__repr__"], [], "format")
+        return NOTHING
+
+    def _Starred(self, node: int) -> Node:
+        return self.value(self.tree.one(node, "value"))
+
+    def _Slice(self, node: int) -> Node:
+        self._other(node)
+        return NOTHING
+
+    def _Subscript(self, node: int) -> Node:
+        tree = self.tree
+        received = self.value(tree.one(node, "value"))
+        index = tree.one(node, "slice")
+        key_value = self.value(index)
+        if received == NOTHING:
+            return NOTHING
+        made = self.new()
+        self.events += 1
+        site = self.site(node, "subscript")
+        self.ops.append(("[", received, self.key(index), made, site, key_value))
+        return made
+
+    def key(self, index: int | None) -> str | None:
+        """A constant key as text; ":" for a slice, None for one that is not constant."""
+        if index is None:
+            return None
+        kind = self.tree.kind[index]
+        if kind == "Slice":
+            return ":"
+        text = self.tree.value[index]
+        if kind == "UnaryOp":
+            operand = self.tree.one(index, "operand")
+            text = None if operand is None or self.tree.value[operand] is None else "-1"
+        if text is None or len(text) > KEY_CHARS:
+            return None
+        return text
+
+    def _List(self, node: int) -> Node:
+        return self._sequence("list", node)
+
+    def _Tuple(self, node: int) -> Node:
+        return self._sequence("tuple", node)
+
+    def _Set(self, node: int) -> Node:
+        return self._sequence("set", node)
+
+    def _sequence(self, kind: str, node: int) -> Node:
+        tree, made = self.tree, self.container(kind, node)
+        items = tree.many(node, "elts")
+        by_place = kind != "set" and len(items) <= MAX_KEYS
+        seen: set[tuple[str | None, Node]] = set()
+        for place, item in enumerate(items):
+            if tree.kind[item] == "Starred":
+                by_place = False
+                inner = self.new()
+                value = self.value(tree.one(item, "value"))
+                if value == NOTHING:
+                    continue
+                self.ops.append(("*", value, inner, self.site(item, "iteration")))
+                self.ops.append(("]", made, None, inner, NOTHING))
+                continue
+            value = self.value(item)
+            key = str(place) if by_place else None
+            if value != NOTHING and (key, value) not in seen:
+                seen.add((key, value))
+                self.ops.append(("]", made, key, value, NOTHING))
+        return made
+
+    def _Dict(self, node: int) -> Node:
+        tree, made = self.tree, self.container("dict", node)
+        values = tree.many(node, "values")
+        keys = tree.gapped(node, "keys", len(values))
+        seen: set[tuple[str | None, Node]] = set()
+        for key, item in zip(keys, values, strict=True):
+            key_value, value = self.value(key), self.value(item)
+            if key is None:
+                if value != NOTHING:
+                    self.ops.append(("u", made, value))
+                continue
+            text = self.key(key) if len(values) <= MAX_KEYS else None
+            if value in self.const_nodes:
+                text = None
+            if value != NOTHING and (text, value) not in seen:
+                seen.add((text, value))
+                self.ops.append(("]", made, text, value, NOTHING))
+            if key_value != NOTHING and ("keys", key_value) not in seen:
+                seen.add(("keys", key_value))
+                self.ops.append(("k", made, key_value))
+        return made
+
+    # -- comprehensions
+
+    def _ListComp(self, node: int) -> Node:
+        return self._comprehension("list", node)
+
+    def _SetComp(self, node: int) -> Node:
+        return self._comprehension("set", node)
+
+    def _GeneratorExp(self, node: int) -> Node:
+        return self._comprehension("generator", node)
+
+    def _DictComp(self, node: int) -> Node:
+        return self._comprehension("dict", node)
+
+    def _comprehension(self, kind: str, node: int) -> Node:
+        tree, outer = self.tree, self.frame
+        made = self.container(kind, node)
+        generators = tree.many(node, "generators")
+        # The first iterable is evaluated outside.
+        first = self.value(tree.one(generators[0], "iter")) if generators else NOTHING
+        scope = self.scopes.get(node)
+        if scope is not None:
+            self.frame = Frame(
+                scope, outer.function, qualname=outer.qualname, owner=outer.owner, inline=outer
+            )
+        try:
+            for number, generator in enumerate(generators):
+                source = first if number == 0 else self.value(tree.one(generator, "iter"))
+                self.assign(tree.one(generator, "target"), self.element(generator, source))
+                for test in tree.many(generator, "ifs"):
+                    self.truth(test)
+                    self.narrow(test)
+            if kind == "dict":
+                keys = self.value(tree.one(node, "key"))
+                if keys != NOTHING:
+                    self.ops.append(("k", made, keys))
+                value = self.value(tree.one(node, "value"))
+            else:
+                value = self.value(tree.one(node, "elt"))
+        finally:
+            self.frame = outer
+        if value != NOTHING:
+            self.ops.append(("]", made, None, value, NOTHING))
+        return made
+
+    def element(self, node: int, source: Node) -> Node:
+        """What iteration over a value gives; the node is where that happens."""
+        if source == NOTHING:
+            return NOTHING
+        made = self.new()
+        self.events += 1
+        place = self.tree.one(node, "iter")
+        self.ops.append(("*", source, made, self.site(node if place is None else place, "iteration")))
+        return made
+
+    def narrow(self, test: int | None) -> None:
+        """After a test that was met, a name may be known better."""
+        tree = self.tree
+        if test is None:
+            return
+        if tree.kind[test] == "BoolOp":
+            op = tree.one(test, "op")
+            if op is not None and tree.kind[op] == "And":
+                for value in tree.many(test, "values"):
+                    self.narrow(value)
+            return
+        func, args = tree.one(test, "func"), tree.many(test, "args")
+        if func is None or tree.name[func] != "isinstance" or len(args) != 2 or tree.kind[args[0]] != "Name":
+            return
+        name = tree.name[args[0]] or ""
+        found = self.frame.scope.find(name)
+        holder = self.frame.holder(found.home) if found.home else None
+        if holder is None or found.name in self.declared:
+            return
+        source, definitions = self.read(name)
+        classes = self._quietly(args[1])
+        if source == NOTHING or classes == NOTHING:
+            return
+        made = self.new()
+        self.ops.append(("i", source, classes, made))
+        joined = [each for some in definitions for each in some]
+        holder.env[found.name] = (Version(made, joined, self.events),)
+
+    def _quietly(self, node: int) -> Node:
+        """The value of an expression that was looked at already."""
+        uses = len(self.uses)
+        value = self.value(node)
+        del self.uses[uses:]
+        return value
+
+    # -- generators and coroutines
+
+    def _Await(self, node: int) -> Node:
+        source = self.value(self.tree.one(node, "value"))
+        if source == NOTHING:
+            return NOTHING
+        made = self.new()
+        self.events += 1
+        self.ops.append(("a", source, made, self.site(node, "await")))
+        return made
+
+    def _Yield(self, node: int) -> Node:
+        value = self.value(self.tree.one(node, "value"))
+        self.events += 1
+        if self.frame.function >= 0:
+            self.copy(value, self.program.functions[self.frame.function].yields)
+        return NOTHING
+
+    def _YieldFrom(self, node: int) -> Node:
+        source = self.value(self.tree.one(node, "value"))
+        self.events += 1
+        if source == NOTHING or self.frame.function < 0:
+            return NOTHING
+        made = self.new()
+        self.ops.append(("*", source, self.program.functions[self.frame.function].yields, self.site(node, "iteration")))
+        self.ops.append(("y", source, made))
+        return made
+
+    # -- annotations
+
+    def hint(self, node: int | None) -> Hint | None:
+        """What an annotation says; its names are read where it stands."""
+        if node is None:
+            return None
+        self.value(node)
+        return hint_of(self.tree, node, self._hinted)
+
+    def _hinted(self, dotted: str) -> Node:
+        """The node of a dotted name in an annotation."""
+        first, *rest = dotted.split(".")
+        node, _ = self.read(first)
+        for attr in rest:
+            if node == NOTHING:
+                return NOTHING
+            made = self.new()
+            self.ops.append((".", node, attr, made, NOTHING))
+            node = made
+        return node
+
+    def finished_uses(self) -> list[Use]:
+        """The names that mean more than a variable, once everything is known."""
+        kinds = [definition.kind for definition in self.program.definitions]
+        found = []
+        for place, name, lists, node in self.uses:
+            numbers = list(dict.fromkeys(number for each in lists for number in each))
+            if any(kinds[number] != VARIABLE for number in numbers):
+                found.append(Use(place, name, numbers, node))
+        return found
+
+
+def constant_type(text: str | None) -> str | None:
+    """The builtin type of a constant, by how Python spells it.
+
+    >>> constant_type("'a'"), constant_type("1.5"), constant_type("None")
+    ('str', 'float', None)
+    """
+    if not text or text in ("None", "Ellipsis"):
+        return None
+    if text in ("True", "False"):
+        return "bool"
+    if text[0] in "'\"":
+        return "str"
+    if text[0] == "b":
+        return "bytes"
+    if text[-1] in "jJ)":
+        return "complex"
+    return "float" if any(mark in text for mark in (".", "e", "inf", "nan")) and text[:2] != "0x" else "int"
+
+
+__all__ = ["IMPORT", "Expressions", "constant_type"]

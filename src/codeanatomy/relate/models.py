@@ -1,0 +1,492 @@
+"""What the builtins and some of the standard library do with the values they are given.
+
+    map(f, xs)                f is called with the elements of xs, the result has what f returns
+    functools.partial(f, a)   a call of it calls f with a first
+    names.append(x)           x is an element of names
+
+Only what passes functions or objects of the repository on is told; of everything else the name is enough.
+
+Tests: `tests/test_callgraph_cases.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from codeanatomy.relate.program import POSITIONAL, Arg
+from codeanatomy.relate.solver import Object
+
+if TYPE_CHECKING:
+    from codeanatomy.relate.values import Call, Values
+
+Model: TypeAlias = "Callable[[Values, Call, Object], None]"
+
+
+def CLASS_LIKE(name: str) -> bool:
+    """Whether a name outside looks like a class.
+
+    >>> CLASS_LIKE("pathlib.Path"), CLASS_LIKE("os.getcwd"), CLASS_LIKE("builtins.int"), CLASS_LIKE("a.MAX")
+    (True, False, True, False)
+    """
+    owner, _, last = name.rpartition(".")
+    if owner == "builtins":
+        return isinstance(getattr(builtins, last, None), type)
+    bare = last.lstrip("_")
+    return bare[:1].isupper() and (not bare.isupper() or len(bare) == 1)
+
+
+def _plain(node: int) -> Arg:
+    return (POSITIONAL, None, node)
+
+
+def _callback(values: Values, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
+    """A function that is run on behalf of the caller."""
+    values.wait_call(callee, call.with_args([_plain(arg) for arg in args], dst, "callback"))
+
+
+def _element_of(values: Values, call: Call, src: int) -> int:
+    node = values.node()
+    values.elements(src, node, call.where)
+    return node
+
+
+def _map(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    made = values.make_container("generator", call.where)
+    result = values.node()
+    sources = [node for how, _, node in call.args if how == POSITIONAL][1:]
+    _callback(values, call, call.argument(0), [_element_of(values, call, each) for each in sources], result)
+    values.put(made, None, result)
+    values.add(call.dst, made)
+
+
+def _filter(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    made = values.make_container("generator", call.where)
+    element = _element_of(values, call, call.argument(1))
+    _callback(values, call, call.argument(0), [element])
+    values.put(made, None, element)
+    values.add(call.dst, made)
+
+
+def _ordered(kind: str) -> Model:
+    """sorted, and what else makes a container of another's elements."""
+
+    def model(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+        made = values.make_container(kind, call.where)
+        element = _element_of(values, call, call.argument(0))
+        _callback(values, call, call.argument(-1, "key"), [element])
+        values.put(made, None, element)
+        values.add(call.dst, made)
+
+    return model
+
+
+def _copied(kind: str) -> Model:
+    """list(xs), tuple(xs): positions are kept."""
+
+    def model(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+        made = values.make_container(kind, call.where)
+        if call.argument(0) >= 0:
+            values.put(made, None, _element_of(values, call, call.argument(0)))
+        values.add(call.dst, made)
+
+    return model
+
+
+def _dict(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    made = values.make_container("dict", call.where)
+    for _, word, node in call.args:
+        if word is not None:
+            values.put(made, repr(word), node)
+    if call.argument(0) >= 0:
+        values.wait(call.argument(0), values.merge_from, made)
+        pair = _element_of(values, call, call.argument(0))
+        values.wait(pair, _pairs, values, made)
+    values.add(call.dst, made)
+
+
+def _pairs(things: list[Object], values: Values, made: Object) -> None:
+    """Pairs of keys and values."""
+    for thing in things:
+        if values.things[thing >> 1].kind == "L" and values.kind_of(thing) in ("tuple", "list"):
+            for node in values.element(thing, "0"):
+                values.flow(node, values.field(made, "[keys]"))
+            for node in values.element(thing, "1"):
+                values.put(made, None, node)
+
+
+def _best(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    """min and max: one of the elements or arguments."""
+    given = [node for how, _, node in call.args if how == POSITIONAL]
+    element = values.node()
+    if len(given) == 1:
+        values.elements(given[0], element, call.where)
+    for node in given if len(given) > 1 else ():
+        values.flow(node, element)
+    _callback(values, call, call.argument(-1, "key"), [element])
+    values.flow(element, call.dst)
+    values.flow(call.argument(-1, "default"), call.dst)
+
+
+def _enumerate(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    pair = values.make_container("tuple", call.where, "pair")
+    values.put(pair, "1", _element_of(values, call, call.argument(0)))
+    _yielding(values, call, pair)
+
+
+def _zip(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    row = values.make_container("tuple", call.where, "row")
+    for place, (_, _, node) in enumerate(call.args):
+        values.put(row, str(place), _element_of(values, call, node))
+    _yielding(values, call, row)
+
+
+def _yielding(values: Values, call: Call, thing: Object) -> None:
+    made = values.make_container("generator", call.where)
+    node = values.node()
+    values.add(node, thing)
+    values.put(made, None, node)
+    values.add(call.dst, made)
+
+
+def _chain(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    made = values.make_container("generator", call.where)
+    for _, _, node in call.args:
+        values.put(made, None, _element_of(values, call, node))
+    values.add(call.dst, made)
+
+
+def _next(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    values.wait(call.argument(0), values._next, "__next__", call.dst, call.where)  # noqa: SLF001
+    values.flow(call.argument(1), call.dst)
+
+
+def _iter(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    def each(things: list[Object]) -> None:
+        for one in things:
+            if values.things[one >> 1].kind == "I":
+                values.special([one], ["__iter__"], call)
+            else:
+                values.add(call.dst, one)
+
+    values.wait(call.argument(0), each)
+
+
+def _reduce(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    element = _element_of(values, call, call.argument(1))
+    result = values.node()
+    values.flow(element, result)
+    values.flow(call.argument(2), result)
+    _callback(values, call, call.argument(0), [result, element], result)
+    values.flow(result, call.dst)
+
+
+def _getattr(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    name = values.text(call, 1)
+    if name is not None and call.dst >= 0:
+        values.wait(call.argument(0), values._load_from, name, call.dst)  # noqa: SLF001
+    values.flow(call.argument(2), call.dst)
+
+
+def _setattr(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    name = values.text(call, 1)
+    if name is not None and call.argument(2) >= 0:
+        values.wait(call.argument(0), values.store, name, call.argument(2))
+
+
+def _type(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    if len(call.args) != 1 or call.dst < 0:
+        return
+
+    def each(things: list[Object]) -> None:
+        for one in things:
+            kind, first, _ = values.things[one >> 1]
+            if kind == "I":
+                values.add(call.dst, first | one & 1)
+            elif kind == "Y":
+                values.add(call.dst, values.thing("X", first) | one & 1)
+
+    values.wait(call.argument(0), each)
+
+
+def _super(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    if call.dst < 0:
+        return
+    given = [node for how, _, node in call.args if how == POSITIONAL]
+    if len(given) == 2:  # noqa: PLR2004
+        values.wait(given[0], _explicit_super, values, given[1], call.dst)
+        return
+    file, site = call.where
+    program = values.programs[file]
+    number = program.sites[site].function
+    while number >= 0 and program.functions[number].owner < 0:
+        number = program.functions[number].outer
+    if number < 0 or not program.functions[number].parameters:
+        return
+    function = program.functions[number]
+    cls = values.thing("C", file, function.owner)
+    values.wait(values.at(file, function.parameters[0].node), _proxies, values, cls, call.dst)
+
+
+def _explicit_super(things: list[Object], values: Values, receiver: int, dst: int) -> None:
+    for thing in things:
+        if values.things[thing >> 1].kind == "C":
+            values.wait(receiver, _proxies, values, thing & ~1, dst)
+
+
+def _proxies(things: list[Object], values: Values, cls: Object, dst: int) -> None:
+    for thing in things:
+        if values.things[thing >> 1].kind in ("I", "C"):
+            values.add(dst, values.thing("S", cls, thing & ~1) | thing & 1)
+
+
+def _property(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    made = values.thing("P", call.where)
+    for place, name in enumerate(("fget", "fset", "fdel")):
+        values.flow(call.argument(place, name), values.field(made, name))
+    values.add(call.dst, made)
+
+
+def _wrapped(how: str) -> Model:
+    def model(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+        made = values.thing("T", call.where, how)
+        values.flow(call.argument(0), values.field(made, "inner"))
+        values.add(call.dst, made)
+
+    return model
+
+
+def _partial(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    held = call.with_args(call.args[1:])
+    made = values.thing("U", call.where, held)
+    values.flow(call.argument(0), values.field(made, "callee"))
+    values.add(call.dst, made)
+
+
+def _same(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    values.flow(call.argument(0), call.dst)
+
+
+def _last(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    values.flow(call.argument(1), call.dst)
+
+
+def _decorator_factory(values: Values, call: Call, thing: Object) -> None:
+    """`lru_cache` and `lru_cache(maxsize=1)` alike give the function back."""
+    if call.is_decorator or call.argument(0) >= 0:
+        values.flow(call.argument(0), call.dst)
+    if call.dst >= 0 and not call.is_decorator:
+        values.add(call.dst, values.thing("X", IDENTITY))
+
+
+def _wraps(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    if call.dst >= 0:
+        values.add(call.dst, values.thing("X", IDENTITY))
+
+
+def _dataclass(values: Values, call: Call, thing: Object) -> None:
+    def mark(things: list[Object]) -> None:
+        for one in things:
+            if values.things[one >> 1].kind == "C":
+                values.dataclasses.add(one & ~1)
+
+    if call.argument(0) >= 0:
+        values.wait(call.argument(0), mark)
+        values.flow(call.argument(0), call.dst)
+    elif call.dst >= 0:
+        values.add(call.dst, values.thing("X", f"{values.things[thing >> 1].one}()"))
+
+
+def _context(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    def each(things: list[Object]) -> None:
+        for one in things:
+            if values.things[one >> 1].kind == "F":
+                values.add(call.dst, values.thing("W", one & ~1) | one & 1)
+
+    values.wait(call.argument(0), each)
+
+
+def _defaultdict(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    made = values.make_container("dict", call.where)
+    if call.argument(0) >= 0:
+        result = values.field(made, "[factory]")
+        _callback(values, call, call.argument(0), [], result)
+        values.put(made, None, result)
+    values.add(call.dst, made)
+
+
+def _asks(*names: str, result: str | None = None) -> Model:
+    """A builtin that asks its argument by a special method."""
+
+    def model(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+        args = [node for how, _, node in call.args if how == POSITIONAL]
+        for node in args[:1]:
+            values.wait(node, values.special, names, call.with_args([_plain(arg) for arg in args[1:]], -1, "builtin"))
+        if result is not None and call.dst >= 0:
+            values.add(call.dst, values.thing("Y", f"builtins.{result}"))
+
+    return model
+
+
+def _prints(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    for how, _, node in call.args:
+        if how == POSITIONAL:
+            values.wait(node, values.special, ("__str__", "__repr__"), call.with_args([], -1, "builtin"))
+
+
+def _consumes(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    """sum, any, all: iterate."""
+    _element_of(values, call, call.argument(0))
+
+
+def _runs(place: int, word: str | None = None) -> Model:
+    """Something that runs one of its arguments later."""
+
+    def model(values: Values, call: Call, thing: Object) -> None:
+        _callback(values, call, call.argument(place, word), [])
+        if call.dst >= 0:
+            values.add(call.dst, values.thing("Y", values.things[thing >> 1].one))
+
+    return model
+
+
+# Applied to a function they say what it is; nobody thinks of them as calls.
+DECLARATIONS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
+IDENTITY = "functools.wraps()"
+DECORATORS = frozenset({IDENTITY})
+MODELS: Mapping[str, Model] = {
+    "builtins.map": _map,
+    "builtins.filter": _filter,
+    "builtins.sorted": _ordered("list"),
+    "builtins.reversed": _ordered("generator"),
+    "builtins.list": _copied("list"),
+    "builtins.tuple": _copied("tuple"),
+    "builtins.set": _copied("set"),
+    "builtins.frozenset": _copied("set"),
+    "collections.deque": _copied("list"),
+    "builtins.dict": _dict,
+    "collections.OrderedDict": _dict,
+    "collections.defaultdict": _defaultdict,
+    "builtins.min": _best,
+    "builtins.max": _best,
+    "builtins.enumerate": _enumerate,
+    "builtins.zip": _zip,
+    "itertools.chain": _chain,
+    "builtins.iter": _iter,
+    "builtins.aiter": _iter,
+    "builtins.next": _next,
+    "functools.reduce": _reduce,
+    "builtins.getattr": _getattr,
+    "builtins.setattr": _setattr,
+    "builtins.type": _type,
+    "builtins.super": _super,
+    "builtins.property": _property,
+    "functools.cached_property": _property,
+    "abc.abstractproperty": _property,
+    "builtins.staticmethod": _wrapped("staticmethod"),
+    "builtins.classmethod": _wrapped("classmethod"),
+    "functools.partial": _partial,
+    "functools.wraps": _wraps,
+    "functools.update_wrapper": _same,
+    "functools.lru_cache": _decorator_factory,
+    "functools.cache": _decorator_factory,
+    "functools.singledispatch": _same,
+    "functools.total_ordering": _same,
+    "abc.abstractmethod": _same,
+    "typing.overload": _same,
+    "typing.final": _same,
+    "typing.no_type_check": _same,
+    "typing.runtime_checkable": _same,
+    "typing.cast": _last,
+    "copy.copy": _same,
+    "copy.deepcopy": _same,
+    "dataclasses.dataclass": _dataclass,
+    "dataclasses.dataclass()": _dataclass,
+    "dataclasses.replace": _same,
+    "contextlib.contextmanager": _context,
+    "contextlib.asynccontextmanager": _context,
+    "asyncio.run": _same,
+    "asyncio.create_task": _same,
+    "asyncio.ensure_future": _same,
+    "asyncio.wait_for": _same,
+    "builtins.len": _asks("__len__", result="int"),
+    "builtins.str": _asks("__str__", "__repr__", result="str"),
+    "builtins.repr": _asks("__repr__", result="str"),
+    "builtins.format": _asks("__format__", "__str__", "__repr__", result="str"),
+    "builtins.bool": _asks("__bool__", "__len__", result="bool"),
+    "builtins.int": _asks("__int__", "__index__", result="int"),
+    "builtins.float": _asks("__float__", "__index__", result="float"),
+    "builtins.complex": _asks("__complex__", "__float__", result="complex"),
+    "builtins.bytes": _asks("__bytes__", "__iter__", result="bytes"),
+    "builtins.hash": _asks("__hash__", result="int"),
+    "builtins.abs": _asks("__abs__"),
+    "builtins.round": _asks("__round__"),
+    "builtins.divmod": _asks("__divmod__"),
+    "builtins.pow": _asks("__pow__"),
+    "builtins.dir": _asks("__dir__"),
+    "builtins.print": _prints,
+    "builtins.sum": _consumes,
+    "builtins.any": _consumes,
+    "builtins.all": _consumes,
+    "threading.Thread": _runs(1, "target"),
+    "threading.Timer": _runs(1, "function"),
+    "atexit.register": _runs(0),
+}
+
+
+def container_method(values: Values, container: Object, name: str, call: Call) -> None:
+    """A method of a list, tuple, dict, set or generator."""
+    kind = values.kind_of(container)
+    first = call.argument(0)
+    if name in ("append", "add", "appendleft"):
+        values.put(container, None, first)
+    elif name in ("extend", "extendleft", "union", "intersection", "difference") or (
+        name == "update" and kind == "set"
+    ):
+        values.put(container, None, _element_of(values, call, first))
+        values.add(call.dst, container)
+    elif name == "insert":
+        values.put(container, None, call.argument(1))
+        values.shuffle(container)
+    elif name in ("sort", "reverse", "remove"):
+        values.shuffle(container)
+        _callback(values, call, call.argument(-1, "key"), [values.field(container, "[*]")])
+    elif name in ("pop", "popleft", "get", "setdefault", "__getitem__"):
+        _taken(values, container, name, call)
+    elif name == "popitem" or name == "items":
+        _viewed(values, container, "items", name == "popitem", call)
+    elif name in ("values", "keys"):
+        _viewed(values, container, name, False, call)
+    elif name == "copy":
+        values.add(call.dst, container)
+    elif name == "update":
+        for _, word, node in call.args:
+            if word is not None:
+                values.put(container, repr(word), node)
+        values.wait(first, values.merge_from, container)
+    elif name in ("__next__", "send", "__anext__"):
+        values.flow(values.field(container, "[*]"), call.dst)
+
+
+def _taken(values: Values, container: Object, name: str, call: Call) -> None:
+    keyed = values.kind_of(container) == "dict"
+    key = values.key(call, 0) if keyed else None
+    if not keyed and name == "pop":
+        values.shuffle(container)
+    for node in values.element(container, key):
+        values.flow(node, call.dst)
+    if name != "pop" or keyed:
+        values.flow(call.argument(1), call.dst)
+    if name == "setdefault":
+        values.put(container, key, call.argument(1))
+
+
+def _viewed(values: Values, container: Object, part: str, one: bool, call: Call) -> None:
+    view = values.thing("D", container, part)
+    if not one:
+        values.add(call.dst, view)
+        return
+    node = values.node()
+    values.add(node, view)
+    values.elements(node, call.dst, call.where)

@@ -1,0 +1,181 @@
+"""What one file says about values: its definitions, and constraints among numbered nodes.
+
+    def f(g): return g()         function 0, parameter node 0, result node 1, a call of node 0 into node 1
+    h = f(len)                   an object (function 0) in node 2, `len` in node 3, a call of 2 with 3 into 4
+
+A node stands for an expression, a version of a variable, a parameter, or a result: a set of objects that the
+solver fills. Numbers are the file's own; the linker adds an offset. Operations are tuples that begin with one
+of the letters below, and say in their first fields which node they wait for:
+
+    = src dst                    everything in src is in dst
+    o node kind index            a function, class, lambda, container or constant of this file is in node
+    n name dst                   a name that nothing in the file binds
+    m dst module level name      an import: the module (name None), or a name of it
+    . recv attr dst site         attribute
+    : recv attr src site         assignment to an attribute
+    ( callee dst site args       call; args are (how, keyword, node), how is one of `ARG`
+    [ recv key dst site          subscript, by constant key or None
+    ] recv key src site          assignment to a subscript
+    * src dst site               element by iteration
+    , src index dst              element by unpacking: at this place, or None for any
+    w src dst site               what `with` binds
+    a src dst                    what `await` gives
+    y src dst                    what `yield from` gives
+    d recv names args dst site   the first special method of these that the class has
+    b left right name dst site   binary operator: `__add__`, reflected, in place
+    r src site                   raised
+    e src dst                    caught: instances of the classes
+    t hint dst                   annotation
+    i src classes dst            what is left after `isinstance`
+
+Tests: `tests/test_relate_walk.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+Node: TypeAlias = int
+# No value that anybody follows: None, numbers that are never called.
+NOTHING: Node = -1
+Op: TypeAlias = tuple[Any, ...]
+Place: TypeAlias = tuple[int | None, int | None, int | None]
+
+# How an argument is given.
+POSITIONAL, KEYWORD, STAR, STAR_STAR = range(4)
+Arg: TypeAlias = tuple[int, str | None, Node]
+
+# Kinds of definitions that a name may mean.
+FUNCTION, CLASS, PARAMETER, IMPORT, VARIABLE = "FCPIV"
+
+
+class Parameter(Struct, array_like=True, frozen=True):
+    """A parameter; how says which arguments it takes."""
+
+    name: str
+    # positional_only, positional, vararg, keyword_only or kwarg.
+    how: str
+    node: Node
+    default: Node
+    place: Place
+    has_hint: bool = False
+
+
+class Function(Struct, array_like=True):
+    """A function, method or lambda."""
+
+    name: str
+    qualname: str
+    place: Place
+    # The class whose body it stands in, and the function around it; -1 for none.
+    owner: int
+    outer: int
+    parameters: list[Parameter]
+    result: Node
+    yields: Node
+    is_async: bool
+    is_generator: bool
+    scope_key: str
+    # Parameters that it returns as they are.
+    returned: list[int]
+    # Texts of decorators that say what the first parameter is.
+    binds: str = "instance"
+    hinted_result: Node = NOTHING
+
+
+class Class(Struct, array_like=True):
+    """A class."""
+
+    name: str
+    qualname: str
+    place: Place
+    outer: int
+    owner: int
+    bases: list[tuple[Node, Place, int]]
+    keywords: list[tuple[str, Node]]
+    # Attributes of the body, by name: node and definitions.
+    attrs: dict[str, tuple[Node, list[int]]]
+    scope_key: str
+    # Annotated names of the body in order, for constructors that are made of them.
+    fields: list[str]
+
+
+class Definition(Struct, array_like=True, frozen=True):
+    """One of the places that give a name its meaning."""
+
+    kind: str
+    # Number of the function, class or import; of a parameter its function.
+    index: int
+    place: Place
+    name: str
+
+
+class Import(Struct, array_like=True, frozen=True):
+    """One imported name."""
+
+    module: str
+    level: int
+    # None for `import a.b`.
+    name: str | None
+    # The name that becomes bound; None for a star.
+    bound: str | None
+    # `import a.b` binds a, `import a.b as x` binds a.b.
+    binds_first: bool
+    place: Place
+    scope_key: str
+    is_fallible: bool = False
+
+
+class Site(Struct, array_like=True, frozen=True):
+    """A place where something is called, read or written."""
+
+    ast_id: int
+    role: str
+    place: Place
+    # The function it stands in; -1 for the module.
+    function: int
+    # Of an attribute, the identifier; of a call the called expression.
+    inner: Place = (None, None, None)
+
+
+class Use(Struct, array_like=True, frozen=True):
+    """A name that is read: what it may mean."""
+
+    place: Place
+    name: str
+    definitions: list[int]
+    node: Node
+
+
+class Program(Struct, array_like=True):
+    """One file."""
+
+    repo_id: str
+    file_id: str
+    path: str
+    nodes: int = 0
+    ops: list[Op] = []
+    functions: list[Function] = []
+    classes: list[Class] = []
+    imports: list[Import] = []
+    definitions: list[Definition] = []
+    sites: list[Site] = []
+    uses: list[Use] = []
+    # By name of the module: node of all that functions see, node of what is left at the end, definitions.
+    variables: dict[str, tuple[Node, Node, list[int]]] = {}
+    # Names in `__all__`; None if there is none, or one that cannot be read.
+    exported: list[str] | None = None
+    # Nodes of containers and constants that were made: kind by node is in ops.
+    containers: list[tuple[str, int]] = []
+    # Names that are used and bound nowhere in the file: place, name.
+    open_uses: list[tuple[Place, str, str]] = []
+    # Reason why there is nothing else.
+    failure: str | None = None
+    # Rows of the scopes, packed.
+    scope_rows: bytes = b""
+    # Decorators: place, kind of definition, its number, node.
+    decorators: list[tuple[Place, str, int, Node]] = []
+    # Constant arguments of calls whose meaning depends on them, by site, as Python spells them.
+    texts: dict[int, list[str | None]] = {}

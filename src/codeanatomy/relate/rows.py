@@ -1,0 +1,163 @@
+"""Rows of `relations_v1` on their way into Arrow.
+
+    rows = Rows(repo_id, file_id, path)
+    rows.add("READS", "NAME_REF", ref, "BINDING", binding, place=(4, 5, 1), origin="symtable", rule="scope",
+             method="scope", confidence=0.9)
+    rows.add("CALLS", "CALLSITE", call, place=(4, 9, 1), origin="values", rule="call", reason="no_value")
+    rows.batch()         # in the table's order
+
+All rows of a file are owned by it: a relation belongs to where its source stands. What is equal but for its
+evidence is one row. Tests: `tests/test_relate_rows.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from codeanatomy import catalog
+from codeanatomy.arrow import array, arrow_schema
+from codeanatomy.ids import ids_within
+
+RELATIONS = "relations_v1"
+# First byte, byte after the last, line.
+Place: TypeAlias = tuple[int | None, int | None, int | None]
+NOWHERE: Place = (None, None, None)
+# The columns of a row as `add` writes them; the others are the same for all rows of a file.
+FIELDS = (
+    "relation_id",
+    "relation_kind",
+    "src_id",
+    "src_kind",
+    "src_qname",
+    "dst_id",
+    "dst_kind",
+    "dst_qname",
+    "role",
+    "ordinal",
+    "bstart",
+    "bend",
+    "line",
+    "origin",
+    "resolution_method",
+    "confidence",
+    "score",
+    "symbol_roles",
+    "ambiguity_group_id",
+    "rule_name",
+    "evidence",
+    "reason",
+)
+
+
+class Evidence(NamedTuple):
+    """Who says so, by which row, and whether it says the same."""
+
+    witness: str
+    key: str
+    agrees: bool = True
+
+
+class Rows:
+    """The relations of one file."""
+
+    def __init__(self, repo_id: str, file_id: str, path: str) -> None:
+        self.repo_id = repo_id
+        self.file_id = file_id
+        self.path = path
+        # Tuples, and ids by what many rows share: a standard library has two million rows.
+        self._rows: dict[str, tuple[Any, ...]] = {}
+        self._ids: dict[tuple[Any, ...], Callable[..., str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(
+        self,
+        kind: str,
+        src_kind: str,
+        src_id: str,
+        dst_kind: str | None = None,
+        dst_id: str | None = None,
+        *,
+        place: Place,
+        origin: str,
+        rule: str,
+        method: str | None = None,
+        confidence: float | None = None,
+        score: float | None = None,
+        src_qname: str | None = None,
+        dst_qname: str | None = None,
+        role: str | None = None,
+        ordinal: int | None = None,
+        group: str | None = None,
+        symbol_roles: int | None = None,
+        evidence: Sequence[Evidence] = (),
+        reason: str | None = None,
+    ) -> None:
+        """A relation; without a target, an attempt that says why."""
+        bstart, bend, line = place
+        shared = (kind, rule, role, ordinal, reason)
+        made = self._ids.get(shared)
+        if made is None:
+            made = self._ids[shared] = ids_within("rel", *shared)
+        key = made(src_id, dst_id, bstart, bend)
+        if key in self._rows:
+            return
+        self._rows[key] = (
+            key,
+            kind,
+            src_id,
+            src_kind,
+            src_qname,
+            dst_id,
+            dst_kind,
+            dst_qname,
+            role,
+            ordinal,
+            bstart,
+            bend,
+            line,
+            origin,
+            method,
+            confidence,
+            score,
+            symbol_roles,
+            group,
+            rule,
+            evidence,
+            reason,
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as they are, without the place that all of them share."""
+        rows = [dict(zip(FIELDS, row, strict=True)) for row in self._rows.values()]
+        for row in rows:
+            row["evidence"] = _columns(row["evidence"])
+        return rows
+
+    def batch(self) -> pa.RecordBatch:
+        """The rows in the table's order."""
+        table = catalog.table(RELATIONS)
+        cells: dict[str, Any] = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
+        order = [FIELDS.index(name) for name in (*table.ordering, "relation_id") if name not in cells]
+        rows = sorted(self._rows.values(), key=itemgetter(*order))
+        cells = {name: [cell] * len(rows) for name, cell in cells.items()}
+        cells |= zip(
+            FIELDS, map(list, zip(*rows, strict=True)) if rows else [[] for _ in FIELDS], strict=True
+        )
+        cells["evidence"] = list(map(_columns, cells["evidence"]))
+        arrays = [array(column, cells[column.name]) for column in table.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
+
+
+def _columns(evidence: Sequence[Evidence]) -> dict[str, list[Any]]:
+    """One list per field, as cells of structs are."""
+    return {
+        "witness": [said.witness for said in evidence],
+        "key": [said.key for said in evidence],
+        "agrees": [said.agrees for said in evidence],
+    }

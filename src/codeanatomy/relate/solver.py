@@ -1,0 +1,129 @@
+"""Sets of objects that flow along edges until nothing changes.
+
+    values = Solver()
+    a, b = values.node(), values.node()
+    values.flow(a, b)
+    values.add(a, thing)
+    values.run()
+    values.strong(b)          # [thing]
+
+Every object is a number; its lowest bit says that it is only hinted at, by an annotation, and stays with it
+wherever it flows. Objects arrive in the order in which they are found, and only those that are new go on
+(difference propagation). A rule waits at a node and is told the new ones. A node that has too many objects
+takes no more and is noted as cut: no answer with a hundred candidates is of use to anybody.
+
+Tests: `tests/test_relate_solver.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+Object: TypeAlias = int
+Rule: TypeAlias = tuple[Any, ...]
+MAX_OBJECTS = 48
+WEAK = 1
+
+
+class Solver:
+    """The nodes, their edges and what is in them."""
+
+    def __init__(self, limit: int = MAX_OBJECTS) -> None:
+        self.limit = limit
+        self.objects: list[dict[Object, None] | None] = []
+        self._edges: list[dict[int, None] | None] = []
+        self._weak_edges: dict[int, dict[int, None]] = {}
+        self._rules: dict[int, list[Rule]] = {}
+        self._new: dict[int, list[Object]] = {}
+        self._queue: deque[int] = deque()
+        self.cut: set[int] = set()
+
+    def node(self) -> int:
+        """A node with nothing in it."""
+        self.objects.append(None)
+        self._edges.append(None)
+        return len(self.objects) - 1
+
+    def reserve(self, count: int) -> int:
+        """So many nodes; the number of the first."""
+        first = len(self.objects)
+        self.objects.extend([None] * count)
+        self._edges.extend([None] * count)
+        return first
+
+    def add(self, node: int, thing: Object) -> None:
+        """An object is in a node."""
+        found = self.objects[node]
+        if found is None:
+            found = self.objects[node] = {}
+        elif thing in found:
+            return
+        if thing & WEAK and thing ^ WEAK in found:
+            return
+        if len(found) >= self.limit:
+            self.cut.add(node)
+            return
+        found[thing] = None
+        if node in self._new:
+            self._new[node].append(thing)
+        else:
+            self._new[node] = [thing]
+            self._queue.append(node)
+
+    def flow(self, src: int, dst: int, weak: int = 0) -> None:
+        """What is in one node is in the other; along a weak edge as a hint."""
+        if src < 0 or dst < 0 or src == dst:
+            return
+        if weak:
+            edges = self._weak_edges.setdefault(src, {})
+        else:
+            known = self._edges[src]
+            if known is None:
+                known = self._edges[src] = {}
+            edges = known
+        if dst in edges:
+            return
+        edges[dst] = None
+        for thing in list(self.objects[src] or ()):
+            self.add(dst, thing | weak)
+
+    def wait(self, node: int, rule: Callable[..., None], *data: Any) -> None:
+        """Tell a rule all objects of a node, now and later."""
+        if node < 0:
+            return
+        self._rules.setdefault(node, []).append((rule, *data))
+        found = self.objects[node]
+        if found:
+            rule(list(found), *data)
+
+    def run(self) -> None:
+        """Until nothing changes."""
+        while self._queue:
+            node = self._queue.popleft()
+            new = self._new.pop(node)
+            for dst in self._edges[node] or ():
+                for thing in new:
+                    self.add(dst, thing)
+            for dst in self._weak_edges.get(node, ()):
+                for thing in new:
+                    self.add(dst, thing | WEAK)
+            for rule, *data in list(self._rules.get(node, ())):
+                rule(new, *data)
+
+    def found(self, node: int) -> Sequence[Object]:
+        """The objects in a node, those that are no hints if there are any."""
+        things = self.objects[node] if node >= 0 else None
+        return best(things) if things else ()
+
+
+def best(things: Iterable[Object]) -> list[Object]:
+    """The objects that are no hints; if there are none, the hints.
+
+    >>> best([4, 7]), best([7])
+    ([4], [7])
+    """
+    listed = list(things)
+    strong = [thing for thing in listed if not thing & WEAK]
+    return strong or listed

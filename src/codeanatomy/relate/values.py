@@ -1,0 +1,891 @@
+"""The rules of values: what calls, iteration, subscripts and the like do to the sets of objects.
+
+    values = Values(programs)
+    values.solve()
+    values.calls[file, site]        # what is called there: things, hints with their lowest bit set
+
+Rules run in three rounds, each to its fixpoint: names, imports and attributes; then calls; then, for
+functions that nothing in the repository calls, what their parameters must be (`self` is an instance of its
+class, a default is one of the values) and may be (an annotation is a hint). A call through a hint gives a
+result, which is a hint too, but passes nothing into the function.
+
+All instances of a class are one object, all calls of a function one; a function that returns a parameter as
+it is gives each caller its own argument back. Tests: `tests/test_callgraph_cases.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from codeanatomy.relate.arguments import match
+from codeanatomy.relate.attributes import Attributes
+from codeanatomy.relate.models import CLASS_LIKE, DECORATORS, MODELS, container_method
+from codeanatomy.relate.program import NOTHING, POSITIONAL, Arg, Op, Program
+from codeanatomy.relate.solver import WEAK, Object
+
+# A site: file and number. Numbers below zero are of attributes that run code.
+Where = tuple[int, int]
+
+
+class Call:
+    """A call that waits for what it calls."""
+
+    __slots__ = ("args", "dst", "is_decorator", "role", "where")
+
+    def __init__(
+        self, where: Where, args: Sequence[Arg], dst: int, *, is_decorator: bool = False, role: str = ""
+    ) -> None:
+        self.where = where
+        # Nodes among all.
+        self.args = args
+        self.dst = dst
+        self.is_decorator = is_decorator
+        self.role = role
+
+    def with_args(self, args: Sequence[Arg], dst: int | None = None, role: str = "") -> Call:
+        """The same call with other arguments: of a partial, or of a callback."""
+        return Call(self.where, args, self.dst if dst is None else dst, role=role or self.role)
+
+    def argument(self, place: int, keyword: str | None = None) -> int:
+        """The node of an argument by place or keyword; -1 if it is not given."""
+        given = [arg for arg in self.args if arg[0] == POSITIONAL]
+        if keyword is not None:
+            for _, name, node in self.args:
+                if name == keyword:
+                    return node
+        return given[place][2] if 0 <= place < len(given) else NOTHING
+
+
+class Values(Attributes):
+    """The value analysis of a repository."""
+
+    def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
+        super().__init__(programs, limit)
+        self.calls: dict[Where, dict[Object, str]] = {}
+        self.arguments: dict[tuple[Where, Object], tuple[Sequence[Arg], int]] = {}
+        self.invoked: set[Object] = set()
+        self.dataclasses: set[Object] = set()
+        self._entered: set[tuple[Any, ...]] = set()
+        self._waiting: set[tuple[Any, ...]] = set()
+        self._kinds: dict[Object, str] = {}
+        self._hooked: set[tuple[Any, ...]] = set()
+        self._rounds = (
+            {"=": self._copy, "o": self._make, "n": self._open, "m": self._import, ".": self._load},
+            {
+                ":": self._store,
+                "(": self._call,
+                "[": self._item,
+                "]": self._set_item,
+                "k": self._set_key,
+                "u": self._update,
+                "*": self._iterate,
+                ",": self._unpack,
+                "w": self._with,
+                "a": self._await,
+                "y": self._yield_from,
+                "d": self._special,
+                "b": self._operator,
+                "r": self._raise,
+                "e": self._except,
+                "i": self._isinstance,
+                "x": self._delete,
+            },
+            {"t": self._hint},
+        )
+
+    def solve(self) -> None:
+        """All rounds."""
+        for number, rules in enumerate(self._rounds):
+            for file, program in enumerate(self.programs):
+                for op in program.ops:
+                    rule = rules.get(op[0])
+                    if rule is not None:
+                        rule(file, op)
+                if number == 0:
+                    for index in range(len(program.classes)):
+                        self.follow_bases(file, index)
+            self.run()
+            if number == 1:
+                self._enter_uncalled()
+                self.run()
+        self._hint_results()
+        self.run()
+
+    # -- simple rules
+
+    def _copy(self, file: int, op: Op) -> None:
+        self.flow(self.at(file, op[1]), self.at(file, op[2]))
+
+    def _make(self, file: int, op: Op) -> None:
+        _, node, kind, what = op
+        if kind == "K":
+            self.add(self.at(file, node), self.thing("Y", f"builtins.{what}"))
+            return
+        thing = self.thing(kind, file, what)
+        if kind == "L":
+            self._kinds[thing] = self.programs[file].containers[what][0]
+        self.add(self.at(file, node), thing)
+
+    def _open(self, file: int, op: Op) -> None:
+        self.unbound(file, op[1], self.at(file, op[2]))
+
+    def _import(self, file: int, op: Op) -> None:
+        self.imported(file, op[2], self.at(file, op[1]))
+
+    def _load(self, file: int, op: Op) -> None:
+        self.wait(self.at(file, op[1]), self._load_from, op[2], self.at(file, op[3]))
+
+    def _load_from(self, things: Sequence[Object], name: str, dst: int) -> None:
+        for thing in things:
+            self.flow(self.attr(thing, name), dst, thing & WEAK)
+
+    def _store(self, file: int, op: Op) -> None:
+        src = self.at(file, op[3])
+        self.wait(self.at(file, op[1]), self.store, op[2], self.node() if src < 0 else src)
+
+    def _delete(self, file: int, op: Op) -> None:
+        self.wait(self.at(file, op[1]), self._delete_from, op[2])
+
+    def _delete_from(self, things: Sequence[Object], name: str) -> None:
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "I":
+                holder = self.find(one, name)
+                if holder is not None and self.things[holder >> 1].kind == "C":
+                    self.wait(self.class_field(holder, name), self._run_delete, thing, name)
+
+    def _run_delete(self, things: Sequence[Object], receiver: Object, name: str) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "P":
+                hook = self.field(thing, "fdel")
+                self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="del")
+
+    # -- containers
+
+    def kind_of(self, container: Object) -> str:
+        """list, tuple, dict, set or generator."""
+        return self._kinds.get(container & ~1, "list")
+
+    def make_container(self, kind: str, where: Where, mark: str = "") -> Object:
+        """A container that a call makes."""
+        thing = self.thing("L", where[0], (where[1], mark or kind))
+        self._kinds[thing] = kind
+        return thing
+
+    def put(self, container: Object, key: str | None, src: int) -> None:
+        """An element, at a constant key or anywhere."""
+        container &= ~1
+        every = self.field(container, "[*]")
+        place = self.field(container, "[?]" if key is None else f"[{key}]")
+        self.flow(src, place)
+        self.flow(place, every)
+
+    def element(self, container: Object, key: str | None) -> list[int]:
+        """The nodes that an element may be in."""
+        container &= ~1
+        if key is None or (key.startswith("-") and self.kind_of(container) != "dict"):
+            return [self.field(container, "[*]")]
+        return [self.field(container, f"[{key}]"), self.field(container, "[?]")]
+
+    def shuffle(self, container: Object) -> None:
+        """Elements may be at any place from now on."""
+        self.flow(self.field(container, "[*]"), self.field(container, "[?]"))
+
+    def _set_item(self, file: int, op: Op) -> None:
+        _, received, key, src, site = op
+        self.wait(self.at(file, received), self._put_all, key, self.at(file, src), (file, site))
+
+    def _put_all(self, things: Sequence[Object], key: str | None, src: int, where: Where) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "L":
+                self.put(thing, None if key == ":" else key, src)
+            elif where[1] >= 0:
+                self.special([thing], ["__setitem__"], Call(where, [_plain(-1), _plain(src)], -1, role="subscript"))
+
+    def _set_key(self, file: int, op: Op) -> None:
+        self.wait(self.at(file, op[1]), self._put_key, self.at(file, op[2]))
+
+    def _put_key(self, things: Sequence[Object], src: int) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "L":
+                self.flow(src, self.field(thing, "[keys]"))
+
+    def _update(self, file: int, op: Op) -> None:
+        self.wait(self.at(file, op[1]), self._merge_all, self.at(file, op[2]))
+
+    def _merge_all(self, things: Sequence[Object], src: int) -> None:
+        for thing in things:
+            self.wait(src, self.merge_from, thing & ~1)
+
+    def merge_from(self, others: Sequence[Object], container: Object) -> None:
+        """All elements of other containers, at their keys."""
+        for other in others:
+            if self.things[other >> 1].kind != "L":
+                continue
+            self.wait_fields(other & ~1, container)
+
+    def wait_fields(self, other: Object, container: Object) -> None:
+        """What is known of the keys of a container when this runs, and everything at any place."""
+        for (owner, name), node in list(self.fields.items()) if other != container else ():
+            if owner == other and name.startswith("[") and name not in ("[*]", "[?]"):
+                self.flow(node, self.field(container, name))
+                if name != "[keys]":
+                    self.flow(self.field(container, name), self.field(container, "[*]"))
+        self.put(container, None, self.field(other, "[?]"))
+        self.flow(self.field(other, "[*]"), self.field(container, "[*]"))
+
+    def _item(self, file: int, op: Op) -> None:
+        _, received, key, dst, site, key_value = op
+        call = Call((file, site), [_plain(self.at(file, key_value))], self.at(file, dst), role="subscript")
+        self.wait(self.at(file, received), self._items, key, call)
+
+    def _items(self, things: Sequence[Object], key: str | None, call: Call) -> None:
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "L":
+                if key == ":":
+                    self.add(call.dst, thing)
+                    continue
+                for node in self.element(thing, key):
+                    self.flow(node, call.dst, thing & WEAK)
+                for node in self._missing(thing):
+                    self.flow(node, call.dst)
+            elif kind == "C" and self.is_enum(thing & ~1):
+                self.add(call.dst, self.thing("I", thing & ~1) | thing & WEAK)
+            elif kind == "C":
+                # A generic class with its parameters is still the class.
+                self.add(call.dst, thing)
+                if self.find(thing & ~1, "__class_getitem__") is not None:
+                    self.wait_call(self.attr(thing, "__class_getitem__"), call)
+            elif kind == "X" or (kind == "Y" and one in ("builtins.str", "builtins.bytes")):
+                self.add(call.dst, thing)
+            elif kind == "I":
+                self.special([thing], ["__getitem__", "__missing__"], call)
+
+    def _missing(self, container: Object) -> list[int]:
+        """What a defaultdict makes."""
+        key = (container & ~1, "[factory]")
+        return [self.fields[key]] if key in self.fields else []
+
+    def _iterate(self, file: int, op: Op) -> None:
+        _, src, dst, site = op
+        self.elements(self.at(file, src), self.at(file, dst), (file, site))
+
+    def elements(self, src: int, dst: int, where: Where) -> None:
+        """What iteration over the things of a node gives."""
+        self.wait(src, self._each, dst, where)
+
+    def _each(self, things: Sequence[Object], dst: int, where: Where) -> None:
+        for thing in things:
+            kind, one, two = self.things[thing >> 1]
+            weak = thing & WEAK
+            if kind == "L":
+                keyed = self.kind_of(thing) == "dict"
+                self.flow(self.field(thing, "[keys]" if keyed else "[*]"), dst, weak)
+            elif kind == "D":
+                self._view(one, two, dst, weak)
+            elif kind == "G":
+                file, function = self.function(one)
+                self.flow(self.at(file, function.yields), dst, weak)
+            elif kind == "Y" and one in ("builtins.str", "builtins.bytes"):
+                self.add(dst, thing)
+            elif kind == "C" and self.is_enum(thing & ~1):
+                self.add(dst, self.thing("I", thing & ~1) | weak)
+            elif kind == "I":
+                self._each_of_instance(thing, dst, where)
+
+    def _view(self, container: Object, part: str, dst: int, weak: int) -> None:
+        if part == "values":
+            self.flow(self.field(container, "[*]"), dst, weak)
+        elif part == "keys":
+            self.flow(self.field(container, "[keys]"), dst, weak)
+        else:
+            pair = self.thing("L", "items", container)
+            self._kinds[pair] = "tuple"
+            self.put(pair, "0", self.field(container, "[keys]"))
+            self.put(pair, "1", self.field(container, "[*]"))
+            self.add(dst, pair | weak)
+
+    def _each_of_instance(self, thing: Object, dst: int, where: Where) -> None:
+        iterator = self.node()
+        cls = self.things[thing >> 1].one
+        for name, next_name in (("__aiter__", "__anext__"), ("__iter__", "__next__")):
+            if self.find(cls, name) is not None:
+                self.special([thing], [name], Call(where, [], iterator, role="iteration"))
+                self.wait(iterator, self._next, next_name, dst, where)
+                return
+        call = Call(where, [_plain(-1)], dst, role="iteration")
+        self.special([thing], ["__getitem__"], call)
+
+    def _next(self, things: Sequence[Object], name: str, dst: int, where: Where) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind != "I":
+                self._each([thing], dst, where)
+                continue
+            if name == "__anext__":
+                given = self.node()
+                self.special([thing], [name], Call(where, [], given, role="iteration"))
+                self.wait(given, self._awaited, dst, where)
+            else:
+                self.special([thing], [name], Call(where, [], dst, role="iteration"))
+
+    def _unpack(self, file: int, op: Op) -> None:
+        _, src, place, dst = op
+        self.wait(self.at(file, src), self._unpacked, place, self.at(file, dst))
+
+    def _unpacked(self, things: Sequence[Object], place: str | None, dst: int) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "L" and self.kind_of(thing) in ("tuple", "list"):
+                for node in self.element(thing, place):
+                    self.flow(node, dst, thing & WEAK)
+            else:
+                # What runs is told at the site of the assignment.
+                self._each([thing], dst, (-1, -1))
+
+    # -- other statements
+
+    def _with(self, file: int, op: Op) -> None:
+        _, src, dst, site = op
+        self.wait(self.at(file, src), self._entered_by, self.at(file, dst), (file, site))
+
+    def _entered_by(self, things: Sequence[Object], dst: int, where: Where) -> None:
+        is_async = self.programs[where[0]].sites[where[1]].role == "async_with"
+        enter, leave = ("__aenter__", "__aexit__") if is_async else ("__enter__", "__exit__")
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "I":
+                given = self.node() if is_async else dst
+                self.special([thing], [enter], Call(where, [], given, role="with"))
+                if is_async:
+                    self.wait(given, self._awaited, dst, where)
+                self.special([thing], [leave], Call(where, [], -1, role="with"))
+            elif kind == "V":
+                file, function = self.function(one)
+                self.flow(self.at(file, function.yields), dst, thing & WEAK)
+            elif kind == "Y":
+                self.add(dst, thing)
+
+    def _await(self, file: int, op: Op) -> None:
+        _, src, dst, site = op
+        self.wait(self.at(file, src), self._awaited, self.at(file, dst), (file, site))
+
+    def _awaited(self, things: Sequence[Object], dst: int, where: Where) -> None:
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "A":
+                file, function = self.function(one)
+                self.flow(self.at(file, function.result), dst, thing & WEAK)
+            elif kind == "I" and self.find(one, "__await__") is not None:
+                given = self.node()
+                self.special([thing], ["__await__"], Call(where, [], given, role="await"))
+                self.wait(given, self._returned_by, dst)
+            elif kind in ("L", "I"):
+                # What gathers results, and objects that other libraries await.
+                self.add(dst, thing)
+
+    def _yield_from(self, file: int, op: Op) -> None:
+        self.wait(self.at(file, op[1]), self._returned_by, self.at(file, op[2]))
+
+    def _returned_by(self, things: Sequence[Object], dst: int) -> None:
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "G":
+                file, function = self.function(one)
+                self.flow(self.at(file, function.result), dst, thing & WEAK)
+
+    def _special(self, file: int, op: Op) -> None:
+        _, received, names, args, dst, site = op
+        role = self.programs[file].sites[site].role
+        given = [(how, word, self.at(file, node)) for how, word, node in args]
+        call = Call((file, site), given, self.at(file, dst), role=role)
+        self.wait(self.at(file, received), self.special, names, call)
+
+    def special(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
+        """Call the first of these special methods that the class of each instance has."""
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "I":
+                self.watch(one, names[0], self._first_special, thing, names, call)
+            elif kind == "C":
+                self._on_class_special(thing, names, call)
+
+    def _on_class_special(self, thing: Object, names: Sequence[str], call: Call) -> None:
+        file, declared = self.cls(thing)
+        for word, value in declared.keywords:
+            if word == "metaclass":
+                self.wait(self.at(file, value), self._meta_special, thing, names, call)
+
+    def _meta_special(self, metas: Sequence[Object], thing: Object, names: Sequence[str], call: Call) -> None:
+        for meta in metas:
+            if self.things[meta >> 1].kind == "C":
+                self.special([self.thing("I", meta & ~1)], names, call)
+
+    def _first_special(self, _: Object | None, thing: Object, names: Sequence[str], call: Call) -> None:
+        cls = self.things[thing >> 1].one
+        for name in names:
+            holder = self.find(cls, name)
+            if holder is not None and self.things[holder >> 1].kind == "C":
+                self.wait_call(self.attr(thing, name), call, thing & WEAK)
+                return
+
+    def _operator(self, file: int, op: Op) -> None:
+        _, left, right, name, dst, site = op
+        where = (file, site)
+        first, second = self.at(file, left), self.at(file, right)
+        plain = name[1:] if name.startswith("i") and name not in ("invert",) else name
+        names = [f"__{name}__", f"__{plain}__"] if plain != name else [f"__{name}__"]
+        call = Call(where, [_plain(second)], self.at(file, dst), role="operator")
+        self.wait(first, self._operate, names, call)
+        reflected = Call(where, [_plain(first)], self.at(file, dst), role="operator")
+        self.wait(second, self._reflect, f"__r{plain}__", names, first, reflected)
+
+    def _operate(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "I":
+                self.special([thing], names, call)
+            elif kind == "L" or (kind == "Y" and one.startswith("builtins.")):
+                self.add(call.dst, thing)
+
+    def _reflect(
+        self, things: Sequence[Object], name: str, names: Sequence[str], left: int, call: Call
+    ) -> None:
+        for other in self.objects[left] or ():
+            kind, one, _ = self.things[other >> 1]
+            if kind == "I" and any(self.find(one, each) is not None for each in names):
+                return
+        self.special(things, [name], call)
+
+    def _raise(self, file: int, op: Op) -> None:
+        self.wait(self.at(file, op[1]), self._raised, Call((file, op[2]), [], -1, role="raise"))
+
+    def _raised(self, things: Sequence[Object], call: Call) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "C":
+                self.invoke([thing], call)
+
+    def _except(self, file: int, op: Op) -> None:
+        self.wait(self.at(file, op[1]), self._instances, self.at(file, op[2]), 0)
+
+    def _instances(self, things: Sequence[Object], dst: int, weak: int) -> None:
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "C":
+                self.add(dst, self.thing("I", thing & ~1) | weak)
+            elif kind == "X":
+                self.add(dst, self.thing("Y", one) | weak)
+            elif kind == "L":
+                self.wait(self.field(thing, "[*]"), self._instances, dst, weak)
+
+    def _isinstance(self, file: int, op: Op) -> None:
+        _, src, classes, dst = op
+        self.wait(self.at(file, classes), self._narrow, self.at(file, src), self.at(file, dst))
+
+    def _narrow(self, classes: Sequence[Object], src: int, dst: int) -> None:
+        for cls in classes:
+            kind = self.things[cls >> 1].kind
+            if kind == "L":
+                self.wait(self.field(cls, "[*]"), self._narrow, src, dst)
+            elif kind in ("C", "X"):
+                self.wait(src, self._kept, cls & ~1, dst)
+                self._instances([cls], dst, WEAK)
+
+    def _kept(self, things: Sequence[Object], cls: Object, dst: int) -> None:
+        outside = self.things[cls >> 1]
+        for thing in things:
+            kind, one, _ = self.things[thing >> 1]
+            if kind == "I":
+                keep = cls in self.mro(one)
+            elif kind == "Y":
+                keep = outside.kind == "X" and outside.one == one
+            elif kind == "L":
+                keep = outside.kind == "X" and outside.one == f"builtins.{self.kind_of(thing)}"
+            else:
+                keep = outside.kind == "X"
+            if keep:
+                self.add(dst, thing)
+
+    def _hint(self, file: int, op: Op) -> None:
+        self.hinted(file, op[1], self.at(file, op[2]))
+
+    def hinted(self, file: int, hint: Sequence[Any] | None, dst: int) -> None:
+        """What an annotation says, as hints."""
+        if hint is None:
+            return
+        kind = hint[0]
+        if kind == "n":
+            self.wait(self.at(file, hint[1]), self._instances, dst, WEAK)
+        elif kind == "c":
+            self.wait(self.at(file, hint[1]), self._classes, dst)
+        elif kind == "u":
+            for each in hint[1]:
+                self.hinted(file, each, dst)
+        elif kind in ("l", "t"):
+            container = self.thing("L", "hint", dst)
+            self._kinds[container] = hint[1] if kind == "l" else "tuple"
+            inner = [(None, hint[2])] if kind == "l" else [(str(at), each) for at, each in enumerate(hint[1])]
+            for key, each in inner:
+                node = self.node()
+                self.hinted(file, each, node)
+                self.put(container, key, node)
+            self.add(dst, container | WEAK)
+
+    def _classes(self, things: Sequence[Object], dst: int) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind in ("C", "X"):
+                self.add(dst, thing | WEAK)
+
+    # -- calls
+
+    def _call(self, file: int, op: Op) -> None:
+        _, callee, dst, site, args = op
+        given = [(how, word, self.at(file, node)) for how, word, node in args]
+        role = self.programs[file].sites[site].role
+        call = Call(
+            (file, site), given, self.at(file, dst), is_decorator=role == "decorator", role=role
+        )
+        self.wait_call(self.at(file, callee), call)
+
+    def key(self, call: Call, place: int) -> str | None:
+        """A constant argument as Python spells it."""
+        file, site = call.where
+        texts = self.programs[file].texts.get(site, ()) if file >= 0 else ()
+        return texts[place] if place < len(texts) else None
+
+    def text(self, call: Call, place: int) -> str | None:
+        """A constant argument that is a string."""
+        key = self.key(call, place)
+        return key[1:-1] if key and key[0] in "'\"" else None
+
+    def wait_call(self, node: int, call: Call, weak: int = 0) -> None:
+        """Call everything that is in a node."""
+        key = (node, id(call), weak)
+        if key not in self._waiting:
+            self._waiting.add(key)
+            # The call is kept by the rule, so that its id is not given to another.
+            self.wait(node, self._invoke_weakly if weak else self.invoke, call)
+
+    def _invoke_weakly(self, things: Sequence[Object], call: Call) -> None:
+        self.invoke([thing | WEAK for thing in things], call)
+
+    def record(self, call: Call, thing: Object) -> None:
+        """Note that a thing is called at a site."""
+        found = self.calls.setdefault(call.where, {})
+        if thing not in found:
+            found[thing] = call.role
+
+    def invoke(self, things: Sequence[Object], call: Call) -> None:
+        """Call things."""
+        for thing in things:
+            kind, one, two = self.things[thing >> 1]
+            weak = thing & WEAK
+            if kind == "F":
+                self.enter(thing, None, call)
+            elif kind == "B":
+                self._invoke_bound(one, two, call, weak)
+            elif kind == "C":
+                self._instantiate(thing, call)
+            elif kind == "X":
+                self._outside(thing, one, call)
+            elif kind == "I":
+                self.watch(one, "__call__", self._first_special, thing, ["__call__"], call)
+            elif kind == "E":
+                self.record(call, self.thing("X", f"builtins.{self.kind_of(one)}.{two}") | weak)
+                container_method(self, one, two, call)
+            elif kind == "U":
+                self._invoke_partial(thing, call)
+            elif kind == "T":
+                self.wait_call(self.field(thing, "inner"), call, weak)
+            elif kind == "Q":
+                self._property_part(one, two, call)
+            elif kind == "W":
+                self.enter(one | weak, None, call.with_args(call.args, -1))
+                self.add(call.dst, self.thing("V", one) | weak)
+            elif kind == "Z":
+                self._construct(one, call)
+
+    def _invoke_bound(self, function: Object, receiver: Object, call: Call, weak: int) -> None:
+        if self.things[function >> 1].kind == "W":
+            inner = self.things[function >> 1].one
+            self.enter(inner | weak, receiver, call.with_args(call.args, -1))
+            self.add(call.dst, self.thing("V", inner) | weak)
+        else:
+            self.enter(function | weak, receiver, call)
+
+    def _invoke_partial(self, thing: Object, call: Call) -> None:
+        held: Call = self.things[thing >> 1].two
+        self.wait_call(self.field(thing, "callee"), call.with_args([*held.args, *call.args]), thing & WEAK)
+
+    def enter(self, thing: Object, receiver: Object | None, call: Call) -> None:
+        """A function runs with the arguments of a call."""
+        key = (thing, receiver, id(call))
+        if key in self._entered:
+            return
+        self._entered.add(key)
+        self._waiting.add((id(call), call))
+        self.record(call, thing)
+        file, function = self.function(thing)
+        weak = thing & WEAK
+        skip = 0 if receiver is None else 1
+        passed, left = match(function.parameters, call.args, skip)
+        nodes = [self.at(file, each.node) for each in function.parameters]
+        if not weak:
+            self.arguments.setdefault((call.where, thing), (call.args, skip))
+            self.invoked.add(thing)
+            if receiver is not None and nodes:
+                self.add(nodes[0], receiver)
+            for each in passed:
+                self._pass(call.args[each.argument][2], function.parameters[each.parameter].how, nodes, each)
+            for number in left:
+                self.flow(self.at(file, function.parameters[number].default), nodes[number])
+        self._result(thing, receiver, call, passed, left)
+
+    def _pass(self, src: int, how: str, nodes: Sequence[int], each: Any) -> None:
+        dst = nodes[each.parameter]
+        if src < 0:
+            return
+        if each.is_spread:
+            if how == "kwarg" or (how == "vararg" and each.key is None):
+                if how == "kwarg":
+                    self.wait(dst, self._merge_all, src)
+                    return
+                part = self.node()
+                self.wait(src, self._unpacked, None, part)
+                self.wait(dst, self._put_all, None, part, (-1, -1))
+                return
+            self.wait(src, self._spread, each.key, dst)
+        elif how in ("vararg", "kwarg"):
+            self.wait(dst, self._put_all, each.key, src, (-1, -1))
+        else:
+            self.flow(src, dst)
+
+    def _spread(self, things: Sequence[Object], key: str | None, dst: int) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "L" and self.kind_of(thing) in ("tuple", "list", "dict"):
+                for node in self.element(thing, key):
+                    self.flow(node, dst, thing & WEAK)
+            else:
+                self._each([thing], dst, (-1, -1))
+
+    def _result(
+        self, thing: Object, receiver: Object | None, call: Call, passed: Sequence[Any], left: Sequence[int]
+    ) -> None:
+        if call.dst < 0:
+            return
+        file, function = self.function(thing)
+        weak = thing & WEAK
+        if function.is_generator:
+            self.add(call.dst, self.thing("G", thing & ~1) | weak)
+            return
+        if function.is_async:
+            self.add(call.dst, self.thing("A", thing & ~1) | weak)
+            return
+        self.flow(self.at(file, function.result), call.dst, weak)
+        for number in function.returned:
+            if number == 0 and receiver is not None:
+                self.add(call.dst, receiver | weak)
+            for each in passed:
+                if each.parameter == number and not each.is_spread:
+                    self.flow(call.args[each.argument][2], call.dst, weak)
+                elif each.parameter == number:
+                    self.flow(self.at(file, function.parameters[number].node), call.dst, weak)
+            if number in left:
+                self.flow(self.at(file, function.parameters[number].default), call.dst, weak)
+            if function.parameters[number].how in ("vararg", "kwarg"):
+                self.flow(self.at(file, function.parameters[number].node), call.dst, weak)
+
+    def _instantiate(self, cls: Object, call: Call) -> None:
+        """A class is called: by its metaclass, or directly."""
+        file, declared = self.cls(cls)
+        for word, value in declared.keywords:
+            if word == "metaclass":
+                self.wait(self.at(file, value), self._instantiate_by, cls, call)
+        for base in self.mro(cls & ~1)[1:]:
+            if self.things[base >> 1].kind == "C":
+                other, inherited = self.cls(base)
+                for word, value in inherited.keywords:
+                    if word == "metaclass":
+                        self.wait(self.at(other, value), self._instantiate_by, cls, call)
+        self.record(call, cls)
+        if not self._has_metacall(cls & ~1):
+            self._construct(cls, call)
+
+    def _has_metacall(self, cls: Object) -> bool:
+        for each in self.mro(cls):
+            if self.things[each >> 1].kind != "C":
+                continue
+            file, declared = self.cls(each)
+            for word, value in declared.keywords:
+                if word != "metaclass" or value < 0:
+                    continue
+                for meta in self.objects[self.at(file, value)] or ():
+                    if self.things[meta >> 1].kind == "C":
+                        holder = self.find(meta & ~1, "__call__")
+                        if holder is not None and self.things[holder >> 1].kind == "C":
+                            return True
+        return False
+
+    def _instantiate_by(self, metas: Sequence[Object], cls: Object, call: Call) -> None:
+        for meta in metas:
+            if self.things[meta >> 1].kind == "C":
+                holder = self.find(meta & ~1, "__call__")
+                if holder is not None and self.things[holder >> 1].kind == "C":
+                    self.wait(self.class_field(holder, "__call__"), self._meta_call, cls, call)
+
+    def _meta_call(self, things: Sequence[Object], cls: Object, call: Call) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "F":
+                self.enter(thing, cls & ~1, call)
+
+    def _construct(self, cls: Object, call: Call) -> None:
+        """`__new__` and `__init__` run, or what a dataclass has instead."""
+        weak = cls & WEAK
+        instance = self.thing("I", cls & ~1)
+        new = self.find(cls & ~1, "__new__")
+        if new is not None and self.things[new >> 1].kind == "C":
+            made = self.node()
+            self.wait(self.class_field(new, "__new__"), self._new, cls & ~1, call.with_args(call.args, made))
+            self.flow(made, call.dst, weak)
+        self.add(call.dst, instance | weak) if call.dst >= 0 else None
+        holder = self.find(cls & ~1, "__init__")
+        own = holder is not None and self.things[holder >> 1].kind == "C"
+        if own:
+            self.wait_call(self.attr(instance, "__init__"), call.with_args(call.args, -1, call.role), weak)
+        else:
+            self.watch(cls & ~1, "__init__", self._late_init, instance, call.with_args(call.args, -1), weak)
+            if not weak:
+                self._fill(cls & ~1, instance, call)
+
+    def _late_init(self, holder: Object | None, instance: Object, call: Call, weak: int) -> None:
+        if holder is not None and self.things[holder >> 1].kind == "C":
+            self.wait_call(self.attr(instance, "__init__"), call, weak)
+
+    def _new(self, things: Sequence[Object], cls: Object, call: Call) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "F":
+                self.enter(thing, cls, call)
+
+    def _fill(self, cls: Object, instance: Object, call: Call) -> None:
+        """The fields of a dataclass or NamedTuple from the arguments."""
+        order = [each for each in self.mro(cls) if self.things[each >> 1].kind == "C"]
+        names = list(dict.fromkeys(name for each in reversed(order) for name in self.cls(each)[1].fields))
+        tuples = "typing.NamedTuple" in self.outside_bases(cls)
+        if not tuples and not any(each in self.dataclasses for each in order):
+            return
+        place = 0
+        for how, word, node in call.args:
+            if how == POSITIONAL and place < len(names):
+                self.flow(node, self.field(instance, names[place]))
+                place += 1
+            elif word is not None and word in names:
+                self.flow(node, self.field(instance, word))
+        if self.find(cls, "__post_init__") is not None:
+            self.wait_call(self.attr(instance, "__post_init__"), call.with_args([], -1))
+
+    def _outside(self, thing: Object, name: str, call: Call) -> None:
+        self.record(call, thing)
+        model = MODELS.get(name)
+        if model is not None:
+            model(self, call, thing)
+        elif call.is_decorator:
+            # Whatever it makes of the definition still stands for it.
+            self.flow(call.argument(0), call.dst)
+        elif CLASS_LIKE(name):
+            self.add(call.dst, self.thing("Y", name) | thing & WEAK) if call.dst >= 0 else None
+        elif name in DECORATORS:
+            self.flow(call.argument(0), call.dst)
+
+    def _property_part(self, prop: Object, part: str, call: Call) -> None:
+        made = self.thing("P", call.where, part)
+        for name in ("fget", "fset", "fdel"):
+            self.flow(self.field(prop, name), self.field(made, name))
+        self.flow(call.argument(0), self.field(made, {"setter": "fset", "getter": "fget"}.get(part, "fdel")))
+        self.add(call.dst, made)
+
+    def run_hook(
+        self,
+        node: int,
+        args: Sequence[Object],
+        dst: int,
+        receiver: Object,
+        name: str,
+        bound: Object | None = None,
+        how: str = "get",
+        value: int = -1,
+    ) -> None:
+        key = (node, dst, receiver, name, how, value)
+        if key in self._hooked:
+            return
+        self._hooked.add(key)
+        given = []
+        for arg in args:
+            holder = self.node()
+            self.add(holder, arg)
+            given.append(_plain(holder))
+        if value >= 0:
+            given.append(_plain(value))
+        call = Call((-1, -1), given, dst, role="attribute")
+        self.wait(node, self._run_hook, call, (receiver & ~1, name, how), bound)
+
+    def _run_hook(
+        self, things: Sequence[Object], call: Call, key: tuple[Object, str, str], bound: Object | None
+    ) -> None:
+        for thing in things:
+            kind, one, two = self.things[thing >> 1]
+            function = one if kind == "B" else thing
+            if self.things[function >> 1].kind != "F":
+                continue
+            self.attr_calls.setdefault(key, {})[function & ~1] = None
+            self.enter(function, two if kind == "B" else bound, call)
+
+    # -- functions that nobody calls
+
+    def _enter_uncalled(self) -> None:
+        """`self` is an instance of its class, `cls` the class, defaults are values."""
+        for file, program in enumerate(self.programs):
+            for number, function in enumerate(program.functions):
+                thing = self.thing("F", file, number)
+                nodes = [self.at(file, each.node) for each in function.parameters]
+                if function.owner >= 0 and function.parameters and not self.objects[nodes[0]]:
+                    cls = self.thing("C", file, function.owner)
+                    if function.parameters[0].how in ("positional", "positional_only"):
+                        self._receive(cls, function.binds, nodes[0])
+                if thing not in self.invoked:
+                    for node, parameter in zip(nodes, function.parameters, strict=True):
+                        self.flow(self.at(file, parameter.default), node)
+
+    def _receive(self, cls: Object, binds: str, node: int) -> None:
+        if binds == "nothing":
+            return
+        if binds in ("class", "class_argument"):
+            self.add(node, cls)
+            return
+        instance = self.thing("I", cls)
+        self.add(node, instance)
+        holder = self.find(cls, "__init__")
+        if holder is not None and self.things[holder >> 1].kind == "C":
+            self.wait(self.class_field(holder, "__init__"), self._assume, instance)
+
+    def _assume(self, things: Sequence[Object], instance: Object) -> None:
+        """An instance was made somewhere else, by its `__init__`."""
+        for thing in things:
+            if self.things[thing >> 1].kind == "F":
+                file, function = self.function(thing)
+                if function.parameters:
+                    self.add(self.at(file, function.parameters[0].node), instance)
+
+    def _hint_results(self) -> None:
+        """A result that no value is known of is what its annotation says."""
+        for file, program in enumerate(self.programs):
+            for function in program.functions:
+                result = self.at(file, function.result)
+                if function.hinted_result != NOTHING and not self.objects[result] and not function.returned:
+                    if function.is_generator:
+                        self.elements(self.at(file, function.hinted_result), self.at(file, function.yields), (-1, -1))
+                    else:
+                        self.flow(self.at(file, function.hinted_result), result)
+
+
+def _plain(node: int) -> Arg:
+    return (POSITIONAL, None, node)

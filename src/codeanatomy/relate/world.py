@@ -1,0 +1,95 @@
+"""A repository: its programs with their nodes side by side, its modules, and the objects that values are.
+
+    world = World(programs)
+    world.things[thing >> 1]        # Thing("F", file, function): a function
+
+Kinds of things:
+
+    F file number        function, method or lambda          C file number       class
+    M file               module                              N name              namespace package
+    I class              instance of a class (all as one)    L file number       container, by where it is made
+    X name               anything outside, by its name       Y name              instance of a class outside
+    B function receiver  method bound to its receiver        S class receiver    what `super()` gives
+    G function           generator                           A function          coroutine
+    P key                property                            Q property part     `x.setter`
+    T key                staticmethod or classmethod         U key               functools.partial
+    E container name     method of a builtin container       W function          @contextmanager
+    V function           what a call of the former gives     D container part    view of a dict
+
+Tests: `tests/test_relate_world.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from codeanatomy.relate.modules import Modules, module_names
+from codeanatomy.relate.program import Class, Function, Program
+from codeanatomy.relate.solver import Object, Solver
+
+
+class Thing(NamedTuple):
+    """An object, by what identifies it."""
+
+    kind: str
+    one: Any = None
+    two: Any = None
+
+
+class World(Solver):
+    """What is known of a repository before any rule runs."""
+
+    def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
+        super().__init__(*(() if limit is None else (limit,)))
+        self.programs = sorted(programs, key=lambda program: program.path)
+        self.offsets = [self.reserve(program.nodes) for program in self.programs]
+        self.files = {program.path: number for number, program in enumerate(self.programs)}
+        imported = (
+            each.module if each.name is None else f"{each.module}.{each.name}"
+            for program in self.programs
+            for each in program.imports
+            if each.level == 0
+        )
+        self.modules = Modules(module_names(self.files, imported))
+        self.names = [self.modules.names[program.path] for program in self.programs]
+        self.things: list[Thing] = []
+        self._numbers: dict[Thing, Object] = {}
+        self.fields: dict[tuple[Object, str], int] = {}
+
+    def thing(self, kind: str, one: Any = None, two: Any = None) -> Object:
+        """The number of a thing."""
+        key = Thing(kind, one, two)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.things) * 2
+            self.things.append(key)
+        return found
+
+    def at(self, file: int, node: int) -> int:
+        """The node of a program, among all."""
+        return node if node < 0 else self.offsets[file] + node
+
+    def field(self, thing: Object, name: str) -> int:
+        """What an attribute or an element of a thing holds."""
+        key = (thing & ~1, name)
+        if key not in self.fields:
+            self.fields[key] = self.node()
+        return self.fields[key]
+
+    def function(self, thing: Object) -> tuple[int, Function]:
+        """The file and the function of a function thing."""
+        _, file, number = self.things[thing >> 1]
+        return file, self.programs[file].functions[number]
+
+    def cls(self, thing: Object) -> tuple[int, Class]:
+        """The file and the class of a class thing."""
+        _, file, number = self.things[thing >> 1]
+        return file, self.programs[file].classes[number]
+
+    def qualified(self, thing: Object) -> str:
+        """The qualified name of a function or class."""
+        kind, file, number = self.things[thing >> 1]
+        program = self.programs[file]
+        own = program.functions[number].qualname if kind == "F" else program.classes[number].qualname
+        return f"{self.names[file]}.{own}"

@@ -1,0 +1,8 @@
+from runner import execute
+
+
+def task():
+    return 1
+
+
+execute(task)

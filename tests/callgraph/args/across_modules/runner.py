@@ -1,0 +1,2 @@
+def execute(job):
+    return job()

@@ -1,0 +1,9 @@
+def greet():
+    return "hi"
+
+
+def run(action):
+    return action()
+
+
+run(greet)

@@ -1,0 +1,13 @@
+def left():
+    return "l"
+
+
+def right():
+    return "r"
+
+
+def choose(a, b):
+    return a()
+
+
+choose(b=right, a=left)

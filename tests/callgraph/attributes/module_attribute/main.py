@@ -1,0 +1,9 @@
+import settings
+
+
+def loud():
+    return "!"
+
+
+settings.hook = loud
+settings.run()

@@ -1,0 +1,6 @@
+def hook():
+    return ""
+
+
+def run():
+    return hook()

@@ -1,0 +1,2 @@
+def park(car):
+    return car.stop()

@@ -1,0 +1,4 @@
+from garage import park
+from vehicle import Car
+
+park(Car("a"))

@@ -1,0 +1,2 @@
+def pull(mass, radius):
+    return mass / radius

@@ -1,0 +1,10 @@
+def f():
+    return 1
+
+
+def make(count):
+    return (f for _ in [count])
+
+
+for action in make(1):
+    action()

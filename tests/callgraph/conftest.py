@@ -1,0 +1,3 @@
+"""The cases are data: pytest is not to import them for their docstrings."""
+
+collect_ignore_glob = ["*/*"]

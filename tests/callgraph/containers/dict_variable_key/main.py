@@ -1,0 +1,16 @@
+def start():
+    return 1
+
+
+def stop():
+    return 2
+
+
+commands = {"start": start, "stop": stop}
+
+
+def dispatch(name):
+    return commands[name]()
+
+
+dispatch("stop")

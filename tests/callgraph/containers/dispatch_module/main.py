@@ -1,0 +1,8 @@
+from table import HANDLERS
+
+
+def handle(kind):
+    return HANDLERS[kind]()
+
+
+handle("a")

@@ -1,0 +1,7 @@
+def task():
+    return 1
+
+
+queue = [task]
+while queue:
+    queue.pop()()

@@ -1,0 +1,6 @@
+def make():
+    return 1
+
+
+cache = {}
+cache.setdefault("make", make)()

@@ -1,0 +1,14 @@
+class Lock:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        return None
+
+
+def use():
+    with Lock():
+        pass
+
+
+use()

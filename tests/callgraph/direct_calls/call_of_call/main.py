@@ -1,0 +1,13 @@
+def outer():
+    return middle
+
+
+def middle():
+    return inner
+
+
+def inner():
+    return 1
+
+
+outer()()()

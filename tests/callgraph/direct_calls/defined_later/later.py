@@ -1,0 +1,6 @@
+def first():
+    return second()
+
+
+def second():
+    return 2

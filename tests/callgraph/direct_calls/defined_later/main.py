@@ -1,0 +1,12 @@
+import later
+
+
+def start():
+    return finish() + later.first()
+
+
+def finish():
+    return 1
+
+
+start()

@@ -1,0 +1,12 @@
+from vectors import Vector
+
+
+class Force(Vector):
+    pass
+
+
+def combine(a, b):
+    return a + b
+
+
+combine(Force(), Force())

@@ -1,0 +1,6 @@
+def start():
+    return 1
+
+
+def stop():
+    return 2

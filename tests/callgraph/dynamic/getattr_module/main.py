@@ -1,0 +1,4 @@
+import actions
+
+start = getattr(actions, "start")
+start()

@@ -1,0 +1,7 @@
+def known():
+    return 1
+
+
+def run(callback):
+    callback()
+    return known()

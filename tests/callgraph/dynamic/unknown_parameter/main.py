@@ -1,0 +1,7 @@
+class Frobnicator:
+    def frobnicate(self):
+        return 1
+
+
+def use(thing):
+    return thing.frobnicate()

@@ -1,0 +1,3 @@
+from mock import patch
+
+patch()

@@ -1,0 +1,2 @@
+def patch():
+    return 1

@@ -1,0 +1,3 @@
+from client import Client
+
+Client().load("x")

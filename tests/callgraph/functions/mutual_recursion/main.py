@@ -1,0 +1,3 @@
+from even import is_even
+
+is_even(4)

@@ -1,0 +1,5 @@
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+factorial(3)

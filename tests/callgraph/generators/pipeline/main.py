@@ -1,0 +1,4 @@
+from pipeline import read, transform
+
+for item in transform(read()):
+    item.save()

@@ -1,0 +1,2 @@
+from pipeline.source import read
+from pipeline.steps import transform

@@ -1,0 +1,6 @@
+class Record:
+    def clean(self):
+        return 1
+
+    def save(self):
+        return 2

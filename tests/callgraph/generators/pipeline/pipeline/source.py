@@ -1,0 +1,5 @@
+from pipeline.record import Record
+
+
+def read():
+    yield Record()

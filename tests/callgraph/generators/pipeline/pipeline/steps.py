@@ -1,0 +1,4 @@
+def transform(items):
+    for item in items:
+        item.clean()
+        yield item

@@ -1,0 +1,4 @@
+import shop.cart
+from shop.prices import total
+
+total(shop.cart.items())

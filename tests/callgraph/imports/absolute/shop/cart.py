@@ -1,0 +1,2 @@
+def items():
+    return [1]

@@ -1,0 +1,2 @@
+def trim():
+    return ""

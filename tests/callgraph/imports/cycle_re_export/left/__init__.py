@@ -1,0 +1,2 @@
+from left.impl import work
+from right import back

@@ -1,0 +1,3 @@
+from left import work
+
+work()

@@ -1,0 +1,1 @@
+from left import work as back

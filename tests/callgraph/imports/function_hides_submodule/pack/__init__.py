@@ -1,0 +1,1 @@
+from pack.load import load

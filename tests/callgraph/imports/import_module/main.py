@@ -1,0 +1,4 @@
+import importlib
+
+module = importlib.import_module("worker.jobs")
+module.run()

@@ -1,0 +1,3 @@
+import engine
+
+begin = engine.start

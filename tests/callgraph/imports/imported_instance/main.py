@@ -1,0 +1,3 @@
+from config import settings
+
+settings.reload()

@@ -1,0 +1,4 @@
+import lazy
+
+lazy.present()
+lazy.absent()

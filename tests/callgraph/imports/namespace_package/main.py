@@ -1,0 +1,5 @@
+import plugins.csv.reader
+from plugins.json import writer
+
+plugins.csv.reader.read()
+writer.write()

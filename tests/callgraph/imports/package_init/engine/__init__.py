@@ -1,0 +1,8 @@
+from engine.parts import piston
+
+
+def start():
+    return piston()
+
+
+ready = start()

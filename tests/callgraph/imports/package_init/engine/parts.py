@@ -1,0 +1,2 @@
+def piston():
+    return 1

@@ -1,0 +1,1 @@
+from .internal import execute as run

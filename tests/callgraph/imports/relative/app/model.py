@@ -1,0 +1,3 @@
+class Item:
+    def validate(self):
+        return True

@@ -1,0 +1,6 @@
+from .. import version
+from ..database import rows
+
+
+def index():
+    return version(), rows()

@@ -1,0 +1,3 @@
+import app.web.views
+
+app.web.views.index()

@@ -1,0 +1,6 @@
+import os
+
+import paths.path
+
+os.path.join("a", "b")
+paths.path.join("a", "b")

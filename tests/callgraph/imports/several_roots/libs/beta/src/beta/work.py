@@ -1,0 +1,5 @@
+from alpha import begin
+
+
+def work():
+    return begin()

@@ -1,0 +1,5 @@
+import alpha
+from beta.work import work
+
+alpha.begin()
+work()

@@ -1,0 +1,3 @@
+from shop.order import place
+
+place()

@@ -1,0 +1,2 @@
+def take():
+    return 1

@@ -1,0 +1,9 @@
+from shapes import *
+
+
+def _draw():
+    return 0
+
+
+area()
+_draw()

@@ -1,0 +1,6 @@
+def area():
+    return 1
+
+
+def _draw():
+    return 2

@@ -1,0 +1,8 @@
+def hidden():
+    return 0
+
+
+from library import *
+
+_secret()
+hidden()

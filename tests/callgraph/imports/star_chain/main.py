@@ -1,0 +1,3 @@
+from models import *
+
+User().save()

@@ -1,0 +1,2 @@
+from .group import *
+from .user import *

@@ -1,0 +1,3 @@
+class Group:
+    def save(self):
+        return 1

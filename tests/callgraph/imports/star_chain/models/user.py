@@ -1,0 +1,3 @@
+class User:
+    def save(self):
+        return 2

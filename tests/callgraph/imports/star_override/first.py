@@ -1,0 +1,6 @@
+def run():
+    return 1
+
+
+def only_first():
+    return 2

@@ -1,0 +1,5 @@
+from first import *
+from second import *
+
+run()
+only_first()

@@ -1,0 +1,6 @@
+import net.http.client
+import net.mail
+
+net.http.client.connect()
+net.mail.send()
+net.ping()

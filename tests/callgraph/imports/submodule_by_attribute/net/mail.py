@@ -1,0 +1,2 @@
+def send():
+    return 2

@@ -1,0 +1,4 @@
+from plant import flower, grow
+
+flower.bloom()
+grow()

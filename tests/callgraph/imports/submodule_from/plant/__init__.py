@@ -1,0 +1,2 @@
+def grow():
+    return 1

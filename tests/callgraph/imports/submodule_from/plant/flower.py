@@ -1,0 +1,2 @@
+def bloom():
+    return 2

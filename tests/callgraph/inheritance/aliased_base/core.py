@@ -1,0 +1,3 @@
+class Base:
+    def boot(self):
+        return 1

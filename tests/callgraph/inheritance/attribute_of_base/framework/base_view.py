@@ -1,0 +1,6 @@
+from framework.render import Renderer
+
+
+class View:
+    def __init__(self):
+        self.renderer = Renderer()

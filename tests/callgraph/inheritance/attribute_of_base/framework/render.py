@@ -1,0 +1,3 @@
+class Renderer:
+    def render(self):
+        return 1

@@ -1,0 +1,9 @@
+from mixins import Loud
+
+
+class Dog(Loud):
+    def sound(self):
+        return "wuff"
+
+
+Dog().shout()

@@ -1,0 +1,3 @@
+class Loud:
+    def shout(self):
+        return self.sound()

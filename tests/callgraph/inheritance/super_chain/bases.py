@@ -1,0 +1,8 @@
+class Root:
+    def close(self):
+        return 1
+
+
+class Middle(Root):
+    def close(self):
+        return super().close()

@@ -1,0 +1,2 @@
+def run(first, second):
+    return second()

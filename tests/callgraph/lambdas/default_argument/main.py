@@ -1,0 +1,11 @@
+def now():
+    return 0
+
+
+def stamp(clock=lambda: now()):
+    inner = lambda: 1
+    inner()
+    return clock()
+
+
+stamp()

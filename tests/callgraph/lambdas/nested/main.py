@@ -1,0 +1,6 @@
+def leaf():
+    return 1
+
+
+make = lambda: lambda: leaf()
+make()()

@@ -1,0 +1,7 @@
+from shapes import Circle, Square
+
+
+def create(kind):
+    if kind == "circle":
+        return Circle()
+    return Square()

@@ -1,0 +1,4 @@
+from factory import create
+
+shape = create("circle")
+shape.draw()

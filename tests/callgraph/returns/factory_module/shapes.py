@@ -1,0 +1,8 @@
+class Circle:
+    def draw(self):
+        return 1
+
+
+class Square:
+    def draw(self):
+        return 2

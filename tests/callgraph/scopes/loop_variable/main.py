@@ -1,0 +1,7 @@
+def f():
+    return 1
+
+
+for action in (f,):
+    pass
+action()

@@ -1,0 +1,6 @@
+def helper():
+    return 2
+
+
+def run():
+    return helper()

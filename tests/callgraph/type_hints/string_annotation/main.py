@@ -1,0 +1,7 @@
+def close(door: "Door"):
+    return door.shut()
+
+
+class Door:
+    def shut(self):
+        return 1
