@@ -117,8 +117,10 @@ class Compiled:
         """The code object that binds a local variable or cell."""
         if touch.family == "fast":
             return touch.unit
-        unit = touch.unit
-        while touch.name not in self.units["cellvars"][unit]:
+        unit, cells = touch.unit, self.units["cellvars"]
+        # A class may have two `__class__`: its body uses that of the class around, its methods its own.
+        is_free = touch.name in self.units["freevars"][unit]
+        while touch.name not in cells[unit] or (is_free and unit == touch.unit):
             parent = self.units["parent_key"][unit]
             if parent is None:
                 return None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
+import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-import corpus
 from builds import built, rows
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.testimony import Silenced
@@ -100,7 +101,8 @@ def _nothing(file: int, step: int) -> None:
 
 def calls(row: Json, text: str) -> dict[str, set[tuple[str, str | None]]]:
     """By the source text that calls: form and target."""
-    cells, found = row["call_targets"], {}
+    cells = row["call_targets"]
+    found: dict[str, set[tuple[str, str | None]]] = {}
     for place, form in enumerate(cells["call_form"]):
         at = slice(cells["call_bstart"][place], cells["call_bend"][place])
         target = form, cells["target_name"][place]
@@ -178,7 +180,7 @@ def test_the_project_does_not_steer_it(
     monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYREFLY_CONFIG", str(tmp_path / "nowhere.toml"))
     steering = {
-        "pyproject.toml": "[tool.pyrefly]\nsearch-path = ['nowhere']\nreplace-imports-with-any = ['shop.*']\n",
+        "pyproject.toml": "[tool.pyrefly]\nreplace-imports-with-any = ['shop.*']\n",
         "pyrefly.toml": "project-excludes = ['**']\n",
         ".gitignore": "",
     }
@@ -190,7 +192,8 @@ def test_the_project_does_not_steer_it(
 
 
 def test_files_that_are_hard_to_read(tmp_path: Path) -> None:
-    source = write(tmp_path / "source", {"good.py": "open('x')\n", "broken.py": "def f(:\nopen('x')\n"})
+    broken = "def f(:\n  pass\nopen('x')\n"
+    source = write(tmp_path / "source", {"good.py": "open('x')\n", "broken.py": broken})
     (source / "latin.py").write_bytes("# coding: latin-1\nname = 'é'\n".encode("latin-1"))
     (source / "bom.py").write_bytes(b"\xef\xbb\xbfopen('x')\r\n\x0copen('y')\n")
     (source / "deep.py").write_text("x = " + "(" * 20_000 + ")" * 20_000 + "\n")
@@ -256,30 +259,31 @@ def test_a_tool_that_cannot_be_run_is_a_problem(impostor: Impostor) -> None:
     assert [problem.error_type for problem in checked.problems] == ["checker_failed"]
 
 
-def test_in_a_build(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of two repositories; then a tool that fails; then none."""
-    lake, source = tmp_path / "lake", write(tmp_path / "source", PROGRAM)
-    repositories = {"shop": source, "requests": corpus.package("requests")}
-    report = built(spark, lake, repositories, types="auto")
-    found = rows(lake, TYPES)
-    assert report.tables[TYPES].rows == len(found)
-    assert {row["repo_id"] for row in found} == {"shop", "requests"}
-    assert report.errors.get(TYPES) is None
-    use = next(row for row in found if row["path"] == "src/shop/use.py")
-    names = {call["target_name"]: call["target_path"] for call in use["call_targets"]}
-    assert names["shop.base.Base.run"] == "src/shop/base.py"
-    assert names["builtins.print"] is None
-
-    broken = tmp_path / "broken"
-    broken.write_text("#!/bin/sh\nexit 3\n")
-    broken.chmod(0o755)
-    monkeypatch.setattr(type_checker, "find_pyrefly", lambda: broken)
-    report = built(spark, lake, {"shop": source}, types="auto")
-    assert report.status == "succeeded"
-    failures = [row for row in rows(lake, FAILURES) if row["extractor_name"] == TYPES]
-    assert [(row["repo_id"], row["error_type"]) for row in failures] == [("shop", "checker_failed")]
-    assert {row["repo_id"] for row in rows(lake, TYPES)} == {"requests"}
-
+def test_without_the_tool_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type_checker, "find_pyrefly", lambda: None)
-    report = built(spark, lake, {"requests": source}, types="auto")
-    assert (report.errors, rows(lake, TYPES)) == ({}, [])
+    run: Any = SimpleNamespace(types="auto", witness_versions={})
+    with type_checker.type_tasks(run) as tasks:
+        assert tasks == []
+
+
+def test_in_a_build(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, an archive, and a repository on which the tool fails."""
+    lake, source, tool = tmp_path / "lake", write(tmp_path / "source", PROGRAM), tmp_path / "tool"
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("packed/mod.py", "def f(): ...\nf()\n")
+    failing = write(tmp_path / "failing", {"fatal.py": "print(1)\n"})
+    tool.write_text(f'#!/bin/sh\n[ -e tree/fatal.py ] && exit 3\nexec {find_pyrefly()} "$@"\n')
+    tool.chmod(0o755)
+    monkeypatch.setattr(type_checker, "find_pyrefly", lambda: tool)
+    repositories = {"shop": source, "archive": tmp_path / "archive.zip", "failing": failing}
+    report = built(spark, lake, repositories, types="auto")
+    found = {row["path"]: row for row in rows(lake, TYPES)}
+    assert (report.status, report.tables[TYPES].rows) == ("succeeded", len(PROGRAM) + 1)
+    assert found.keys() == {*PROGRAM, "packed/mod.py"}
+    calls = {call["target_name"]: call["target_path"] for call in found["src/shop/use.py"]["call_targets"]}
+    assert calls["shop.base.Base.run"] == "src/shop/base.py"
+    assert calls["builtins.print"] is None
+    (call,) = found["packed/mod.py"]["call_targets"]
+    assert (call["target_name"], call["target_bstart"], call["call_bstart"]) == ("packed.mod.f", 4, 13)
+    failures = [row for row in rows(lake, FAILURES) if row["extractor_name"] == TYPES]
+    assert [(row["repo_id"], row["error_type"]) for row in failures] == [("failing", "checker_failed")]

@@ -125,8 +125,8 @@ class Report:
             Entry(path, str(self.tree / path), len(raw), 0, path.endswith("i"), None)
             for path, raw in self.sources.items()
         ]
-        place = Place("r", "folder", str(self.tree))
-        (share,) = spread_types([(Reported(place, str(self.folder), str(self.tree), "by hand"), entries)])
+        root = Place("r", "folder", str(self.tree))
+        (share,) = spread_types([(Reported(root, str(self.folder), str(self.tree), "by hand"), entries)])
         return share
 
     def rows(self) -> dict[str, Json]:
@@ -161,15 +161,13 @@ def text_at(source: bytes, bstart: int, bend: int) -> str:
 
 
 def test_a_method_is_named_and_placed_in_both_files(report: Report) -> None:
-    report.calls(
-        {"3:13-3:21": {"Call": {"call_targets": [target(ref("F:0", "run"), "Overrides", class_ref())]}}}
-    )
+    run = target(ref("F:0", "run"), "Overrides", class_ref())
+    report.calls({"3:13-3:21": {"Call": {"call_targets": [run]}}})
     row = report.row()
     calls = row["call_targets"]
     assert told(row) == [("call", "base.Base.run", "base.Base", True)]
     ((start, end),) = listed(calls, "call_bstart", "call_bend")
-    assert text_at(USE.encode(), start, end) == "é.run()"[: end - start]
-    assert text_at(USE.encode(), start, end).startswith("é.run(")
+    assert text_at(USE.encode(), start, end) == "é.run()"
     ((path, start, end),) = listed(calls, "target_path", "target_bstart", "target_bend")
     assert (path, text_at(BASE.encode(), start, end)) == ("base.py", "run")
     assert (calls["target_module"], row["witness_version"], problems(row)) == (["base"], "by hand", [])
@@ -291,8 +289,8 @@ def test_types_are_kept_where_they_name_a_class_or_a_module(report: Report) -> N
     ("raw", "location", "found"),
     [
         (b"\xef\xbb\xbfopen(1)\n", "1:4-1:11", "open(1)"),
-        ("é='𝒳'; g()\r\n\x0cg(2)\r\n".encode(), "2:2-2:6", "g(2)"),
-        ("é='𝒳'; g()\r".encode(), "1:12-1:15", "g()"),
+        ("é='😀'; g()\r\n\x0cg(2)\r\n".encode(), "2:2-2:6", "g(2)"),
+        ("é='😀'; g()\r".encode(), "1:12-1:15", "g()"),
         ("s='\u2028'; g()\n".encode(), "1:10-1:13", "g()"),
         (b"x = 1\n", "1:1-1:99", None),
         (b"x = 1\n", "9:1-9:2", None),
@@ -368,7 +366,7 @@ def test_a_bad_part_costs_one_row(report: Report, change: Spoil, error: str) -> 
 
 def test_definitions_that_cannot_be_read_leave_the_names_they_have(report: Report) -> None:
     report.parts["definitions/base:2.json"] = b"{"
-    report.calls({"3:12-3:20": {"Call": {"call_targets": [target(ref("F:0", "run"), receiver=class_ref())]}}})
+    report.calls({"3:13-3:21": {"Call": {"call_targets": [target(ref("F:0", "run"), receiver=class_ref())]}}})
     row = report.row()
     assert told(row) == [("call", "base.run", "base.Base", False)]
     assert problems(row) == ["corrupt_report"]
@@ -394,7 +392,7 @@ def test_names_of_parts_do_not_lead_out(report: Report) -> None:
 
 
 def test_a_worker_makes_the_same_rows_and_tells_of_no_report(report: Report) -> None:
-    report.calls({"3:12-3:20": {"Call": {"call_targets": [target(ref("F:0", "run"))]}}})
+    report.calls({"3:13-3:21": {"Call": {"call_targets": [target(ref("F:0", "run"))]}}})
     share = report.share()
     (packed,) = extract_task(share, (), ExtractOptions())
     assert packed.counts["r"][TYPES] == 2

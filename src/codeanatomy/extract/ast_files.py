@@ -22,6 +22,7 @@ an identifier and which a constant is read from the grammar that CPython keeps i
 (`Name(identifier id, expr_context ctx)`): a newer Python brings its new nodes along.
 
 - `name` is the node's first field of identifiers; several are joined: `global a, b` has the name `a, b`.
+- `value` is a constant as Python spells it; of a FormattedValue, the letter after `!`.
 - A qualname has a part for every definition whose *body* the node is in, `<lambda>` for a lambda. There is
   no `<locals>` and no part for a comprehension, and a `global` statement changes nothing.
 - What does not apply is null: parameters of a class, bases of a function.
@@ -49,7 +50,7 @@ from codeanatomy.extract.source import Source
 from codeanatomy.extract.testimony import Problem, Testimony, failure
 from codeanatomy.options import ExtractOptions
 
-VERSION = f"ast, python {sys.version_info.major}.{sys.version_info.minor}, rules 1"
+VERSION = f"ast, python {sys.version_info.major}.{sys.version_info.minor}, rules 2"
 
 Columns: TypeAlias = dict[str, list[Any]]
 # Nodes by number, in preorder.
@@ -89,6 +90,8 @@ def ast_files_v1(source: Source, options: ExtractOptions) -> Testimony:
         except UNPARSED as error:
             return Testimony({}, (failure(source, "parse", error),))
         nodes, noted = _flatten(tree, source, options.max_value_chars)
+        for i, value in noted["values"].items():
+            nodes["value"][i] = chr(value.conversion) if value.conversion >= 0 else None
         problems = _drop_wrong_places(source, nodes, noted["values"]) if FSTRINGS_ARE_PARSED_APART else []
         cells = {
             "nodes": nodes,

@@ -117,20 +117,25 @@ class Attributes(World):
         if self.modules.has(f"{own}.{name}"):
             self.add(dst, self.module(f"{own}.{name}"))
             return
+        if "__getattr__" in program.variables:
+            thing = self.thing("M", file)
+            hook = self.at(file, program.variables["__getattr__"][1])
+            self.run_hook(hook, [self.thing("Y", "builtins.str")], dst, thing, name)
+            return
         outside = [star for star in self.stars(file) if not self.modules.has(star)]
         if len(outside) == 1 and not name.startswith("_"):
             self.add(dst, self.thing("X", f"{outside[0]}.{name}") | WEAK)
 
     def by_star(self, file: int, name: str, dst: int) -> bool:
         """Put what star imports of the repository's modules bring into a node."""
-        found = False
-        for star in self.stars(file):
+        # The last one wins.
+        for star in reversed(self.stars(file)):
             if star in self.modules.paths:
                 other = self.files[self.modules.paths[star][0]]
                 if other != file and self.exports(other, name):
                     self.flow(self.attr(self.thing("M", other), name), dst)
-                    found = True
-        return found
+                    return True
+        return False
 
     def unbound(self, file: int, name: str, dst: int) -> None:
         """A name that nothing in the file binds."""
@@ -224,7 +229,7 @@ class Attributes(World):
 
     def class_field(self, cls: Object, name: str) -> int:
         """What an attribute of a class itself holds."""
-        is_new = (cls, name) not in self.fields
+        is_new = name not in self.fields.get(cls, ())
         node = self.field(cls, name)
         if is_new:
             file, declared = self.cls(cls)
@@ -262,11 +267,11 @@ class Attributes(World):
             if name == "__class__":
                 self.add(node, one)
             else:
-                self.watch(one, name, self._on_instance, thing, name, node)
+                self.watch(one, name, self._on_instance, thing, thing, name, node)
         elif kind == "C":
             self.watch(thing, name, self._on_class, thing, thing, name, node)
         elif kind == "S":
-            self._super_attr(one, two, name, node)
+            self._super_attr(thing, one, two, name, node)
         elif kind == "L":
             self.add(node, self.thing("E", thing, name))
         elif kind == "B":
@@ -291,29 +296,40 @@ class Attributes(World):
         elif owner.count(".") < 12 and may_have(owner, name):
             self.add(node, self.thing("X", f"{owner}.{name}"))
 
-    def _super_attr(self, cls: Object, receiver: Object, name: str, node: int) -> None:
+    def _super_attr(self, proxy: Object, cls: Object, receiver: Object, name: str, node: int) -> None:
         kind, one, _ = self.things[receiver >> 1]
         actual = one if kind == "I" else receiver
         if self.things[actual >> 1].kind != "C":
             return
         self._watchers.setdefault(actual, []).append(
-            (name, lambda _: self._after(actual, cls, receiver, name, node))
+            (name, lambda _: self._after(actual, cls, proxy, receiver, name, node))
         )
-        self._after(actual, cls, receiver, name, node)
+        self._after(actual, cls, proxy, receiver, name, node)
 
-    def _after(self, actual: Object, cls: Object, receiver: Object, name: str, node: int) -> None:
-        holder = self.find(actual, name, after=cls)
+    def _after(
+        self, actual: Object, cls: Object, proxy: Object, receiver: Object, name: str, node: int
+    ) -> None:
         if self.things[receiver >> 1].kind == "I":
-            self._on_instance(holder, receiver, name, node, is_super=True)
+            self._on_instance(self.find(actual, name, after=cls), receiver, proxy, name, node)
+        elif cls in self.mro(actual):
+            self._on_class(self.find(actual, name, after=cls), receiver, proxy, name, node)
         else:
-            self._on_class(holder, actual, receiver, name, node, is_super=True)
+            # A method of the metaclass, in which the class is the instance.
+            holder = self.find(cls, name, after=cls)
+            if name == "__call__" and (holder is None or self.things[holder >> 1].kind == "X"):
+                self.add(node, self.thing("Z", receiver))
+                self.add(node, self.thing("X", "builtins.type.__call__"))
+            else:
+                self._on_instance(holder, receiver, proxy, name, node)
 
     def _on_instance(
-        self, holder: Object | None, receiver: Object, name: str, node: int, is_super: bool = False
+        self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
     ) -> None:
         if holder is None:
-            if not is_super:
+            if access == receiver and self.things[receiver >> 1].kind == "I":
                 self._fallback(receiver, name, node)
+            elif access != receiver and hasattr(object, name):
+                self.add(node, self.thing("X", f"builtins.object.{name}"))
             return
         kind, one, _ = self.things[holder >> 1]
         if kind == "X":
@@ -323,7 +339,7 @@ class Attributes(World):
             self.add(node, self.thing("X", f"{one}.{name}"))
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
-            self.wait(self.class_field(holder, name), self._bind, receiver, name, node)
+            self.wait(self.class_field(holder, name), self._bind, receiver, access, name, node)
 
     def _fallback(self, receiver: Object, name: str, node: int) -> None:
         """`__getattr__` of the class."""
@@ -335,29 +351,20 @@ class Attributes(World):
                     self.run_hook(self.attr(receiver, hook), [self.thing("Y", "builtins.str")], node, receiver, name)
 
     def _on_class(
-        self,
-        holder: Object | None,
-        cls: Object,
-        receiver: Object,
-        name: str,
-        node: int,
-        is_super: bool = False,
+        self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
     ) -> None:
         if holder is None:
-            if name == "__call__" and is_super:
-                self.add(node, self.thing("X", "builtins.type.__call__"))
-            elif not is_super:
-                self._on_metaclass(cls, name, node)
+            if access == receiver:
+                self._on_metaclass(receiver, name, node)
+            elif hasattr(object, name):
+                self.add(node, self.thing("X", f"builtins.object.{name}"))
             return
         kind, one, _ = self.things[holder >> 1]
         if kind == "X":
-            if name == "__call__" and is_super:
-                self.add(node, self.thing("Z", receiver))
-            else:
-                self.add(node, self.thing("X", f"{one}.{name}"))
+            self.add(node, self.thing("X", f"{one}.{name}"))
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
-            self.wait(self.class_field(holder, name), self._bind_class, receiver, name, node)
+            self.wait(self.class_field(holder, name), self._bind_class, receiver, access, name, node)
 
     def _on_metaclass(self, cls: Object, name: str, node: int) -> None:
         file, declared = self.cls(cls)
@@ -370,9 +377,11 @@ class Attributes(World):
             if self.things[thing >> 1].kind == "C":
                 holder = self.find(thing & ~1, name)
                 if holder is not None and self.things[holder >> 1].kind == "C":
-                    self.wait(self.class_field(holder, name), self._bind, cls, name, node)
+                    self.wait(self.class_field(holder, name), self._bind, cls, cls, name, node)
 
-    def _bind(self, things: Sequence[Object], receiver: Object, name: str, node: int) -> None:
+    def _bind(
+        self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int
+    ) -> None:
         """What an attribute of a class becomes on an instance."""
         for thing in things:
             kind, one, two = self.things[thing >> 1]
@@ -380,14 +389,14 @@ class Attributes(World):
             if kind in ("F", "W"):
                 self.add(node, self.thing("B", thing & ~1, receiver) | weak)
             elif kind == "P":
-                self.run_hook(self.field(thing, "fget"), [], node, receiver, name, bound=receiver)
+                self.run_hook(self.field(thing, "fget"), [], node, access, name, bound=receiver)
             elif kind == "T":
                 owner = receiver
                 if self.things[receiver >> 1].kind == "I":
                     owner = self.things[receiver >> 1].one
                 self.wait(self.field(thing, "inner"), self._bind_inner, two, owner, node)
             elif kind == "I" and self._is_descriptor(one, "__get__"):
-                self.run_hook(self.attr(thing, "__get__"), [receiver], node, receiver, name)
+                self.run_hook(self.attr(thing, "__get__"), [receiver], node, access, name)
             else:
                 self.add(node, thing)
 
@@ -395,7 +404,9 @@ class Attributes(World):
         holder = self.find(cls, method)
         return holder is not None and self.things[holder >> 1].kind == "C"
 
-    def _bind_class(self, things: Sequence[Object], receiver: Object, name: str, node: int) -> None:
+    def _bind_class(
+        self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int
+    ) -> None:
         """What an attribute of a class becomes on the class."""
         for thing in things:
             kind, one, two = self.things[thing >> 1]
@@ -404,7 +415,7 @@ class Attributes(World):
             elif kind == "T":
                 self.wait(self.field(thing, "inner"), self._bind_inner, two, receiver, node)
             elif kind == "I" and self._is_descriptor(one, "__get__"):
-                self.run_hook(self.attr(thing, "__get__"), [], node, receiver, name)
+                self.run_hook(self.attr(thing, "__get__"), [], node, access, name)
             elif kind not in ("F", "C", "P") and self.is_enum(receiver):
                 self.add(node, self.thing("I", receiver))
             else:
@@ -443,6 +454,8 @@ class Attributes(World):
                 continue
             if kind == "I":
                 self.watch(one, name, self._store_hook, thing, name, src)
+            elif kind == "M" and name in self.programs[one].variables:
+                self.flow(src, self.at(one, self.programs[one].variables[name][0]))
             self.flow(src, self.field(thing, name))
 
     def _store_on_class(self, cls: Object, name: str) -> None:

@@ -31,7 +31,8 @@ from unicodedata import normalize
 from codeanatomy.ids import ids_within
 from codeanatomy.nodes import PREFIXES, binding_id
 from codeanatomy.relate.rows import Evidence, Place, Rows
-from codeanatomy.relate.scopes import FUNCTIONS, TYPE_VARIABLES, Scope, Scopes
+from codeanatomy.relate.scope import FUNCTIONS, TYPE_VARIABLES, Scope
+from codeanatomy.relate.scopes import Scopes
 from codeanatomy.relate.tree import Tree
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]

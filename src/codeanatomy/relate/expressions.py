@@ -63,7 +63,9 @@ COMPARISONS: Mapping[str, str] = {
     "GtE": "__ge__",
 }
 # Functions and methods that a constant argument tells what to look at.
-BY_TEXT = frozenset({"getattr", "setattr", "get", "pop", "setdefault", "__getitem__", "methodcaller", "attrgetter"})
+BY_TEXT = frozenset({"getattr", "setattr", "get", "pop", "setdefault", "__getitem__", "import_module"})
+# What `!r`, `!s` and `!a` in an f-string ask for.
+CONVERSIONS = {"r": ["__repr__"], "a": ["__repr__"], "s": ["__str__", "__repr__"]}
 TRUTH = ["__bool__", "__len__"]
 NO_PLACE: Place = (None, None, None)
 
@@ -108,10 +110,10 @@ class Expressions:
         tree = self.tree
         return tree.bstart[node], tree.bend[node], tree.line[node]
 
-    def container(self, kind: str, node: int) -> Node:
-        """A list, tuple, dict, set or generator made at a syntax node."""
+    def container(self, kind: str, size: int = -1) -> Node:
+        """A list, tuple, dict, set or generator, of so many elements if that is known."""
         made = self.new()
-        self.program.containers.append((kind, node))
+        self.program.containers.append((kind, size))
         self.ops.append(("o", made, "L", len(self.program.containers) - 1))
         return made
 
@@ -275,6 +277,10 @@ class Expressions:
         made = self.new()
         inner = NO_PLACE if func is None else self.place(func)
         site = self.site(node, "call", inner)
+        if args:
+            given = [*tree.many(node, "args"), *tree.many(node, "keywords")]
+            values = (tree.one(arg, "value") if tree.kind[arg] in ("Starred", "keyword") else arg for arg in given)
+            self.program.arguments[site] = [NO_PLACE if arg is None else self.place(arg) for arg in values]
         if func is not None and tree.name[func] in BY_TEXT:
             self.program.texts[site] = [self.key(arg) for arg in tree.many(node, "args")]
         self.ops.append(("(", callee, made, site, args))
@@ -387,7 +393,8 @@ class Expressions:
     def _FormattedValue(self, node: int) -> Node:
         value = self.value(self.tree.one(node, "value"))
         self.value(self.tree.one(node, "format_spec"))
-        self.special(node, value, ["__format__", "__str__", "__repr__"], [], "format")
+        names = CONVERSIONS.get(self.tree.value[node] or "", ["__format__", "__str__", "__repr__"])
+        self.special(node, value, names, [], "format")
         return NOTHING
 
     def _Starred(self, node: int) -> Node:
@@ -435,8 +442,10 @@ class Expressions:
         return self._sequence("set", node)
 
     def _sequence(self, kind: str, node: int) -> Node:
-        tree, made = self.tree, self.container(kind, node)
+        tree = self.tree
         items = tree.many(node, "elts")
+        starred = any(tree.kind[item] == "Starred" for item in items)
+        made = self.container(kind, -1 if starred or len(items) > MAX_KEYS else len(items))
         by_place = kind != "set" and len(items) <= MAX_KEYS
         seen: set[tuple[str | None, Node]] = set()
         for place, item in enumerate(items):
@@ -457,7 +466,7 @@ class Expressions:
         return made
 
     def _Dict(self, node: int) -> Node:
-        tree, made = self.tree, self.container("dict", node)
+        tree, made = self.tree, self.container("dict")
         values = tree.many(node, "values")
         keys = tree.gapped(node, "keys", len(values))
         seen: set[tuple[str | None, Node]] = set()
@@ -494,7 +503,7 @@ class Expressions:
 
     def _comprehension(self, kind: str, node: int) -> Node:
         tree, outer = self.tree, self.frame
-        made = self.container(kind, node)
+        made = self.container(kind)
         generators = tree.many(node, "generators")
         # The first iterable is evaluated outside.
         first = self.value(tree.one(generators[0], "iter")) if generators else NOTHING
@@ -608,7 +617,12 @@ class Expressions:
     def _hinted(self, dotted: str) -> Node:
         """The node of a dotted name in an annotation."""
         first, *rest = dotted.split(".")
-        node, _ = self.read(first)
+        found = self.frame.scope.find(first)
+        if found.home is not None:
+            # What is defined below may be meant as well.
+            node, _ = self._seen(found.home, found.name)
+        else:
+            node = self.open(first)
         for attr in rest:
             if node == NOTHING:
                 return NOTHING

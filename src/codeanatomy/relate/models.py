@@ -24,17 +24,29 @@ if TYPE_CHECKING:
 Model: TypeAlias = "Callable[[Values, Call, Object], None]"
 
 
-def CLASS_LIKE(name: str) -> bool:
+def is_class_like(name: str) -> bool:
     """Whether a name outside looks like a class.
 
-    >>> CLASS_LIKE("pathlib.Path"), CLASS_LIKE("os.getcwd"), CLASS_LIKE("builtins.int"), CLASS_LIKE("a.MAX")
+    >>> is_class_like("pathlib.Path"), is_class_like("os.getcwd"), is_class_like("builtins.int"), is_class_like("a.MAX")
     (True, False, True, False)
     """
     owner, _, last = name.rpartition(".")
     if owner == "builtins":
         return isinstance(getattr(builtins, last, None), type)
+    if name in LOWER_CASE_CLASSES:
+        return True
     bare = last.lstrip("_")
     return bare[:1].isupper() and (not bare.isupper() or len(bare) == 1)
+
+
+def makes_instance(name: str) -> bool:
+    """Whether a name outside looks like a constructor of its class.
+
+    >>> makes_instance("datetime.date.fromordinal"), makes_instance("pathlib.Path.exists")
+    (True, False)
+    """
+    owner, _, last = name.rpartition(".")
+    return last.startswith("from") and is_class_like(owner)
 
 
 def _plain(node: int) -> Arg:
@@ -83,10 +95,10 @@ def _ordered(kind: str) -> Model:
 
 
 def _copied(kind: str) -> Model:
-    """list(xs), tuple(xs): positions are kept."""
+    """list(xs), tuple(xs), deque(xs)."""
 
-    def model(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
-        made = values.make_container(kind, call.where)
+    def model(values: Values, call: Call, thing: Object) -> None:
+        made = values.make_container(kind, call.where, cls=values.things[thing >> 1].one)
         if call.argument(0) >= 0:
             values.put(made, None, _element_of(values, call, call.argument(0)))
         values.add(call.dst, made)
@@ -94,8 +106,8 @@ def _copied(kind: str) -> Model:
     return model
 
 
-def _dict(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
-    made = values.make_container("dict", call.where)
+def _dict(values: Values, call: Call, thing: Object) -> None:
+    made = values.make_container("dict", call.where, cls=values.things[thing >> 1].one)
     for _, word, node in call.args:
         if word is not None:
             values.put(made, repr(word), node)
@@ -307,13 +319,46 @@ def _context(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
     values.wait(call.argument(0), each)
 
 
-def _defaultdict(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
-    made = values.make_container("dict", call.where)
+def _defaultdict(values: Values, call: Call, thing: Object) -> None:
+    made = values.make_container("dict", call.where, cls=values.things[thing >> 1].one)
     if call.argument(0) >= 0:
         result = values.field(made, "[factory]")
         _callback(values, call, call.argument(0), [], result)
         values.put(made, None, result)
     values.add(call.dst, made)
+
+
+def _field(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    made = values.thing("O", call.where)
+    for name in ("default", "default_factory"):
+        values.flow(call.argument(-1, name), values.field(made, name))
+    if call.dst >= 0:
+        values.add(call.dst, made)
+
+
+def _import_module(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    name = values.text(call, 0)
+    if name is not None and call.dst >= 0 and not name.startswith("."):
+        values.add(call.dst, values.module(name))
+
+
+def _gives(cls: str) -> Model:
+    """A call whose result is an instance of a class outside."""
+
+    def model(values: Values, call: Call, thing: Object) -> None:
+        if call.dst >= 0:
+            values.add(call.dst, values.thing("Y", cls) | thing & 1)
+
+    return model
+
+
+def _splits(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    made = values.make_container("list", call.where)
+    node = values.node()
+    values.add(node, values.thing("Y", "builtins.str"))
+    values.put(made, None, node)
+    if call.dst >= 0:
+        values.add(call.dst, made)
 
 
 def _asks(*names: str, result: str | None = None) -> Model:
@@ -353,6 +398,19 @@ def _runs(place: int, word: str | None = None) -> Model:
 
 # Applied to a function they say what it is; nobody thinks of them as calls.
 DECLARATIONS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
+TEXT_METHODS = (
+    *("capitalize", "casefold", "center", "expandtabs", "format", "format_map", "join", "ljust", "lower", "lstrip"),
+    *("removeprefix", "removesuffix", "replace", "rjust", "rstrip", "strip", "swapcase", "title", "translate"),
+    *("upper", "zfill"),
+)
+# Classes of the standard library whose names do not look like it.
+LOWER_CASE_CLASSES = frozenset(
+    {
+        *("datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "datetime.timezone"),
+        *("collections.deque", "array.array", "itertools.count", "itertools.cycle", "itertools.repeat"),
+        *("threading.local", "weakref.ref", "weakref.finalize", "socket.socket", "operator.itemgetter"),
+    }
+)
 IDENTITY = "functools.wraps()"
 DECORATORS = frozenset({IDENTITY})
 MODELS: Mapping[str, Model] = {
@@ -429,6 +487,23 @@ MODELS: Mapping[str, Model] = {
     "builtins.sum": _consumes,
     "builtins.any": _consumes,
     "builtins.all": _consumes,
+    "dataclasses.field": _field,
+    "importlib.import_module": _import_module,
+    "builtins.open": _gives("io.TextIOWrapper"),
+    "builtins.input": _gives("builtins.str"),
+    **{f"builtins.str.{name}": _gives("builtins.str") for name in TEXT_METHODS},
+    **{f"builtins.str.{name}": _splits for name in ("split", "rsplit", "splitlines", "partition", "rpartition")},
+    "builtins.str.encode": _gives("builtins.bytes"),
+    "builtins.bytes.decode": _gives("builtins.str"),
+    **{
+        f"datetime.{cls}.{name}": _gives(f"datetime.{cls}")
+        for cls in ("date", "datetime")
+        for name in ("today", "now", "utcnow", "fromtimestamp", "utcfromtimestamp", "fromisoformat", "strptime", "combine")
+    },
+    "pathlib.Path.cwd": _gives("pathlib.Path"),
+    "pathlib.Path.home": _gives("pathlib.Path"),
+    "logging.getLogger": _gives("logging.Logger"),
+    "re.compile": _gives("re.Pattern"),
     "threading.Thread": _runs(1, "target"),
     "threading.Timer": _runs(1, "function"),
     "atexit.register": _runs(0),

@@ -27,6 +27,10 @@ of the letters below, and say in their first fields which node they wait for:
     e src dst                    caught: instances of the classes
     t hint dst                   annotation
     i src classes dst            what is left after `isinstance`
+    k dict src                   a key
+    u dict src                   all elements of another dictionary
+    x recv attr site             deleted attribute
+    c class site                 a class comes to be
 
 Tests: `tests/test_relate_walk.py`.
 """
@@ -47,6 +51,18 @@ Place: TypeAlias = tuple[int | None, int | None, int | None]
 POSITIONAL, KEYWORD, STAR, STAR_STAR = range(4)
 Arg: TypeAlias = tuple[int, str | None, Node]
 
+# What is read of a type checker's call targets.
+CALL_TARGETS = (
+    "call_bstart",
+    "call_bend",
+    "call_form",
+    "target_name",
+    "target_path",
+    "target_bstart",
+    "target_bend",
+    "receiver_class",
+    "is_override_candidate",
+)
 # Kinds of definitions that a name may mean.
 FUNCTION, CLASS, PARAMETER, IMPORT, VARIABLE = "FCPIV"
 
@@ -167,15 +183,24 @@ class Program(Struct, array_like=True):
     variables: dict[str, tuple[Node, Node, list[int]]] = {}
     # Names in `__all__`; None if there is none, or one that cannot be read.
     exported: list[str] | None = None
-    # Nodes of containers and constants that were made: kind by node is in ops.
+    # Kind and number of elements, -1 if that is not known.
     containers: list[tuple[str, int]] = []
     # Names that are used and bound nowhere in the file: place, name.
-    open_uses: list[tuple[Place, str, str]] = []
-    # Reason why there is nothing else.
+    open_uses: list[tuple[Place, str]] = []
+    # Reason why there is nothing else but these calls.
     failure: str | None = None
+    unread_calls: list[Place] = []
+    # Identifiers of definitions: first byte, byte after, and those of the definition.
+    names: list[tuple[int, int, int, int]] = []
+    # Occurrences in a SCIP index: first byte, byte after, symbol, roles.
+    scip: list[tuple[int, int, str, int]] = []
+    # Call targets of the type checker, in the order of CALL_TARGETS.
+    typed: list[tuple[Any, ...]] = []
     # Rows of the scopes, packed.
     scope_rows: bytes = b""
     # Decorators: place, kind of definition, its number, node.
     decorators: list[tuple[Place, str, int, Node]] = []
+    # Places of the arguments of calls, by site.
+    arguments: dict[int, list[Place]] = {}
     # Constant arguments of calls whose meaning depends on them, by site, as Python spells them.
     texts: dict[int, list[str | None]] = {}

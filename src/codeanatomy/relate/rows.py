@@ -142,15 +142,18 @@ class Rows:
     def batch(self) -> pa.RecordBatch:
         """The rows in the table's order."""
         table = catalog.table(RELATIONS)
-        cells: dict[str, Any] = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
-        order = [FIELDS.index(name) for name in (*table.ordering, "relation_id") if name not in cells]
+        shared = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
+        order = [FIELDS.index(name) for name in (*table.ordering, "relation_id") if name not in shared]
         rows = sorted(self._rows.values(), key=itemgetter(*order))
-        cells = {name: [cell] * len(rows) for name, cell in cells.items()}
-        cells |= zip(
-            FIELDS, map(list, zip(*rows, strict=True)) if rows else [[] for _ in FIELDS], strict=True
-        )
+        columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
+        cells: dict[str, Sequence[Any]] = dict(zip(FIELDS, columns, strict=True))
         cells["evidence"] = list(map(_columns, cells["evidence"]))
-        arrays = [array(column, cells[column.name]) for column in table.columns]
+        arrays = [
+            pa.repeat(shared[column.name], len(rows))
+            if column.name in shared
+            else array(column, cells[column.name])
+            for column in table.columns
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 

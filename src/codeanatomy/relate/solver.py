@@ -36,8 +36,11 @@ class Solver:
         self._edges: list[dict[int, None] | None] = []
         self._weak_edges: dict[int, dict[int, None]] = {}
         self._rules: dict[int, list[Rule]] = {}
+        self._known: set[Rule] = set()
         self._new: dict[int, list[Object]] = {}
         self._queue: deque[int] = deque()
+        # Rules that are still to be told what was there when they came.
+        self._tasks: deque[Rule] = deque()
         self.cut: set[int] = set()
 
     def node(self) -> int:
@@ -91,16 +94,24 @@ class Solver:
 
     def wait(self, node: int, rule: Callable[..., None], *data: Any) -> None:
         """Tell a rule all objects of a node, now and later."""
-        if node < 0:
+        key = (node, rule, *data)
+        if node < 0 or key in self._known:
+            # A container that holds itself would be asked for ever.
             return
+        self._known.add(key)
         self._rules.setdefault(node, []).append((rule, *data))
         found = self.objects[node]
         if found:
-            rule(list(found), *data)
+            # Later, not here: a chain of rules may be longer than the stack is deep.
+            self._tasks.append((rule, list(found), *data))
 
     def run(self) -> None:
         """Until nothing changes."""
-        while self._queue:
+        while self._tasks or self._queue:
+            if self._tasks:
+                rule, *told = self._tasks.popleft()
+                rule(*told)
+                continue
             node = self._queue.popleft()
             new = self._new.pop(node)
             for dst in self._edges[node] or ():

@@ -13,7 +13,10 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from codeanatomy.relate.program import Program
+from codeanatomy.arrow import packed
+from codeanatomy.relate.bindings import binding_relations
+from codeanatomy.relate.program import CALL_TARGETS, Program
+from codeanatomy.relate.rows import Rows
 from codeanatomy.relate.scopes import scopes_of
 from codeanatomy.relate.tree import Tree
 from codeanatomy.relate.walk import program_of
@@ -31,21 +34,40 @@ class Witnessed(Struct, frozen=True):
     ast: Lists
     symtable: Lists
     libcst: Lists
+    # Of whole programs, where they were asked.
+    scip: Lists = {}
+    typed: Lists = {}
 
 
 def summary(file: Witnessed) -> Program:
     """The program of a file."""
-    program = Program(file.repo_id, file.file_id, file.path, ops=[], functions=[], classes=[], imports=[])
     nodes, blocks = file.ast.get("nodes"), file.symtable.get("blocks")
     if not nodes or not blocks:
-        program.failure = "no_syntax_tree"
-        return program
+        return _without(file, "no_syntax_tree")
     tree = Tree(nodes)
     scopes = scopes_of(tree, blocks)
-    if 0 not in scopes:
-        program.failure = "no_scopes"
-        return program
-    return program_of(program, tree, scopes, file.ast.get("imports") or {}, identifiers(file.libcst))
+    rows = Rows(file.repo_id, file.file_id, file.path)
+    open_uses = binding_relations(rows, tree, scopes, file.libcst)
+    program = Program(file.repo_id, file.file_id, file.path)
+    if 0 not in scopes or scopes.lost:
+        program = _without(file, "scopes_not_matched")
+    else:
+        imports = file.ast.get("imports") or {}
+        program = program_of(program, tree, scopes, imports, identifiers(file.libcst))
+    program.scope_rows = packed(rows.batch())
+    program.names = definition_names(file.libcst)
+    program.scip, program.typed = occurrences(file.scip), call_targets(file.typed)
+    program.open_uses = [((use.bstart, use.bend, use.line), use.name) for use in open_uses]
+    return program
+
+
+def _without(file: Witnessed, reason: str) -> Program:
+    """The program of a file that nothing is known of but its calls, which nobody can resolve."""
+    calls = file.libcst.get("callsites") or {}
+    places = [calls[name] for name in ("call_bstart", "call_bend", "line")] if calls else []
+    return Program(
+        file.repo_id, file.file_id, file.path, failure=reason, unread_calls=list(zip(*places, strict=True))
+    )
 
 
 def identifiers(libcst: Lists) -> dict[tuple[int, int], tuple[int, int]]:
@@ -59,3 +81,25 @@ def identifiers(libcst: Lists) -> dict[tuple[int, int], tuple[int, int]]:
         for kind, start, end, inner_start, inner_end in zip(*(refs[name] for name in columns), strict=True)
         if kind == "attribute"
     }
+
+
+def definition_names(libcst: Lists) -> list[tuple[int, int, int, int]]:
+    """Places of the identifiers of functions and classes, with those of the whole."""
+    defs = libcst.get("defs") or {}
+    columns = ("name_bstart", "name_bend", "def_bstart", "def_bend")
+    rows = zip(*(defs[name] for name in columns), strict=True) if defs else ()
+    return [row for row in rows if row[0] is not None]
+
+
+def occurrences(scip: Lists) -> list[tuple[int, int, str, int]]:
+    """Where a SCIP index has symbols that are not local to a file."""
+    found = scip.get("occurrences") or {}
+    columns = ("bstart", "bend", "symbol", "symbol_roles")
+    rows = zip(*(found[name] for name in columns), strict=True) if found else ()
+    return [row for row in rows if row[0] is not None and not row[2].startswith("local ")]
+
+
+def call_targets(typed: Lists) -> list[tuple[Any, ...]]:
+    """What a type checker says is called."""
+    found = typed.get("call_targets") or {}
+    return list(zip(*(found[name] for name in CALL_TARGETS), strict=True)) if found else []

@@ -20,10 +20,11 @@ from typing import Any
 
 from codeanatomy.relate.arguments import match
 from codeanatomy.relate.attributes import Attributes
-from codeanatomy.relate.models import CLASS_LIKE, DECORATORS, MODELS, container_method
-from codeanatomy.relate.program import NOTHING, POSITIONAL, Arg, Op, Program
+from codeanatomy.relate.models import DECORATORS, MODELS, container_method, is_class_like, makes_instance
+from codeanatomy.relate.program import NOTHING, POSITIONAL, STAR, VARIABLE, Arg, Op, Program
 from codeanatomy.relate.solver import WEAK, Object
 
+MAX_DEPTH = 10
 # A site: file and number. Numbers below zero are of attributes that run code.
 Where = tuple[int, int]
 
@@ -31,10 +32,17 @@ Where = tuple[int, int]
 class Call:
     """A call that waits for what it calls."""
 
-    __slots__ = ("args", "dst", "is_decorator", "role", "where")
+    __slots__ = ("args", "depth", "dst", "is_decorator", "role", "where")
 
     def __init__(
-        self, where: Where, args: Sequence[Arg], dst: int, *, is_decorator: bool = False, role: str = ""
+        self,
+        where: Where,
+        args: Sequence[Arg],
+        dst: int,
+        *,
+        is_decorator: bool = False,
+        role: str = "",
+        depth: int = 0,
     ) -> None:
         self.where = where
         # Nodes among all.
@@ -42,10 +50,13 @@ class Call:
         self.dst = dst
         self.is_decorator = is_decorator
         self.role = role
+        # How many calls it stands for: of a partial of a partial, of a class that is its own constructor.
+        self.depth = depth
 
     def with_args(self, args: Sequence[Arg], dst: int | None = None, role: str = "") -> Call:
         """The same call with other arguments: of a partial, or of a callback."""
-        return Call(self.where, args, self.dst if dst is None else dst, role=role or self.role)
+        to = self.dst if dst is None else dst
+        return Call(self.where, args, to, role=role or self.role, depth=self.depth + 1)
 
     def argument(self, place: int, keyword: str | None = None) -> int:
         """The node of an argument by place or keyword; -1 if it is not given."""
@@ -66,9 +77,12 @@ class Values(Attributes):
         self.arguments: dict[tuple[Where, Object], tuple[Sequence[Arg], int]] = {}
         self.invoked: set[Object] = set()
         self.dataclasses: set[Object] = set()
+        # All exceptions of the repository's classes.
+        self.raised = self.node()
         self._entered: set[tuple[Any, ...]] = set()
-        self._waiting: set[tuple[Any, ...]] = set()
         self._kinds: dict[Object, str] = {}
+        self._types: dict[Object, str] = {}
+        self._sizes: dict[Object, int] = {}
         self._hooked: set[tuple[Any, ...]] = set()
         self._rounds = (
             {"=": self._copy, "o": self._make, "n": self._open, "m": self._import, ".": self._load},
@@ -90,8 +104,9 @@ class Values(Attributes):
                 "e": self._except,
                 "i": self._isinstance,
                 "x": self._delete,
+                "c": self._create_class,
             },
-            {"t": self._hint},
+            {"t": self._hint, "e": self._caught_unraised},
         )
 
     def solve(self) -> None:
@@ -124,7 +139,7 @@ class Values(Attributes):
             return
         thing = self.thing(kind, file, what)
         if kind == "L":
-            self._kinds[thing] = self.programs[file].containers[what][0]
+            self._kinds[thing], self._sizes[thing] = self.programs[file].containers[what]
         self.add(self.at(file, node), thing)
 
     def _open(self, file: int, op: Op) -> None:
@@ -167,10 +182,16 @@ class Values(Attributes):
         """list, tuple, dict, set or generator."""
         return self._kinds.get(container & ~1, "list")
 
-    def make_container(self, kind: str, where: Where, mark: str = "") -> Object:
+    def type_of(self, container: Object) -> str:
+        """The class of a container."""
+        return self._types.get(container & ~1) or f"builtins.{self.kind_of(container)}"
+
+    def make_container(self, kind: str, where: Where, mark: str = "", cls: str = "") -> Object:
         """A container that a call makes."""
         thing = self.thing("L", where[0], (where[1], mark or kind))
         self._kinds[thing] = kind
+        if cls:
+            self._types[thing] = cls
         return thing
 
     def put(self, container: Object, key: str | None, src: int) -> None:
@@ -227,8 +248,8 @@ class Values(Attributes):
 
     def wait_fields(self, other: Object, container: Object) -> None:
         """What is known of the keys of a container when this runs, and everything at any place."""
-        for (owner, name), node in list(self.fields.items()) if other != container else ():
-            if owner == other and name.startswith("[") and name not in ("[*]", "[?]"):
+        for name, node in list(self.fields.get(other, {}).items()) if other != container else ():
+            if name.startswith("[") and name not in ("[*]", "[?]"):
                 self.flow(node, self.field(container, name))
                 if name != "[keys]":
                     self.flow(self.field(container, name), self.field(container, "[*]"))
@@ -265,8 +286,8 @@ class Values(Attributes):
 
     def _missing(self, container: Object) -> list[int]:
         """What a defaultdict makes."""
-        key = (container & ~1, "[factory]")
-        return [self.fields[key]] if key in self.fields else []
+        made = self.fields.get(container & ~1, {}).get("[factory]")
+        return [] if made is None else [made]
 
     def _iterate(self, file: int, op: Op) -> None:
         _, src, dst, site = op
@@ -337,11 +358,22 @@ class Values(Attributes):
     def _unpacked(self, things: Sequence[Object], place: str | None, dst: int) -> None:
         for thing in things:
             if self.things[thing >> 1].kind == "L" and self.kind_of(thing) in ("tuple", "list"):
-                for node in self.element(thing, place):
-                    self.flow(node, dst, thing & WEAK)
+                for key in self._places(thing, place):
+                    for node in self.element(thing, key):
+                        self.flow(node, dst, thing & WEAK)
             else:
                 # What runs is told at the site of the assignment.
                 self._each([thing], dst, (-1, -1))
+
+    def _places(self, container: Object, place: str | None) -> list[str | None]:
+        """The keys that are unpacked: `-1` from the end, `1:1` all but the first and the last."""
+        size = self._sizes.get(container & ~1, -1)
+        if place is None or (size < 0 and not place.isdigit()):
+            return [None]
+        if ":" in place:
+            start, end = place.split(":")
+            return [str(number) for number in range(int(start), size - int(end))] or [None]
+        return [str(size + int(place)) if place.startswith("-") else place]
 
     # -- other statements
 
@@ -399,10 +431,11 @@ class Values(Attributes):
         role = self.programs[file].sites[site].role
         given = [(how, word, self.at(file, node)) for how, word, node in args]
         call = Call((file, site), given, self.at(file, dst), role=role)
-        self.wait(self.at(file, received), self.special, names, call)
+        self.wait(self.at(file, received), self.special, tuple(names), call)
 
     def special(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
         """Call the first of these special methods that the class of each instance has."""
+        names = tuple(names)
         for thing in things:
             kind, one, _ = self.things[thing >> 1]
             if kind == "I":
@@ -434,7 +467,7 @@ class Values(Attributes):
         where = (file, site)
         first, second = self.at(file, left), self.at(file, right)
         plain = name[1:] if name.startswith("i") and name not in ("invert",) else name
-        names = [f"__{name}__", f"__{plain}__"] if plain != name else [f"__{name}__"]
+        names = (f"__{name}__", f"__{plain}__") if plain != name else (f"__{name}__",)
         call = Call(where, [_plain(second)], self.at(file, dst), role="operator")
         self.wait(first, self._operate, names, call)
         reflected = Call(where, [_plain(first)], self.at(file, dst), role="operator")
@@ -445,7 +478,12 @@ class Values(Attributes):
             kind, one, _ = self.things[thing >> 1]
             if kind == "I":
                 self.special([thing], names, call)
-            elif kind == "L" or (kind == "Y" and one.startswith("builtins.")):
+            elif kind == "L":
+                both = self.make_container(self.kind_of(thing), call.where)
+                self.put(both, None, self.field(thing, "[*]"))
+                self.wait(call.argument(0), self.merge_from, both)
+                self.add(call.dst, both)
+            elif kind == "Y" and one.startswith("builtins."):
                 self.add(call.dst, thing)
 
     def _reflect(
@@ -462,11 +500,31 @@ class Values(Attributes):
 
     def _raised(self, things: Sequence[Object], call: Call) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "C":
+            kind = self.things[thing >> 1].kind
+            if kind == "C":
                 self.invoke([thing], call)
+                self.add(self.raised, self.thing("I", thing & ~1))
+            elif kind == "I":
+                self.add(self.raised, thing)
 
     def _except(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self._instances, self.at(file, op[2]), 0)
+        self.wait(self.at(file, op[1]), self._caught, self.at(file, op[2]))
+
+    def _caught(self, classes: Sequence[Object], dst: int) -> None:
+        """What is raised anywhere and of the class; for classes outside, just an instance."""
+        for cls in classes:
+            kind = self.things[cls >> 1].kind
+            if kind == "C":
+                self.wait(self.raised, self._kept, cls & ~1, dst)
+            elif kind == "L":
+                self.wait(self.field(cls, "[*]"), self._caught, dst)
+            else:
+                self._instances([cls], dst, 0)
+
+    def _caught_unraised(self, file: int, op: Op) -> None:
+        """A class that nothing in the repository raises is still what its handler says."""
+        if not self.objects[self.at(file, op[2])]:
+            self.wait(self.at(file, op[1]), self._instances, self.at(file, op[2]), 0)
 
     def _instances(self, things: Sequence[Object], dst: int, weak: int) -> None:
         for thing in things:
@@ -560,11 +618,7 @@ class Values(Attributes):
 
     def wait_call(self, node: int, call: Call, weak: int = 0) -> None:
         """Call everything that is in a node."""
-        key = (node, id(call), weak)
-        if key not in self._waiting:
-            self._waiting.add(key)
-            # The call is kept by the rule, so that its id is not given to another.
-            self.wait(node, self._invoke_weakly if weak else self.invoke, call)
+        self.wait(node, self._invoke_weakly if weak else self.invoke, call)
 
     def _invoke_weakly(self, things: Sequence[Object], call: Call) -> None:
         self.invoke([thing | WEAK for thing in things], call)
@@ -577,6 +631,8 @@ class Values(Attributes):
 
     def invoke(self, things: Sequence[Object], call: Call) -> None:
         """Call things."""
+        if call.depth > MAX_DEPTH:
+            return
         for thing in things:
             kind, one, two = self.things[thing >> 1]
             weak = thing & WEAK
@@ -591,7 +647,7 @@ class Values(Attributes):
             elif kind == "I":
                 self.watch(one, "__call__", self._first_special, thing, ["__call__"], call)
             elif kind == "E":
-                self.record(call, self.thing("X", f"builtins.{self.kind_of(one)}.{two}") | weak)
+                self.record(call, self.thing("X", f"{self.type_of(one)}.{two}") | weak)
                 container_method(self, one, two, call)
             elif kind == "U":
                 self._invoke_partial(thing, call)
@@ -619,11 +675,10 @@ class Values(Attributes):
 
     def enter(self, thing: Object, receiver: Object | None, call: Call) -> None:
         """A function runs with the arguments of a call."""
-        key = (thing, receiver, id(call))
+        key = (thing, receiver, call)
         if key in self._entered:
             return
         self._entered.add(key)
-        self._waiting.add((id(call), call))
         self.record(call, thing)
         file, function = self.function(thing)
         weak = thing & WEAK
@@ -745,7 +800,7 @@ class Values(Attributes):
         new = self.find(cls & ~1, "__new__")
         if new is not None and self.things[new >> 1].kind == "C":
             made = self.node()
-            self.wait(self.class_field(new, "__new__"), self._new, cls & ~1, call.with_args(call.args, made))
+            self.wait(self.class_field(new, "__new__"), self._run_new, cls & ~1, call.with_args(call.args, made))
             self.flow(made, call.dst, weak)
         self.add(call.dst, instance | weak) if call.dst >= 0 else None
         holder = self.find(cls & ~1, "__init__")
@@ -761,7 +816,7 @@ class Values(Attributes):
         if holder is not None and self.things[holder >> 1].kind == "C":
             self.wait_call(self.attr(instance, "__init__"), call, weak)
 
-    def _new(self, things: Sequence[Object], cls: Object, call: Call) -> None:
+    def _run_new(self, things: Sequence[Object], cls: Object, call: Call) -> None:
         for thing in things:
             if self.things[thing >> 1].kind == "F":
                 self.enter(thing, cls, call)
@@ -780,8 +835,77 @@ class Values(Attributes):
                 place += 1
             elif word is not None and word in names:
                 self.flow(node, self.field(instance, word))
-        if self.find(cls, "__post_init__") is not None:
+        self._default_fields(order, instance, names, call)
+        if self.is_own(self.find(cls, "__post_init__")):
             self.wait_call(self.attr(instance, "__post_init__"), call.with_args([], -1))
+
+    def _default_fields(self, order: Sequence[Object], instance: Object, names: Sequence[str], call: Call) -> None:
+        """What `field(default_factory=...)` makes."""
+        for each in order:
+            for name in self.cls(each)[1].fields:
+                if name in names and name in self.cls(each)[1].attrs:
+                    self.wait(self.class_field(each, name), self._default_field, self.field(instance, name), call)
+
+    def _default_field(self, things: Sequence[Object], dst: int, call: Call) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "O":
+                self.flow(self.field(thing, "default"), dst)
+                self.wait_call(self.field(thing, "default_factory"), call.with_args([], dst))
+
+    def is_own(self, holder: Object | None) -> bool:
+        """Whether what was found is in a class of the repository."""
+        return holder is not None and self.things[holder >> 1].kind == "C"
+
+    # -- classes come to be
+
+    def _create_class(self, file: int, op: Op) -> None:
+        """The metaclass, the base's `__init_subclass__` and `__set_name__` run; members of an Enum are made."""
+        _, number, site = op
+        cls = self.thing("C", file, number)
+        call = Call((file, site), [], -1, role="class")
+        declared = self.programs[file].classes[number]
+        for each in self.mro(cls):
+            if self.things[each >> 1].kind == "C":
+                other, inherited = self.cls(each)
+                for word, value in inherited.keywords:
+                    if word == "metaclass":
+                        self.wait(self.at(other, value), self._create_by, cls, call)
+        holder = self.find(cls, "__init_subclass__", after=cls)
+        if self.is_own(holder) and holder is not None:
+            self.wait(self.class_field(holder, "__init_subclass__"), self._init_subclass, cls, call)
+        for name in declared.attrs:
+            self.wait(self.class_field(cls, name), self._set_name, call)
+        if self.is_enum(cls) and self.is_own(self.find(cls, "__init__")):
+            members = [name for name, (_, numbers) in declared.attrs.items() if self._is_member(file, name, numbers)]
+            for name in members:
+                node = self.at(file, declared.attrs[name][0])
+                given = [(STAR, None, node)] if node >= 0 else []
+                self.wait_call(self.attr(self.thing("I", cls), "__init__"), call.with_args(given, -1))
+
+    def _is_member(self, file: int, name: str, numbers: Sequence[int]) -> bool:
+        kinds = {self.programs[file].definitions[number].kind for number in numbers}
+        return not name.startswith("_") and kinds == {VARIABLE}
+
+    def _create_by(self, metas: Sequence[Object], cls: Object, call: Call) -> None:
+        for meta in metas:
+            if self.things[meta >> 1].kind != "C":
+                continue
+            for name in ("__prepare__", "__new__", "__init__"):
+                holder = self.find(meta & ~1, name)
+                if holder is not None and self.is_own(holder):
+                    receiver = cls if name == "__init__" else meta & ~1
+                    self.wait(self.class_field(holder, name), self._init_subclass, receiver, call)
+
+    def _init_subclass(self, things: Sequence[Object], receiver: Object, call: Call) -> None:
+        for thing in things:
+            kind = self.things[thing >> 1].kind
+            if kind == "F":
+                self.enter(thing, receiver, call)
+            elif kind == "T":
+                self.wait(self.field(thing, "inner"), self._init_subclass, receiver, call)
+
+    def _set_name(self, things: Sequence[Object], call: Call) -> None:
+        self.special([thing for thing in things if self.things[thing >> 1].kind == "I"], ["__set_name__"], call)
 
     def _outside(self, thing: Object, name: str, call: Call) -> None:
         self.record(call, thing)
@@ -791,10 +915,12 @@ class Values(Attributes):
         elif call.is_decorator:
             # Whatever it makes of the definition still stands for it.
             self.flow(call.argument(0), call.dst)
-        elif CLASS_LIKE(name):
-            self.add(call.dst, self.thing("Y", name) | thing & WEAK) if call.dst >= 0 else None
         elif name in DECORATORS:
             self.flow(call.argument(0), call.dst)
+        elif call.dst >= 0 and is_class_like(name):
+            self.add(call.dst, self.thing("Y", name) | thing & WEAK)
+        elif call.dst >= 0 and makes_instance(name):
+            self.add(call.dst, self.thing("Y", name.rpartition(".")[0]) | thing & WEAK)
 
     def _property_part(self, prop: Object, part: str, call: Call) -> None:
         made = self.thing("P", call.where, part)

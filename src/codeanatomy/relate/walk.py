@@ -220,23 +220,20 @@ class Walk(Expressions):
         self.write(name, value, self.define(VARIABLE, -1, self.place(target), name))
 
     def _unpack(self, targets: Sequence[int], value: Node, node: int) -> None:
-        place: int | None = 0
         if value != NOTHING:
             self.special(node, value, ["__iter__"], [], "iteration")
-        for target in targets:
+        starred = [at for at, target in enumerate(targets) if self.tree.kind[target] == "Starred"]
+        for at, target in enumerate(targets):
             inner = NOTHING
-            if self.tree.kind[target] == "Starred":
-                place = None
-                if value != NOTHING:
-                    each = self.new()
-                    self.ops.append((",", value, None, each))
-                    inner = self.container("list", target)
-                    self.ops.append(("]", inner, None, each, NOTHING))
-            elif value != NOTHING:
+            if value != NOTHING:
                 inner = self.new()
-                self.ops.append((",", value, None if place is None else str(place), inner))
+                after = len(targets) - at
+                place = f"{at}:{after - 1}" if at in starred else f"-{after}" if starred and at > starred[0] else str(at)
+                self.ops.append((",", value, place, inner))
+                if at in starred:
+                    each, inner = inner, self.container("list")
+                    self.ops.append(("]", inner, None, each, NOTHING))
             self.assign(target, inner)
-            place = None if place is None else place + 1
 
     def do_AugAssign(self, node: int) -> None:
         tree, target = self.tree, self.tree.one(node, "target")
@@ -517,7 +514,7 @@ class Walk(Expressions):
         elif kind == "MatchStar":
             name = tree.name[node]
             if name is not None:
-                made = self.container("list", node)
+                made = self.container("list")
                 if subject != NOTHING:
                     each = self.new()
                     self.ops.append((",", subject, None, each))
@@ -706,7 +703,7 @@ class Walk(Expressions):
             name = tree.name[node] or ""
             hint = self.hint(tree.one(node, "annotation"))
             if how in ("vararg", "kwarg"):
-                made = self.container("tuple" if how == "vararg" else "dict", node)
+                made = self.container("tuple" if how == "vararg" else "dict")
                 if hint is not None:
                     hinted = self.new()
                     self.ops.append(("t", hint, hinted))
@@ -763,7 +760,7 @@ class Walk(Expressions):
         made = self.new()
         self.events += 1
         self.ops.append(("o", made, "C", index))
-        self.site(node, "class")
+        self.ops.append(("c", index, self.site(node, "class")))
         made = self._decorated(node, CLASS, index, decorators, values, made)
         self.write(name, made, self.define(CLASS, index, cls.place, name))
 

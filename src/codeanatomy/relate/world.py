@@ -55,7 +55,7 @@ class World(Solver):
         self.names = [self.modules.names[program.path] for program in self.programs]
         self.things: list[Thing] = []
         self._numbers: dict[Thing, Object] = {}
-        self.fields: dict[tuple[Object, str], int] = {}
+        self.fields: dict[Object, dict[str, int]] = {}
 
     def thing(self, kind: str, one: Any = None, two: Any = None) -> Object:
         """The number of a thing."""
@@ -72,10 +72,10 @@ class World(Solver):
 
     def field(self, thing: Object, name: str) -> int:
         """What an attribute or an element of a thing holds."""
-        key = (thing & ~1, name)
-        if key not in self.fields:
-            self.fields[key] = self.node()
-        return self.fields[key]
+        own = self.fields.setdefault(thing & ~1, {})
+        if name not in own:
+            own[name] = self.node()
+        return own[name]
 
     def function(self, thing: Object) -> tuple[int, Function]:
         """The file and the function of a function thing."""
