@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codeanatomy.normalize.files import values
+from codeanatomy.arrow import values
 
 NUMBERS = st.none() | st.integers(-(2**31), 2**31 - 1)
 TEXTS = st.none() | st.text(max_size=3)

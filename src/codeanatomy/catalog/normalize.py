@@ -385,7 +385,7 @@ DIAGNOSTICS_NORM_V1 = Table(
     (
         *PLACE,
         Column("diag_id", "string", "The diagnostic.", False, "DiagId"),
-        Column("diag_kind", "string", "cpython, libcst, tree_sitter, scip or disagreement.", False),
+        Column("diag_kind", "string", "cpython, libcst, tree_sitter, scip, disagreement or relate.", False),
         Column("diag_severity", "string", "error, warning, info or hint.", nullable=False),
         Column("diag_code", "string", "Which complaint, stable over releases.", nullable=False),
         Column("diag_line_start", "int", "First line, counted from 1.", semantic_type="LineNo1"),
@@ -411,7 +411,7 @@ DIAGNOSTICS_NORM_V1 = Table(
     ),
     constraints=(
         SPAN_ORDERED,
-        one_of("diag_kind", "cpython", "libcst", "tree_sitter", "scip", "disagreement"),
+        one_of("diag_kind", "cpython", "libcst", "tree_sitter", "scip", "disagreement", "relate"),
         one_of("diag_severity", *SEVERITIES),
         Constraint(
             "lines_ordered",

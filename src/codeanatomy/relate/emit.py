@@ -22,7 +22,7 @@ from codeanatomy.relate.definitions import MODULE_KEY, Definitions, Target
 from codeanatomy.relate.models import DECLARATIONS
 from codeanatomy.relate.modules import INITS, distribution
 from codeanatomy.relate.program import FUNCTION, IMPORT, NOTHING, Op, Place, Program, Site, Use
-from codeanatomy.relate.rows import Evidence, Rows
+from codeanatomy.relate.rows import Complaint, Evidence, Rows
 from codeanatomy.relate.solver import WEAK, Object, best
 from codeanatomy.relate.values import Values
 
@@ -235,6 +235,9 @@ class FileRows:
         for number, cls in enumerate(program.classes):
             thing = values.thing("C", self.file, number)
             src = self.at("CLASS", cls.place)
+            if thing in values.inconsistent:
+                said = f"the bases of {cls.qualname} have no consistent order (MRO)"
+                self.rows.complaints.append(Complaint("relate", "inconsistent_mro", said, cls.place, "error"))
             for node, place, ordinal in cls.bases:
                 things = values.found(values.at(self.file, node)) if node >= 0 else ()
                 targets = [one for each in things for one in self._class_target(each)]

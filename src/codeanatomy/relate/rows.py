@@ -61,8 +61,18 @@ class Evidence(NamedTuple):
     agrees: bool = True
 
 
+class Complaint(NamedTuple):
+    """What goes into a diagnostic."""
+
+    kind: str
+    code: str
+    message: str
+    place: Place = NOWHERE
+    severity: str = "warning"
+
+
 class Rows:
-    """The relations of one file."""
+    """The relations of one file, and what there is to complain about."""
 
     def __init__(self, repo_id: str, file_id: str, path: str) -> None:
         self.repo_id = repo_id
@@ -71,6 +81,7 @@ class Rows:
         # Tuples, and ids by what many rows share: a standard library has two million rows.
         self._rows: dict[str, tuple[Any, ...]] = {}
         self._ids: dict[tuple[Any, ...], Callable[..., str]] = {}
+        self.complaints: list[Complaint] = []
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -50,6 +50,18 @@ SEES_CLASS = frozenset({"type_parameters", "type_variable", "type_alias", "annot
 CLASS_CELLS = frozenset({"__class__", "__classdict__", "__conditional_annotations__"})
 
 
+# What is read of a symbol.
+SYMBOL_FIELDS = (
+    "name",
+    "is_declared_global",
+    "is_nonlocal",
+    "is_free",
+    "is_local",
+    "is_assigned",
+    "is_imported",
+)
+
+
 class Found(NamedTuple):
     """How the compiler reaches a name, the scope that binds it, and its name there.
 

@@ -27,9 +27,14 @@ from codeanatomy.extract.files import failures_by_extractor
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.manifest import publish
 from codeanatomy.run.normalization import normalize_stage
+from codeanatomy.run.relation import relate_stage
 from codeanatomy.run.state import Run
 
-STAGES: dict[str, Callable[[Run], None]] = {"extract": extract_stage, "normalize": normalize_stage}
+STAGES: dict[str, Callable[[Run], None]] = {
+    "extract": extract_stage,
+    "normalize": normalize_stage,
+    "relate": relate_stage,
+}
 
 
 class TableReport(Struct, frozen=True):

@@ -12,23 +12,21 @@ and a clock for each file. Tests: `tests/test_normalize.py`.
 from __future__ import annotations
 
 import gc
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from typing import TypeAlias
 
 import pyarrow as pa
-from msgspec import structs
 from pyspark import Accumulator, StorageLevel
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.evidence import EVIDENCE, normalize_evidence_v1
 from codeanatomy.normalize.files import files_in, witness_files
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, PACKED_TABLES, READS, packed_rows
 from codeanatomy.normalize.span_errors import span_errors_v1
+from codeanatomy.run.inputs import FILES_PER_BATCH, SMALL, add_rows, file_tasks, input_rows, read_files
 from codeanatomy.run.packing import (
     commit_all,
     packed_ddl,
@@ -38,18 +36,10 @@ from codeanatomy.run.packing import (
     work_through,
 )
 from codeanatomy.run.state import Run
-from codeanatomy.storage.commit import Commit, append, replace_by_owner
+from codeanatomy.storage.commit import Commit, replace_by_owner
 from codeanatomy.storage.events import Committed
-from codeanatomy.storage.scan import scan
 from codeanatomy.storage.session import isolated
-from codeanatomy.storage.store import Store
 
-# Files that a Python worker holds at a time: one of 8 MB is a hundred times that as objects.
-FILES_PER_BATCH = 16
-FILES_PER_TASK = 256
-TASKS_PER_CORE = 4
-# Bytes of which it is enough to know that they are few.
-SMALL = 1
 # What the rules of single files read.
 FILE_INPUTS = ("repo_files_v1", "bytecode_files_v1", "ast_files_v1", "libcst_files_v1")
 
@@ -61,9 +51,9 @@ def normalize_stage(run: Run) -> None:
     """Turn what the witnesses said into flat facts, and commit them."""
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
     store = replace(run.store, spark=isolated(run.store.spark, settings))
-    read = cache(partial(_input, run, store))
-    gathered, done = gather({name: read(name) for name in FILE_INPUTS}, _tasks(run))
-    total = _files(run)
+    read = cache(partial(input_rows, run, store))
+    gathered, done = gather({name: read(name) for name in FILE_INPUTS}, file_tasks(run))
+    total = read_files(run)
     try:
         sizes = work_through(run, "normalize", gathered, lambda: f"{done.value:,}/{total:,} files")
         with run.step("normalize_commit"):
@@ -113,17 +103,7 @@ def add_evidence(run: Run, read: Read) -> None:
     names = ("repo_files_v1", "span_errors_v1", DIAGNOSTICS)
     if not any(run.committed[name].rows for name in names[1:]):
         return
-    rows = normalize_evidence_v1(**{name: read(name) for name in names})
-    before = run.committed[EVIDENCE]
-    added = append(run.store, EVIDENCE, rows, Commit(run.run_id, sequence=1), file_bytes=SMALL)
-    run.committed[EVIDENCE] = structs.replace(
-        added,
-        created=before.created,
-        rows=before.rows + added.rows,
-        files=before.files + added.files,
-        size_bytes=before.size_bytes + added.size_bytes,
-        seconds=before.seconds + added.seconds,
-    )
+    add_rows(run, EVIDENCE, normalize_evidence_v1(**{name: read(name) for name in names}), sequence=1)
 
 
 def _replace(run: Run, name: str, rows: DataFrame) -> Committed:
@@ -136,21 +116,3 @@ def _replace(run: Run, name: str, rows: DataFrame) -> Committed:
 def _inputs(run: Run, read: Read, name: str) -> dict[str, DataFrame]:
     """The inputs that the catalogue declares for a table, by name."""
     return {each: read(each) for each in run.store.table(name).inputs}
-
-
-def _input(run: Run, store: Store, name: str) -> DataFrame:
-    """The rows of the run's repositories, at the version the run has committed."""
-    rows = scan(store, name, run.committed[name].version).rows
-    return rows.where(F.col("repo_id").isin(sorted(run.listings)))
-
-
-def _tasks(run: Run) -> int:
-    options = run.settings.extract
-    if options.partitions is not None:
-        return options.partitions
-    cores = run.store.spark.sparkContext.defaultParallelism
-    return max(TASKS_PER_CORE * cores, math.ceil(_files(run) / FILES_PER_TASK))
-
-
-def _files(run: Run) -> int:
-    return sum(counts.get("ast_files_v1", 0) for counts in run.counts.values())

@@ -114,7 +114,7 @@ def replace_table(run: Run, gathered: DataFrame, name: str, packed_bytes: int) -
     size = packed_bytes // PACKED_BYTES_PER_FILE_BYTE
     table, folder = run.store.table(name), local_folder(run.store, name)
     empty = not any(counts[name] for counts in run.counts.values())
-    if folder is not None and (empty or table.ordering[:1] == ("file_id",)):
+    if folder is not None and (empty or table.ordering[:1] == (table.owner,)):
         files = [] if empty else write_files(gathered, table, folder, size)
         return adopt_files(run.store, name, files, owners, commit, by="repo_id")
     rows = table_rows(gathered, name, table.columns)

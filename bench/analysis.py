@@ -1,0 +1,58 @@
+"""A folder of sources through the relate stage in this process: no Spark, no lake.
+
+    analysis = analyse(corpus.package("requests"))
+    analysis.graph                  # {"requests.api.get": ["requests.api.request"], ...}
+    analysis.rows["requests/api.py"]
+
+The one place where the benchmarks get relations from: whoever wants those of a lake replaces `analyse`.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from related import programs_of, sources_below
+
+from codeanatomy.relate.callgraph import edges
+from codeanatomy.relate.emit import relations
+from codeanatomy.relate.values import Values
+
+KB = 1024
+Row: TypeAlias = dict[str, Any]
+
+
+class Analysis(NamedTuple):
+    """What the relate stage says of a repository, and what that took."""
+
+    sources: Mapping[str, bytes]
+    values: Values
+    # By path, as `relations_v1` has them.
+    rows: Mapping[str, list[Row]]
+    graph: Mapping[str, list[str]]
+    # By step.
+    seconds: Mapping[str, float]
+    # Of this process since it began.
+    peak_bytes: int
+
+
+def analyse(folder: Path, witnesses: Collection[str] = ()) -> Analysis:
+    """All relations of the sources below a folder; of the optional witnesses, with these."""
+    if witnesses:
+        raise NotImplementedError(f"relations with {', '.join(sorted(witnesses))}")
+    sources = sources_below(folder)
+    seconds: dict[str, float] = {}
+    began = time.monotonic()
+    values = Values(programs_of(sources))
+    seconds["summaries"] = time.monotonic() - began
+    began = time.monotonic()
+    values.solve()
+    seconds["values"] = time.monotonic() - began
+    began = time.monotonic()
+    rows = {made.path: made.rows() for made in relations(values)}
+    seconds["rows"] = time.monotonic() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KB
+    return Analysis(sources, values, rows, edges(values), seconds, peak)

@@ -1,0 +1,116 @@
+"""The relate stage on Spark: files become programs in parallel, then every repository is solved as a whole.
+
+    programs = summaries(inputs, partitions)       # a row per file: its program, packed
+    gathered = solved(programs, repositories)      # a row per file: its relations, packed by table
+
+The first step is spread over all cores. The second needs all files of a repository in one place, so there
+repositories run side by side; one that is large takes one core for as long as that takes. Measured on two
+cores: django's 885 files in the first step as long as in the second, so a solver spread over executors would
+at best halve the second, and would shuffle every set of objects on each of some dozen rounds.
+
+Tests: `tests/test_relate.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+
+import pyarrow as pa
+from msgspec import msgpack
+from pyspark import Accumulator, StorageLevel
+from pyspark.sql import DataFrame
+
+from codeanatomy.arrow import packed
+from codeanatomy.relate.files import files_in, witnessed_files
+from codeanatomy.relate.program import Program
+from codeanatomy.relate.repository import DIAGNOSTICS, TABLES, repository_rows
+from codeanatomy.relate.rows import RELATIONS
+from codeanatomy.relate.summary import summary
+from codeanatomy.run.inputs import FILES_PER_BATCH, add_rows, file_tasks, input_rows, read_files
+from codeanatomy.run.packing import packed_ddl, packed_row, replacements, table_rows, work_through
+from codeanatomy.run.state import Run
+from codeanatomy.storage.session import isolated
+
+INPUTS = (
+    "ast_files_v1",
+    "libcst_files_v1",
+    "symtable_files_v1",
+    "scip_index_v1",
+    "type_checker_files_v1",
+)
+PROGRAMS_DDL = "repo_id string, path string, program binary"
+# Repositories beyond this share tasks.
+MAX_TASKS = 256
+# Second commit of the table in a run; the first is that of the normalize stage.
+SEQUENCE = 2
+
+
+def relate_stage(run: Run) -> None:
+    """Resolve names, imports, classes, values and calls, and commit what was found."""
+    settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
+    store = replace(run.store, spark=isolated(run.store.spark, settings))
+    inputs = {name: input_rows(run, store, name) for name in INPUTS}
+    programs, done = summaries(inputs, file_tasks(run))
+    gathered = solved(programs, len(run.listings))
+    total, before = read_files(run), _complaints(run)
+    try:
+        sizes = work_through(run, "relate", gathered, lambda: f"{done.value:,}/{total:,} files")
+        with run.step("relate_commit"):
+            for commit in replacements(run, gathered, (RELATIONS,), sizes).values():
+                run.committed[RELATIONS] = commit()
+            if _complaints(run) > before:
+                rows = table_rows(gathered, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
+                add_rows(run, DIAGNOSTICS, rows.repartition(1), sequence=SEQUENCE)
+    finally:
+        gathered.unpersist()
+
+
+def summaries(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:
+    """A frame with the program of each file, and a counter of the files that are done."""
+    files = witnessed_files(**inputs, partitions=partitions)
+    done = files.sparkSession.sparkContext.accumulator(0)
+
+    def programs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for file in files_in(batch):
+                encoded = msgpack.encode(summary(file))
+                done.add(1)
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "repo_id": pa.array([file.repo_id]),
+                        "path": pa.array([file.path]),
+                        "program": pa.array([encoded], pa.binary()),
+                    }
+                )
+
+    return files.mapInArrow(programs, PROGRAMS_DDL), done
+
+
+def solved(programs: DataFrame, repositories: int) -> DataFrame:
+    """A frame with a row per file and a column per table."""
+
+    def solve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # The solver keeps millions of objects and makes no garbage to speak of.
+        gc.disable()
+        try:
+            rows = (row for batch in batches for row in zip(batch.column(0), batch.column(2), strict=True))
+            for _, members in groupby(rows, key=lambda row: row[0].as_py()):
+                files = [msgpack.decode(row[1].as_buffer(), type=Program) for row in members]
+                for program, tables in repository_rows(files):
+                    counts = {name: tables[name].num_rows for name in TABLES}
+                    streams = {name: packed(tables[name]) for name in TABLES}
+                    yield packed_row(program.file_id, streams, {program.repo_id: counts})
+                gc.collect()
+        finally:
+            gc.enable()
+
+    tasks = max(1, min(repositories, MAX_TASKS))
+    together = programs.repartition(tasks, "repo_id").sortWithinPartitions("repo_id", "path")
+    return together.mapInArrow(solve, packed_ddl(TABLES)).persist(StorageLevel.DISK_ONLY)
+
+
+def _complaints(run: Run) -> int:
+    return sum(counts[DIAGNOSTICS] for counts in run.counts.values())
