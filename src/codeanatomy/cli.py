@@ -251,6 +251,33 @@ def errors(lake: str, repo_id: str | None, limit: int, form: Format) -> None:
 
 
 @cli.command()
+@click.option("--lake", required=True, metavar="DIR", help="The lake.")
+@click.option("--repo-id", metavar="NAME", help="Only this repository.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "jsonl"]),
+    default="table",
+    show_default=True,
+    help="One object of callees by caller, or one line per repository.",
+)
+def callgraph(lake: str, repo_id: str | None, form: str) -> None:
+    """Show who calls whom, by qualified names."""
+    from codeanatomy.query.callgraph import call_graphs, merged
+
+    graphs = call_graphs(lake, repo_id)
+    if form == "json":
+        _print_json(merged(graphs.values()))
+    elif form == "jsonl":
+        for name, calls in graphs.items():
+            click.echo(msgspec.json.encode({"repo_id": name, "calls": calls}).decode())
+    else:
+        pairs = [(caller, each) for caller, callees in merged(graphs.values()).items() for each in callees]
+        _print_grid(("caller", "callee"), pairs)
+        click.echo(f"{len(pairs):,} calls in {len(graphs):,} repositories", err=True)
+
+
+@cli.command()
 def setup() -> None:
     """Fetch the jars into the cache and prepare a fast start; needed once per machine."""
     from codeanatomy.storage.archive import train_archive
