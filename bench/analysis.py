@@ -9,6 +9,7 @@ The one place where the benchmarks get relations from: whoever wants those of a 
 
 from __future__ import annotations
 
+import gc
 import resource
 import time
 from collections.abc import Collection, Mapping
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from related import programs_of, sources_below
 
+from codeanatomy.arrow import unpacked
 from codeanatomy.relate.callgraph import edges
 from codeanatomy.relate.emit import relations
 from codeanatomy.relate.values import Values
@@ -43,6 +45,8 @@ def analyse(folder: Path, witnesses: Collection[str] = ()) -> Analysis:
     """All relations of the sources below a folder; of the optional witnesses, with these."""
     if witnesses:
         raise NotImplementedError(f"relations with {', '.join(sorted(witnesses))}")
+    # As the stage's workers do: nothing here is in a cycle that matters.
+    gc.disable()
     sources = sources_below(folder)
     seconds: dict[str, float] = {}
     began = time.monotonic()
@@ -56,3 +60,10 @@ def analyse(folder: Path, witnesses: Collection[str] = ()) -> Analysis:
     seconds["rows"] = time.monotonic() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KB
     return Analysis(sources, values, rows, edges(values), seconds, peak)
+
+
+def scope_rows(analysis: Analysis, path: str) -> list[Row]:
+    """The relations of a file that need no other: names and their bindings."""
+    program = analysis.values.programs[analysis.values.files[path]]
+    batches = unpacked(program.scope_rows) if program.scope_rows else ()
+    return [row for batch in batches for row in batch.to_pylist()]

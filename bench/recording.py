@@ -4,7 +4,8 @@
 
 Runs the analysed code: for benchmarks, in a process of its own, never in the product. Written as JSON:
 
-    codes   [path, name, first line, line and column of its first expression, whether it is a generator]
+    codes   [path, name, first line, line and column of its first expression, whether it is a function,
+             whether it is a generator]
     edges   [number of the caller's code, of the callee's, whether code from elsewhere stood in between,
              lines and columns of the calling expression]
 
@@ -27,7 +28,7 @@ from typing import Any
 
 import pytest
 
-NO_CALLEES = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"})
+COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -49,7 +50,7 @@ class Recorder:
         foreign = False
         while caller is not None and not self.is_ours(caller.f_code):
             caller, foreign = caller.f_back, True
-        if caller is not None and code.co_name not in NO_CALLEES and code.co_flags & inspect.CO_OPTIMIZED:
+        if caller is not None and is_function(code):
             key = (id(caller.f_code), id(code), foreign)
             self.edges.setdefault(key, (caller.f_code, code, caller.f_lasti))
 
@@ -67,6 +68,11 @@ class Recorder:
             return True
         # The first time that it is seen, it has just begun.
         return self.entries.setdefault(id(code), (code, frame.f_lasti))[1] == frame.f_lasti
+
+
+def is_function(code: CodeType) -> bool:
+    """Not a comprehension, a module or the body of a class."""
+    return code.co_name not in COMPREHENSIONS and bool(code.co_flags & inspect.CO_OPTIMIZED)
 
 
 def written(recorder: Recorder) -> dict[str, Any]:
@@ -88,7 +94,7 @@ def described(code: CodeType, root: str) -> list[Any]:
     """A code by its place."""
     path = code.co_filename.removeprefix(root).replace(os.sep, "/")
     first = min(expressions(code), default=(code.co_firstlineno, 0))
-    return [path, code.co_name, code.co_firstlineno, *first, bool(code.co_flags & GENERATORS)]
+    return [path, code.co_name, code.co_firstlineno, *first, is_function(code), bool(code.co_flags & GENERATORS)]
 
 
 def expressions(code: CodeType) -> Iterator[tuple[int, int]]:

@@ -77,20 +77,46 @@ class Places:
     def __init__(self, analysis: Analysis) -> None:
         self.values = analysis.values
         self.lines: dict[str, list[int]] = {}
+        # Where lambdas begin, by path and the place of their body.
+        self.lambdas: dict[str, dict[tuple[int, int], int]] = {}
         for path, source in analysis.sources.items():
             starts = [0]
             for line in source.splitlines(keepends=True):
                 starts.append(starts[-1] + len(line))
             self.lines[path] = starts
+            self.lambdas[path] = {
+                (node.body.lineno, node.body.col_offset): self.offset(path, node.lineno, node.col_offset)
+                for node in ast.walk(ast.parse(source))
+                if isinstance(node, ast.Lambda)
+            }
 
     def offset(self, path: str, line: int, column: int) -> int:
         starts = self.lines[path]
         return starts[min(line, len(starts)) - 1] + column
 
-    def function(self, path: str, line: int, column: int) -> str:
-        """The qualified name of the innermost function at a place, or of the module."""
+    def code(self, code: Sequence[Any], at: int) -> str:
+        """The qualified name of a code, or of the function around it, by one of its places."""
+        path, name, first_line, line, column, is_function, _ = code
         file = self.values.files[path]
-        at = self.offset(path, line, column)
+        functions = self.values.programs[file].functions
+        chosen = [number for number, function in enumerate(functions) if function.name == name]
+        if not is_function:
+            return self.around(path, at)
+        if name == "<lambda>":
+            start = self.lambdas[path].get((line, column))
+            if start is None:
+                return self.around(path, self.offset(path, line, column))
+            chosen = [number for number, function in enumerate(functions) if function.place[0] == start]
+        # After its decorators.
+        begun = [(functions[number].place[2] or 0, number) for number in chosen]
+        after = [each for each in begun if each[0] >= first_line]
+        if not after:
+            raise LookupError(f"{path}:{first_line}: {name} is no function that we know")
+        return self.values.qualified(self.values.thing("F", file, min(after)[1]))
+
+    def around(self, path: str, at: int) -> str:
+        """The innermost function at a place, or the module."""
+        file = self.values.files[path]
         around = [
             (end - start, number)
             for number, function in enumerate(self.values.programs[file].functions)
@@ -109,7 +135,6 @@ def observed(record: dict[str, Any], places: Places) -> list[Edge]:
         ends = [record["codes"][number] for number in (caller, callee)]
         if any(path not in places.values.files for path, *_ in ends):
             continue
-        names = [places.function(path, line, column) for path, _, _, line, column, _ in ends]
         path = ends[0][0]
         line, end_line, column, end_column = site
         span = (
@@ -118,7 +143,8 @@ def observed(record: dict[str, Any], places: Places) -> list[Edge]:
             else (0, 0)
         )
         in_tests = any({"test", "tests"} & set(Path(end[0]).parts) for end in ends)
-        edge = Edge(names[0], names[1], foreign, ends[1][5], in_tests, path, *span)
+        names = [places.code(end, span[0]) for end in ends]
+        edge = Edge(names[0], names[1], foreign, ends[1][-1], in_tests, path, *span)
         found.setdefault((edge.caller, edge.callee, foreign), edge)
     return [edge for edge in found.values() if not edge.is_foreign or not _direct(edge, found)]
 

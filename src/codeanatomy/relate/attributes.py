@@ -12,20 +12,20 @@ class of the repository has. Tests: `tests/test_relate_attributes.py`.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from codeanatomy.relate.outside import BUILTINS, is_class_like, may_have
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.solver import WEAK, Object, best
 from codeanatomy.relate.world import World
 
-BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_")) | {"__import__", "__build_class__"}
 MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
 ENUMS = frozenset(
     f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum")
 )
 MAX_MRO = 500
+MAX_PARTS = 12
 
 
 class Attributes(World):
@@ -214,7 +214,7 @@ class Attributes(World):
             order = order[order.index(after) + 1 :] if after in order else []
         outside = None
         for each in order:
-            kind, one, two = self.things[each >> 1]
+            kind, one, two, _ = self.things[each >> 1]
             if kind == "C":
                 if name in self.programs[one].classes[two].attrs or (each, name) in self._class_fields:
                     return each
@@ -254,7 +254,7 @@ class Attributes(World):
         if key in self._attrs:
             return self._attrs[key]
         node = self._attrs[key] = self.node()
-        kind, one, two = self.things[thing >> 1]
+        kind, one, two, _ = self.things[thing >> 1]
         if kind == "M":
             self.flow(self.field(thing, name), node)
             self._module_attr(one, name, node)
@@ -262,6 +262,8 @@ class Attributes(World):
             self.add(node, self.module(f"{one}.{name}"))
         elif kind in ("X", "Y"):
             self._outside_attr(kind, one, name, node)
+        elif kind == "J":
+            self._outside_attr("Y", "builtins.str", name, node)
         elif kind == "I":
             self.flow(self.field(thing, name), node)
             if name == "__class__":
@@ -273,7 +275,8 @@ class Attributes(World):
         elif kind == "S":
             self._super_attr(thing, one, two, name, node)
         elif kind == "L":
-            self.add(node, self.thing("E", thing, name))
+            if self.container_has(thing, name):
+                self.add(node, self.thing("E", thing, name))
         elif kind == "B":
             self.flow(self.attr(one, name), node)
             if name == "__self__":
@@ -282,8 +285,6 @@ class Attributes(World):
                 self.add(node, one)
         elif kind == "P" and name in ("setter", "getter", "deleter"):
             self.add(node, self.thing("Q", thing, name))
-        elif kind == "D":
-            self.add(node, self.thing("E", one, name))
         else:
             self.flow(self.field(thing, name), node)
         return node
@@ -293,11 +294,13 @@ class Attributes(World):
             self.add(node, self.thing("X", owner))
         elif self.modules.has(f"{owner}.{name}"):
             self.add(node, self.module(f"{owner}.{name}"))
-        elif owner.count(".") < 12 and may_have(owner, name):
-            self.add(node, self.thing("X", f"{owner}.{name}"))
+        elif owner.count(".") < MAX_PARTS and may_have(owner, name):
+            # Of what is neither a module nor a class nobody knows what it is, so it has no further names.
+            is_member = kind == "Y" or (is_class_like(owner) and not is_class_like(name))
+            self.add(node, self.thing("H" if is_member else "X", f"{owner}.{name}"))
 
     def _super_attr(self, proxy: Object, cls: Object, receiver: Object, name: str, node: int) -> None:
-        kind, one, _ = self.things[receiver >> 1]
+        kind, one, _, _ = self.things[receiver >> 1]
         actual = one if kind == "I" else receiver
         if self.things[actual >> 1].kind != "C":
             return
@@ -329,14 +332,14 @@ class Attributes(World):
             if access == receiver and self.things[receiver >> 1].kind == "I":
                 self._fallback(receiver, name, node)
             elif access != receiver and hasattr(object, name):
-                self.add(node, self.thing("X", f"builtins.object.{name}"))
+                self.add(node, self.thing("H", f"builtins.object.{name}"))
             return
-        kind, one, _ = self.things[holder >> 1]
+        kind, one, _, _ = self.things[holder >> 1]
         if kind == "X":
             if one in ENUMS and name in ("name", "value"):
                 self.add(node, self.thing("Y", "builtins.str"))
                 return
-            self.add(node, self.thing("X", f"{one}.{name}"))
+            self.add(node, self.thing("H", f"{one}.{name}"))
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
             self.wait(self.class_field(holder, name), self._bind, receiver, access, name, node)
@@ -357,11 +360,11 @@ class Attributes(World):
             if access == receiver:
                 self._on_metaclass(receiver, name, node)
             elif hasattr(object, name):
-                self.add(node, self.thing("X", f"builtins.object.{name}"))
+                self.add(node, self.thing("H", f"builtins.object.{name}"))
             return
-        kind, one, _ = self.things[holder >> 1]
+        kind, one, _, _ = self.things[holder >> 1]
         if kind == "X":
-            self.add(node, self.thing("X", f"{one}.{name}"))
+            self.add(node, self.thing("H", f"{one}.{name}"))
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
             self.wait(self.class_field(holder, name), self._bind_class, receiver, access, name, node)
@@ -384,7 +387,7 @@ class Attributes(World):
     ) -> None:
         """What an attribute of a class becomes on an instance."""
         for thing in things:
-            kind, one, two = self.things[thing >> 1]
+            kind, one, two, _ = self.things[thing >> 1]
             weak = thing & WEAK
             if kind in ("F", "W"):
                 self.add(node, self.thing("B", thing & ~1, receiver) | weak)
@@ -409,7 +412,7 @@ class Attributes(World):
     ) -> None:
         """What an attribute of a class becomes on the class."""
         for thing in things:
-            kind, one, two = self.things[thing >> 1]
+            kind, one, two, _ = self.things[thing >> 1]
             if kind == "F" and self.function(thing)[1].binds == "class":
                 self.add(node, self.thing("B", thing & ~1, receiver) | thing & WEAK)
             elif kind == "T":
@@ -427,6 +430,10 @@ class Attributes(World):
                 self.add(node, self.thing("B", thing & ~1, owner) | thing & WEAK)
             else:
                 self.add(node, thing)
+
+    def container_has(self, container: Object, name: str) -> bool:
+        """Whether a container has a method."""
+        raise NotImplementedError
 
     def run_hook(
         self,
@@ -447,7 +454,7 @@ class Attributes(World):
         for thing in things:
             if thing & WEAK:
                 continue
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "C":
                 self._store_on_class(thing, name)
                 self.flow(src, self.class_field(thing, name))
@@ -472,7 +479,7 @@ class Attributes(World):
 
     def _run_store_hook(self, things: Sequence[Object], receiver: Object, name: str, src: int) -> None:
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "P":
                 hook = self.field(thing, "fset")
                 self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
@@ -497,15 +504,3 @@ def merge(chains: list[list[Object]]) -> list[Object] | None:
         order.append(head)
         chains = [rest for chain in chains if (rest := chain[1:] if chain[0] == head else chain)]
     return order
-
-
-def may_have(owner: str, name: str) -> bool:
-    """Whether something outside may have an attribute: of builtins that is known.
-
-    >>> may_have("builtins.str", "join"), may_have("builtins.str", "walk"), may_have("os", "walk")
-    (True, False, True)
-    """
-    module, _, rest = owner.partition(".")
-    if module != "builtins" or "." in rest or not isinstance(found := getattr(builtins, rest, None), type):
-        return True
-    return hasattr(found, name)

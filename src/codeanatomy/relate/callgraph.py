@@ -22,7 +22,7 @@ def caller(values: Values, file: int, function: int) -> str:
 
 def callee(values: Values, thing: Object) -> str | None:
     """The name under which something called is counted; None for a class, whose constructors count."""
-    kind, one, _ = values.things[thing >> 1]
+    kind, one, _, _ = values.things[thing >> 1]
     if kind == "F":
         return values.qualified(thing)
     if kind == "X":
@@ -46,7 +46,7 @@ def edges(values: Values) -> dict[str, list[str]]:
             if op[0] in (".", ":", "x") and op[-1] >= 0:
                 how = {".": "get", ":": "set", "x": "del"}[op[0]]
                 here = program.sites[op[-1]]
-                for thing in values.found(values.at(file, op[1])):
+                for thing in values.held(file, op[1]):
                     for function in values.attr_calls.get((thing & ~1, op[2], how), ()):
                         name = values.qualified(function)
                         found.setdefault(caller(values, file, here.function), set()).add(name)

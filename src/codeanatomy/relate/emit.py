@@ -16,20 +16,24 @@ from typing import NamedTuple
 from codeanatomy.ids import stable_id
 from codeanatomy.nodes import ast_node_id, module_id
 from codeanatomy.relate.arguments import match
-from codeanatomy.relate.attributes import BUILTINS, MODULE_TEXTS
+from codeanatomy.relate.attributes import MODULE_TEXTS
+from codeanatomy.relate.outside import BUILTINS
 from codeanatomy.relate.callgraph import callee, caller
+from codeanatomy.relate.claims import Claim
 from codeanatomy.relate.definitions import MODULE_KEY, Definitions, Target
 from codeanatomy.relate.models import DECLARATIONS
 from codeanatomy.relate.modules import INITS, distribution
-from codeanatomy.relate.program import FUNCTION, IMPORT, NOTHING, Op, Place, Program, Site, Use
+from codeanatomy.relate.program import FUNCTION, IMPORT, NOTHING, Arg, Op, Place, Program, Site, Use
 from codeanatomy.relate.rows import Complaint, Evidence, Rows
 from codeanatomy.relate.solver import WEAK, Object, best
 from codeanatomy.relate.values import Values
+from codeanatomy.relate.witnesses import FileClaims, Problem, Verdict, Witnesses
 
 SURE, SCOPED, VALUE, SEVERAL, HINTED = 1.0, 0.9, 0.7, 0.5, 0.3
 MODULES = frozenset({"M", "N"})
 HOWS = {".": "get", ":": "set", "x": "del"}
 CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
+CALL_KINDS = {"FUNCTION": "CALLS", "CLASS": "INSTANTIATES"}
 
 
 class Answer(NamedTuple):
@@ -40,12 +44,13 @@ class Answer(NamedTuple):
     confidence: float
 
 
-def relations(values: Values) -> Iterator[Rows]:
-    """The rows of each file."""
+def relations(values: Values, problems: list[Problem] | None = None) -> Iterator[Rows]:
+    """The rows of each file; where other witnesses disagree is added to the problems meanwhile."""
     definitions = Definitions(values)
     attributes = stored_attributes(values)
+    witnesses = Witnesses(definitions, attributes, problems)
     for file in range(len(values.programs)):
-        yield FileRows(values, definitions, attributes, file).made()
+        yield FileRows(values, definitions, attributes, file, witnesses.of_file(file)).made()
 
 
 def stored_attributes(values: Values) -> dict[tuple[Object, str], None]:
@@ -65,8 +70,8 @@ def owners(values: Values, file: int, op: Op) -> list[Object]:
     if own is not None:
         return [own]
     found = []
-    for thing in values.found(values.at(file, op[1])):
-        kind, one, _ = values.things[thing >> 1]
+    for thing in values.held(file, op[1]):
+        kind, one, _, _ = values.things[thing >> 1]
         if kind == "I":
             found.append(one)
         elif kind == "C":
@@ -98,8 +103,10 @@ class FileRows:
         definitions: Definitions,
         attributes: Mapping[tuple[Object, str], None],
         file: int,
+        claims: FileClaims,
     ) -> None:
         self.values = values
+        self.claims = claims
         self.definitions = definitions
         self.attributes = attributes
         self.file = file
@@ -108,7 +115,7 @@ class FileRows:
         self.uses: dict[tuple[int | None, int | None], Use] = {
             (use.place[0], use.place[1]): use for use in self.program.uses
         }
-        self.graph: dict[tuple[int, str], tuple[Target, float, Place]] = {}
+        self.graph: dict[tuple[int, str], tuple[Target, float, Place, str]] = {}
 
     def made(self) -> Rows:
         """All rows."""
@@ -139,15 +146,23 @@ class FileRows:
         ordinal: int | None = None,
         reason: str | None = None,
         key: str | None = None,
+        claims: Sequence[Claim] = (),
+        known: Iterable[Target] = (),
     ) -> None:
-        """A row for each answer, or one that says why there is none."""
-        if not answers:
+        """A row for each answer, ours or a witness's, or one that says why there is none."""
+        verdict = self.claims.verdict(place, [each.target for each in answers], claims, known)
+        ranked = [(each, origin, each.confidence - rank * 1e-3) for rank, each in enumerate(answers)]
+        for target, claim in verdict.added.items():
+            trust = verdict.confidence(target, 0.0)
+            ranked.append((Answer(target, claim.witness, trust), claim.witness, trust))
+        if not ranked:
             why = reason or "unknown"
             self.rows.add(kind, src_kind, src, place=place, origin=origin, rule=rule, role=role, ordinal=ordinal, reason=why)
             return
-        group = stable_id("ambig", kind, src, role) if len(answers) > 1 else None
-        for rank, each in enumerate(answers):
-            evidence = [Evidence(origin, key or src)]
+        group = stable_id("ambig", kind, src, role) if len(ranked) > 1 else None
+        for each, by, score in ranked:
+            own = [Evidence(origin, key or src)] if by == origin else []
+            confidence = verdict.confidence(each.target, each.confidence)
             self.rows.add(
                 kind,
                 src_kind,
@@ -155,16 +170,17 @@ class FileRows:
                 each.target.kind,
                 each.target.node,
                 place=place,
-                origin=origin,
+                origin=by,
                 rule=rule,
                 method=each.method,
-                confidence=each.confidence,
-                score=each.confidence - rank * 1e-3,
+                confidence=confidence,
+                score=score + confidence - each.confidence + verdict.rank(each.target),
                 dst_qname=each.target.qname,
                 role=role,
                 ordinal=ordinal,
                 group=group,
-                evidence=evidence,
+                symbol_roles=verdict.roles(each.target),
+                evidence=[*own, *verdict.evidence(each.target)],
             )
 
     def at(self, kind: str, place: Place) -> str:
@@ -176,12 +192,13 @@ class FileRows:
     def _names(self) -> None:
         values, program = self.values, self.program
         for use in program.uses:
-            targets = self.definitions.of(self.file, use.definitions, use.name)
-            targets = tuple(each for each in targets if each.kind != "BINDING") or targets
+            known = self.definitions.of(self.file, use.definitions, use.name)
+            targets = tuple(each for each in known if each.kind != "BINDING") or known
             method = "import" if self._is_imported(use.definitions) else "scope"
             answers = [Answer(each, method, SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
             self.answer("REFERS_TO", "NAME_REF", self.at("NAME_REF", use.place), use.place, answers,
-                        rule="name", origin="scopes", reason="import_not_found")
+                        rule="name", origin="scopes", reason="import_not_found",
+                        claims=self.claims.name(use.place), known=known)
         for place, name in program.open_uses:
             src = self.at("NAME_REF", place)
             targets = self.definitions.unbound(self.file, name)
@@ -192,7 +209,8 @@ class FileRows:
             else:
                 stars = [star for star in values.stars(self.file) if not values.modules.has(star)]
                 answers = [Answer(self.definitions.outside(f"{star}.{name}"), "star_import", HINTED) for star in stars]
-            self.answer("REFERS_TO", "NAME_REF", src, place, answers, rule="open_name", origin="scopes", reason="unbound")
+            self.answer("REFERS_TO", "NAME_REF", src, place, answers, rule="open_name", origin="scopes", reason="unbound",
+                        claims=self.claims.name(place))
 
     def _is_imported(self, numbers: Iterable[int]) -> bool:
         return any(self.program.definitions[number].kind == IMPORT for number in numbers)
@@ -220,7 +238,7 @@ class FileRows:
             targets = self.definitions.imported(self.file, number)
             answers = [Answer(one, "import", SCOPED if len(targets) == 1 else SEVERAL) for one in targets]
             self.answer("IMPORTS_NAME", "IMPORT_ALIAS", src, each.place, answers, rule="import", origin="imports",
-                        reason="name_not_found")
+                        reason="name_not_found", claims=self.claims.name(each.place))
             exported = each.bound in program.exported if program.exported is not None else is_package and not each.bound.startswith("_")
             if exported and each.scope_key == MODULE_KEY:
                 for one in answers:
@@ -239,7 +257,7 @@ class FileRows:
                 said = f"the bases of {cls.qualname} have no consistent order (MRO)"
                 self.rows.complaints.append(Complaint("relate", "inconsistent_mro", said, cls.place, "error"))
             for node, place, ordinal in cls.bases:
-                things = values.found(values.at(self.file, node)) if node >= 0 else ()
+                things = values.held(self.file, node) if node >= 0 else ()
                 targets = [one for each in things for one in self._class_target(each)]
                 answers = self._trusted(targets, things, place)
                 self.answer("INHERITS", "CLASS", src, place, answers, rule="base", ordinal=ordinal, reason="unknown_base")
@@ -256,7 +274,7 @@ class FileRows:
                         self.answer("OVERRIDES", "FUNCTION", mine.node, place, answers, rule="override", origin="classes")
 
     def _class_target(self, thing: Object) -> list[Target]:
-        kind, one, two = self.values.things[thing >> 1]
+        kind, one, two, _ = self.values.things[thing >> 1]
         if kind == "C":
             return [self.definitions.cls(one, two)]
         return [self.definitions.outside(one)] if kind == "X" else []
@@ -293,7 +311,7 @@ class FileRows:
                 self._call(op)
         told = {op[3] for op in self.program.ops if op[0] == "("}
         for number, site in enumerate(self.program.sites):
-            if number not in told and (self.file, number) in self.values.calls:
+            if number not in told and site.role != "attribute":
                 self._implicit(number, site)
 
     def _external_results(self) -> set[int]:
@@ -310,15 +328,18 @@ class FileRows:
         values = self.values
         site = self.program.sites[op[-1]]
         name = op[2]
-        things = values.found(values.at(self.file, op[1]))
-        for thing in things:
-            functions = values.attr_calls.get((thing & ~1, name, HOWS[op[0]]), {})
-            weak = thing & WEAK
+        things = values.held(self.file, op[1])
+        run = [(thing, values.attr_calls.get((thing & ~1, name, HOWS[op[0]]), {})) for thing in things]
+        targets = [one for _, functions in run for each in functions if (one := self._called(each)) is not None]
+        verdict = self.claims.verdict(site.place, targets, self.claims.implicit(site.place, "attribute"))
+        for thing, functions in run:
             for function in functions:
-                self._calls(op[-1], [(function | weak, "attribute")], "AST_NODE", self._ast(site), len(functions))
+                chosen = [(function | thing & WEAK, "attribute")]
+                self._calls(op[-1], chosen, "AST_NODE", self._ast(site), len(functions), None, {"attribute": verdict})
+        self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
         if site.inner[0] is None:
             return
-        targets: list[Target] = []
+        targets = []
         for thing in things:
             targets += self._attribute_of(thing, name)
         own = self_class(values, self.file, op)
@@ -332,7 +353,8 @@ class FileRows:
                 sure = SCOPED if own is not None else VALUE
                 self.answer("DEFINES_BINDING", "ATTRIBUTE_REF", src, site.inner, [Answer(target, "self" if own is not None else "values", sure)], rule="attribute")
         reason = "no_such_attribute" if things else self._why_unknown(op[1])
-        self.answer("REFERS_TO", "ATTRIBUTE_REF", src, site.inner, answers, rule="attribute", reason=reason)
+        claims = self.claims.attribute(site.inner, site.place, name)
+        self.answer("REFERS_TO", "ATTRIBUTE_REF", src, site.inner, answers, rule="attribute", reason=reason, claims=claims)
 
     def _attribute_answers(
         self, targets: Sequence[Target], things: Sequence[Object], own: Object | None
@@ -346,7 +368,7 @@ class FileRows:
 
     def _attribute_of(self, thing: Object, name: str) -> Sequence[Target]:
         values = self.values
-        kind, one, two = values.things[thing >> 1]
+        kind, one, two, _ = values.things[thing >> 1]
         if kind == "M":
             return self.definitions.name_of(values.names[one], name)
         if kind == "N":
@@ -354,8 +376,11 @@ class FileRows:
         if kind in ("X", "Y"):
             inner = values.found(values.attr(thing, name))
             return [self.definitions.outside(f"{one}.{name}")] if inner else []
+        if kind == "J":
+            return self._attribute_of(values.thing("Y", "builtins.str"), name)
         if kind == "L":
-            return [self.definitions.outside(f"{values.type_of(thing)}.{name}")]
+            known = values.container_has(thing, name)
+            return [self.definitions.outside(f"{values.type_of(thing)}.{name}")] if known else []
         if kind == "I":
             return self._member(one, name, None)
         if kind == "C":
@@ -373,7 +398,7 @@ class FileRows:
             order = order[order.index(after) + 1 :] if after in order else []
         outside: Target | None = None
         for each in order:
-            kind, one, two = values.things[each >> 1]
+            kind, one, two, _ = values.things[each >> 1]
             if kind == "X":
                 holder = values.find(cls, name, after=after)
                 if outside is None and holder == each:
@@ -398,35 +423,55 @@ class FileRows:
         src = self._ast(site) if kind == "AST_NODE" else self.at(kind, site.place)
         chosen = [(thing, things[thing]) for thing in best(things)]
         role = site.role if is_decorator else None
-        if not chosen:
+        verdicts = self._verdicts(site, chosen)
+        verdict = verdicts[site.role]
+        if not chosen and not verdict.added:
             self.answer("CALLS", kind, src, site.place, [], rule="call", role=role, reason=self._why_uncalled(node))
             return
         primary = [thing for thing, how in chosen if how == site.role and not self._is_constructor(thing, things)]
-        self._calls(number, chosen, kind, src, len(primary), role)
+        alternatives = len(primary) + len(set(verdict.added.values()))
+        self._calls(number, chosen, kind, src, alternatives, role, verdicts)
+        group = stable_id("ambig", "CALLS", src, role) if alternatives > 1 else None
+        self._added(number, kind, src, verdict, group, role, args)
+
+    def _verdicts(self, site: Site, chosen: Sequence[tuple[Object, str]]) -> dict[str, Verdict]:
+        """What witnesses say of a call, by how something runs there."""
+        claims = self.claims
+        is_decorator = site.role == "decorator"
+        said = claims.decorator(site.place) if is_decorator else claims.call(site.place, site.inner)
+        called = [one for thing, how in chosen if how != "callback" and (one := self._called(thing)) is not None]
+        passed = [one for thing, how in chosen if how == "callback" and (one := self._called(thing)) is not None]
+        verdict = claims.verdict(site.place, called, said)
+        found = {how: verdict for _, how in chosen} | {site.role: verdict}
+        return found | {"callback": claims.verdict(site.place, passed, claims.passed(site.place) if passed else ())}
 
     def _is_constructor(self, thing: Object, things: Mapping[Object, str]) -> bool:
         """Whether it runs because a class is called."""
-        kind, file, number = self.values.things[thing >> 1]
+        kind, file, number, _ = self.values.things[thing >> 1]
         if kind != "F" or self.values.programs[file].functions[number].name not in CONSTRUCTORS:
             return False
         return any(self.values.things[other >> 1].kind == "C" for other in things)
 
     def _why_uncalled(self, node: int) -> str:
-        found = self.values.objects[self.values.at(self.file, node)] if node >= 0 else None
+        found = self.values.held(self.file, node)
         if found:
             return "not_callable"
         load = self.receivers.get(node)
         if load is None:
             return self._why_unknown(node).replace("unknown_receiver", "unknown_value")
-        received = self.values.found(self.values.at(self.file, load[1]))
+        received = self.values.held(self.file, load[1])
         return "no_such_attribute" if received else self._why_unknown(load[1])
 
     def _implicit(self, number: int, site: Site) -> None:
-        things = self.values.calls[self.file, number]
+        things = self.values.calls.get((self.file, number), {})
         chosen = [(thing, things[thing]) for thing in best(things)]
         own = [each for each in chosen if self.values.things[each[0] >> 1].kind in ("F", "C")]
+        targets = [one for thing, _ in own if (one := self._called(thing)) is not None]
+        verdict = self.claims.verdict(site.place, targets, self.claims.implicit(site.place, site.role))
         if own:
-            self._calls(number, own, "AST_NODE", self._ast(site), len(own), site.role)
+            verdicts = {how: verdict for _, how in own}
+            self._calls(number, own, "AST_NODE", self._ast(site), len(own), site.role, verdicts)
+        self._added(number, "AST_NODE", self._ast(site), verdict, None, site.role)
 
     def _ast(self, site: Site) -> str:
         return ast_node_id(self.program.file_id, site.place[0], site.place[1], site.ast_id)
@@ -439,6 +484,7 @@ class FileRows:
         src: str,
         alternatives: int,
         role: str | None = None,
+        verdicts: Mapping[str, Verdict] = {},
     ) -> None:
         """The rows of a call: what runs, what is made, what is passed."""
         values, site = self.values, self.program.sites[number]
@@ -458,19 +504,43 @@ class FileRows:
                 method = "callback"
             if alternatives <= 1 and method == "values" and self._is_named(site, target):
                 method, confidence = self._is_named(site, target) or method, SCOPED
-            kind = {"FUNCTION": "CALLS", "CLASS": "INSTANTIATES"}.get(target.kind, "CALLS_NAME")
             part = role or (how if how != site.role else None)
+            verdict = verdicts.get(how, self.claims.witnesses.silence)
+            confidence = verdict.confidence(target, confidence)
             self.rows.add(
-                kind, src_kind, src, target.kind, target.node,
+                CALL_KINDS.get(target.kind, "CALLS_NAME"), src_kind, src, target.kind, target.node,
                 place=site.place, origin="values", rule="call", method=method, confidence=confidence,
-                score=confidence, dst_qname=target.qname, role=part, group=group,
-                evidence=[Evidence("values", src)],
+                score=confidence + verdict.rank(target), dst_qname=target.qname, role=part, group=group,
+                symbol_roles=verdict.roles(target), evidence=[Evidence("values", src), *verdict.evidence(target)],
             )
             counted = callee(values, thing)
             if counted is not None:
                 self._count(site, target, confidence)
             if target.kind == "FUNCTION" and src_kind == "CALLSITE" and how != "callback":
                 self._passes(number, thing, confidence, method)
+
+    def _added(
+        self,
+        number: int,
+        src_kind: str,
+        src: str,
+        verdict: Verdict,
+        group: str | None,
+        role: str | None,
+        args: Sequence[Arg] = (),
+    ) -> None:
+        """The rows of what only witnesses say is called."""
+        site = self.program.sites[number]
+        for target, claim in verdict.added.items():
+            confidence = verdict.confidence(target, 0.0)
+            self.rows.add(
+                CALL_KINDS.get(target.kind, "CALLS_NAME"), src_kind, src, target.kind, target.node,
+                place=site.place, origin=claim.witness, rule="call", method=claim.witness, confidence=confidence,
+                score=confidence + verdict.rank(target), dst_qname=target.qname, role=claim.role or role, group=group,
+                symbol_roles=verdict.roles(target), evidence=verdict.evidence(target),
+            )
+            if target.kind != "CLASS":
+                self._count(site, target, confidence, claim.witness)
 
     def _is_named(self, site: Site, target: Target) -> str | None:
         """How, if the called expression names a class whose constructor this is, or a name outside."""
@@ -483,7 +553,7 @@ class FileRows:
         return None
 
     def _called(self, thing: Object) -> Target | None:
-        kind, one, two = self.values.things[thing >> 1]
+        kind, one, two, _ = self.values.things[thing >> 1]
         if kind == "F":
             return self.definitions.function(one, two)
         if kind == "C":
@@ -514,15 +584,15 @@ class FileRows:
 
     # -- who calls whom
 
-    def _count(self, site: Site, target: Target, confidence: float) -> None:
+    def _count(self, site: Site, target: Target, confidence: float, origin: str = "values") -> None:
         key = (site.function, target.node)
         known = self.graph.get(key)
         if known is None or known[1] < confidence:
             place = site.place if known is None else known[2]
-            self.graph[key] = (target, confidence, place)
+            self.graph[key] = (target, confidence, place, origin if known is None else known[3])
 
     def _call_graph(self) -> None:
-        for (function, _), (target, confidence, place) in self.graph.items():
+        for (function, _), (target, confidence, place, origin) in self.graph.items():
             name = caller(self.values, self.file, function)
             if function < 0:
                 src = Target("MODULE", module_id(self.program.file_id), name)
@@ -530,7 +600,7 @@ class FileRows:
                 src = self.definitions.function(self.file, function)
             self.rows.add(
                 "CALL_GRAPH", src.kind, src.node, target.kind, target.node,
-                place=place, origin="values", rule="call_graph", method="calls", confidence=confidence,
+                place=place, origin=origin, rule="call_graph", method="calls", confidence=confidence,
                 score=confidence, src_qname=name, dst_qname=target.qname,
-                evidence=[Evidence("values", src.node)],
+                evidence=[Evidence(origin, src.node)],
             )

@@ -84,6 +84,9 @@ class Expressions:
         self.cells: dict[tuple[Scope, str], Cell] = {}
         self.consts: dict[str, Node] = {}
         self.const_nodes: set[Node] = set()
+        # Strings are told apart only where attributes are asked for by name.
+        self.asks_by_name = "getattr" in tree.name
+        self.words: dict[str, Node] = {}
         self.open_nodes: dict[str, Node] = {}
         # Names that some function declares global or nonlocal: its writes come at any time.
         self.declared: set[str] = set()
@@ -140,6 +143,10 @@ class Expressions:
             for node in distinct:
                 self.copy(node, made)
         return self._phis[distinct]
+
+    def forget_phis(self) -> None:
+        """A node that joins others belongs to the function it was made in."""
+        self._phis.clear()
 
     def define(self, kind: str, index: int, place: Place, name: str) -> int:
         """A definition's number."""
@@ -232,8 +239,19 @@ class Expressions:
         return NOTHING
 
     def _Constant(self, node: int) -> Node:
-        kind = constant_type(self.tree.value[node])
+        text = self.tree.value[node]
+        kind = constant_type(text)
+        if kind == "str" and self.asks_by_name and text is not None and text[1:-1].isidentifier():
+            return self.word(text[1:-1])
         return self.const(kind) if kind else NOTHING
+
+    def word(self, text: str) -> Node:
+        """A string that may be the name of an attribute."""
+        if text not in self.words:
+            made = self.words[text] = self.new()
+            self.const_nodes.add(made)
+            self.ops.append(("o", made, "J", text))
+        return self.words[text]
 
     def _Name(self, node: int) -> Node:
         name = self.tree.name[node] or ""
@@ -611,7 +629,10 @@ class Expressions:
         """What an annotation says; its names are read where it stands."""
         if node is None:
             return None
+        events = self.events
         self.value(node)
+        # `List[int]` runs nothing of the repository.
+        self.events = events
         return hint_of(self.tree, node, self._hinted)
 
     def _hinted(self, dotted: str) -> Node:

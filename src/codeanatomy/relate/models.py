@@ -11,7 +11,6 @@ Tests: `tests/test_callgraph_cases.py`.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,31 +21,6 @@ if TYPE_CHECKING:
     from codeanatomy.relate.values import Call, Values
 
 Model: TypeAlias = "Callable[[Values, Call, Object], None]"
-
-
-def is_class_like(name: str) -> bool:
-    """Whether a name outside looks like a class.
-
-    >>> is_class_like("pathlib.Path"), is_class_like("os.getcwd"), is_class_like("builtins.int"), is_class_like("a.MAX")
-    (True, False, True, False)
-    """
-    owner, _, last = name.rpartition(".")
-    if owner == "builtins":
-        return isinstance(getattr(builtins, last, None), type)
-    if name in LOWER_CASE_CLASSES:
-        return True
-    bare = last.lstrip("_")
-    return bare[:1].isupper() and (not bare.isupper() or len(bare) == 1)
-
-
-def makes_instance(name: str) -> bool:
-    """Whether a name outside looks like a constructor of its class.
-
-    >>> makes_instance("datetime.date.fromordinal"), makes_instance("pathlib.Path.exists")
-    (True, False)
-    """
-    owner, _, last = name.rpartition(".")
-    return last.startswith("from") and is_class_like(owner)
 
 
 def _plain(node: int) -> Arg:
@@ -112,10 +86,19 @@ def _dict(values: Values, call: Call, thing: Object) -> None:
         if word is not None:
             values.put(made, repr(word), node)
     if call.argument(0) >= 0:
-        values.wait(call.argument(0), values.merge_from, made)
-        pair = _element_of(values, call, call.argument(0))
-        values.wait(pair, _pairs, values, made)
+        values.wait(call.argument(0), _entries, values, made, call)
     values.add(call.dst, made)
+
+
+def _entries(things: list[Object], values: Values, made: Object, call: Call) -> None:
+    """The entries of another dict, or of what gives pairs."""
+    for thing in things:
+        if values.things[thing >> 1].kind == "L" and values.kind_of(thing) == "dict":
+            values.merge_from([thing], made)
+            continue
+        pair = values.node()
+        values.each([thing], pair, call.where)
+        values.wait(pair, _pairs, values, made)
 
 
 def _pairs(things: list[Object], values: Values, made: Object) -> None:
@@ -170,7 +153,7 @@ def _chain(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
 
 
 def _next(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
-    values.wait(call.argument(0), values._next, "__next__", call.dst, call.where)  # noqa: SLF001
+    values.wait(call.argument(0), values.next_of, "__next__", call.dst, call.where)
     values.flow(call.argument(1), call.dst)
 
 
@@ -195,10 +178,16 @@ def _reduce(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
 
 
 def _getattr(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
-    name = values.text(call, 1)
-    if name is not None and call.dst >= 0:
-        values.wait(call.argument(0), values._load_from, name, call.dst)  # noqa: SLF001
+    if call.dst >= 0:
+        values.wait(call.argument(1), _named, values, call)
     values.flow(call.argument(2), call.dst)
+
+
+def _named(things: list[Object], values: Values, call: Call) -> None:
+    """Attributes whose names are known strings."""
+    for thing in things:
+        if values.things[thing >> 1].kind == "J":
+            values.wait(call.argument(0), values.load_from, values.things[thing >> 1].one, call.dst)
 
 
 def _setattr(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
@@ -213,7 +202,7 @@ def _type(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
 
     def each(things: list[Object]) -> None:
         for one in things:
-            kind, first, _ = values.things[one >> 1]
+            kind, first, _, _ = values.things[one >> 1]
             if kind == "I":
                 values.add(call.dst, first | one & 1)
             elif kind == "Y":
@@ -402,14 +391,6 @@ TEXT_METHODS = (
     *("capitalize", "casefold", "center", "expandtabs", "format", "format_map", "join", "ljust", "lower", "lstrip"),
     *("removeprefix", "removesuffix", "replace", "rjust", "rstrip", "strip", "swapcase", "title", "translate"),
     *("upper", "zfill"),
-)
-# Classes of the standard library whose names do not look like it.
-LOWER_CASE_CLASSES = frozenset(
-    {
-        *("datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "datetime.timezone"),
-        *("collections.deque", "array.array", "itertools.count", "itertools.cycle", "itertools.repeat"),
-        *("threading.local", "weakref.ref", "weakref.finalize", "socket.socket", "operator.itemgetter"),
-    }
 )
 IDENTITY = "functools.wraps()"
 DECORATORS = frozenset({IDENTITY})

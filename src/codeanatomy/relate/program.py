@@ -99,6 +99,9 @@ class Function(Struct, array_like=True):
     # Texts of decorators that say what the first parameter is.
     binds: str = "instance"
     hinted_result: Node = NOTHING
+    # Operations and nodes of its parameters, and of its body: first, after the last.
+    header: tuple[int, int, int, int] = (0, 0, 0, 0)
+    body: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
 class Class(Struct, array_like=True):
@@ -183,6 +186,10 @@ class Program(Struct, array_like=True):
     variables: dict[str, tuple[Node, Node, list[int]]] = {}
     # Names in `__all__`; None if there is none, or one that cannot be read.
     exported: list[str] | None = None
+    # Variables that inner functions see: function, node, nodes of the versions.
+    cells: list[tuple[int, Node, list[Node]]] = []
+    # Nodes of constants, open names and globals, which all functions share.
+    shared: list[Node] = []
     # Kind and number of elements, -1 if that is not known.
     containers: list[tuple[str, int]] = []
     # Names that are used and bound nowhere in the file: place, name.

@@ -15,16 +15,23 @@ it is gives each caller its own argument back. Tests: `tests/test_callgraph_case
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from codeanatomy.relate.arguments import match
 from codeanatomy.relate.attributes import Attributes
-from codeanatomy.relate.models import DECORATORS, MODELS, container_method, is_class_like, makes_instance
-from codeanatomy.relate.program import NOTHING, POSITIONAL, STAR, VARIABLE, Arg, Op, Program
-from codeanatomy.relate.solver import WEAK, Object
+from codeanatomy.relate.models import DECORATORS, MODELS, container_method
+from codeanatomy.relate.outside import is_class_like, makes_instance, may_have
+from codeanatomy.relate.program import NOTHING, POSITIONAL, STAR, VARIABLE, Arg, Function, Op, Program
+from codeanatomy.relate.solver import WEAK, Object, best
 
 MAX_DEPTH = 10
+# Of annotations: what stands there is no class.
+SPECIAL_FORMS = ("typing.", "typing_extensions.", "collections.abc.")
+# Copies of a function, in how many others, and how large it may be.
+MAX_COPIES = 128
+MAX_COPY_DEPTH = 3
+MAX_COPIED_OPS = 400
 # A site: file and number. Numbers below zero are of attributes that run code.
 Where = tuple[int, int]
 
@@ -84,6 +91,20 @@ class Values(Attributes):
         self._types: dict[Object, str] = {}
         self._sizes: dict[Object, int] = {}
         self._hooked: set[tuple[Any, ...]] = set()
+        # Functions that make functions of their variables, with all functions in them.
+        self._factories = {
+            (file, number): inner
+            for file, program in enumerate(self.programs)
+            for number, inner in factories(program).items()
+        }
+        self._copied: dict[tuple[Object, Where], Object] = {}
+        self._copy_number: int | None = None
+        self._depths: list[int] = []
+        self._copied_nodes: dict[int, list[int]] = {}
+        self._copy_ops: list[tuple[int, list[Op]]] = []
+        self._hinted_copies: list[tuple[int, Function, Mapping[int, int]]] = []
+        self._round = 0
+        self._used: dict[tuple[int, int], int] = {}
         self._rounds = (
             {"=": self._copy, "o": self._make, "n": self._open, "m": self._import, ".": self._load},
             {
@@ -112,6 +133,9 @@ class Values(Attributes):
     def solve(self) -> None:
         """All rounds."""
         for number, rules in enumerate(self._rounds):
+            self._round = number
+            for copy in range(len(self.copies)):
+                self._apply_to_copy(copy, (rules,))
             for file, program in enumerate(self.programs):
                 for op in program.ops:
                     rule = rules.get(op[0])
@@ -137,7 +161,10 @@ class Values(Attributes):
         if kind == "K":
             self.add(self.at(file, node), self.thing("Y", f"builtins.{what}"))
             return
-        thing = self.thing(kind, file, what)
+        if kind == "J":
+            self.add(self.at(file, node), self.thing("J", what))
+            return
+        thing = self.thing(kind, file, what, self._copy_number if kind == "F" else None)
         if kind == "L":
             self._kinds[thing], self._sizes[thing] = self.programs[file].containers[what]
         self.add(self.at(file, node), thing)
@@ -149,9 +176,10 @@ class Values(Attributes):
         self.imported(file, op[2], self.at(file, op[1]))
 
     def _load(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self._load_from, op[2], self.at(file, op[3]))
+        self.wait(self.at(file, op[1]), self.load_from, op[2], self.at(file, op[3]))
 
-    def _load_from(self, things: Sequence[Object], name: str, dst: int) -> None:
+    def load_from(self, things: Sequence[Object], name: str, dst: int) -> None:
+        """An attribute of things."""
         for thing in things:
             self.flow(self.attr(thing, name), dst, thing & WEAK)
 
@@ -164,7 +192,7 @@ class Values(Attributes):
 
     def _delete_from(self, things: Sequence[Object], name: str) -> None:
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "I":
                 holder = self.find(one, name)
                 if holder is not None and self.things[holder >> 1].kind == "C":
@@ -185,6 +213,12 @@ class Values(Attributes):
     def type_of(self, container: Object) -> str:
         """The class of a container."""
         return self._types.get(container & ~1) or f"builtins.{self.kind_of(container)}"
+
+    def container_has(self, container: Object, name: str) -> bool:
+        kind = self.kind_of(container)
+        return hasattr(Generator, name) if kind == "generator" else may_have(f"builtins.{kind}", name) or bool(
+            self._types.get(container & ~1)
+        )
 
     def make_container(self, kind: str, where: Where, mark: str = "", cls: str = "") -> Object:
         """A container that a call makes."""
@@ -263,7 +297,7 @@ class Values(Attributes):
 
     def _items(self, things: Sequence[Object], key: str | None, call: Call) -> None:
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "L":
                 if key == ":":
                     self.add(call.dst, thing)
@@ -281,6 +315,8 @@ class Values(Attributes):
                     self.wait_call(self.attr(thing, "__class_getitem__"), call)
             elif kind == "X" or (kind == "Y" and one in ("builtins.str", "builtins.bytes")):
                 self.add(call.dst, thing)
+            elif kind == "J":
+                self.add(call.dst, self.thing("Y", "builtins.str"))
             elif kind == "I":
                 self.special([thing], ["__getitem__", "__missing__"], call)
 
@@ -295,11 +331,12 @@ class Values(Attributes):
 
     def elements(self, src: int, dst: int, where: Where) -> None:
         """What iteration over the things of a node gives."""
-        self.wait(src, self._each, dst, where)
+        self.wait(src, self.each, dst, where)
 
-    def _each(self, things: Sequence[Object], dst: int, where: Where) -> None:
+    def each(self, things: Sequence[Object], dst: int, where: Where) -> None:
+        """What iteration over things gives."""
         for thing in things:
-            kind, one, two = self.things[thing >> 1]
+            kind, one, two, _ = self.things[thing >> 1]
             weak = thing & WEAK
             if kind == "L":
                 keyed = self.kind_of(thing) == "dict"
@@ -307,10 +344,11 @@ class Values(Attributes):
             elif kind == "D":
                 self._view(one, two, dst, weak)
             elif kind == "G":
-                file, function = self.function(one)
-                self.flow(self.at(file, function.yields), dst, weak)
+                self.flow(self.nodes_of(one)(self.function(one)[1].yields), dst, weak)
             elif kind == "Y" and one in ("builtins.str", "builtins.bytes"):
                 self.add(dst, thing)
+            elif kind == "J":
+                self.add(dst, self.thing("Y", "builtins.str"))
             elif kind == "C" and self.is_enum(thing & ~1):
                 self.add(dst, self.thing("I", thing & ~1) | weak)
             elif kind == "I":
@@ -334,15 +372,16 @@ class Values(Attributes):
         for name, next_name in (("__aiter__", "__anext__"), ("__iter__", "__next__")):
             if self.find(cls, name) is not None:
                 self.special([thing], [name], Call(where, [], iterator, role="iteration"))
-                self.wait(iterator, self._next, next_name, dst, where)
+                self.wait(iterator, self.next_of, next_name, dst, where)
                 return
         call = Call(where, [_plain(-1)], dst, role="iteration")
         self.special([thing], ["__getitem__"], call)
 
-    def _next(self, things: Sequence[Object], name: str, dst: int, where: Where) -> None:
+    def next_of(self, things: Sequence[Object], name: str, dst: int, where: Where) -> None:
+        """What `next` of iterators gives."""
         for thing in things:
             if self.things[thing >> 1].kind != "I":
-                self._each([thing], dst, where)
+                self.each([thing], dst, where)
                 continue
             if name == "__anext__":
                 given = self.node()
@@ -363,7 +402,7 @@ class Values(Attributes):
                         self.flow(node, dst, thing & WEAK)
             else:
                 # What runs is told at the site of the assignment.
-                self._each([thing], dst, (-1, -1))
+                self.each([thing], dst, (-1, -1))
 
     def _places(self, container: Object, place: str | None) -> list[str | None]:
         """The keys that are unpacked: `-1` from the end, `1:1` all but the first and the last."""
@@ -385,7 +424,7 @@ class Values(Attributes):
         is_async = self.programs[where[0]].sites[where[1]].role == "async_with"
         enter, leave = ("__aenter__", "__aexit__") if is_async else ("__enter__", "__exit__")
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "I":
                 given = self.node() if is_async else dst
                 self.special([thing], [enter], Call(where, [], given, role="with"))
@@ -393,8 +432,7 @@ class Values(Attributes):
                     self.wait(given, self._awaited, dst, where)
                 self.special([thing], [leave], Call(where, [], -1, role="with"))
             elif kind == "V":
-                file, function = self.function(one)
-                self.flow(self.at(file, function.yields), dst, thing & WEAK)
+                self.flow(self.nodes_of(one)(self.function(one)[1].yields), dst, thing & WEAK)
             elif kind == "Y":
                 self.add(dst, thing)
 
@@ -404,10 +442,9 @@ class Values(Attributes):
 
     def _awaited(self, things: Sequence[Object], dst: int, where: Where) -> None:
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "A":
-                file, function = self.function(one)
-                self.flow(self.at(file, function.result), dst, thing & WEAK)
+                self.flow(self.nodes_of(one)(self.function(one)[1].result), dst, thing & WEAK)
             elif kind == "I" and self.find(one, "__await__") is not None:
                 given = self.node()
                 self.special([thing], ["__await__"], Call(where, [], given, role="await"))
@@ -421,10 +458,9 @@ class Values(Attributes):
 
     def _returned_by(self, things: Sequence[Object], dst: int) -> None:
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "G":
-                file, function = self.function(one)
-                self.flow(self.at(file, function.result), dst, thing & WEAK)
+                self.flow(self.nodes_of(one)(self.function(one)[1].result), dst, thing & WEAK)
 
     def _special(self, file: int, op: Op) -> None:
         _, received, names, args, dst, site = op
@@ -437,7 +473,7 @@ class Values(Attributes):
         """Call the first of these special methods that the class of each instance has."""
         names = tuple(names)
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "I":
                 self.watch(one, names[0], self._first_special, thing, names, call)
             elif kind == "C":
@@ -475,7 +511,7 @@ class Values(Attributes):
 
     def _operate(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "I":
                 self.special([thing], names, call)
             elif kind == "L":
@@ -485,12 +521,14 @@ class Values(Attributes):
                 self.add(call.dst, both)
             elif kind == "Y" and one.startswith("builtins."):
                 self.add(call.dst, thing)
+            elif kind == "J":
+                self.add(call.dst, self.thing("Y", "builtins.str"))
 
     def _reflect(
         self, things: Sequence[Object], name: str, names: Sequence[str], left: int, call: Call
     ) -> None:
         for other in self.objects[left] or ():
-            kind, one, _ = self.things[other >> 1]
+            kind, one, _, _ = self.things[other >> 1]
             if kind == "I" and any(self.find(one, each) is not None for each in names):
                 return
         self.special(things, [name], call)
@@ -528,10 +566,10 @@ class Values(Attributes):
 
     def _instances(self, things: Sequence[Object], dst: int, weak: int) -> None:
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "C":
                 self.add(dst, self.thing("I", thing & ~1) | weak)
-            elif kind == "X":
+            elif kind == "X" and not one.startswith(SPECIAL_FORMS):
                 self.add(dst, self.thing("Y", one) | weak)
             elif kind == "L":
                 self.wait(self.field(thing, "[*]"), self._instances, dst, weak)
@@ -552,11 +590,11 @@ class Values(Attributes):
     def _kept(self, things: Sequence[Object], cls: Object, dst: int) -> None:
         outside = self.things[cls >> 1]
         for thing in things:
-            kind, one, _ = self.things[thing >> 1]
+            kind, one, _, _ = self.things[thing >> 1]
             if kind == "I":
                 keep = cls in self.mro(one)
-            elif kind == "Y":
-                keep = outside.kind == "X" and outside.one == one
+            elif kind in ("Y", "J"):
+                keep = outside.kind == "X" and outside.one == (one if kind == "Y" else "builtins.str")
             elif kind == "L":
                 keep = outside.kind == "X" and outside.one == f"builtins.{self.kind_of(thing)}"
             else:
@@ -634,7 +672,7 @@ class Values(Attributes):
         if call.depth > MAX_DEPTH:
             return
         for thing in things:
-            kind, one, two = self.things[thing >> 1]
+            kind, one, two, _ = self.things[thing >> 1]
             weak = thing & WEAK
             if kind == "F":
                 self.enter(thing, None, call)
@@ -642,8 +680,8 @@ class Values(Attributes):
                 self._invoke_bound(one, two, call, weak)
             elif kind == "C":
                 self._instantiate(thing, call)
-            elif kind == "X":
-                self._outside(thing, one, call)
+            elif kind in ("X", "H"):
+                self._outside(self.thing("X", one) | weak, one, call)
             elif kind == "I":
                 self.watch(one, "__call__", self._first_special, thing, ["__call__"], call)
             elif kind == "E":
@@ -679,21 +717,24 @@ class Values(Attributes):
         if key in self._entered:
             return
         self._entered.add(key)
-        self.record(call, thing)
-        file, function = self.function(thing)
         weak = thing & WEAK
+        self.record(call, self.original(thing) | weak)
+        if not weak:
+            self.arguments.setdefault((call.where, self.original(thing)), (call.args, int(receiver is not None)))
+            self.invoked.add(self.original(thing))
+            thing = self.copy_for(thing, call.where)
+        _, function = self.function(thing)
+        at = self.nodes_of(thing)
         skip = 0 if receiver is None else 1
         passed, left = match(function.parameters, call.args, skip)
-        nodes = [self.at(file, each.node) for each in function.parameters]
+        nodes = [at(each.node) for each in function.parameters]
         if not weak:
-            self.arguments.setdefault((call.where, thing), (call.args, skip))
-            self.invoked.add(thing)
             if receiver is not None and nodes:
                 self.add(nodes[0], receiver)
             for each in passed:
                 self._pass(call.args[each.argument][2], function.parameters[each.parameter].how, nodes, each)
             for number in left:
-                self.flow(self.at(file, function.parameters[number].default), nodes[number])
+                self.flow(at(function.parameters[number].default), nodes[number])
         self._result(thing, receiver, call, passed, left)
 
     def _pass(self, src: int, how: str, nodes: Sequence[int], each: Any) -> None:
@@ -721,14 +762,15 @@ class Values(Attributes):
                 for node in self.element(thing, key):
                     self.flow(node, dst, thing & WEAK)
             else:
-                self._each([thing], dst, (-1, -1))
+                self.each([thing], dst, (-1, -1))
 
     def _result(
         self, thing: Object, receiver: Object | None, call: Call, passed: Sequence[Any], left: Sequence[int]
     ) -> None:
         if call.dst < 0:
             return
-        file, function = self.function(thing)
+        _, function = self.function(thing)
+        at = self.nodes_of(thing)
         weak = thing & WEAK
         if function.is_generator:
             self.add(call.dst, self.thing("G", thing & ~1) | weak)
@@ -736,7 +778,7 @@ class Values(Attributes):
         if function.is_async:
             self.add(call.dst, self.thing("A", thing & ~1) | weak)
             return
-        self.flow(self.at(file, function.result), call.dst, weak)
+        self.flow(at(function.result), call.dst, weak)
         for number in function.returned:
             if number == 0 and receiver is not None:
                 self.add(call.dst, receiver | weak)
@@ -744,11 +786,11 @@ class Values(Attributes):
                 if each.parameter == number and not each.is_spread:
                     self.flow(call.args[each.argument][2], call.dst, weak)
                 elif each.parameter == number:
-                    self.flow(self.at(file, function.parameters[number].node), call.dst, weak)
+                    self.flow(at(function.parameters[number].node), call.dst, weak)
             if number in left:
-                self.flow(self.at(file, function.parameters[number].default), call.dst, weak)
+                self.flow(at(function.parameters[number].default), call.dst, weak)
             if function.parameters[number].how in ("vararg", "kwarg"):
-                self.flow(self.at(file, function.parameters[number].node), call.dst, weak)
+                self.flow(at(function.parameters[number].node), call.dst, weak)
 
     def _instantiate(self, cls: Object, call: Call) -> None:
         """A class is called: by its metaclass, or directly."""
@@ -958,12 +1000,96 @@ class Values(Attributes):
         self, things: Sequence[Object], call: Call, key: tuple[Object, str, str], bound: Object | None
     ) -> None:
         for thing in things:
-            kind, one, two = self.things[thing >> 1]
+            kind, one, two, _ = self.things[thing >> 1]
             function = one if kind == "B" else thing
             if self.things[function >> 1].kind != "F":
                 continue
             self.attr_calls.setdefault(key, {})[function & ~1] = None
             self.enter(function, two if kind == "B" else bound, call)
+
+    # -- copies of functions that make functions
+
+    def original(self, thing: Object) -> Object:
+        """The function that all copies share."""
+        kind, file, number, copy = self.things[thing >> 1]
+        return thing & ~1 if copy is None else self.thing(kind, file, number)
+
+    def copy_for(self, thing: Object, where: Where) -> Object:
+        """The copy of a function for a place that calls it; itself, unless it makes functions.
+
+        A decorator that returns a wrapper is called for many functions. Were there one wrapper for all of them,
+        every wrapped function would get the arguments of all the others.
+        """
+        _, file, number, outer = self.things[thing >> 1]
+        if (file, number) not in self._factories:
+            return thing
+        key = (thing & ~1, where)
+        if key not in self._copied:
+            inner = self._factories[file, number]
+            depth = 0 if outer is None else self._depths[outer] + 1
+            used = self._used.get((file, number), 0)
+            if depth >= MAX_COPY_DEPTH or used >= MAX_COPIES or self._size(file, inner) > MAX_COPIED_OPS:
+                return thing
+            self._used[file, number] = used + 1
+            self._copied[key] = self._copy_of(thing, inner, depth)
+        return self._copied[key]
+
+    def held(self, file: int, node: int) -> Sequence[Object]:
+        """The objects in a node of a program, of all copies of its function."""
+        if node < 0:
+            return ()
+        shared = self.offsets[file] + node
+        found = dict.fromkeys(self.objects[shared] or ())
+        for each in self._copied_nodes.get(shared, ()):
+            found.update(dict.fromkeys(self.objects[each] or ()))
+        return best(found)
+
+    def _size(self, file: int, inner: Sequence[int]) -> int:
+        functions = self.programs[file].functions
+        return sum(functions[each].body[1] - functions[each].body[0] for each in inner)
+
+    def _copy_of(self, thing: Object, inner: Sequence[int], depth: int) -> Object:
+        """Fresh nodes for a function and all in it, and its rules once more for them."""
+        _, file, number, outer = self.things[thing >> 1]
+        program = self.programs[file]
+        functions = program.functions
+        header = functions[number].header
+        bodies = [functions[each].body for each in inner]
+        own = {node for first, last in ((header[2], header[3]), *((body[2], body[3]) for body in bodies)) for node in range(first, last)}
+        own.difference_update(program.shared)
+        cells = [cell for cell in program.cells if cell[0] in inner]
+        own.difference_update(cell[1] for cell in program.cells)
+        own.update(cell[1] for cell in cells)
+        copied = dict(self.copies[outer]) if outer is not None else {}
+        for node in sorted(own):
+            copied[node] = self.node()
+            self._copied_nodes.setdefault(self.offsets[file] + node, []).append(copied[node])
+        self.copies.append(copied)
+        self._depths.append(depth)
+        copy = len(self.copies) - 1
+        ranges = [(header[0], header[1]), *((body[0], body[1]) for body in bodies)]
+        self._copy_ops.append((file, [op for first, last in ranges for op in program.ops[first:last] if op[0] != "c"]))
+        self._apply_to_copy(copy, self._rounds[: self._round + 1])
+        for _, node, versions in cells:
+            for version in versions:
+                self.flow(copied.get(version, self.offsets[file] + version), copied[node])
+        if number in inner and functions[number].hinted_result != NOTHING:
+            self._hinted_copies.append((file, functions[number], copied))
+        return self.thing("F", file, number, copy)
+
+    def _apply_to_copy(self, copy: int, rounds: Sequence[Mapping[str, Callable[[int, Op], None]]]) -> None:
+        """The rules of some rounds, for the nodes of a copy."""
+        file, ops = self._copy_ops[copy]
+        before = self.copied, self._copy_number
+        self.copied, self._copy_number = self.copies[copy], copy
+        try:
+            for rules in rounds:
+                for op in ops:
+                    rule = rules.get(op[0])
+                    if rule is not None:
+                        rule(file, op)
+        finally:
+            self.copied, self._copy_number = before
 
     # -- functions that nobody calls
 
@@ -976,10 +1102,22 @@ class Values(Attributes):
                 if function.owner >= 0 and function.parameters and not self.objects[nodes[0]]:
                     cls = self.thing("C", file, function.owner)
                     if function.parameters[0].how in ("positional", "positional_only"):
-                        self._receive(cls, function.binds, nodes[0])
+                        for each in self._heirs(cls, function.name):
+                            self._receive(each, function.binds, nodes[0])
                 if thing not in self.invoked:
                     for node, parameter in zip(nodes, function.parameters, strict=True):
                         self.flow(self.at(file, parameter.default), node)
+
+    def _heirs(self, cls: Object, name: str) -> list[Object]:
+        """The class, and those below that have the method from it."""
+        found = {cls: None}
+        todo = [cls]
+        while todo and len(found) < self.limit:
+            for each in self._subclasses.get(todo.pop(), ()):
+                if each not in found and self.find(each, name) == cls:
+                    found[each] = None
+                    todo.append(each)
+        return list(found)
 
     def _receive(self, cls: Object, binds: str, node: int) -> None:
         if binds == "nothing":
@@ -997,21 +1135,44 @@ class Values(Attributes):
         """An instance was made somewhere else, by its `__init__`."""
         for thing in things:
             if self.things[thing >> 1].kind == "F":
-                file, function = self.function(thing)
+                _, function = self.function(thing)
                 if function.parameters:
-                    self.add(self.at(file, function.parameters[0].node), instance)
+                    self.add(self.nodes_of(thing)(function.parameters[0].node), instance)
 
     def _hint_results(self) -> None:
         """A result that no value is known of is what its annotation says."""
-        for file, program in enumerate(self.programs):
-            for function in program.functions:
-                result = self.at(file, function.result)
-                if function.hinted_result != NOTHING and not self.objects[result] and not function.returned:
-                    if function.is_generator:
-                        self.elements(self.at(file, function.hinted_result), self.at(file, function.yields), (-1, -1))
-                    else:
-                        self.flow(self.at(file, function.hinted_result), result)
+        shared: Mapping[int, int] = {}
+        hinted = [
+            (file, function, shared)
+            for file, program in enumerate(self.programs)
+            for function in program.functions
+            if function.hinted_result != NOTHING
+        ]
+        for file, function, copied in [*hinted, *self._hinted_copies]:
+            offset = self.offsets[file]
+            says, result, yields = (
+                copied.get(node, offset + node) if node >= 0 else node
+                for node in (function.hinted_result, function.result, function.yields)
+            )
+            if not self.objects[result] and not function.returned:
+                if function.is_generator:
+                    self.elements(says, yields, (-1, -1))
+                else:
+                    self.flow(says, result)
 
 
 def _plain(node: int) -> Arg:
     return (POSITIONAL, None, node)
+
+
+def factories(program: Program) -> dict[int, list[int]]:
+    """Functions whose variables inner functions see, each with itself and all functions in it."""
+    makers = {number for number, _, _ in program.cells}
+    inner: dict[int, list[int]] = {number: [number] for number in makers}
+    for number, function in enumerate(program.functions):
+        outer = function.outer
+        while outer >= 0:
+            if outer in inner:
+                inner[outer].append(number)
+            outer = program.functions[outer].outer
+    return inner

@@ -42,6 +42,10 @@ FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef"})
 RECURSION_LIMIT = 30_000
 # Decorators that say what a method's first parameter is.
 BINDS = {"staticmethod": "nothing", "classmethod": "class"}
+# Decorators that run nothing of the repository: what they are given is replaced before anybody sees it.
+QUIET = frozenset(
+    {"overload", "property", "setter", "getter", "deleter", "staticmethod", "classmethod", "abstractmethod"}
+)
 IMPLICIT_CLASS_METHODS = frozenset({"__init_subclass__", "__class_getitem__"})
 
 
@@ -91,6 +95,8 @@ class Walk(Expressions):
             )
         }
         self.lambdas = lambda_names(tree)
+        # Functions by scope.
+        self.numbers: dict[Scope, int] = {}
         self.waiting: deque[Callable[[], None]] = deque()
         self._statements: dict[str, Callable[[int], None]] = {}
 
@@ -113,9 +119,11 @@ class Walk(Expressions):
                 self.cell(frame.scope, name).show(version.node, version.definitions)
 
     def _finish(self, module: Frame) -> None:
-        for (scope, name), cell in self.cells.items():
+        for (scope, _), cell in self.cells.items():
             if scope is module.scope and cell.node == NOTHING:
                 cell.node = self.new()
+            if scope in self.numbers:
+                self.program.cells.append((self.numbers[scope], cell.node, cell.nodes))
             for node in cell.nodes:
                 self.copy(node, cell.node)
         for (scope, name), cell in self.cells.items():
@@ -127,6 +135,9 @@ class Walk(Expressions):
             if not last or name in self.declared:
                 nodes, numbers = [*nodes, cell.node], [*numbers, *cell.definitions]
             self.program.variables[name] = (cell.node, self.phi(nodes), list(dict.fromkeys(numbers)))
+        self.program.cells = [cell for cell in self.program.cells if cell[1] != NOTHING]
+        outside = [cell.node for (scope, _), cell in self.cells.items() if scope not in self.numbers]
+        self.program.shared = [*self.consts.values(), *self.words.values(), *self.open_nodes.values(), *outside]
         self.program.uses = self.finished_uses()
 
     # -- statements
@@ -627,7 +638,8 @@ class Walk(Expressions):
             if value == NOTHING:
                 continue
             result = self.new()
-            self.events += 1
+            if self.tree.name[decorator] not in QUIET:
+                self.events += 1
             site = self.site(decorator, "decorator", self.place(decorator))
             self.ops.append(("(", value, result, site, [(POSITIONAL, None, made)]))
             made = result
@@ -644,6 +656,9 @@ class Walk(Expressions):
         tree, outer = self.tree, self.frame
         kind, scope = tree.kind[node], self.scopes[node]
         is_generator = self._has_yield(node)
+        args = tree.one(node, "args")
+        defaults = self._defaults(args)
+        ops, nodes = len(self.ops), self.program.nodes
         function = Function(
             name=name,
             qualname=outer.named(name),
@@ -665,13 +680,24 @@ class Walk(Expressions):
         self.program.functions.append(function)
         index = len(self.program.functions) - 1
         frame = Frame(scope, index, qualname=function.qualname)
-        self._parameters(tree.one(node, "args"), function, index, frame)
+        self.numbers[scope] = index
+        self._parameters(args, defaults, function, index, frame)
         hint = self.hint(tree.one(node, "returns")) if kind in FUNCTIONS else None
         if hint is not None:
             function.hinted_result = self.new()
             self.ops.append(("t", hint, function.hinted_result))
+        function.header = (ops, len(self.ops), nodes, self.program.nodes)
         self.waiting.append(lambda: self._body(node, function, frame))
         return index
+
+    def _defaults(self, args: int | None) -> tuple[list[Node], list[Node]]:
+        """The values of defaults, which are made where the function is."""
+        if args is None:
+            return [], []
+        tree = self.tree
+        named = tree.gapped(args, "kw_defaults", len(tree.many(args, "kwonlyargs")))
+        positional = [self.value(default) for default in tree.many(args, "defaults")]
+        return positional, [self.value(each) for each in named]
 
     def _has_yield(self, node: int) -> bool:
         tree, below = self.tree, node + 1
@@ -684,13 +710,19 @@ class Walk(Expressions):
             below += 1
         return False
 
-    def _parameters(self, args: int | None, function: Function, index: int, frame: Frame) -> None:
+    def _parameters(
+        self,
+        args: int | None,
+        values: tuple[list[Node], list[Node]],
+        function: Function,
+        index: int,
+        frame: Frame,
+    ) -> None:
         if args is None:
             return
         tree = self.tree
         only, plain, named = (tree.many(args, slot) for slot in ("posonlyargs", "args", "kwonlyargs"))
-        defaults = [self.value(default) for default in tree.many(args, "defaults")]
-        named_defaults = [self.value(each) for each in tree.gapped(args, "kw_defaults", len(named))]
+        defaults, named_defaults = values
         positional = [*only, *plain]
         padded = [NOTHING] * (len(positional) - len(defaults)) + defaults
         hows = ["positional_only"] * len(only) + ["positional"] * len(plain)
@@ -724,6 +756,8 @@ class Walk(Expressions):
     def _body(self, node: int, function: Function, frame: Frame) -> None:
         self.frame = frame
         tree = self.tree
+        self.forget_phis()
+        ops, nodes = len(self.ops), self.program.nodes
         if tree.kind[node] == "Lambda":
             value = self.value(tree.one(node, "body"))
             numbers = [at for at, each in enumerate(function.parameters) if each.node == value]
@@ -734,6 +768,7 @@ class Walk(Expressions):
         else:
             self.block(tree.many(node, "body"))
         self._leave(frame)
+        function.body = (ops, len(self.ops), nodes, self.program.nodes)
 
     def do_ClassDef(self, node: int) -> None:
         tree, outer = self.tree, self.frame

@@ -9,6 +9,8 @@ Kinds of things:
     M file               module                              N name              namespace package
     I class              instance of a class (all as one)    L file number       container, by where it is made
     X name               anything outside, by its name       Y name              instance of a class outside
+    H name               member of such an instance          J text              string that may name an attribute
+    O key                field of a dataclass                Z class             `type.__call__` of a class
     B function receiver  method bound to its receiver        S class receiver    what `super()` gives
     G function           generator                           A function          coroutine
     P key                property                            Q property part     `x.setter`
@@ -21,7 +23,7 @@ Tests: `tests/test_relate_world.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codeanatomy.relate.modules import Modules, module_names
@@ -35,6 +37,8 @@ class Thing(NamedTuple):
     kind: str
     one: Any = None
     two: Any = None
+    # Of a function, which of its copies (`copies`); None for the one that all share.
+    copy: int | None = None
 
 
 class World(Solver):
@@ -54,12 +58,16 @@ class World(Solver):
         self.modules = Modules(module_names(self.files, imported))
         self.names = [self.modules.names[program.path] for program in self.programs]
         self.things: list[Thing] = []
+        # Nodes of each copy of a function, by those of its file.
+        self.copies: list[Mapping[int, int]] = []
         self._numbers: dict[Thing, Object] = {}
+        # Nodes of the copy that is being made, by those of its file.
+        self.copied: Mapping[int, int] = {}
         self.fields: dict[Object, dict[str, int]] = {}
 
-    def thing(self, kind: str, one: Any = None, two: Any = None) -> Object:
+    def thing(self, kind: str, one: Any = None, two: Any = None, copy: int | None = None) -> Object:
         """The number of a thing."""
-        key = Thing(kind, one, two)
+        key = Thing(kind, one, two, copy)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self.things) * 2
@@ -67,8 +75,10 @@ class World(Solver):
         return found
 
     def at(self, file: int, node: int) -> int:
-        """The node of a program, among all."""
-        return node if node < 0 else self.offsets[file] + node
+        """The node of a program, among all; in the copy of a function that is at work."""
+        if node < 0:
+            return node
+        return self.copied[node] if node in self.copied else self.offsets[file] + node
 
     def field(self, thing: Object, name: str) -> int:
         """What an attribute or an element of a thing holds."""
@@ -79,17 +89,26 @@ class World(Solver):
 
     def function(self, thing: Object) -> tuple[int, Function]:
         """The file and the function of a function thing."""
-        _, file, number = self.things[thing >> 1]
+        _, file, number, _ = self.things[thing >> 1]
         return file, self.programs[file].functions[number]
+
+    def nodes_of(self, thing: Object) -> Callable[[int], int]:
+        """How the nodes of a function are found: those of its copy, or those that all share."""
+        _, file, _, copy = self.things[thing >> 1]
+        offset = self.offsets[file]
+        if copy is None:
+            return lambda node: node if node < 0 else offset + node
+        copied = self.copies[copy]
+        return lambda node: node if node < 0 else copied.get(node, offset + node)
 
     def cls(self, thing: Object) -> tuple[int, Class]:
         """The file and the class of a class thing."""
-        _, file, number = self.things[thing >> 1]
+        _, file, number, _ = self.things[thing >> 1]
         return file, self.programs[file].classes[number]
 
     def qualified(self, thing: Object) -> str:
         """The qualified name of a function or class."""
-        kind, file, number = self.things[thing >> 1]
+        kind, file, number, _ = self.things[thing >> 1]
         program = self.programs[file]
         own = program.functions[number].qualname if kind == "F" else program.classes[number].qualname
         return f"{self.names[file]}.{own}"

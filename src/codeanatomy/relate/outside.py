@@ -1,0 +1,59 @@
+"""What can be told of things outside of the repository from their names.
+
+    pathlib.Path           looks like a class, so a call of it gives an instance
+    builtins.str           has `join`, and no `walk`
+    datetime.date.fromisoformat    looks like a constructor of its class
+
+Tests: the examples here.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_")) | {"__import__", "__build_class__"}
+# Classes of the standard library whose names do not look like it.
+LOWER_CASE_CLASSES = frozenset(
+    {
+        *("datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "datetime.timezone"),
+        *("collections.deque", "array.array", "itertools.count", "itertools.cycle", "itertools.repeat"),
+        *("threading.local", "weakref.ref", "weakref.finalize", "socket.socket", "operator.itemgetter"),
+    }
+)
+
+
+def is_class_like(name: str) -> bool:
+    """Whether a name outside looks like a class.
+
+    >>> is_class_like("pathlib.Path"), is_class_like("os.getcwd"), is_class_like("builtins.int"), is_class_like("a.MAX")
+    (True, False, True, False)
+    """
+    owner, _, last = name.rpartition(".")
+    if owner == "builtins":
+        return isinstance(getattr(builtins, last, None), type)
+    if name in LOWER_CASE_CLASSES:
+        return True
+    bare = last.lstrip("_")
+    return bare[:1].isupper() and (not bare.isupper() or len(bare) == 1)
+
+
+def makes_instance(name: str) -> bool:
+    """Whether a name outside looks like a constructor of its class.
+
+    >>> makes_instance("datetime.date.fromordinal"), makes_instance("pathlib.Path.exists")
+    (True, False)
+    """
+    owner, _, last = name.rpartition(".")
+    return last.startswith("from") and is_class_like(owner)
+
+
+def may_have(owner: str, name: str) -> bool:
+    """Whether something outside may have an attribute: of builtins that is known.
+
+    >>> may_have("builtins.str", "join"), may_have("builtins.str", "walk"), may_have("os", "walk")
+    (True, False, True)
+    """
+    module, _, rest = owner.partition(".")
+    if module != "builtins" or "." in rest or not isinstance(found := getattr(builtins, rest, None), type):
+        return True
+    return hasattr(found, name)
