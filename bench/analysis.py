@@ -12,16 +12,19 @@ from __future__ import annotations
 import gc
 import resource
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from related import programs_of, sources_below
+from msgspec import structs
+from witnesses import Cells
 
 from codeanatomy.arrow import unpacked
 from codeanatomy.relate.callgraph import edges
 from codeanatomy.relate.emit import relations
+from codeanatomy.relate.summary import Witnessed, summary
 from codeanatomy.relate.values import Values
+from related import sources_below, witnessed
 
 KB = 1024
 Row: TypeAlias = dict[str, Any]
@@ -41,16 +44,17 @@ class Analysis(NamedTuple):
     peak_bytes: int
 
 
-def analyse(folder: Path, witnesses: Collection[str] = ()) -> Analysis:
-    """All relations of the sources below a folder; of the optional witnesses, with these."""
-    if witnesses:
-        raise NotImplementedError(f"relations with {', '.join(sorted(witnesses))}")
+def analyse(folder: Path, said: Mapping[str, Mapping[str, Cells]] | None = None) -> Analysis:
+    """All relations of the sources below a folder.
+
+    What optional witnesses say is given by witness, `scip` or `typed`, and path; without, they are not heard.
+    """
     # As the stage's workers do: nothing here is in a cycle that matters.
     gc.disable()
     sources = sources_below(folder)
     seconds: dict[str, float] = {}
     began = time.monotonic()
-    values = Values(programs_of(sources))
+    values = Values([summary(heard(path, text, said or {})) for path, text in sources.items()])
     seconds["summaries"] = time.monotonic() - began
     began = time.monotonic()
     values.solve()
@@ -60,6 +64,12 @@ def analyse(folder: Path, witnesses: Collection[str] = ()) -> Analysis:
     seconds["rows"] = time.monotonic() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KB
     return Analysis(sources, values, rows, edges(values), seconds, peak)
+
+
+def heard(path: str, text: bytes, said: Mapping[str, Mapping[str, Cells]]) -> Witnessed:
+    """What all witnesses say of a file."""
+    optional = {name: files.get(path, {}) for name, files in said.items()}
+    return structs.replace(witnessed(text, path), **optional)
 
 
 def scope_rows(analysis: Analysis, path: str) -> list[Row]:

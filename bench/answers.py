@@ -3,8 +3,8 @@
     answers = Answers(analysis)
     answers.at("requests/api.py", 1234, 1241)      # Answer(kind, {(path, bstart, bend), ...}, reasons)
 
-A definition is given by the place of its name, a module by the beginning of its file, an import by its alias.
-A variable has as many places as it is assigned at. What leads outside of the repository has none.
+A definition is given by the place of its name, a module by the beginning of its file. A variable has as many
+places as it is assigned at. What leads outside of the repository has none. Places of imports are kept apart.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 from analysis import Analysis, Row, scope_rows
 
 from codeanatomy.nodes import module_id, node_id
+from codeanatomy.relate.program import FUNCTION
 from codeanatomy.relate.solver import Object
 
 Site: TypeAlias = tuple[str, int, int]
@@ -32,6 +33,8 @@ class Answer(NamedTuple):
     # name, attribute, keyword, import, module or "" if nothing of ours stands there.
     kind: str
     sites: frozenset[Site]
+    # Imports that bind the name.
+    aliases: frozenset[Site] = frozenset()
     # Names outside of the repository, and reasons why nothing is known.
     outside: frozenset[str] = frozenset()
     reasons: frozenset[str] = frozenset()
@@ -47,6 +50,7 @@ class Answers:
         self.analysis = analysis
         # By node.
         self.sites: dict[str, set[Site]] = {}
+        self.imported: set[Site] = set()
         self.leads: dict[str, set[str]] = {}
         self.places: dict[Site, list[Row]] = {}
         self.aliases: dict[tuple[str, int], list[Row]] = {}
@@ -54,8 +58,8 @@ class Answers:
         self.keywords: dict[Site, str] = {}
         self.modules: dict[str, list[tuple[int, int, int]]] = {}
         self.called: dict[Site, list[Row]] = {}
-        # Places of the names of functions and classes.
-        self.names: set[Site] = set()
+        # Functions and classes by the places of their names.
+        self.names: dict[Site, tuple[int, int]] = {}
         for program in analysis.values.programs:
             self._definitions(program.path)
             self._syntax(program.path)
@@ -66,7 +70,7 @@ class Answers:
         values = self.analysis.values
         program = values.programs[values.files[path]]
         names = {(start, end): (path, first, last) for first, last, start, end in program.names}
-        self.names.update(names.values())
+        self.names |= {site: place for place, site in names.items()}
         self.sites[module_id(program.file_id)] = {(path, 0, 0)}
         for kind, found in (("FUNCTION", program.functions), ("CLASS", program.classes)):
             for each in found:
@@ -106,6 +110,8 @@ class Answers:
             if kind == "DEFINES_BINDING":
                 found = self.sites.get(row["src_id"]) or {(path, start, end)}
                 self.sites.setdefault(row["dst_id"], set()).update(found)
+                if row["src_kind"] == "IMPORT_ALIAS":
+                    self.imported |= found
             elif kind == "BINDING_RESOLVES_TO" and row["dst_id"] is not None:
                 self.leads.setdefault(row["src_id"], set()).add(row["dst_id"])
             if row["src_kind"] == "CALLSITE" and kind in CALLS and row["role"] != "callback":
@@ -131,7 +137,8 @@ class Answers:
             return self._answer("import", named or aliases)
         for begin, last, alias in self.modules.get(path, ()):
             if begin < start < last:
-                rows = [row for row in self.aliases.get((path, alias), ()) if row["relation_kind"] == IMPORTS[1]]
+                found = self.aliases.get((path, alias), ())
+                rows = [row for row in found if row["relation_kind"] == "IMPORTS_MODULE"]
                 return self._answer("module", rows)
         return NOTHING
 
@@ -150,7 +157,7 @@ class Answers:
             found[site] = self._answer("call", run or rows)
             if not run:
                 # A class without a constructor of its own.
-                found[site] = Answer("call", frozenset(), frozenset({"object.__init__"}))
+                found[site] = Answer("call", frozenset(), outside=frozenset({"object.__init__"}))
         return found
 
     def owner(self, site: Site) -> Object | None:
@@ -173,6 +180,18 @@ class Answers:
             return False
         return second in self.analysis.values.mro(first)
 
+    def wraps(self, site: Site, other: Site) -> bool:
+        """Whether a function within another may be what a decorator made of a third."""
+        values = self.analysis.values
+        found = []
+        for each in (site, other):
+            program = values.programs[values.files[each[0]]]
+            place = self.names.get(each)
+            numbers = [number for number, known in enumerate(program.functions) if known.place[:2] == place]
+            decorated = {number for _, kind, number, _ in program.decorators if kind == FUNCTION}
+            found.append([(program.functions[number].outer >= 0, number in decorated) for number in numbers])
+        return any(is_inner for is_inner, _ in found[0]) and any(is_decorated for _, is_decorated in found[1])
+
     def text(self, site: Site) -> bytes:
         path, start, end = site
         return self.analysis.sources[path][start:end]
@@ -191,4 +210,4 @@ class Answers:
         sites = frozenset(site for node in nodes for site in self.sites.get(node, ()))
         outside = frozenset(row["dst_qname"] for row in rows if (row["dst_kind"] or "") in OUTSIDE)
         reasons = frozenset(row["reason"] for row in rows if row["dst_id"] is None)
-        return Answer(kind, sites, outside, reasons)
+        return Answer(kind, sites - self.imported, sites & self.imported, outside, reasons)

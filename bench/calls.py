@@ -3,8 +3,10 @@
     PYTHONPATH=tests python bench/calls.py [PACKAGE ...]
 
 A call site is a call that stands in the source; calls that operators, loops and the like make are left out.
-Its targets are what may be called: functions, classes, and names outside of the repository. Relations per call site count all rows that start from it or from its arguments. Each package runs
-in its own process: peak memory is that of one analysis, witnesses included.
+Its targets are what may be called: functions, classes, and names outside of the repository. Relations per
+call site count all rows that start from it or from its arguments. Everything is measured without the
+optional witnesses, with each of them (`scip`: scip-python, `typed`: pyrefly) and with both, in processes of
+their own; their own time is not counted.
 """
 
 from __future__ import annotations
@@ -13,14 +15,17 @@ import argparse
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from statistics import median
 
-import corpus
 from analysis import Row, analyse
+from witnesses import Cells, pyrefly_cells, scip_cells
+
+import corpus
 
 PACKAGES = ("requests", "flask", "toolz", "pyflakes", "commonmark", "django")
 # The optional witnesses, one at a time and all together.
-VARIANTS = ("",)
+VARIANTS = ("", "scip", "typed", "scip,typed")
 CALLS = ("CALLS", "CALLS_NAME", "INSTANTIATES")
 CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 MB = 1024 * 1024
@@ -65,7 +70,13 @@ def share(part: int, whole: int) -> str:
 
 def measure(package: str, witnesses: tuple[str, ...]) -> None:
     """Print the figures of one package."""
-    analysis = analyse(corpus.package(package), witnesses)
+    folder = corpus.package(package)
+    said: dict[str, Mapping[str, Cells]] = {}
+    if "scip" in witnesses:
+        said["scip"] = scip_cells(folder, package)
+    if "typed" in witnesses:
+        said["typed"] = pyrefly_cells(folder)
+    analysis = analyse(folder, said)
     called = {key: rows for found in analysis.rows.values() for key, rows in sites(found).items()}
     counts = [len(targets(rows)) for rows in called.values()]
     reasons = Counter(row["reason"] for rows in called.values() for row in rows if row["dst_id"] is None)
@@ -85,7 +96,7 @@ def measure(package: str, witnesses: tuple[str, ...]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("packages", nargs="*", default=PACKAGES)
     parser.add_argument("--witnesses", help="measure one package here, with these, divided by commas")
     given = parser.parse_args()

@@ -38,7 +38,7 @@ class Recorder:
     def __init__(self, folder: Path) -> None:
         self.root = f"{folder}{os.sep}"
         self.inside: dict[str, bool] = {}
-        # By ids, since codes of two files may be equal; the value keeps them alive. Then the calling instruction.
+        # By ids, since codes of two files may be equal; the value keeps them alive, with the instruction.
         self.edges: dict[tuple[int, int, bool], tuple[CodeType, CodeType, int]] = {}
         self.entries: dict[int, tuple[CodeType, int]] = {}
 
@@ -94,7 +94,8 @@ def described(code: CodeType, root: str) -> list[Any]:
     """A code by its place."""
     path = code.co_filename.removeprefix(root).replace(os.sep, "/")
     first = min(expressions(code), default=(code.co_firstlineno, 0))
-    return [path, code.co_name, code.co_firstlineno, *first, is_function(code), bool(code.co_flags & GENERATORS)]
+    is_generator = bool(code.co_flags & GENERATORS)
+    return [path, code.co_name, code.co_firstlineno, *first, is_function(code), is_generator]
 
 
 def expressions(code: CodeType) -> Iterator[tuple[int, int]]:

@@ -29,8 +29,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import corpus
 from analysis import Analysis, Row, analyse
+
+import corpus
 
 RECORDING = Path(__file__).with_name("recording.py")
 LIMIT = 0.85
@@ -158,7 +159,7 @@ class Causes:
 
     def __init__(self, analysis: Analysis) -> None:
         self.rows: dict[tuple[str, int], list[Row]] = {}
-        self.nodes: dict[tuple[str, int], list[ast.AST]] = {}
+        self.nodes: dict[tuple[str, int], list[ast.expr]] = {}
         places = Places(analysis)
         for path, rows in analysis.rows.items():
             for row in rows:
@@ -181,7 +182,8 @@ class Causes:
         ]
         if not any(isinstance(node, ast.Call) for node in nodes):
             kinds = sorted({type(node).__name__ for node in nodes if self._exact(edge, node)})
-            return f"no call in the source: {'/'.join(kinds) or 'statement'} runs {name if is_special else 'a function'}"
+            run = name if is_special else "a function"
+            return f"no call in the source: {'/'.join(kinds) or 'statement'} runs {run}"
         rows = self.rows.get((edge.path, edge.bend), [])
         rows = [row for row in rows if row["src_kind"] == "CALLSITE" and row["bstart"] <= edge.bstart]
         inside = [row["dst_qname"] for row in rows if row["dst_kind"] in ("FUNCTION", "CLASS")]
@@ -236,15 +238,14 @@ def compare(package: str, show_all: bool) -> float:
     covered = {edge.caller for edge in edges}
     functions = {edge.callee for edge in edges} | covered | set(graph)
     seen = {(edge.caller, edge.callee) for edge in edges}
-    unseen = Counter(
-        (caller, callee) in seen for caller in covered for callee in graph.get(caller, ()) if callee in functions
-    )
+    known = [(caller, callee) for caller in covered for callee in graph.get(caller, ())]
+    unseen = Counter(edge in seen for edge in known if edge[1] in functions)
     print(f"  edges of callers that ran: {unseen[True]:,} observed, {unseen[False]:,} never", flush=True)
     return min(own, share)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("packages", nargs="*", default=list(PACKAGES))
     parser.add_argument("--all", action="store_true", help="list every missing edge")
     given = parser.parse_args()

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import scip_tool
-from related import sources_below
-
 from codeanatomy.extract.pyrefly_cells import module_cells
 from codeanatomy.extract.pyrefly_names import Names
 from codeanatomy.extract.pyrefly_report import PROJECT, Module, Project, read_part
@@ -23,6 +21,7 @@ from codeanatomy.extract.scip_frames import read_document, read_frames
 from codeanatomy.extract.scip_index import document_cells
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.run.pyrefly import check_with_pyrefly, find_pyrefly
+from related import sources_below
 
 SECONDS = 600
 Cells: TypeAlias = Mapping[str, Any]

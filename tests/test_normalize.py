@@ -56,10 +56,10 @@ def lake(spark: SparkSession, source: Path, tmp_path_factory: pytest.TempPathFac
     before = shutil.copytree(source, tmp_path_factory.mktemp("before") / "copy")
     (before / "extra.py").write_text("def g(x: int): return x\n")
     (before / "worse.py").write_text("def g(:\n")
-    report = built(spark, lake, {"one": before, "two": source}, until=None)
+    report = built(spark, lake, {"one": before, "two": source}, until="normalize")
     assert report.status == "succeeded"
     assert {table.name for table in NORMALIZED} <= set(report.tables)
-    built(spark, lake, {"one": source}, until=None)
+    built(spark, lake, {"one": source}, until="normalize")
     return lake
 
 
@@ -200,7 +200,7 @@ def test_a_package_built_in_1_2_and_7_partitions(spark: SparkSession, tmp_path: 
             spark,
             lake,
             {name: corpus.package(name)},
-            until=None,
+            until="normalize",
             settings=(f"extract.partitions={partitions}",),
         )
         found.append({table.name: rows(lake, table.name) for table in NORMALIZED})

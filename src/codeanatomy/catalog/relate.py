@@ -51,15 +51,14 @@ RELATIONS_V1 = Table(
     primary_key=("relation_id",),
     foreign_keys=(OWNER_KEY,),
     owner="owner_file_id",
+    # To the diagnostics this stage adds its own.
     inputs=(
-        "repo_files_v1",
         "ast_files_v1",
         "libcst_files_v1",
         "symtable_files_v1",
         "scip_index_v1",
         "type_checker_files_v1",
-        "type_exprs_norm_v1",
-        "type_nodes_v1",
+        "diagnostics_norm_v1",
     ),
     constraints=(
         SPAN_ORDERED,

@@ -45,14 +45,16 @@ def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tu
     place = 0
     spread = False
     for number, (how, keyword, _) in enumerate(args):
-        if how == POSITIONAL:
+        if how == POSITIONAL and spread:
+            # How many the star has taken nobody knows.
+            passed += [Passed(number, free) for free in positional[place:]]
+            passed += [Passed(number, gathering["vararg"])] if "vararg" in gathering else []
+        elif how == POSITIONAL:
             if place < len(positional):
                 passed.append(Passed(number, positional[place]))
-                if not spread:
-                    taken.add(positional[place])
+                taken.add(positional[place])
             elif "vararg" in gathering:
-                key = None if spread else str(place - len(positional))
-                passed.append(Passed(number, gathering["vararg"], key))
+                passed.append(Passed(number, gathering["vararg"], str(place - len(positional))))
             place += 1
         elif how == STAR:
             for offset, free in enumerate(positional[place:]):
@@ -72,7 +74,7 @@ def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tu
                     passed.append(Passed(number, free, repr(name), is_spread=True))
             if "kwarg" in gathering:
                 passed.append(Passed(number, gathering["kwarg"], is_spread=True))
-    fed = {each.parameter for each in passed if not each.is_spread} | taken
+    fed = taken
     left = [
         number
         for number, each in enumerate(parameters)

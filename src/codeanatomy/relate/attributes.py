@@ -12,7 +12,9 @@ class of the repository has. Tests: `tests/test_relate_attributes.py`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from codeanatomy.relate.outside import BUILTINS, is_class_like, may_have
@@ -24,7 +26,7 @@ MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__p
 ENUMS = frozenset(
     f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum")
 )
-MAX_MRO = 500
+MAX_MRO = 5000
 MAX_PARTS = 12
 
 
@@ -33,6 +35,7 @@ class Attributes(World):
 
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
         super().__init__(programs, limit)
+        self._stars: dict[int, list[str]] = {}
         self._mros: dict[Object, list[Object]] = {}
         self._attrs: dict[tuple[Object, str], int] = {}
         self._watchers: dict[Object, list[tuple[Any, ...]]] = {}
@@ -70,32 +73,61 @@ class Attributes(World):
 
     def stars(self, file: int) -> list[str]:
         """Absolute names of the modules whose names a module takes over."""
-        program = self.programs[file]
-        found = [
-            self.modules.absolute(program.path, each.module, each.level)
-            for each in program.imports
-            if each.bound is None
-        ]
-        return [name for name in dict.fromkeys(found) if name]
+        if file not in self._stars:
+            program = self.programs[file]
+            found = [
+                self.modules.absolute(program.path, each.module, each.level)
+                for each in program.imports
+                if each.bound is None
+            ]
+            self._stars[file] = [name for name in dict.fromkeys(found) if name]
+        return self._stars[file]
 
-    def exports(self, file: int, name: str, seen: frozenset[int] = frozenset()) -> bool:
+    def exports(self, file: int, name: str) -> bool:
         """Whether a star import of the module brings a name."""
-        program = self.programs[file]
-        if program.exported is not None:
-            return name in program.exported
-        return not name.startswith("_") and self.has(file, name, seen)
+        exported = self.programs[file].exported
+        return name in exported if exported is not None else not name.startswith("_") and self.has(file, name)
 
-    def has(self, file: int, name: str, seen: frozenset[int] = frozenset()) -> bool:
+    def has(self, file: int, name: str) -> bool:
         """Whether a module has a name of its own or by a star."""
-        if file in seen:
-            return False
-        if name in self.programs[file].variables:
-            return True
-        return any(
-            self.exports(self.files[self.modules.paths[star][0]], name, seen | {file})
-            for star in self.stars(file)
-            if star in self.modules.paths
-        )
+        return name in self.programs[file].variables or name in self._by_star.get(file, ())
+
+    @cached_property
+    def _stored(self) -> dict[Object, set[str]]:
+        """Names of the attributes that methods assign on their first parameter, by class."""
+        found: dict[Object, set[str]] = {}
+        for file, program in enumerate(self.programs):
+            selves = {
+                function.parameters[0].node: function.owner
+                for function in program.functions
+                if function.owner >= 0 and function.parameters
+            }
+            for op in program.ops:
+                if op[0] == ":" and op[1] in selves:
+                    found.setdefault(self.thing("C", file, selves[op[1]]), set()).add(op[2])
+        return found
+
+    @cached_property
+    def _by_star(self) -> dict[int, set[str]]:
+        """The names that star imports bring into modules, through any number of them."""
+        takers: dict[int, list[int]] = {}
+        for file in range(len(self.programs)):
+            for star in self.stars(file):
+                if star in self.modules.paths:
+                    takers.setdefault(self.files[self.modules.paths[star][0]], []).append(file)
+        found: dict[int, set[str]] = {}
+        todo = deque((file, set(self.programs[file].variables)) for file in takers)
+        while todo:
+            file, names = todo.popleft()
+            exported = self.programs[file].exported
+            given = {name for name in names if (not name.startswith("_") if exported is None else name in exported)}
+            for taker in takers.get(file, ()):
+                own = found.setdefault(taker, set())
+                new = given - own
+                if new:
+                    own |= new
+                    todo.append((taker, new))
+        return found
 
     def _module_attr(self, file: int, name: str, dst: int) -> None:
         program = self.programs[file]
@@ -192,15 +224,26 @@ class Attributes(World):
 
     def mro(self, cls: Object) -> list[Object]:
         """The classes that attributes are looked up in, first the class itself; classes outside included."""
-        if cls not in self._mros:
-            # Against classes that are their own ancestors.
-            self._mros[cls] = [cls]
-            self._mros[cls] = self._linearized(cls)
+        todo = [] if cls in self._mros else [cls]
+        # By hand: a chain of classes may be longer than the stack is deep.
+        open_ones: set[Object] = set()
+        while todo:
+            each = todo[-1]
+            bases = [base for base in self.bases(each) if self.things[base >> 1].kind == "C"]
+            missing = [base for base in bases if base not in self._mros and base not in open_ones]
+            open_ones.add(each)
+            if missing:
+                todo += missing
+            else:
+                todo.pop()
+                if each not in self._mros:
+                    self._mros[each] = self._linearized(each)
         return self._mros[cls]
 
     def _linearized(self, cls: Object) -> list[Object]:
         bases = list(dict.fromkeys(self.bases(cls)))
-        chains = [self.mro(base) if self.things[base >> 1].kind == "C" else [base] for base in bases]
+        # One that is its own ancestor has none yet.
+        chains = [self._mros.get(base, [base]) for base in bases]
         order = merge([*map(list, chains), list(bases)])
         if order is None or cls in order:
             self.inconsistent[cls] = None
@@ -257,7 +300,8 @@ class Attributes(World):
         kind, one, two, _ = self.things[thing >> 1]
         if kind == "M":
             self.flow(self.field(thing, name), node)
-            self._module_attr(one, name, node)
+            # Later, not here: names may come through any number of modules.
+            self.later(self._module_attr, one, name, node)
         elif kind == "N":
             self.add(node, self.module(f"{one}.{name}"))
         elif kind in ("X", "Y"):
@@ -347,6 +391,8 @@ class Attributes(World):
     def _fallback(self, receiver: Object, name: str, node: int) -> None:
         """`__getattr__` of the class."""
         cls = self.things[receiver >> 1].one
+        if any(name in self._stored.get(each, ()) for each in self.mro(cls)):
+            return
         for hook in ("__getattr__", "__getattribute__"):
             if name != hook and not name.startswith("__") and self.find(cls, hook) is not None:
                 holder = self.find(cls, hook)

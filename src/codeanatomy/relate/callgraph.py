@@ -9,7 +9,7 @@ constructors that its call reaches. Tests: `tests/test_callgraph_cases.py`.
 from __future__ import annotations
 
 from codeanatomy.relate.models import DECLARATIONS
-from codeanatomy.relate.solver import Object, best
+from codeanatomy.relate.solver import Object
 from codeanatomy.relate.values import Values
 
 
@@ -33,11 +33,11 @@ def callee(values: Values, thing: Object) -> str | None:
 def edges(values: Values) -> dict[str, list[str]]:
     """Callees by caller, both sorted."""
     found: dict[str, set[str]] = {}
-    for (file, site), things in values.calls.items():
+    for file, site in values.calls:
         if file < 0:
             continue
         here = values.programs[file].sites[site]
-        for thing in best(things):
+        for thing, _ in values.called((file, site)):
             name = callee(values, thing)
             if name is not None:
                 found.setdefault(caller(values, file, here.function), set()).add(name)

@@ -135,7 +135,7 @@ class Landmarks:
 
     def member(self, cls: Object, name: str) -> tuple[Target, ...]:
         """An attribute that a class itself has, or its instances."""
-        file, declared = self.values.cls(cls)
+        _, declared = self.values.cls(cls)
         for word in (name, f"_{declared.name.lstrip('_')}{name}"):
             if word in declared.attrs:
                 return self.definitions.in_class(cls, word)

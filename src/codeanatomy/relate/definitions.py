@@ -10,7 +10,7 @@ Every target is a node of the graph. Tests: `tests/test_relate_definitions.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from codeanatomy.ids import stable_id
 from codeanatomy.nodes import (
@@ -29,6 +29,10 @@ from codeanatomy.relate.values import Values
 MODULE_KEY = "module:top@0#0"
 
 
+# ("definition", file, number, name), ("import", file, number) or ("name", module, name).
+Step: TypeAlias = tuple[Any, ...]
+
+
 class Target(NamedTuple):
     """A node that something refers to."""
 
@@ -42,8 +46,8 @@ class Definitions:
 
     def __init__(self, values: Values) -> None:
         self.values = values
-        self._imports: dict[tuple[int, int], tuple[Target, ...]] = {}
-        self._names: dict[tuple[int, str], tuple[Target, ...]] = {}
+        self._targets: dict[tuple[Any, ...], Target] = {}
+        self._known: dict[Step, tuple[Target, ...]] = {}
 
     # -- nodes
 
@@ -57,16 +61,23 @@ class Definitions:
 
     def function(self, file: int, number: int) -> Target:
         """A function."""
-        values = self.values
-        place = values.programs[file].functions[number].place
-        qname = values.qualified(values.thing("F", file, number))
-        return Target("FUNCTION", self.at("FUNCTION", file, place), qname)
+        key = ("F", file, number)
+        if key not in self._targets:
+            values = self.values
+            place = values.programs[file].functions[number].place
+            qname = values.qualified(values.thing("F", file, number))
+            self._targets[key] = Target("FUNCTION", self.at("FUNCTION", file, place), qname)
+        return self._targets[key]
 
     def cls(self, file: int, number: int) -> Target:
         """A class."""
-        values = self.values
-        place = values.programs[file].classes[number].place
-        return Target("CLASS", self.at("CLASS", file, place), values.qualified(values.thing("C", file, number)))
+        key = ("C", file, number)
+        if key not in self._targets:
+            values = self.values
+            place = values.programs[file].classes[number].place
+            qname = values.qualified(values.thing("C", file, number))
+            self._targets[key] = Target("CLASS", self.at("CLASS", file, place), qname)
+        return self._targets[key]
 
     def module(self, name: str) -> Target:
         """A module of the repository, a namespace package, or one outside."""
@@ -84,7 +95,10 @@ class Definitions:
 
     def outside(self, name: str) -> Target:
         """A name outside of the repository."""
-        return Target("QUALIFIED_NAME", qualified_name_id(self.repo_id, name), name)
+        key = ("X", name)
+        if key not in self._targets:
+            self._targets[key] = Target("QUALIFIED_NAME", qualified_name_id(self.repo_id, name), name)
+        return self._targets[key]
 
     def binding(self, file: int, scope_key: str, name: str, owner: str) -> Target:
         """A name of a scope; in a class, an attribute."""
@@ -99,79 +113,101 @@ class Definitions:
 
     # -- names
 
-    def of(self, file: int, numbers: Iterable[int], name: str, seen: frozenset[object] = frozenset()) -> tuple[Target, ...]:
+    def of(self, file: int, numbers: Iterable[int], name: str) -> tuple[Target, ...]:
         """What definitions of a file mean; a variable is a binding of the module, if it is one."""
-        program = self.values.programs[file]
         found: dict[Target, None] = {}
         for number in numbers:
-            definition = program.definitions[number]
-            if definition.kind == FUNCTION:
-                found[self.function(file, definition.index)] = None
-            elif definition.kind == CLASS:
-                found[self.cls(file, definition.index)] = None
-            elif definition.kind == PARAMETER:
-                function = self.function(file, definition.index)
-                word = program.functions[definition.index].parameters[int(definition.name)].name
-                found[Target("PARAMETER", self.at("PARAMETER", file, definition.place), f"{function.qname}.{word}")] = None
-            elif definition.kind == IMPORT:
-                found.update(dict.fromkeys(self.imported(file, definition.index, seen)))
-            elif name in program.variables:
-                found[self.binding(file, MODULE_KEY, name, self.values.names[file])] = None
+            found.update(dict.fromkeys(self._search(("definition", file, number, name))))
         return tuple(found)
 
-    def imported(self, file: int, number: int, seen: frozenset[object] = frozenset()) -> tuple[Target, ...]:
+    def imported(self, file: int, number: int) -> tuple[Target, ...]:
         """What an import binds."""
-        key = (file, number)
-        if key in self._imports:
-            return self._imports[key]
-        if key in seen:
-            return ()
-        values, program = self.values, self.values.programs[file]
-        each = program.imports[number]
-        name = values.modules.absolute(program.path, each.module, each.level)
-        found: tuple[Target, ...] = ()
-        if name is not None and each.name is None:
-            found = (self.module(name.partition(".")[0] if each.binds_first else name),)
-        elif name is not None and each.name is not None:
-            found = self.name_of(name, each.name, seen | {key})
-        if not seen:
-            self._imports[key] = found
-        return found
+        return self._search(("import", file, number))
 
-    def name_of(self, module: str, name: str, seen: frozenset[object] = frozenset()) -> tuple[Target, ...]:
+    def name_of(self, module: str, name: str) -> tuple[Target, ...]:
         """What a name of a module means."""
+        return self._search(("name", module, name))
+
+    def _search(self, start: Step) -> tuple[Target, ...]:
+        """All that a step leads to, through any number of imports."""
+        if start not in self._known:
+            found: dict[Target, None] = {}
+            seen: set[Step] = {start}
+            todo = [start]
+            while todo:
+                targets, steps = self._next(todo.pop())
+                found.update(dict.fromkeys(targets))
+                todo += reversed([step for step in steps if step not in seen])
+                seen.update(steps)
+            self._known[start] = tuple(found)
+        return self._known[start]
+
+    def _next(self, step: Step) -> tuple[Sequence[Target], Sequence[Step]]:
+        """Where a step leads: to nodes, and to further steps."""
+        if step[0] == "definition":
+            return self._of_definition(*step[1:])
+        return self._of_import(*step[1:]) if step[0] == "import" else self._of_name(*step[1:])
+
+    def _of_definition(self, file: int, number: int, name: str) -> tuple[Sequence[Target], Sequence[Step]]:
+        program = self.values.programs[file]
+        definition = program.definitions[number]
+        if definition.kind == FUNCTION:
+            return [self.function(file, definition.index)], ()
+        if definition.kind == CLASS:
+            return [self.cls(file, definition.index)], ()
+        if definition.kind == PARAMETER:
+            function = self.function(file, definition.index)
+            word = program.functions[definition.index].parameters[int(definition.name)].name
+            node = self.at("PARAMETER", file, definition.place)
+            return [Target("PARAMETER", node, f"{function.qname}.{word}")], ()
+        if definition.kind == IMPORT:
+            return (), [("import", file, definition.index)]
+        if name in program.variables:
+            return [self.binding(file, MODULE_KEY, name, self.values.names[file])], ()
+        return (), ()
+
+    def _of_import(self, file: int, number: int) -> tuple[Sequence[Target], Sequence[Step]]:
+        program = self.values.programs[file]
+        each = program.imports[number]
+        name = self.values.modules.absolute(program.path, each.module, each.level)
+        if name is None:
+            return (), ()
+        if each.name is None:
+            return [self.module(name.partition(".")[0] if each.binds_first else name)], ()
+        return (), [("name", name, each.name)]
+
+    def _of_name(self, module: str, name: str) -> tuple[Sequence[Target], Sequence[Step]]:
         values = self.values
+        inner = f"{module}.{name}"
         paths = values.modules.paths.get(module)
         if not paths:
-            inner = f"{module}.{name}"
             if values.modules.has(inner):
-                return (self.module(inner),)
-            return () if module in values.modules.namespaces else (self.outside(inner),)
+                return [self.module(inner)], ()
+            return ([] if module in values.modules.namespaces else [self.outside(inner)]), ()
         for path in paths:
             file = values.files[path]
             variables = values.programs[file].variables
             if name in variables:
-                return self.of(file, variables[name][2], name, seen)
-        file = values.files[paths[0]]
-        if ("star", file, name) not in seen:
-            for star in reversed(values.stars(file)):
-                if star in values.modules.paths:
-                    other = values.files[values.modules.paths[star][0]]
-                    if other != file and values.exports(other, name):
-                        return self.name_of(star, name, seen | {("star", file, name)})
-        if values.modules.has(f"{module}.{name}"):
-            return (self.module(f"{module}.{name}"),)
-        return ()
+                return (), [("definition", file, number, name) for number in variables[name][2]]
+        star = self._star_of(values.files[paths[0]], name)
+        if star is not None:
+            return (), [("name", star, name)]
+        return ([self.module(inner)] if values.modules.has(inner) else []), ()
 
-    def unbound(self, file: int, name: str) -> tuple[Target, ...]:
-        """What a name means that nothing in its file binds."""
+    def _star_of(self, file: int, name: str) -> str | None:
+        """The module whose star import brings a name, the last of them."""
         values = self.values
         for star in reversed(values.stars(file)):
             if star in values.modules.paths:
                 other = values.files[values.modules.paths[star][0]]
-                if values.exports(other, name):
-                    return self.name_of(star, name)
-        return ()
+                if other != file and values.exports(other, name):
+                    return star
+        return None
+
+    def unbound(self, file: int, name: str) -> tuple[Target, ...]:
+        """What a name means that nothing in its file binds."""
+        star = self._star_of(file, name)
+        return () if star is None else self.name_of(star, name)
 
     def in_class(self, cls: Object, name: str) -> tuple[Target, ...]:
         """What an attribute of a class itself means."""
@@ -184,8 +220,3 @@ class Definitions:
         if kinds <= {FUNCTION, CLASS, IMPORT}:
             return self.of(file, numbers, name)
         return (self.attribute(cls, name),)
-
-
-def single(targets: Sequence[Target]) -> bool:
-    """Whether there is no choice."""
-    return len(targets) == 1

@@ -27,7 +27,8 @@ from codeanatomy.relate.program import FUNCTION, IMPORT, NOTHING, Arg, Op, Place
 from codeanatomy.relate.rows import Complaint, Evidence, Rows
 from codeanatomy.relate.solver import WEAK, Object, best
 from codeanatomy.relate.values import Values
-from codeanatomy.relate.witnesses import FileClaims, Problem, Verdict, Witnesses
+from codeanatomy.relate.verdicts import Problem, Verdict
+from codeanatomy.relate.witnesses import FileClaims, Witnesses
 
 SURE, SCOPED, VALUE, SEVERAL, HINTED = 1.0, 0.9, 0.7, 0.5, 0.3
 MODULES = frozenset({"M", "N"})

@@ -11,7 +11,7 @@ Tests: `tests/test_relate_walk.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from codeanatomy.relate.frames import Cell, Frame, Version, Versions
 from codeanatomy.relate.hints import Hint, hint_of
@@ -92,7 +92,7 @@ class Expressions:
         self.declared: set[str] = set()
         self.aliases: dict[int, Import] = {}
         self.identifiers: dict[tuple[int, int], tuple[int, int]] = {}
-        self.uses: list[tuple[Place, str, Sequence[list[int]], Node]] = []
+        self.uses: list[tuple[Place, str, Sequence[Iterable[int]], Node]] = []
         self._phis: dict[tuple[Node, ...], Node] = {}
         self._by_kind: dict[str, Callable[[int], Node]] = {}
 
@@ -161,7 +161,7 @@ class Expressions:
             self.cells[scope, name] = Cell()
         return self.cells[scope, name]
 
-    def read(self, name: str) -> tuple[Node, Sequence[list[int]]]:
+    def read(self, name: str) -> tuple[Node, Sequence[Iterable[int]]]:
         """The node of a name here, and the definitions it may come from."""
         found = self.frame.scope.find(name)
         home = found.home
@@ -189,7 +189,7 @@ class Expressions:
             return self.phi([*nodes, node]), [*definitions, *more]
         return self.phi(nodes), definitions
 
-    def _seen(self, home: Scope, name: str) -> tuple[Node, Sequence[list[int]]]:
+    def _seen(self, home: Scope, name: str) -> tuple[Node, Sequence[Iterable[int]]]:
         cell = self.cell(home, name)
         if cell.node == NOTHING:
             cell.node = self.new()

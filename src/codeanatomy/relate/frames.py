@@ -46,14 +46,13 @@ class Cell:
 
     def __init__(self) -> None:
         self.node = NOTHING
-        self.nodes: list[Node] = []
-        self.definitions: list[int] = []
+        self.nodes: dict[Node, None] = {}
+        self.definitions: dict[int, None] = {}
 
     def show(self, node: Node, definitions: Iterable[int]) -> None:
         """A version becomes visible."""
-        if node not in self.nodes:
-            self.nodes.append(node)
-        self.definitions += [each for each in definitions if each not in self.definitions]
+        self.nodes[node] = None
+        self.definitions.update(dict.fromkeys(definitions))
 
 
 class Loop:
@@ -109,5 +108,5 @@ def merged(envs: Iterable[Env]) -> Env:
         for name, versions in env.items():
             own = found.get(name, ())
             if own is not versions:
-                found[name] = own + tuple(each for each in versions if each not in own)
+                found[name] = tuple(dict.fromkeys((*own, *versions)))
     return found

@@ -55,8 +55,7 @@ def hint_of(tree: Tree, node: int, resolve: Resolve, depth: int = 0) -> Hint | N
         inner = parsed(text) if isinstance(text, str) else None
         return None if inner is None else hint_of(inner, 0, resolve, depth + 1)
     if kind == "BinOp":
-        sides = [tree.one(node, side) for side in ("left", "right")]
-        return _union([hint_of(tree, side, resolve, depth + 1) for side in sides if side is not None])
+        return _union([hint_of(tree, side, resolve, depth + 1) for side in _alternatives(tree, node)])
     if kind == "Subscript":
         return _subscript(tree, node, resolve, depth)
     return None
@@ -89,6 +88,17 @@ def _subscript(tree: Tree, node: int, resolve: Resolve, depth: int) -> Hint | No
     if last in SILENT:
         return None
     return hint_of(tree, base, resolve, depth + 1)
+
+
+def _alternatives(tree: Tree, node: int) -> list[int]:
+    """The parts of `A | B | C`, which is nested to the left."""
+    found: list[int] = []
+    current: int | None = node
+    while current is not None and tree.kind[current] == "BinOp":
+        right = tree.one(current, "right")
+        found += [] if right is None else [right]
+        current = tree.one(current, "left")
+    return [*([] if current is None else [current]), *reversed(found)]
 
 
 def _union(hints: list[Hint | None]) -> Hint | None:

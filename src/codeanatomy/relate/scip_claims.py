@@ -3,10 +3,10 @@ r"""What a SCIP index says that identifiers refer to.
 >>> parsed("scip-python python python-stdlib 3.11 `os.path`/join().")
 Symbol(package='scip-python python python-stdlib 3.11', parts=(('os.path', '/'), ('join', '()')))
 
-A symbol is a package and descriptors, each a name and a suffix that says what it is: `/` a module, `#` a class,
-`.` a variable, `().` a function, `(x)` a parameter, `__init__:` the module itself. What the repository defines
-is found by where the index has the symbol's definition; an attribute (`Base#path.`), which may be defined in
-many places, by its class. A symbol of a package that defines nothing here is a name outside.
+A symbol is a package and descriptors, each a name and a suffix that says what it is: `/` a module, `#` a
+class, `.` a variable, `().` a function, `(x)` a parameter, `__init__:` the module itself. What the repository
+defines is found by where the index has the symbol's definition; an attribute (`Base#path.`), which may be
+defined in many places, by its class. A symbol of a package that defines nothing here is a name outside.
 
 Symbols are text that anybody may write. One that breaks the grammar, has no definition where it says, or
 names what no program can name, claims nothing. Tests: `tests/test_relate_witnesses.py`.

@@ -105,6 +105,10 @@ class Solver:
             # Later, not here: a chain of rules may be longer than the stack is deep.
             self._tasks.append((rule, list(found), *data))
 
+    def later(self, rule: Callable[..., None], *data: Any) -> None:
+        """Run a rule once."""
+        self._tasks.append((rule, *data))
+
     def run(self) -> None:
         """Until nothing changes."""
         while self._tasks or self._queue:

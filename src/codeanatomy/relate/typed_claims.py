@@ -3,7 +3,7 @@
     b.run()          call       pkg.Base.run, at the identifier in its `def`   (Base.run,), open to overrides
     Child()          init       pkg.Base.__init__, of the receiver pkg.Child   (Child, Base.__init__)
     path.exists()    call       pathlib.Path.exists                            (pathlib.Path.exists,)
-    b + b, b[0]      operator   pkg.Base.__add__ ...                           only what the repository defines
+    b + b, b[0]      operator   pkg.Base.__add__ ...                           only of the repository
 
 A class outside is named by itself and not by its constructor, a method outside by the class of the receiver
 and not by the base that has it, as the value analysis does. What is synthesised (the `__init__` of a
@@ -21,7 +21,6 @@ from codeanatomy.relate.claims import (
     Claim,
     Landmarks,
     is_declaration,
-    last_part,
     span_key,
 )
 from codeanatomy.relate.definitions import Target
@@ -148,8 +147,3 @@ class CallTargets:
 def _own(claim: Claim) -> Claim:
     """Only what the repository defines."""
     return claim._replace(targets=tuple(one for one in claim.targets if one.kind == "FUNCTION"))
-
-
-def is_external_call(claim: Claim) -> bool:
-    """Whether it says no more than that an instance of a class outside is called."""
-    return all(one.kind == "QUALIFIED_NAME" and last_part(one) == "__call__" for one in claim.targets)

@@ -26,6 +26,8 @@ from codeanatomy.relate.program import NOTHING, POSITIONAL, STAR, VARIABLE, Arg,
 from codeanatomy.relate.solver import WEAK, Object, best
 
 MAX_DEPTH = 10
+# Role of what is called as a member of something outside.
+MEMBER = "member"
 # Of annotations: what stands there is no class.
 SPECIAL_FORMS = ("typing.", "typing_extensions.", "collections.abc.")
 # Copies of a function, in how many others, and how large it may be.
@@ -661,11 +663,24 @@ class Values(Attributes):
     def _invoke_weakly(self, things: Sequence[Object], call: Call) -> None:
         self.invoke([thing | WEAK for thing in things], call)
 
-    def record(self, call: Call, thing: Object) -> None:
+    def record(self, call: Call, thing: Object, role: str = "") -> None:
         """Note that a thing is called at a site."""
         found = self.calls.setdefault(call.where, {})
         if thing not in found:
-            found[thing] = call.role
+            found[thing] = role or call.role
+
+    def called(self, where: Where) -> list[tuple[Object, str]]:
+        """What is called at a site, and as what.
+
+        Hints count where there is nothing better; a member of something outside, of which only the name is known,
+        is no better than a hint that names a function of the repository.
+        """
+        found = self.calls.get(where, {})
+        strong = [thing for thing in best(found) if not thing & WEAK]
+        hinted = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind in ("F", "C")]
+        if hinted and all(found[thing] == MEMBER for thing in strong):
+            return [(thing, found[thing]) for thing in hinted]
+        return [(thing, found[thing]) for thing in best(found)]
 
     def invoke(self, things: Sequence[Object], call: Call) -> None:
         """Call things."""
@@ -680,8 +695,10 @@ class Values(Attributes):
                 self._invoke_bound(one, two, call, weak)
             elif kind == "C":
                 self._instantiate(thing, call)
-            elif kind in ("X", "H"):
-                self._outside(self.thing("X", one) | weak, one, call)
+            elif kind == "X":
+                self._outside(thing, one, call)
+            elif kind == "H":
+                self._outside(self.thing("X", one) | weak, one, call, is_member=True)
             elif kind == "I":
                 self.watch(one, "__call__", self._first_special, thing, ["__call__"], call)
             elif kind == "E":
@@ -949,8 +966,8 @@ class Values(Attributes):
     def _set_name(self, things: Sequence[Object], call: Call) -> None:
         self.special([thing for thing in things if self.things[thing >> 1].kind == "I"], ["__set_name__"], call)
 
-    def _outside(self, thing: Object, name: str, call: Call) -> None:
-        self.record(call, thing)
+    def _outside(self, thing: Object, name: str, call: Call, *, is_member: bool = False) -> None:
+        self.record(call, thing, MEMBER if is_member else "")
         model = MODELS.get(name)
         if model is not None:
             model(self, call, thing)
@@ -1042,7 +1059,16 @@ class Values(Attributes):
         found = dict.fromkeys(self.objects[shared] or ())
         for each in self._copied_nodes.get(shared, ()):
             found.update(dict.fromkeys(self.objects[each] or ()))
+        strong = [thing for thing in found if not thing & WEAK]
+        declared = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind == "I"]
+        if declared and all(self._is_vague(thing) for thing in strong):
+            return declared
         return best(found)
+
+    def _is_vague(self, thing: Object) -> bool:
+        """Whether a thing is from outside, so that a declared class of the repository tells more."""
+        kind, one, _, _ = self.things[thing >> 1]
+        return kind == "H" or (kind == "Y" and not one.startswith("builtins."))
 
     def _size(self, file: int, inner: Sequence[int]) -> int:
         functions = self.programs[file].functions
@@ -1072,7 +1098,8 @@ class Values(Attributes):
         self._apply_to_copy(copy, self._rounds[: self._round + 1])
         for _, node, versions in cells:
             for version in versions:
-                self.flow(copied.get(version, self.offsets[file] + version), copied[node])
+                if version != NOTHING:
+                    self.flow(copied.get(version, self.offsets[file] + version), copied[node])
         if number in inner and functions[number].hinted_result != NOTHING:
             self._hinted_copies.append((file, functions[number], copied))
         return self.thing("F", file, number, copy)

@@ -40,6 +40,8 @@ DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "ClassDef", "Lambda"
 FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef"})
 # Expressions may be nested this deep: a sum of some thousand terms is.
 RECURSION_LIMIT = 30_000
+# Versions of a name that are kept apart.
+MAX_VERSIONS = 32
 # Decorators that say what a method's first parameter is.
 BINDS = {"staticmethod": "nothing", "classmethod": "class"}
 # Decorators that run nothing of the repository: what they are given is replaced before anybody sees it.
@@ -123,7 +125,7 @@ class Walk(Expressions):
             if scope is module.scope and cell.node == NOTHING:
                 cell.node = self.new()
             if scope in self.numbers:
-                self.program.cells.append((self.numbers[scope], cell.node, cell.nodes))
+                self.program.cells.append((self.numbers[scope], cell.node, list(cell.nodes)))
             for node in cell.nodes:
                 self.copy(node, cell.node)
         for (scope, name), cell in self.cells.items():
@@ -353,6 +355,11 @@ class Walk(Expressions):
         alive = [env for env, live in ends if live]
         frame.live = bool(alive)
         frame.env = merged(alive or [env for env, _ in ends])
+        for name, versions in frame.env.items():
+            if len(versions) > MAX_VERSIONS:
+                node = self.phi([version.node for version in versions])
+                numbers = dict.fromkeys(number for version in versions for number in version.definitions)
+                frame.env[name] = (Version(node, list(numbers), min(version.born for version in versions)),)
 
     def do_For(self, node: int) -> None:
         source = self.value(self.tree.one(node, "iter"))

@@ -42,8 +42,8 @@ INPUTS = (
     "type_checker_files_v1",
 )
 PROGRAMS_DDL = "repo_id string, path string, program binary"
-# Repositories beyond this share tasks.
-MAX_TASKS = 256
+# Repositories beyond so many per core share tasks.
+TASKS_PER_CORE = 8
 # Second commit of the table in a run; the first is that of the normalize stage.
 SEQUENCE = 2
 
@@ -107,7 +107,8 @@ def solved(programs: DataFrame, repositories: int) -> DataFrame:
         finally:
             gc.enable()
 
-    tasks = max(1, min(repositories, MAX_TASKS))
+    cores = programs.sparkSession.sparkContext.defaultParallelism
+    tasks = max(1, min(repositories, TASKS_PER_CORE * cores))
     together = programs.repartition(tasks, "repo_id").sortWithinPartitions("repo_id", "path")
     return together.mapInArrow(solve, packed_ddl(TABLES)).persist(StorageLevel.DISK_ONLY)
 

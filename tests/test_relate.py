@@ -1,0 +1,118 @@
+"""The relate stage in a build: the same rows as in one process, for many repositories and hostile files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from builds import built, rows
+from callgraph.score import cases
+from codeanatomy import catalog
+from codeanatomy.cli import cli
+from codeanatomy.relate.repository import repository_rows
+from codeanatomy.relate.rows import RELATIONS
+from codeanatomy.relate.summary import summary
+from related import sources_below, witnessed
+
+HOSTILE = {
+    "broken.py": b"def f(:\n    g()\n",
+    "python2.py": b"print f()\n",
+    "refused.py": b"f()\nnonlocal x\n",
+    "undecodable.py": b"x = '\xff'\n",
+    "empty.py": b"",
+    "umlaut.py": "def größe(): pass\r\nß = größe\r\nß()\r\n".encode(),
+    "deep.py": b"x = " + b"f(" * 90 + b"1" + b")" * 90 + b"\n",
+    "sum.py": b"x = " + b" + ".join(b"f()" for _ in range(2000)) + b"\n",
+    "mro.py": b"class A: pass\nclass B(A): pass\nclass C(A, B): pass\n",
+    "cycle.py": b"from cycle import *\nfrom cycle2 import *\nclass X(Y): pass\n",
+    "cycle2.py": b"from cycle import *\nclass Y(X): pass\nY().m()\n",
+    "itself.py": b"x = []\nx.append(x)\nx[0][0]()\ndef f(a=f): a(a)\nf(f)\n",
+}
+
+
+@pytest.fixture(scope="module")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    hostile = tmp_path_factory.mktemp("hostile")
+    for name, content in HOSTILE.items():
+        (hostile / name).write_bytes(content)
+    chosen = {case.repo_id: case.folder for case in cases() if case.construct in ("imports", "classes")}
+    return {"hostile": hostile, **chosen}
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, repositories: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Many repositories in one build."""
+    lake = tmp_path_factory.mktemp("lake")
+    assert built(spark, lake, repositories, until=None).status == "succeeded"
+    return lake
+
+
+@pytest.fixture(scope="module")
+def stored(lake: Path) -> list[dict[str, Any]]:
+    return rows(lake, RELATIONS)
+
+
+def test_rows_are_those_of_one_process(stored: list[dict[str, Any]], repositories: dict[str, Path]) -> None:
+    columns = catalog.table(RELATIONS).column_names
+    for repo_id, folder in repositories.items():
+        sources = {path: text for path, text in sources_below(folder).items() if path != "undecodable.py"}
+        programs = [summary(witnessed(text, path, repo_id)) for path, text in sources.items()]
+        here = [
+            row for _, tables in repository_rows(programs) for row in tables[RELATIONS].to_pylist()
+        ]
+        there = [row for row in stored if row["repo_id"] == repo_id]
+        assert len(here) == len(there)
+        by_id = {row["relation_id"]: row for row in here}
+        assert all(row == {name: by_id[row["relation_id"]][name] for name in columns} for row in there), repo_id
+
+
+def test_ids_are_unique_and_owners_exist(stored: list[dict[str, Any]], lake: Path) -> None:
+    assert len({row["relation_id"] for row in stored}) == len(stored)
+    files = {row["file_id"]: row["path"] for row in rows(lake, "repo_files_v1")}
+    assert all(files[row["owner_file_id"]] == row["path"] for row in stored)
+
+
+def test_every_call_has_an_answer_or_a_reason(stored: list[dict[str, Any]], lake: Path) -> None:
+    answered = {
+        (row["owner_file_id"], row["bstart"], row["bend"])
+        for row in stored
+        if row["src_kind"] == "CALLSITE" and row["relation_kind"] in ("CALLS", "CALLS_NAME", "INSTANTIATES")
+    }
+    for file in rows(lake, "libcst_files_v1"):
+        for call in file["callsites"] or ():
+            place = (file["file_id"], call["call_bstart"], call["call_bend"])
+            assert place in answered, (file["path"], call)
+    reasons = Counter(row["reason"] for row in stored if row["dst_id"] is None)
+    assert reasons["no_syntax_tree"] > 0
+    assert None not in reasons
+
+
+def test_an_inconsistent_hierarchy_is_a_diagnostic(lake: Path) -> None:
+    found = [row for row in rows(lake, "diagnostics_norm_v1") if row["diag_kind"] == "relate"]
+    told = {(row["path"], row["diag_line_start"], row["diag_code"]) for row in found}
+    assert ("mro.py", 3, "inconsistent_mro") in told
+
+
+def test_the_command_prints_the_labelled_call_graphs(lake: Path) -> None:
+    said = CliRunner().invoke(cli, ["callgraph", "--lake", str(lake), "--format", "jsonl"])
+    assert said.exit_code == 0
+    graphs = {line["repo_id"]: line["calls"] for line in map(json.loads, said.output.splitlines())}
+    labelled = {case.repo_id: case.calls for case in cases() if case.repo_id in graphs}
+    assert labelled
+    assert {name: graphs[name] for name in labelled} == labelled
+
+
+def test_one_repository_as_one_object(lake: Path) -> None:
+    case = next(case for case in cases() if case.construct == "imports")
+    asked = ["callgraph", "--lake", str(lake), "--repo-id", case.repo_id, "--format", "json"]
+    said = CliRunner().invoke(cli, asked)
+    assert json.loads(said.output) == case.calls
+    wrong = CliRunner().invoke(cli, ["callgraph", "--lake", str(lake), "--repo-id", "nope"])
+    assert wrong.exit_code != 0
+    assert "imports" in str(wrong.exception)

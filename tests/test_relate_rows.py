@@ -1,0 +1,111 @@
+"""Rows on their way into Arrow: one per relation, in the table's order whatever order they came in."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.relate.rows import FIELDS, NOWHERE, RELATIONS, Evidence, Rows
+
+
+def made() -> Rows:
+    return Rows("repo", "file:a", "a.py")
+
+
+def add(rows: Rows, src: str, dst: str | None, start: int = 0, role: str | None = None) -> None:
+    reason = "unknown" if dst is None else None
+    kind = None if dst is None else "FUNCTION"
+    place = (start, start + 1, 1)
+    rows.add("CALLS", "CALLSITE", src, kind, dst, place=place, origin="values", rule="call", role=role, reason=reason)
+
+
+def test_no_rows_are_an_empty_batch_of_the_table() -> None:
+    batch = made().batch()
+    assert batch.num_rows == 0
+    assert batch.schema == arrow_schema(catalog.table(RELATIONS))
+
+
+def test_a_row_has_its_cells_and_what_all_share() -> None:
+    rows = made()
+    rows.add(
+        "PASSES_TO", "ARGUMENT", "argument:1", "PARAMETER", "parameter:2",
+        place=(4, 9, 2), origin="values", rule="argument", method="values", confidence=0.7, score=0.5,
+        src_qname="a.f", dst_qname="b.g.x", role="x", ordinal=3, group="ambig:1", symbol_roles=8,
+        evidence=[Evidence("values", "callsite:1"), Evidence("scip", "occ:2", agrees=False)], reason="contradicted",
+    )  # fmt: skip
+    [row] = rows.batch().to_pylist()
+    assert row.pop("relation_id").startswith("rel:")
+    assert row == {
+        "repo_id": "repo",
+        "relation_kind": "PASSES_TO",
+        "src_id": "argument:1",
+        "src_kind": "ARGUMENT",
+        "src_qname": "a.f",
+        "dst_id": "parameter:2",
+        "dst_kind": "PARAMETER",
+        "dst_qname": "b.g.x",
+        "role": "x",
+        "ordinal": 3,
+        "owner_file_id": "file:a",
+        "path": "a.py",
+        "bstart": 4,
+        "bend": 9,
+        "line": 2,
+        "origin": "values",
+        "resolution_method": "values",
+        "confidence": 0.7,
+        "score": 0.5,
+        "symbol_roles": 8,
+        "ambiguity_group_id": "ambig:1",
+        "rule_name": "argument",
+        "evidence": [
+            {"witness": "values", "key": "callsite:1", "agrees": True},
+            {"witness": "scip", "key": "occ:2", "agrees": False},
+        ],
+        "reason": "contradicted",
+    }
+
+
+def test_the_fields_are_the_columns_of_the_table() -> None:
+    shared = {"repo_id", "owner_file_id", "path"}
+    assert {*FIELDS, *shared} == set(catalog.table(RELATIONS).column_names)
+
+
+def test_what_is_equal_but_for_its_evidence_is_one_row() -> None:
+    rows = made()
+    for key in ("a", "b"):
+        rows.add("READS", "NAME_REF", "n", "BINDING", "b", place=NOWHERE, origin="o", rule="r", evidence=[Evidence("w", key)])
+    assert len(rows) == 1
+    assert rows.rows()[0]["evidence"] == {"witness": ["w"], "key": ["a"], "agrees": [True]}
+
+
+@pytest.mark.parametrize("second", [("s", "e", 0, None), ("t", "d", 0, None), ("s", "d", 1, None), ("s", "d", 0, "k"), ("s", None, 0, None)])
+def test_what_differs_in_ends_place_or_role_are_two_rows(second: tuple[str, str | None, int, str | None]) -> None:
+    rows = made()
+    add(rows, "s", "d")
+    add(rows, *second)
+    assert len({row["relation_id"] for row in rows.rows()}) == 2
+
+
+def test_the_order_of_rows_is_the_tables() -> None:
+    wanted = [(f"src:{number % 7}", f"dst:{number}" if number % 3 else None, number) for number in range(60)]
+    batches = []
+    for seed in range(3):
+        random.Random(seed).shuffle(wanted)
+        rows = made()
+        for each in wanted:
+            add(rows, *each)
+        batches.append(rows.batch())
+    assert batches[0].equals(batches[1])
+    assert batches[0].equals(batches[2])
+    keys = [(row["src_id"], row["relation_id"]) for row in batches[0].to_pylist()]
+    assert keys == sorted(keys)
+
+
+def test_text_that_utf8_cannot_spell_is_still_a_row() -> None:
+    rows = made()
+    add(rows, "s", "d", role="\ud800")
+    assert rows.batch().to_pylist()[0]["role"] == r"\ud800"
