@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize lock
+.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-relate callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -52,6 +52,12 @@ bench-extract: $(VENV)/.ready ## the extract stage over the standard library, ag
 
 bench-normalize: $(VENV)/.ready ## the normalize stage over the standard library, against the extract stage
 	@$(PY) bench/normalize.py
+
+bench-relate: $(VENV)/.ready ## calls resolved, agreement with SCIP and pyrefly, calls that really happen
+	@$(PY) bench/calls.py && $(PY) bench/agreement.py && $(PY) bench/runtime.py
+
+callgraph: $(VENV)/.ready ## precision and recall of the labelled call graphs, per construct
+	@$(PY) tests/callgraph_table.py
 
 lock: ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
 	$(say) 'resolving requirements/*.lock'

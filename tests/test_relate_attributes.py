@@ -76,7 +76,8 @@ def test_the_mro_of_a_class_is_cpythons(hierarchy: Hierarchy) -> None:
 def test_a_method_and_those_after_it_are_found_as_a_run_finds_them(hierarchy: Hierarchy, data: st.DataObject) -> None:
     made, consistent = created(hierarchy)
     assume(consistent and made)
-    has = data.draw(st.lists(st.booleans(), min_size=len(made), max_size=len(made)))
+    # Of methods that nobody calls the receiver would be assumed.
+    has = [cls in made[-1].__mro__ and data.draw(st.booleans()) for cls in made]
     bodies = [f"  def m(self):\n    seen.append('C{at}')\n    super().m()\n" if each else "  pass\n" for at, each in enumerate(has)]
     text = source(hierarchy, bodies)
     seen: list[str] = []
@@ -143,11 +144,7 @@ def test_a_long_chain_of_classes_whose_bases_come_later() -> None:
         ("A().alone()", ["main.A.alone"]),
         ("A().nothing", ["main.A.__getattr__"]),
         ("A().plain.__func__(1)", ["main.A.plain"]),
-        pytest.param(
-            "A().stored()",
-            ["main.f"],
-            marks=pytest.mark.xfail(strict=True, reason="`__getattr__` is said to run for what instances have"),
-        ),
+        ("A().stored()", ["main.f"]),
         ("A.later()", ["main.f"]),
     ],
 )
