@@ -34,7 +34,9 @@ def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tu
         for number, each in enumerate(parameters)
         if each.how in ("positional_only", "positional") and number >= skip
     ]
-    gathering = {each.how: number for number, each in enumerate(parameters) if each.how in ("vararg", "kwarg")}
+    gathering = {
+        each.how: number for number, each in enumerate(parameters) if each.how in ("vararg", "kwarg")
+    }
     by_name = {
         each.name: number
         for number, each in enumerate(parameters)

@@ -23,9 +23,7 @@ from codeanatomy.relate.solver import WEAK, Object, best
 from codeanatomy.relate.world import World
 
 MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
-ENUMS = frozenset(
-    f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum")
-)
+ENUMS = frozenset(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum"))
 MAX_MRO = 5000
 MAX_PARTS = 12
 
@@ -63,7 +61,9 @@ class Attributes(World):
         if name is None:
             return
         if each.name is None:
-            self.add(dst, self.module(name.partition(".")[0] if each.binds_first and each.level == 0 else name))
+            self.add(
+                dst, self.module(name.partition(".")[0] if each.binds_first and each.level == 0 else name)
+            )
             if each.binds_first and name.partition(".")[0] != each.module.partition(".")[0]:
                 # Found beside the file: the first part is deeper.
                 parts = name.split(".")[: -each.module.count(".") or None]
@@ -120,7 +120,9 @@ class Attributes(World):
         while todo:
             file, names = todo.popleft()
             exported = self.programs[file].exported
-            given = {name for name in names if (not name.startswith("_") if exported is None else name in exported)}
+            given = {
+                name for name in names if (not name.startswith("_") if exported is None else name in exported)
+            }
             for taker in takers.get(file, ()):
                 own = found.setdefault(taker, set())
                 new = given - own
@@ -397,7 +399,9 @@ class Attributes(World):
             if name != hook and not name.startswith("__") and self.find(cls, hook) is not None:
                 holder = self.find(cls, hook)
                 if holder is not None and self.things[holder >> 1].kind == "C":
-                    self.run_hook(self.attr(receiver, hook), [self.thing("Y", "builtins.str")], node, receiver, name)
+                    self.run_hook(
+                        self.attr(receiver, hook), [self.thing("Y", "builtins.str")], node, receiver, name
+                    )
 
     def _on_class(
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
@@ -428,9 +432,7 @@ class Attributes(World):
                 if holder is not None and self.things[holder >> 1].kind == "C":
                     self.wait(self.class_field(holder, name), self._bind, cls, cls, name, node)
 
-    def _bind(
-        self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int
-    ) -> None:
+    def _bind(self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int) -> None:
         """What an attribute of a class becomes on an instance."""
         for thing in things:
             kind, one, two, _ = self.things[thing >> 1]
@@ -530,7 +532,9 @@ class Attributes(World):
                 hook = self.field(thing, "fset")
                 self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
             elif kind == "I" and self._is_descriptor(one, "__set__"):
-                self.run_hook(self.attr(thing, "__set__"), [receiver], -1, receiver, name, how="set", value=src)
+                self.run_hook(
+                    self.attr(thing, "__set__"), [receiver], -1, receiver, name, how="set", value=src
+                )
 
 
 def merge(chains: list[list[Object]]) -> list[Object] | None:

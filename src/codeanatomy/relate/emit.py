@@ -17,12 +17,12 @@ from codeanatomy.ids import stable_id
 from codeanatomy.nodes import ast_node_id, module_id
 from codeanatomy.relate.arguments import match
 from codeanatomy.relate.attributes import MODULE_TEXTS
-from codeanatomy.relate.outside import BUILTINS
 from codeanatomy.relate.callgraph import callee, caller
 from codeanatomy.relate.claims import Claim
 from codeanatomy.relate.definitions import MODULE_KEY, Definitions, Target
 from codeanatomy.relate.models import DECLARATIONS
 from codeanatomy.relate.modules import INITS, distribution
+from codeanatomy.relate.outside import BUILTINS
 from codeanatomy.relate.program import FUNCTION, IMPORT, NOTHING, Arg, Op, Place, Program, Site, Use
 from codeanatomy.relate.rows import Complaint, Evidence, Rows
 from codeanatomy.relate.solver import WEAK, Object, best
@@ -158,7 +158,17 @@ class FileRows:
             ranked.append((Answer(target, claim.witness, trust), claim.witness, trust))
         if not ranked:
             why = reason or "unknown"
-            self.rows.add(kind, src_kind, src, place=place, origin=origin, rule=rule, role=role, ordinal=ordinal, reason=why)
+            self.rows.add(
+                kind,
+                src_kind,
+                src,
+                place=place,
+                origin=origin,
+                rule=rule,
+                role=role,
+                ordinal=ordinal,
+                reason=why,
+            )
             return
         group = stable_id("ambig", kind, src, role) if len(ranked) > 1 else None
         for each, by, score in ranked:
@@ -197,21 +207,44 @@ class FileRows:
             targets = tuple(each for each in known if each.kind != "BINDING") or known
             method = "import" if self._is_imported(use.definitions) else "scope"
             answers = [Answer(each, method, SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
-            self.answer("REFERS_TO", "NAME_REF", self.at("NAME_REF", use.place), use.place, answers,
-                        rule="name", origin="scopes", reason="import_not_found",
-                        claims=self.claims.name(use.place), known=known)
+            self.answer(
+                "REFERS_TO",
+                "NAME_REF",
+                self.at("NAME_REF", use.place),
+                use.place,
+                answers,
+                rule="name",
+                origin="scopes",
+                reason="import_not_found",
+                claims=self.claims.name(use.place),
+                known=known,
+            )
         for place, name in program.open_uses:
             src = self.at("NAME_REF", place)
             targets = self.definitions.unbound(self.file, name)
             if targets:
-                answers = [Answer(each, "star_import", SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
+                answers = [
+                    Answer(each, "star_import", SCOPED if len(targets) == 1 else SEVERAL) for each in targets
+                ]
             elif name in BUILTINS or name in MODULE_TEXTS:
                 answers = [Answer(self.definitions.outside(f"builtins.{name}"), "builtin", SCOPED)]
             else:
                 stars = [star for star in values.stars(self.file) if not values.modules.has(star)]
-                answers = [Answer(self.definitions.outside(f"{star}.{name}"), "star_import", HINTED) for star in stars]
-            self.answer("REFERS_TO", "NAME_REF", src, place, answers, rule="open_name", origin="scopes", reason="unbound",
-                        claims=self.claims.name(place))
+                answers = [
+                    Answer(self.definitions.outside(f"{star}.{name}"), "star_import", HINTED)
+                    for star in stars
+                ]
+            self.answer(
+                "REFERS_TO",
+                "NAME_REF",
+                src,
+                place,
+                answers,
+                rule="open_name",
+                origin="scopes",
+                reason="unbound",
+                claims=self.claims.name(place),
+            )
 
     def _is_imported(self, numbers: Iterable[int]) -> bool:
         return any(self.program.definitions[number].kind == IMPORT for number in numbers)
@@ -226,26 +259,63 @@ class FileRows:
             src = self.at("IMPORT_ALIAS", each.place)
             name = values.modules.absolute(program.path, each.module, each.level)
             if name is None:
-                self.answer("IMPORTS_MODULE", "IMPORT_ALIAS", src, each.place, [], rule="import", origin="imports",
-                            reason="above_all_packages")
+                self.answer(
+                    "IMPORTS_MODULE",
+                    "IMPORT_ALIAS",
+                    src,
+                    each.place,
+                    [],
+                    rule="import",
+                    origin="imports",
+                    reason="above_all_packages",
+                )
                 continue
             module = self.definitions.module(name)
             if not (name in values.modules.namespaces and name not in values.modules.paths):
                 role = distribution(name) if module.kind == "EXTERNAL_MODULE" else None
-                self.answer("IMPORTS_MODULE", "IMPORT_ALIAS", src, each.place, [Answer(module, "import", SCOPED)],
-                            rule="import", origin="imports", role=role or None)
+                self.answer(
+                    "IMPORTS_MODULE",
+                    "IMPORT_ALIAS",
+                    src,
+                    each.place,
+                    [Answer(module, "import", SCOPED)],
+                    rule="import",
+                    origin="imports",
+                    role=role or None,
+                )
             if each.name is None or each.bound is None:
                 continue
             targets = self.definitions.imported(self.file, number)
             answers = [Answer(one, "import", SCOPED if len(targets) == 1 else SEVERAL) for one in targets]
-            self.answer("IMPORTS_NAME", "IMPORT_ALIAS", src, each.place, answers, rule="import", origin="imports",
-                        reason="name_not_found", claims=self.claims.name(each.place))
-            exported = each.bound in program.exported if program.exported is not None else is_package and not each.bound.startswith("_")
+            self.answer(
+                "IMPORTS_NAME",
+                "IMPORT_ALIAS",
+                src,
+                each.place,
+                answers,
+                rule="import",
+                origin="imports",
+                reason="name_not_found",
+                claims=self.claims.name(each.place),
+            )
+            exported = (
+                each.bound in program.exported
+                if program.exported is not None
+                else is_package and not each.bound.startswith("_")
+            )
             if exported and each.scope_key == MODULE_KEY:
                 for one in answers:
                     if one.target.kind in ("FUNCTION", "CLASS", "BINDING", "MODULE") and one.target != mine:
-                        self.answer("RE_EXPORTS", "MODULE", mine.node, each.place, [one], rule="re_export",
-                                    origin="imports", role=each.bound)
+                        self.answer(
+                            "RE_EXPORTS",
+                            "MODULE",
+                            mine.node,
+                            each.place,
+                            [one],
+                            rule="re_export",
+                            origin="imports",
+                            role=each.bound,
+                        )
 
     # -- classes
 
@@ -261,7 +331,16 @@ class FileRows:
                 things = values.held(self.file, node) if node >= 0 else ()
                 targets = [one for each in things for one in self._class_target(each)]
                 answers = self._trusted(targets, things, place)
-                self.answer("INHERITS", "CLASS", src, place, answers, rule="base", ordinal=ordinal, reason="unknown_base")
+                self.answer(
+                    "INHERITS",
+                    "CLASS",
+                    src,
+                    place,
+                    answers,
+                    rule="base",
+                    ordinal=ordinal,
+                    reason="unknown_base",
+                )
             for name, (_, numbers) in cls.attrs.items():
                 holder = values.find(thing, name, after=thing)
                 if holder is None or values.things[holder >> 1].kind != "C":
@@ -272,7 +351,15 @@ class FileRows:
                         mine = self.definitions.function(self.file, program.definitions[definition].index)
                         place = program.definitions[definition].place
                         answers = [Answer(one, "mro", SCOPED if len(over) == 1 else SEVERAL) for one in over]
-                        self.answer("OVERRIDES", "FUNCTION", mine.node, place, answers, rule="override", origin="classes")
+                        self.answer(
+                            "OVERRIDES",
+                            "FUNCTION",
+                            mine.node,
+                            place,
+                            answers,
+                            rule="override",
+                            origin="classes",
+                        )
 
     def _class_target(self, thing: Object) -> list[Target]:
         kind, one, two, _ = self.values.things[thing >> 1]
@@ -296,9 +383,20 @@ class FileRows:
     def _decorators(self) -> None:
         for place, kind, number, _ in self.program.decorators:
             is_function = kind == FUNCTION
-            target = self.definitions.function(self.file, number) if is_function else self.definitions.cls(self.file, number)
-            self.answer("DECORATES", "DECORATOR", self.at("DECORATOR", place), place, [Answer(target, "syntax", SURE)],
-                        rule="decorator", origin="syntax")
+            target = (
+                self.definitions.function(self.file, number)
+                if is_function
+                else self.definitions.cls(self.file, number)
+            )
+            self.answer(
+                "DECORATES",
+                "DECORATOR",
+                self.at("DECORATOR", place),
+                place,
+                [Answer(target, "syntax", SURE)],
+                rule="decorator",
+                origin="syntax",
+            )
 
     # -- attributes and calls
 
@@ -331,12 +429,16 @@ class FileRows:
         name = op[2]
         things = values.held(self.file, op[1])
         run = [(thing, values.attr_calls.get((thing & ~1, name, HOWS[op[0]]), {})) for thing in things]
-        targets = [one for _, functions in run for each in functions if (one := self._called(each)) is not None]
+        targets = [
+            one for _, functions in run for each in functions if (one := self._called(each)) is not None
+        ]
         verdict = self.claims.verdict(site.place, targets, self.claims.implicit(site.place, "attribute"))
         for thing, functions in run:
             for function in functions:
                 chosen = [(function | thing & WEAK, "attribute")]
-                self._calls(op[-1], chosen, "AST_NODE", self._ast(site), len(functions), None, {"attribute": verdict})
+                self._calls(
+                    op[-1], chosen, "AST_NODE", self._ast(site), len(functions), None, {"attribute": verdict}
+                )
         self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
         if site.inner[0] is None:
             return
@@ -352,16 +454,32 @@ class FileRows:
             for cls in owners(values, self.file, op):
                 target = self.definitions.attribute(cls, name)
                 sure = SCOPED if own is not None else VALUE
-                self.answer("DEFINES_BINDING", "ATTRIBUTE_REF", src, site.inner, [Answer(target, "self" if own is not None else "values", sure)], rule="attribute")
+                self.answer(
+                    "DEFINES_BINDING",
+                    "ATTRIBUTE_REF",
+                    src,
+                    site.inner,
+                    [Answer(target, "self" if own is not None else "values", sure)],
+                    rule="attribute",
+                )
         reason = "no_such_attribute" if things else self._why_unknown(op[1])
         claims = self.claims.attribute(site.inner, site.place, name)
-        self.answer("REFERS_TO", "ATTRIBUTE_REF", src, site.inner, answers, rule="attribute", reason=reason, claims=claims)
+        self.answer(
+            "REFERS_TO",
+            "ATTRIBUTE_REF",
+            src,
+            site.inner,
+            answers,
+            rule="attribute",
+            reason=reason,
+            claims=claims,
+        )
 
     def _attribute_answers(
         self, targets: Sequence[Target], things: Sequence[Object], own: Object | None
     ) -> list[Answer]:
         kinds = {self.values.things[thing >> 1].kind for thing in things}
-        if kinds and kinds <= {"M", "N"} or (kinds == {"X"} and not any(thing & WEAK for thing in things)):
+        if (kinds and kinds <= {"M", "N"}) or (kinds == {"X"} and not any(thing & WEAK for thing in things)):
             return [Answer(each, "import", SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
         if own is None and things and all(thing & WEAK for thing in things):
             return [Answer(each, "annotation", HINTED) for each in targets]
@@ -427,9 +545,13 @@ class FileRows:
         verdicts = self._verdicts(site, chosen)
         verdict = verdicts[site.role]
         if not chosen and not verdict.added:
-            self.answer("CALLS", kind, src, site.place, [], rule="call", role=role, reason=self._why_uncalled(node))
+            self.answer(
+                "CALLS", kind, src, site.place, [], rule="call", role=role, reason=self._why_uncalled(node)
+            )
             return
-        primary = [thing for thing, how in chosen if how == site.role and not self._is_constructor(thing, things)]
+        primary = [
+            thing for thing, how in chosen if how == site.role and not self._is_constructor(thing, things)
+        ]
         alternatives = len(primary) + len(set(verdict.added.values()))
         self._calls(number, chosen, kind, src, alternatives, role, verdicts)
         group = stable_id("ambig", "CALLS", src, role) if alternatives > 1 else None
@@ -440,11 +562,17 @@ class FileRows:
         claims = self.claims
         is_decorator = site.role == "decorator"
         said = claims.decorator(site.place) if is_decorator else claims.call(site.place, site.inner)
-        called = [one for thing, how in chosen if how != "callback" and (one := self._called(thing)) is not None]
-        passed = [one for thing, how in chosen if how == "callback" and (one := self._called(thing)) is not None]
+        called = [
+            one for thing, how in chosen if how != "callback" and (one := self._called(thing)) is not None
+        ]
+        passed = [
+            one for thing, how in chosen if how == "callback" and (one := self._called(thing)) is not None
+        ]
         verdict = claims.verdict(site.place, called, said)
         found = {how: verdict for _, how in chosen} | {site.role: verdict}
-        return found | {"callback": claims.verdict(site.place, passed, claims.passed(site.place) if passed else ())}
+        return found | {
+            "callback": claims.verdict(site.place, passed, claims.passed(site.place) if passed else ())
+        }
 
     def _is_constructor(self, thing: Object, things: Mapping[Object, str]) -> bool:
         """Whether it runs because a class is called."""
@@ -509,10 +637,22 @@ class FileRows:
             verdict = verdicts.get(how, self.claims.witnesses.silence)
             confidence = verdict.confidence(target, confidence)
             self.rows.add(
-                CALL_KINDS.get(target.kind, "CALLS_NAME"), src_kind, src, target.kind, target.node,
-                place=site.place, origin="values", rule="call", method=method, confidence=confidence,
-                score=confidence + verdict.rank(target), dst_qname=target.qname, role=part, group=group,
-                symbol_roles=verdict.roles(target), evidence=[Evidence("values", src), *verdict.evidence(target)],
+                CALL_KINDS.get(target.kind, "CALLS_NAME"),
+                src_kind,
+                src,
+                target.kind,
+                target.node,
+                place=site.place,
+                origin="values",
+                rule="call",
+                method=method,
+                confidence=confidence,
+                score=confidence + verdict.rank(target),
+                dst_qname=target.qname,
+                role=part,
+                group=group,
+                symbol_roles=verdict.roles(target),
+                evidence=[Evidence("values", src), *verdict.evidence(target)],
             )
             counted = callee(values, thing)
             if counted is not None:
@@ -535,10 +675,22 @@ class FileRows:
         for target, claim in verdict.added.items():
             confidence = verdict.confidence(target, 0.0)
             self.rows.add(
-                CALL_KINDS.get(target.kind, "CALLS_NAME"), src_kind, src, target.kind, target.node,
-                place=site.place, origin=claim.witness, rule="call", method=claim.witness, confidence=confidence,
-                score=confidence + verdict.rank(target), dst_qname=target.qname, role=claim.role or role, group=group,
-                symbol_roles=verdict.roles(target), evidence=verdict.evidence(target),
+                CALL_KINDS.get(target.kind, "CALLS_NAME"),
+                src_kind,
+                src,
+                target.kind,
+                target.node,
+                place=site.place,
+                origin=claim.witness,
+                rule="call",
+                method=claim.witness,
+                confidence=confidence,
+                score=confidence + verdict.rank(target),
+                dst_qname=target.qname,
+                role=claim.role or role,
+                group=group,
+                symbol_roles=verdict.roles(target),
+                evidence=verdict.evidence(target),
             )
             if target.kind != "CLASS":
                 self._count(site, target, confidence, claim.witness)
@@ -547,7 +699,11 @@ class FileRows:
         """How, if the called expression names a class whose constructor this is, or a name outside."""
         use = self.uses.get((site.inner[0], site.inner[1]))
         if use is None:
-            return "builtin" if target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.") else None
+            return (
+                "builtin"
+                if target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.")
+                else None
+            )
         named = self.definitions.of(self.file, use.definitions, use.name)
         if len(named) == 1 and named[0].kind in ("CLASS", "QUALIFIED_NAME"):
             return "import" if self._is_imported(use.definitions) else "scope"
@@ -577,9 +733,19 @@ class FileRows:
             parameter = function.parameters[each.parameter]
             target = Target("PARAMETER", self.definitions.at("PARAMETER", file, parameter.place), None)
             self.rows.add(
-                "PASSES_TO", "ARGUMENT", self.at("ARGUMENT", place), target.kind, target.node,
-                place=place, origin="values", rule="argument", method=method, confidence=confidence,
-                score=confidence, role=parameter.name, ordinal=each.argument,
+                "PASSES_TO",
+                "ARGUMENT",
+                self.at("ARGUMENT", place),
+                target.kind,
+                target.node,
+                place=place,
+                origin="values",
+                rule="argument",
+                method=method,
+                confidence=confidence,
+                score=confidence,
+                role=parameter.name,
+                ordinal=each.argument,
                 evidence=[Evidence("values", self.at("CALLSITE", site.place))],
             )
 
@@ -600,8 +766,18 @@ class FileRows:
             else:
                 src = self.definitions.function(self.file, function)
             self.rows.add(
-                "CALL_GRAPH", src.kind, src.node, target.kind, target.node,
-                place=place, origin=origin, rule="call_graph", method="calls", confidence=confidence,
-                score=confidence, src_qname=name, dst_qname=target.qname,
+                "CALL_GRAPH",
+                src.kind,
+                src.node,
+                target.kind,
+                target.node,
+                place=place,
+                origin=origin,
+                rule="call_graph",
+                method="calls",
+                confidence=confidence,
+                score=confidence,
+                src_qname=name,
+                dst_qname=target.qname,
                 evidence=[Evidence(origin, src.node)],
             )

@@ -297,7 +297,9 @@ class Expressions:
         site = self.site(node, "call", inner)
         if args:
             given = [*tree.many(node, "args"), *tree.many(node, "keywords")]
-            values = (tree.one(arg, "value") if tree.kind[arg] in ("Starred", "keyword") else arg for arg in given)
+            values = (
+                tree.one(arg, "value") if tree.kind[arg] in ("Starred", "keyword") else arg for arg in given
+            )
             self.program.arguments[site] = [NO_PLACE if arg is None else self.place(arg) for arg in values]
         if func is not None and tree.name[func] in BY_TEXT:
             self.program.texts[site] = [self.key(arg) for arg in tree.many(node, "args")]
@@ -346,9 +348,7 @@ class Expressions:
             self.special(node, value, TRUTH, [], "truth")
         return value
 
-    def special(
-        self, node: int, receiver: Node, names: list[str], args: Sequence[Node], role: str
-    ) -> Node:
+    def special(self, node: int, receiver: Node, names: list[str], args: Sequence[Node], role: str) -> Node:
         """The result of a special method that a syntax node calls."""
         if receiver == NOTHING or receiver in self.const_nodes:
             return NOTHING
@@ -619,7 +619,9 @@ class Expressions:
         if source == NOTHING or self.frame.function < 0:
             return NOTHING
         made = self.new()
-        self.ops.append(("*", source, self.program.functions[self.frame.function].yields, self.site(node, "iteration")))
+        self.ops.append(
+            ("*", source, self.program.functions[self.frame.function].yields, self.site(node, "iteration"))
+        )
         self.ops.append(("y", source, made))
         return made
 

@@ -52,7 +52,9 @@ def witnessed_files(
     ast = ast_files_v1.select("file_id", _lists("ast", AST))
     symbols = F.transform(
         "blocks.symbols",
-        lambda each: F.transform(each, lambda one: F.struct(*(one[name].alias(name) for name in SYMBOL_FIELDS))),
+        lambda each: F.transform(
+            each, lambda one: F.struct(*(one[name].alias(name) for name in SYMBOL_FIELDS))
+        ),
     )
     blocks = F.struct(*(F.col(f"blocks.{name}").alias(name) for name in BLOCKS), symbols.alias("symbols"))
     tables = F.when(F.col("blocks").isNotNull(), blocks).alias("blocks")

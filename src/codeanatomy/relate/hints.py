@@ -27,7 +27,9 @@ Resolve: TypeAlias = Callable[[str], Node]
 
 MAX_CHARS = 1000
 MAX_DEPTH = 20
-FIRST = frozenset({"Optional", "Annotated", "ClassVar", "Final", "Required", "NotRequired", "InitVar", "ReadOnly"})
+FIRST = frozenset(
+    {"Optional", "Annotated", "ClassVar", "Final", "Required", "NotRequired", "InitVar", "ReadOnly"}
+)
 CLASSES = frozenset({"Type", "type"})
 LISTS = {
     **dict.fromkeys(("List", "list", "Sequence", "MutableSequence", "Collection", "deque", "Deque"), "list"),
@@ -70,7 +72,9 @@ def _subscript(tree: Tree, node: int, resolve: Resolve, depth: int) -> Hint | No
     items = tree.many(index, "elts") if tree.kind[index] == "Tuple" else [index]
 
     def inner(number: int) -> Hint | None:
-        return hint_of(tree, items[number], resolve, depth + 1) if -len(items) <= number < len(items) else None
+        return (
+            hint_of(tree, items[number], resolve, depth + 1) if -len(items) <= number < len(items) else None
+        )
 
     if last in FIRST:
         return inner(0)
@@ -139,7 +143,9 @@ def parsed(text: str) -> Tree | None:
             if isinstance(child, ast.AST):
                 below.append((child, number, field, None))
             elif isinstance(child, list):
-                below += [(item, number, field, at) for at, item in enumerate(child) if isinstance(item, ast.AST)]
+                below += [
+                    (item, number, field, at) for at, item in enumerate(child) if isinstance(item, ast.AST)
+                ]
         todo += reversed(below)
     names = ("parent_ast_id", "slot", "idx", "kind", "name", "value", "bstart", "bend", "line")
     return Tree(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))

@@ -14,22 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from codeanatomy.relate.program import POSITIONAL, Arg
+from codeanatomy.relate.call import plain
+from codeanatomy.relate.program import POSITIONAL
 from codeanatomy.relate.solver import Object
 
 if TYPE_CHECKING:
-    from codeanatomy.relate.values import Call, Values
+    from codeanatomy.relate.call import Call
+    from codeanatomy.relate.values import Values
 
 Model: TypeAlias = "Callable[[Values, Call, Object], None]"
 
 
-def _plain(node: int) -> Arg:
-    return (POSITIONAL, None, node)
-
-
 def _callback(values: Values, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
     """A function that is run on behalf of the caller."""
-    values.wait_call(callee, call.with_args([_plain(arg) for arg in args], dst, "callback"))
+    values.wait_call(callee, call.with_args([plain(arg) for arg in args], dst, "callback"))
 
 
 def _element_of(values: Values, call: Call, src: int) -> int:
@@ -38,7 +36,7 @@ def _element_of(values: Values, call: Call, src: int) -> int:
     return node
 
 
-def _map(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _map(values: Values, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
     result = values.node()
     sources = [node for how, _, node in call.args if how == POSITIONAL][1:]
@@ -47,7 +45,7 @@ def _map(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
     values.add(call.dst, made)
 
 
-def _filter(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _filter(values: Values, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
     element = _element_of(values, call, call.argument(1))
     _callback(values, call, call.argument(0), [element])
@@ -56,9 +54,9 @@ def _filter(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
 
 
 def _ordered(kind: str) -> Model:
-    """sorted, and what else makes a container of another's elements."""
+    """Of sorted, and what else makes a container of another's elements."""
 
-    def model(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    def model(values: Values, call: Call, thing: Object) -> None:
         made = values.make_container(kind, call.where)
         element = _element_of(values, call, call.argument(0))
         _callback(values, call, call.argument(-1, "key"), [element])
@@ -69,7 +67,7 @@ def _ordered(kind: str) -> Model:
 
 
 def _copied(kind: str) -> Model:
-    """list(xs), tuple(xs), deque(xs)."""
+    """Of list(xs), tuple(xs), deque(xs)."""
 
     def model(values: Values, call: Call, thing: Object) -> None:
         made = values.make_container(kind, call.where, cls=values.things[thing >> 1].one)
@@ -111,8 +109,8 @@ def _pairs(things: list[Object], values: Values, made: Object) -> None:
                 values.put(made, None, node)
 
 
-def _best(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
-    """min and max: one of the elements or arguments."""
+def _best(values: Values, call: Call, thing: Object) -> None:
+    """Of min and max: one of the elements or arguments."""
     given = [node for how, _, node in call.args if how == POSITIONAL]
     element = values.node()
     if len(given) == 1:
@@ -124,13 +122,13 @@ def _best(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
     values.flow(call.argument(-1, "default"), call.dst)
 
 
-def _enumerate(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _enumerate(values: Values, call: Call, thing: Object) -> None:
     pair = values.make_container("tuple", call.where, "pair")
     values.put(pair, "1", _element_of(values, call, call.argument(0)))
     _yielding(values, call, pair)
 
 
-def _zip(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _zip(values: Values, call: Call, thing: Object) -> None:
     row = values.make_container("tuple", call.where, "row")
     for place, (_, _, node) in enumerate(call.args):
         values.put(row, str(place), _element_of(values, call, node))
@@ -145,19 +143,19 @@ def _yielding(values: Values, call: Call, thing: Object) -> None:
     values.add(call.dst, made)
 
 
-def _chain(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _chain(values: Values, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
     for _, _, node in call.args:
         values.put(made, None, _element_of(values, call, node))
     values.add(call.dst, made)
 
 
-def _next(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _next(values: Values, call: Call, thing: Object) -> None:
     values.wait(call.argument(0), values.next_of, "__next__", call.dst, call.where)
     values.flow(call.argument(1), call.dst)
 
 
-def _iter(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _iter(values: Values, call: Call, thing: Object) -> None:
     def each(things: list[Object]) -> None:
         for one in things:
             if values.things[one >> 1].kind == "I":
@@ -168,7 +166,7 @@ def _iter(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
     values.wait(call.argument(0), each)
 
 
-def _reduce(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _reduce(values: Values, call: Call, thing: Object) -> None:
     element = _element_of(values, call, call.argument(1))
     result = values.node()
     values.flow(element, result)
@@ -177,7 +175,7 @@ def _reduce(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
     values.flow(result, call.dst)
 
 
-def _getattr(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _getattr(values: Values, call: Call, thing: Object) -> None:
     if call.dst >= 0:
         values.wait(call.argument(1), _named, values, call)
     values.flow(call.argument(2), call.dst)
@@ -190,13 +188,13 @@ def _named(things: list[Object], values: Values, call: Call) -> None:
             values.wait(call.argument(0), values.load_from, values.things[thing >> 1].one, call.dst)
 
 
-def _setattr(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _setattr(values: Values, call: Call, thing: Object) -> None:
     name = values.text(call, 1)
     if name is not None and call.argument(2) >= 0:
         values.wait(call.argument(0), values.store, name, call.argument(2))
 
 
-def _type(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _type(values: Values, call: Call, thing: Object) -> None:
     if len(call.args) != 1 or call.dst < 0:
         return
 
@@ -211,11 +209,11 @@ def _type(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
     values.wait(call.argument(0), each)
 
 
-def _super(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _super(values: Values, call: Call, thing: Object) -> None:
     if call.dst < 0:
         return
     given = [node for how, _, node in call.args if how == POSITIONAL]
-    if len(given) == 2:  # noqa: PLR2004
+    if len(given) == 2:
         values.wait(given[0], _explicit_super, values, given[1], call.dst)
         return
     file, site = call.where
@@ -242,7 +240,7 @@ def _proxies(things: list[Object], values: Values, cls: Object, dst: int) -> Non
             values.add(dst, values.thing("S", cls, thing & ~1) | thing & 1)
 
 
-def _property(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _property(values: Values, call: Call, thing: Object) -> None:
     made = values.thing("P", call.where)
     for place, name in enumerate(("fget", "fset", "fdel")):
         values.flow(call.argument(place, name), values.field(made, name))
@@ -250,7 +248,7 @@ def _property(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG00
 
 
 def _wrapped(how: str) -> Model:
-    def model(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    def model(values: Values, call: Call, thing: Object) -> None:
         made = values.thing("T", call.where, how)
         values.flow(call.argument(0), values.field(made, "inner"))
         values.add(call.dst, made)
@@ -258,18 +256,18 @@ def _wrapped(how: str) -> Model:
     return model
 
 
-def _partial(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _partial(values: Values, call: Call, thing: Object) -> None:
     held = call.with_args(call.args[1:])
     made = values.thing("U", call.where, held)
     values.flow(call.argument(0), values.field(made, "callee"))
     values.add(call.dst, made)
 
 
-def _same(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _same(values: Values, call: Call, thing: Object) -> None:
     values.flow(call.argument(0), call.dst)
 
 
-def _last(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _last(values: Values, call: Call, thing: Object) -> None:
     values.flow(call.argument(1), call.dst)
 
 
@@ -281,7 +279,7 @@ def _decorator_factory(values: Values, call: Call, thing: Object) -> None:
         values.add(call.dst, values.thing("X", IDENTITY))
 
 
-def _wraps(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _wraps(values: Values, call: Call, thing: Object) -> None:
     if call.dst >= 0:
         values.add(call.dst, values.thing("X", IDENTITY))
 
@@ -299,7 +297,7 @@ def _dataclass(values: Values, call: Call, thing: Object) -> None:
         values.add(call.dst, values.thing("X", f"{values.things[thing >> 1].one}()"))
 
 
-def _context(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _context(values: Values, call: Call, thing: Object) -> None:
     def each(things: list[Object]) -> None:
         for one in things:
             if values.things[one >> 1].kind == "F":
@@ -317,7 +315,7 @@ def _defaultdict(values: Values, call: Call, thing: Object) -> None:
     values.add(call.dst, made)
 
 
-def _field(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _field(values: Values, call: Call, thing: Object) -> None:
     made = values.thing("O", call.where)
     for name in ("default", "default_factory"):
         values.flow(call.argument(-1, name), values.field(made, name))
@@ -325,7 +323,7 @@ def _field(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
         values.add(call.dst, made)
 
 
-def _import_module(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _import_module(values: Values, call: Call, thing: Object) -> None:
     name = values.text(call, 0)
     if name is not None and call.dst >= 0 and not name.startswith("."):
         values.add(call.dst, values.module(name))
@@ -341,7 +339,7 @@ def _gives(cls: str) -> Model:
     return model
 
 
-def _splits(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _splits(values: Values, call: Call, thing: Object) -> None:
     made = values.make_container("list", call.where)
     node = values.node()
     values.add(node, values.thing("Y", "builtins.str"))
@@ -353,24 +351,26 @@ def _splits(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
 def _asks(*names: str, result: str | None = None) -> Model:
     """A builtin that asks its argument by a special method."""
 
-    def model(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+    def model(values: Values, call: Call, thing: Object) -> None:
         args = [node for how, _, node in call.args if how == POSITIONAL]
         for node in args[:1]:
-            values.wait(node, values.special, names, call.with_args([_plain(arg) for arg in args[1:]], -1, "builtin"))
+            values.wait(
+                node, values.special, names, call.with_args([plain(arg) for arg in args[1:]], -1, "builtin")
+            )
         if result is not None and call.dst >= 0:
             values.add(call.dst, values.thing("Y", f"builtins.{result}"))
 
     return model
 
 
-def _prints(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
+def _prints(values: Values, call: Call, thing: Object) -> None:
     for how, _, node in call.args:
         if how == POSITIONAL:
             values.wait(node, values.special, ("__str__", "__repr__"), call.with_args([], -1, "builtin"))
 
 
-def _consumes(values: Values, call: Call, thing: Object) -> None:  # noqa: ARG001
-    """sum, any, all: iterate."""
+def _consumes(values: Values, call: Call, thing: Object) -> None:
+    """Of sum, any and all, which iterate."""
     _element_of(values, call, call.argument(0))
 
 
@@ -388,8 +388,29 @@ def _runs(place: int, word: str | None = None) -> Model:
 # Applied to a function they say what it is; nobody thinks of them as calls.
 DECLARATIONS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
 TEXT_METHODS = (
-    *("capitalize", "casefold", "center", "expandtabs", "format", "format_map", "join", "ljust", "lower", "lstrip"),
-    *("removeprefix", "removesuffix", "replace", "rjust", "rstrip", "strip", "swapcase", "title", "translate"),
+    *(
+        "capitalize",
+        "casefold",
+        "center",
+        "expandtabs",
+        "format",
+        "format_map",
+        "join",
+        "ljust",
+        "lower",
+        "lstrip",
+    ),
+    *(
+        "removeprefix",
+        "removesuffix",
+        "replace",
+        "rjust",
+        "rstrip",
+        "strip",
+        "swapcase",
+        "title",
+        "translate",
+    ),
     *("upper", "zfill"),
 )
 IDENTITY = "functools.wraps()"
@@ -473,13 +494,25 @@ MODELS: Mapping[str, Model] = {
     "builtins.open": _gives("io.TextIOWrapper"),
     "builtins.input": _gives("builtins.str"),
     **{f"builtins.str.{name}": _gives("builtins.str") for name in TEXT_METHODS},
-    **{f"builtins.str.{name}": _splits for name in ("split", "rsplit", "splitlines", "partition", "rpartition")},
+    **{
+        f"builtins.str.{name}": _splits
+        for name in ("split", "rsplit", "splitlines", "partition", "rpartition")
+    },
     "builtins.str.encode": _gives("builtins.bytes"),
     "builtins.bytes.decode": _gives("builtins.str"),
     **{
         f"datetime.{cls}.{name}": _gives(f"datetime.{cls}")
         for cls in ("date", "datetime")
-        for name in ("today", "now", "utcnow", "fromtimestamp", "utcfromtimestamp", "fromisoformat", "strptime", "combine")
+        for name in (
+            "today",
+            "now",
+            "utcnow",
+            "fromtimestamp",
+            "utcfromtimestamp",
+            "fromisoformat",
+            "strptime",
+            "combine",
+        )
     },
     "pathlib.Path.cwd": _gives("pathlib.Path"),
     "pathlib.Path.home": _gives("pathlib.Path"),

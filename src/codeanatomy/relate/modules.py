@@ -30,7 +30,10 @@ def module_names(paths: Iterable[str], imported: Iterable[str]) -> dict[str, str
     ordered = sorted(set(paths))
     packages = {str(PurePosixPath(path).parent) for path in ordered if PurePosixPath(path).name in INITS}
     wanted = {
-        ".".join(parts[:end]) for name in imported for parts in [name.split(".")] for end in range(1, len(parts) + 1)
+        ".".join(parts[:end])
+        for name in imported
+        for parts in [name.split(".")]
+        for end in range(1, len(parts) + 1)
     }
     return {path: _name(path, packages, wanted) for path in ordered}
 
@@ -74,9 +77,7 @@ class Modules:
         for found in self.paths.values():
             found.sort(key=lambda path: (path.endswith(".pyi"), path))
         self.namespaces = {
-            ".".join(name.split(".")[:end])
-            for name in self.paths
-            for end in range(1, len(name.split(".")))
+            ".".join(name.split(".")[:end]) for name in self.paths for end in range(1, len(name.split(".")))
         }
 
     def package(self, path: str) -> str:

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import builtins
 
-BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_")) | {"__import__", "__build_class__"}
+BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_")) | {
+    "__import__",
+    "__build_class__",
+}
 # Classes of the standard library whose names do not look like it.
 LOWER_CASE_CLASSES = frozenset(
     {

@@ -35,11 +35,14 @@ def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict
         values.solve()
         made = relations(values)
     # A bug of ours, or code that nobody imagined, costs what is found across files and no more.
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         said = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
         for program in ordered:
             rows = Rows(program.repo_id, program.file_id, program.path)
-            yield program, _tables(program, rows, [Complaint("relate", "not_related", said, severity="error")])
+            yield (
+                program,
+                _tables(program, rows, [Complaint("relate", "not_related", said, severity="error")]),
+            )
         return
     for program, rows in zip(ordered, made, strict=True):
         yield program, _tables(program, rows, rows.complaints)

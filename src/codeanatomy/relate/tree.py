@@ -22,7 +22,19 @@ FIELDS = ("parent_ast_id", "slot", "idx", "kind", "name", "value", "bstart", "be
 class Tree:
     """The tree of one file."""
 
-    __slots__ = ("_fields", "bend", "bstart", "context", "end", "kind", "line", "name", "parent", "slot", "value")
+    __slots__ = (
+        "_fields",
+        "bend",
+        "bstart",
+        "context",
+        "end",
+        "kind",
+        "line",
+        "name",
+        "parent",
+        "slot",
+        "value",
+    )
 
     def __init__(self, nodes: Mapping[str, Sequence[Any]]) -> None:
         self.parent: Sequence[int | None] = nodes["parent_ast_id"]

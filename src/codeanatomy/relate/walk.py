@@ -139,7 +139,12 @@ class Walk(Expressions):
             self.program.variables[name] = (cell.node, self.phi(nodes), list(dict.fromkeys(numbers)))
         self.program.cells = [cell for cell in self.program.cells if cell[1] != NOTHING]
         outside = [cell.node for (scope, _), cell in self.cells.items() if scope not in self.numbers]
-        self.program.shared = [*self.consts.values(), *self.words.values(), *self.open_nodes.values(), *outside]
+        self.program.shared = [
+            *self.consts.values(),
+            *self.words.values(),
+            *self.open_nodes.values(),
+            *outside,
+        ]
         self.program.uses = self.finished_uses()
 
     # -- statements
@@ -173,7 +178,12 @@ class Walk(Expressions):
     def _pairwise(self, targets: Sequence[int], source: int | None) -> bool:
         """`a, b = x, y` needs no tuple."""
         tree = self.tree
-        if source is None or len(targets) != 1 or tree.kind[targets[0]] != "Tuple" or tree.kind[source] != "Tuple":
+        if (
+            source is None
+            or len(targets) != 1
+            or tree.kind[targets[0]] != "Tuple"
+            or tree.kind[source] != "Tuple"
+        ):
             return False
         left, right = tree.many(targets[0], "elts"), tree.many(source, "elts")
         if len(left) != len(right) or any(tree.kind[item] == "Starred" for item in (*left, *right)):
@@ -241,7 +251,13 @@ class Walk(Expressions):
             if value != NOTHING:
                 inner = self.new()
                 after = len(targets) - at
-                place = f"{at}:{after - 1}" if at in starred else f"-{after}" if starred and at > starred[0] else str(at)
+                place = (
+                    f"{at}:{after - 1}"
+                    if at in starred
+                    else f"-{after}"
+                    if starred and at > starred[0]
+                    else str(at)
+                )
                 self.ops.append((",", value, place, inner))
                 if at in starred:
                     each, inner = inner, self.container("list")
@@ -268,7 +284,9 @@ class Walk(Expressions):
             hinted = self.new()
             self.ops.append(("t", hint, hinted))
             value = self.phi([value, hinted])
-        if source is not None or (hint is not None and self.frame.owner >= 0 and self.frame.scope.kind == "class"):
+        if source is not None or (
+            hint is not None and self.frame.owner >= 0 and self.frame.scope.kind == "class"
+        ):
             self.assign(target, value)
         elif target is not None and tree.kind[target] == "Name" and hint is not None:
             self.assign(target, value)
@@ -318,7 +336,9 @@ class Walk(Expressions):
         elif kind == "Attribute":
             received = self.value(tree.one(target, "value"))
             if received != NOTHING:
-                self.ops.append(("x", received, self.mangled(tree.name[target] or ""), self.attribute_site(target)))
+                self.ops.append(
+                    ("x", received, self.mangled(tree.name[target] or ""), self.attribute_site(target))
+                )
         else:
             for item in tree.many(target, "elts"):
                 self._delete(item)
@@ -400,7 +420,9 @@ class Walk(Expressions):
                 for version in env.get(name, ()):
                     if version is not made:
                         self.copy(version.node, made.node)
-                        made.definitions += [each for each in version.definitions if each not in made.definitions]
+                        made.definitions += [
+                            each for each in version.definitions if each not in made.definitions
+                        ]
         frame.env, frame.live = merged([start, *ends]), live
         self.block(tree.many(node, "orelse"))
         self._join([(frame.env, frame.live), *((env, True) for env in loop.breaks)])
@@ -414,7 +436,8 @@ class Walk(Expressions):
             stored = (
                 tree.context.get(below) == "Store"
                 if kind == "Name"
-                else kind in ("FunctionDef", "AsyncFunctionDef", "ClassDef", "ExceptHandler", "MatchAs", "MatchStar")
+                else kind
+                in ("FunctionDef", "AsyncFunctionDef", "ClassDef", "ExceptHandler", "MatchAs", "MatchStar")
             )
             if kind == "alias":
                 name = self._bound_alias(below)
@@ -429,12 +452,12 @@ class Walk(Expressions):
         _, name, asname, _ = self.imported[node]
         return str(asname or str(name).partition(".")[0]) if name != "*" else None
 
-    def do_Break(self, node: int) -> None:  # noqa: ARG002
+    def do_Break(self, node: int) -> None:
         if self.frame.loops and self.frame.live:
             self.frame.loops[-1].breaks.append(dict(self.frame.env))
         self.frame.live = False
 
-    def do_Continue(self, node: int) -> None:  # noqa: ARG002
+    def do_Continue(self, node: int) -> None:
         if self.frame.loops and self.frame.live:
             self.frame.loops[-1].continues.append(dict(self.frame.env))
         self.frame.live = False
@@ -453,7 +476,10 @@ class Walk(Expressions):
         entry = {name: (*before.get(name, ()), *versions) for name, versions in caught.items()}
         ends: list[tuple[Env, bool]] = []
         for handler in tree.many(node, "handlers"):
-            frame.env, frame.live = {**before, **{name: _distinct(each) for name, each in entry.items()}}, live
+            frame.env, frame.live = (
+                {**before, **{name: _distinct(each) for name, each in entry.items()}},
+                live,
+            )
             self._handler(handler)
             ends.append((frame.env, frame.live))
         frame.env, frame.live = body_env, body_live
@@ -546,7 +572,9 @@ class Walk(Expressions):
                 value = NOTHING
                 if subject != NOTHING:
                     value = self.new()
-                    self.ops.append(("[", subject, self.key(key), value, self.site(key, "subscript"), NOTHING))
+                    self.ops.append(
+                        ("[", subject, self.key(key), value, self.site(key, "subscript"), NOTHING)
+                    )
                 self._pattern(inner, value)
             name = tree.name[node]
             if name is not None:
@@ -784,11 +812,23 @@ class Walk(Expressions):
         bases = []
         for place, base in enumerate(tree.many(node, "bases")):
             bases.append((self.value(base), self.place(base), place))
-        keywords = [(tree.name[each] or "", self.value(tree.one(each, "value"))) for each in tree.many(node, "keywords")]
+        keywords = [
+            (tree.name[each] or "", self.value(tree.one(each, "value")))
+            for each in tree.many(node, "keywords")
+        ]
         name, scope = tree.name[node] or "", self.scopes[node]
         owner = outer.owner if outer.scope.kind == "class" else -1
         cls = Class(
-            name, outer.named(name), self.place(node), outer.function, owner, bases, keywords, {}, scope.key, []
+            name,
+            outer.named(name),
+            self.place(node),
+            outer.function,
+            owner,
+            bases,
+            keywords,
+            {},
+            scope.key,
+            [],
         )
         self.program.classes.append(cls)
         index = len(self.program.classes) - 1
@@ -826,7 +866,9 @@ def lambda_names(tree: Tree) -> dict[int, str]:
         while parent is not None and not (tree.kind[parent] in DEFINITIONS and tree.slot[child] == "body"):
             child, parent = parent, tree.parent[parent]
         start = tree.bstart[node]
-        by_scope.setdefault(-1 if parent is None else parent, []).append((node if start is None else start, node))
+        by_scope.setdefault(-1 if parent is None else parent, []).append(
+            (node if start is None else start, node)
+        )
     return {
         node: f"<lambda{number}>"
         for found in by_scope.values()

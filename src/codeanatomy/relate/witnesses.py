@@ -5,7 +5,7 @@
     verdict = claims.verdict(place, [target], claims.name(place))      # weighed, see `verdicts`
     verdict.confidence(target, 0.7), verdict.added
 
-SCIP speaks of identifiers. A call of a function or class that an identifier names is a call of that; a variable
+SCIP speaks of identifiers. A call of a function or class that an identifier names is a call of it; a variable
 may hold anything, so that of a call of it SCIP says nothing. The type checker speaks of the expressions that
 call, and of functions and classes that are only mentioned. Without witnesses there are no claims, and every
 answer stays as it is. Tests: `tests/test_relate_witnesses.py`.
@@ -64,6 +64,7 @@ class FileClaims:
         self.file = file
         self.scip = Occurrences(witnesses.symbols, file)
         self.typed = CallTargets(witnesses.landmarks, file)
+        self._noted: set[tuple[int | None, str, str]] = set()
         program = witnesses.landmarks.values.programs[file]
         # The identifier of each name and attribute by the place of the whole, and calls by what they call.
         self._identifiers = {use.place[:2]: use.place for use in program.uses}
@@ -122,6 +123,10 @@ class FileClaims:
         if not claims:
             return self.witnesses.silence
         found = Verdict(self.witnesses.kinship, answers, claims, known)
-        if found.against:
-            self.witnesses.problems += found.problems(self.file, place)
+        for problem in found.problems(self.file, place):
+            # An identifier and the call of it are one matter.
+            matter = (place[2], problem.code, problem.message)
+            if matter not in self._noted:
+                self._noted.add(matter)
+                self.witnesses.problems.append(problem)
         return found

@@ -1,0 +1,300 @@
+"""Calls: what runs, what it is given, and what comes back.
+
+    f(x)          the parameter of f holds what x holds, the call what f returns
+    obj.m(x)      `self` holds obj
+    g()           of a generator: something to iterate over; of a coroutine: something to await
+
+A call through a hint gives a result, which is a hint too, but passes nothing into the function. A function that returns
+a parameter as it is gives each caller its own argument back. Tests: `tests/test_callgraph_cases.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from codeanatomy.relate.arguments import match
+from codeanatomy.relate.call import NOWHERE, Call, Where, plain
+from codeanatomy.relate.copies import Copies
+from codeanatomy.relate.models import DECORATORS, MODELS, container_method
+from codeanatomy.relate.outside import is_class_like, makes_instance
+from codeanatomy.relate.program import Arg, Program
+from codeanatomy.relate.solver import WEAK, Object, best
+
+# Calls that a call stands for, one for the other.
+MAX_DEPTH = 10
+# Role of what is called as a member of something outside.
+MEMBER = "member"
+
+
+class Calls(Copies):
+    """What is called where."""
+
+    def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
+        super().__init__(programs, limit)
+        self.calls: dict[Where, dict[Object, str]] = {}
+        self.arguments: dict[tuple[Where, Object], tuple[Sequence[Arg], int]] = {}
+        self.invoked: set[Object] = set()
+        self._entered: set[tuple[Any, ...]] = set()
+        self._hooked: set[tuple[Any, ...]] = set()
+
+    def instantiate(self, cls: Object, call: Call) -> None:
+        """A class is called."""
+        raise NotImplementedError
+
+    def construct(self, cls: Object, call: Call) -> None:
+        """An instance is made."""
+        raise NotImplementedError
+
+    def key(self, call: Call, place: int) -> str | None:
+        """A constant argument as Python spells it."""
+        file, site = call.where
+        texts = self.programs[file].texts.get(site, ()) if file >= 0 else ()
+        return texts[place] if place < len(texts) else None
+
+    def text(self, call: Call, place: int) -> str | None:
+        """A constant argument that is a string."""
+        key = self.key(call, place)
+        return key[1:-1] if key and key[0] in "'\"" else None
+
+    def wait_call(self, node: int, call: Call, weak: int = 0) -> None:
+        """Call everything that is in a node."""
+        self.wait(node, self._invoke_weakly if weak else self.invoke, call)
+
+    def _invoke_weakly(self, things: Sequence[Object], call: Call) -> None:
+        self.invoke([thing | WEAK for thing in things], call)
+
+    def record(self, call: Call, thing: Object, role: str = "") -> None:
+        """Note that a thing is called at a site."""
+        found = self.calls.setdefault(call.where, {})
+        if thing not in found:
+            found[thing] = role or call.role
+
+    def called(self, where: Where) -> list[tuple[Object, str]]:
+        """What is called at a site, and as what.
+
+        Hints count where there is nothing better; a member of something outside, of which only the name is known,
+        is no better than a hint that names a function of the repository.
+        """
+        found = self.calls.get(where, {})
+        strong = [thing for thing in best(found) if not thing & WEAK]
+        hinted = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind in ("F", "C")]
+        if hinted and all(found[thing] == MEMBER for thing in strong):
+            return [(thing, found[thing]) for thing in hinted]
+        return [(thing, found[thing]) for thing in best(found)]
+
+    def invoke(self, things: Sequence[Object], call: Call) -> None:
+        """Call things."""
+        if call.depth > MAX_DEPTH:
+            return
+        for thing in things:
+            kind, one, two, _ = self.things[thing >> 1]
+            weak = thing & WEAK
+            if kind == "F":
+                self.enter(thing, None, call)
+            elif kind == "B":
+                self._invoke_bound(one, two, call, weak)
+            elif kind == "C":
+                self.instantiate(thing, call)
+            elif kind == "X":
+                self._outside(thing, one, call)
+            elif kind == "H":
+                self._outside(self.thing("X", one) | weak, one, call, is_member=True)
+            elif kind == "I":
+                self.watch(one, "__call__", self._first_special, thing, ["__call__"], call)
+            elif kind == "E":
+                self.record(call, self.thing("X", f"{self.type_of(one)}.{two}") | weak)
+                container_method(self, one, two, call)
+            elif kind == "U":
+                self._invoke_partial(thing, call)
+            elif kind == "T":
+                self.wait_call(self.field(thing, "inner"), call, weak)
+            elif kind == "Q":
+                self._property_part(one, two, call)
+            elif kind == "W":
+                self.enter(one | weak, None, call.with_args(call.args, -1))
+                self.add(call.dst, self.thing("V", one) | weak)
+            elif kind == "Z":
+                self.construct(one, call)
+
+    def _invoke_bound(self, function: Object, receiver: Object, call: Call, weak: int) -> None:
+        if self.things[function >> 1].kind == "W":
+            inner = self.things[function >> 1].one
+            self.enter(inner | weak, receiver, call.with_args(call.args, -1))
+            self.add(call.dst, self.thing("V", inner) | weak)
+        else:
+            self.enter(function | weak, receiver, call)
+
+    def _invoke_partial(self, thing: Object, call: Call) -> None:
+        held: Call = self.things[thing >> 1].two
+        self.wait_call(self.field(thing, "callee"), call.with_args([*held.args, *call.args]), thing & WEAK)
+
+    def enter(self, thing: Object, receiver: Object | None, call: Call) -> None:
+        """A function runs with the arguments of a call."""
+        key = (thing, receiver, call)
+        if key in self._entered:
+            return
+        self._entered.add(key)
+        weak = thing & WEAK
+        self.record(call, self.original(thing) | weak)
+        if not weak:
+            self.arguments.setdefault(
+                (call.where, self.original(thing)), (call.args, int(receiver is not None))
+            )
+            self.invoked.add(self.original(thing))
+            thing = self.copy_for(thing, call.where)
+        _, function = self.function(thing)
+        at = self.nodes_of(thing)
+        skip = 0 if receiver is None else 1
+        passed, left = match(function.parameters, call.args, skip)
+        nodes = [at(each.node) for each in function.parameters]
+        if not weak:
+            if receiver is not None and nodes:
+                self.add(nodes[0], receiver)
+            for each in passed:
+                self._pass(call.args[each.argument][2], function.parameters[each.parameter].how, nodes, each)
+            for number in left:
+                self.flow(at(function.parameters[number].default), nodes[number])
+        self._result(thing, receiver, call, passed, left)
+
+    def _pass(self, src: int, how: str, nodes: Sequence[int], each: Any) -> None:
+        dst = nodes[each.parameter]
+        if src < 0:
+            return
+        if each.is_spread:
+            if how == "kwarg" or (how == "vararg" and each.key is None):
+                if how == "kwarg":
+                    self.wait(dst, self._merge_all, src)
+                    return
+                part = self.node()
+                self.wait(src, self._unpacked, None, part)
+                self.wait(dst, self._put_all, None, part, NOWHERE)
+                return
+            self.wait(src, self._spread, each.key, dst)
+        elif how in ("vararg", "kwarg"):
+            self.wait(dst, self._put_all, each.key, src, NOWHERE)
+        else:
+            self.flow(src, dst)
+
+    def _spread(self, things: Sequence[Object], key: str | None, dst: int) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "L" and self.kind_of(thing) in ("tuple", "list", "dict"):
+                for node in self.element(thing, key):
+                    self.flow(node, dst, thing & WEAK)
+            else:
+                self.each([thing], dst, NOWHERE)
+
+    def _result(
+        self, thing: Object, receiver: Object | None, call: Call, passed: Sequence[Any], left: Sequence[int]
+    ) -> None:
+        if call.dst < 0:
+            return
+        _, function = self.function(thing)
+        at = self.nodes_of(thing)
+        weak = thing & WEAK
+        if function.is_generator:
+            self.add(call.dst, self.thing("G", thing & ~1) | weak)
+            return
+        if function.is_async:
+            self.add(call.dst, self.thing("A", thing & ~1) | weak)
+            return
+        self.flow(at(function.result), call.dst, weak)
+        for number in function.returned:
+            if number == 0 and receiver is not None:
+                self.add(call.dst, receiver | weak)
+            for each in passed:
+                if each.parameter == number and not each.is_spread:
+                    self.flow(call.args[each.argument][2], call.dst, weak)
+                elif each.parameter == number:
+                    self.flow(at(function.parameters[number].node), call.dst, weak)
+            if number in left:
+                self.flow(at(function.parameters[number].default), call.dst, weak)
+            if function.parameters[number].how in ("vararg", "kwarg"):
+                self.flow(at(function.parameters[number].node), call.dst, weak)
+
+    def _outside(self, thing: Object, name: str, call: Call, *, is_member: bool = False) -> None:
+        self.record(call, thing, MEMBER if is_member else "")
+        model = MODELS.get(name)
+        if model is not None:
+            model(self, call, thing)
+        elif call.is_decorator:
+            # Whatever it makes of the definition still stands for it.
+            self.flow(call.argument(0), call.dst)
+        elif name in DECORATORS:
+            self.flow(call.argument(0), call.dst)
+        elif call.dst >= 0 and is_class_like(name):
+            self.add(call.dst, self.thing("Y", name) | thing & WEAK)
+        elif call.dst >= 0 and makes_instance(name):
+            self.add(call.dst, self.thing("Y", name.rpartition(".")[0]) | thing & WEAK)
+
+    def _property_part(self, prop: Object, part: str, call: Call) -> None:
+        made = self.thing("P", call.where, part)
+        for name in ("fget", "fset", "fdel"):
+            self.flow(self.field(prop, name), self.field(made, name))
+        self.flow(call.argument(0), self.field(made, {"setter": "fset", "getter": "fget"}.get(part, "fdel")))
+        self.add(call.dst, made)
+
+    def run_hook(
+        self,
+        node: int,
+        args: Sequence[Object],
+        dst: int,
+        receiver: Object,
+        name: str,
+        bound: Object | None = None,
+        how: str = "get",
+        value: int = -1,
+    ) -> None:
+        key = (node, dst, receiver, name, how, value)
+        if key in self._hooked:
+            return
+        self._hooked.add(key)
+        given = []
+        for arg in args:
+            holder = self.node()
+            self.add(holder, arg)
+            given.append(plain(holder))
+        if value >= 0:
+            given.append(plain(value))
+        call = Call(NOWHERE, given, dst, role="attribute")
+        self.wait(node, self._run_hook, call, (receiver & ~1, name, how), bound)
+
+    def _run_hook(
+        self, things: Sequence[Object], call: Call, key: tuple[Object, str, str], bound: Object | None
+    ) -> None:
+        for thing in things:
+            kind, one, two, _ = self.things[thing >> 1]
+            function = one if kind == "B" else thing
+            if self.things[function >> 1].kind != "F":
+                continue
+            self.attr_calls.setdefault(key, {})[function & ~1] = None
+            self.enter(function, two if kind == "B" else bound, call)
+
+    def special(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
+        """Call the first of these special methods that the class of each instance has."""
+        names = tuple(names)
+        for thing in things:
+            kind, one, _, _ = self.things[thing >> 1]
+            if kind == "I":
+                self.watch(one, names[0], self._first_special, thing, names, call)
+            elif kind == "C":
+                self._on_class_special(thing, names, call)
+
+    def _on_class_special(self, thing: Object, names: Sequence[str], call: Call) -> None:
+        file, declared = self.cls(thing)
+        for word, value in declared.keywords:
+            if word == "metaclass":
+                self.wait(self.at(file, value), self._meta_special, thing, names, call)
+
+    def _meta_special(self, metas: Sequence[Object], thing: Object, names: Sequence[str], call: Call) -> None:
+        for meta in metas:
+            if self.things[meta >> 1].kind == "C":
+                self.special([self.thing("I", meta & ~1)], names, call)
+
+    def _first_special(self, _: Object | None, thing: Object, names: Sequence[str], call: Call) -> None:
+        cls = self.things[thing >> 1].one
+        for name in names:
+            holder = self.find(cls, name)
+            if holder is not None and self.things[holder >> 1].kind == "C":
+                self.wait_call(self.attr(thing, name), call, thing & WEAK)
+                return

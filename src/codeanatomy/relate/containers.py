@@ -1,0 +1,246 @@
+"""Containers and what iterates: elements by constant key, or anywhere.
+
+    [*]      every element                    [0], ['a']   the one at a constant key
+    [?]      those at unknown keys            [keys]       the keys of a dict
+
+A constant key leads to its own elements and to those at unknown keys, an unknown one to all. An instance iterates
+by its special methods. Tests: `tests/test_callgraph_cases.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from codeanatomy.relate.attributes import Attributes
+from codeanatomy.relate.call import NOWHERE, Call, Where, plain
+from codeanatomy.relate.outside import may_have
+from codeanatomy.relate.program import Program
+from codeanatomy.relate.solver import WEAK, Object
+
+TEXTS = ("builtins.str", "builtins.bytes")
+
+
+class Containers(Attributes):
+    """Elements and iteration."""
+
+    def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
+        super().__init__(programs, limit)
+        self._kinds: dict[Object, str] = {}
+        self._types: dict[Object, str] = {}
+        self._sizes: dict[Object, int] = {}
+
+    def special(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
+        """Call the first of these special methods that the class of each instance has."""
+        raise NotImplementedError
+
+    def wait_call(self, node: int, call: Call, weak: int = 0) -> None:
+        """Call everything that is in a node."""
+        raise NotImplementedError
+
+    def kind_of(self, container: Object) -> str:
+        """list, tuple, dict, set or generator."""
+        return self._kinds.get(container & ~1, "list")
+
+    def type_of(self, container: Object) -> str:
+        """The class of a container."""
+        return self._types.get(container & ~1) or f"builtins.{self.kind_of(container)}"
+
+    def container_has(self, container: Object, name: str) -> bool:
+        kind = self.kind_of(container)
+        return (
+            hasattr(Generator, name)
+            if kind == "generator"
+            else may_have(f"builtins.{kind}", name) or bool(self._types.get(container & ~1))
+        )
+
+    def make_container(self, kind: str, where: Where, mark: str = "", cls: str = "") -> Object:
+        """A container that a call makes."""
+        thing = self.thing("L", where[0], (where[1], mark or kind))
+        self._kinds[thing] = kind
+        if cls:
+            self._types[thing] = cls
+        return thing
+
+    def put(self, container: Object, key: str | None, src: int) -> None:
+        """An element, at a constant key or anywhere."""
+        container &= ~1
+        every = self.field(container, "[*]")
+        place = self.field(container, "[?]" if key is None else f"[{key}]")
+        self.flow(src, place)
+        self.flow(place, every)
+
+    def element(self, container: Object, key: str | None) -> list[int]:
+        """The nodes that an element may be in."""
+        container &= ~1
+        if key is None or (key.startswith("-") and self.kind_of(container) != "dict"):
+            return [self.field(container, "[*]")]
+        return [self.field(container, f"[{key}]"), self.field(container, "[?]")]
+
+    def shuffle(self, container: Object) -> None:
+        """Elements may be at any place from now on."""
+        self.flow(self.field(container, "[*]"), self.field(container, "[?]"))
+
+    def _put_all(self, things: Sequence[Object], key: str | None, src: int, where: Where) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "L":
+                self.put(thing, None if key == ":" else key, src)
+            elif where[1] >= 0:
+                self.special(
+                    [thing], ["__setitem__"], Call(where, [plain(-1), plain(src)], -1, role="subscript")
+                )
+
+    def _put_key(self, things: Sequence[Object], src: int) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "L":
+                self.flow(src, self.field(thing, "[keys]"))
+
+    def _merge_all(self, things: Sequence[Object], src: int) -> None:
+        for thing in things:
+            self.wait(src, self.merge_from, thing & ~1)
+
+    def merge_from(self, others: Sequence[Object], container: Object) -> None:
+        """All elements of other containers, at their keys."""
+        for other in others:
+            if self.things[other >> 1].kind != "L":
+                continue
+            self.wait_fields(other & ~1, container)
+
+    def wait_fields(self, other: Object, container: Object) -> None:
+        """What is known of the keys of a container when this runs, and everything at any place."""
+        for name, node in list(self.fields.get(other, {}).items()) if other != container else ():
+            if name.startswith("[") and name not in ("[*]", "[?]"):
+                self.flow(node, self.field(container, name))
+                if name != "[keys]":
+                    self.flow(self.field(container, name), self.field(container, "[*]"))
+        self.put(container, None, self.field(other, "[?]"))
+        self.flow(self.field(other, "[*]"), self.field(container, "[*]"))
+
+    def _items(self, things: Sequence[Object], key: str | None, call: Call) -> None:
+        for thing in things:
+            kind, one, _, _ = self.things[thing >> 1]
+            if kind == "L":
+                if key == ":":
+                    self.add(call.dst, thing)
+                    continue
+                for node in self.element(thing, key):
+                    self.flow(node, call.dst, thing & WEAK)
+                for node in self._missing(thing):
+                    self.flow(node, call.dst)
+            elif kind == "C" and self.is_enum(thing & ~1):
+                self.add(call.dst, self.thing("I", thing & ~1) | thing & WEAK)
+            elif kind == "C":
+                # A generic class with its parameters is still the class.
+                self.add(call.dst, thing)
+                if self.find(thing & ~1, "__class_getitem__") is not None:
+                    self.wait_call(self.attr(thing, "__class_getitem__"), call)
+            elif kind == "X" or (kind == "Y" and one in ("builtins.str", "builtins.bytes")):
+                self.add(call.dst, thing)
+            elif kind == "J":
+                self.add(call.dst, self.thing("Y", "builtins.str"))
+            elif kind == "I":
+                self.special([thing], ["__getitem__", "__missing__"], call)
+
+    def _missing(self, container: Object) -> list[int]:
+        """What a defaultdict makes."""
+        made = self.fields.get(container & ~1, {}).get("[factory]")
+        return [] if made is None else [made]
+
+    def elements(self, src: int, dst: int, where: Where) -> None:
+        """What iteration over the things of a node gives."""
+        self.wait(src, self.each, dst, where)
+
+    def each(self, things: Sequence[Object], dst: int, where: Where) -> None:
+        """What iteration over things gives."""
+        for thing in things:
+            kind, one, two, _ = self.things[thing >> 1]
+            weak = thing & WEAK
+            if kind == "L":
+                keyed = self.kind_of(thing) == "dict"
+                self.flow(self.field(thing, "[keys]" if keyed else "[*]"), dst, weak)
+            elif kind == "D":
+                self._view(one, two, dst, weak)
+            elif kind == "G":
+                self.flow(self.nodes_of(one)(self.function(one)[1].yields), dst, weak)
+            elif kind == "Y" and one in ("builtins.str", "builtins.bytes"):
+                self.add(dst, thing)
+            elif kind == "J":
+                self.add(dst, self.thing("Y", "builtins.str"))
+            elif kind == "C" and self.is_enum(thing & ~1):
+                self.add(dst, self.thing("I", thing & ~1) | weak)
+            elif kind == "I":
+                self._each_of_instance(thing, dst, where)
+
+    def _view(self, container: Object, part: str, dst: int, weak: int) -> None:
+        if part == "values":
+            self.flow(self.field(container, "[*]"), dst, weak)
+        elif part == "keys":
+            self.flow(self.field(container, "[keys]"), dst, weak)
+        else:
+            pair = self.thing("L", "items", container)
+            self._kinds[pair] = "tuple"
+            self.put(pair, "0", self.field(container, "[keys]"))
+            self.put(pair, "1", self.field(container, "[*]"))
+            self.add(dst, pair | weak)
+
+    def _each_of_instance(self, thing: Object, dst: int, where: Where) -> None:
+        iterator = self.node()
+        cls = self.things[thing >> 1].one
+        for name, next_name in (("__aiter__", "__anext__"), ("__iter__", "__next__")):
+            if self.find(cls, name) is not None:
+                self.special([thing], [name], Call(where, [], iterator, role="iteration"))
+                self.wait(iterator, self.next_of, next_name, dst, where)
+                return
+        call = Call(where, [plain(-1)], dst, role="iteration")
+        self.special([thing], ["__getitem__"], call)
+
+    def next_of(self, things: Sequence[Object], name: str, dst: int, where: Where) -> None:
+        """What `next` of iterators gives."""
+        for thing in things:
+            if self.things[thing >> 1].kind != "I":
+                self.each([thing], dst, where)
+                continue
+            if name == "__anext__":
+                given = self.node()
+                self.special([thing], [name], Call(where, [], given, role="iteration"))
+                self.wait(given, self._awaited, dst, where)
+            else:
+                self.special([thing], [name], Call(where, [], dst, role="iteration"))
+
+    def _unpacked(self, things: Sequence[Object], place: str | None, dst: int) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "L" and self.kind_of(thing) in ("tuple", "list"):
+                for key in self._places(thing, place):
+                    for node in self.element(thing, key):
+                        self.flow(node, dst, thing & WEAK)
+            else:
+                # What runs is told at the site of the assignment.
+                self.each([thing], dst, NOWHERE)
+
+    def _places(self, container: Object, place: str | None) -> list[str | None]:
+        """The keys that are unpacked: `-1` from the end, `1:1` all but the first and the last."""
+        size = self._sizes.get(container & ~1, -1)
+        if place is None or (size < 0 and not place.isdigit()):
+            return [None]
+        if ":" in place:
+            start, end = place.split(":")
+            return [str(number) for number in range(int(start), size - int(end))] or [None]
+        return [str(size + int(place)) if place.startswith("-") else place]
+
+    def _awaited(self, things: Sequence[Object], dst: int, where: Where) -> None:
+        for thing in things:
+            kind, one, _, _ = self.things[thing >> 1]
+            if kind == "A":
+                self.flow(self.nodes_of(one)(self.function(one)[1].result), dst, thing & WEAK)
+            elif kind == "I" and self.find(one, "__await__") is not None:
+                given = self.node()
+                self.special([thing], ["__await__"], Call(where, [], given, role="await"))
+                self.wait(given, self._returned_by, dst)
+            elif kind in ("L", "I"):
+                # What gathers results, and objects that other libraries await.
+                self.add(dst, thing)
+
+    def _returned_by(self, things: Sequence[Object], dst: int) -> None:
+        for thing in things:
+            kind, one, _, _ = self.things[thing >> 1]
+            if kind == "G":
+                self.flow(self.nodes_of(one)(self.function(one)[1].result), dst, thing & WEAK)
