@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 from analysis import Analysis, Row, analyse
 
 import corpus
+from codeanatomy.relate.values import Values
 
 RECORDING = Path(__file__).with_name("recording.py")
 LIMIT = 0.85
@@ -161,6 +162,7 @@ class Causes:
         self.rows: dict[tuple[str, int], list[Row]] = {}
         self.nodes: dict[tuple[str, int], list[ast.expr]] = {}
         places = Places(analysis)
+        self.cut = cut_sites(analysis.values)
         for path, rows in analysis.rows.items():
             for row in rows:
                 if row["relation_kind"] in CALLS and row["bend"] is not None:
@@ -189,6 +191,8 @@ class Causes:
         inside = [row["dst_qname"] for row in rows if row["dst_kind"] in ("FUNCTION", "CLASS")]
         outside = sorted({row["dst_qname"] for row in rows if row["dst_kind"] == "QUALIFIED_NAME"})
         reasons = sorted({row["reason"] for row in rows if row["dst_id"] is None})
+        if any((edge.path, row["bstart"], row["bend"]) in self.cut for row in rows):
+            return "call with more candidates than are followed"
         if edge.is_generator:
             return "generator that is made elsewhere, or not known to be made"
         if reasons:
@@ -201,6 +205,16 @@ class Causes:
 
     def _exact(self, edge: Edge, node: ast.expr) -> bool:
         return self.places.offset(edge.path, node.lineno, node.col_offset) == edge.bstart
+
+
+def cut_sites(values: Values) -> set[tuple[str, int | None, int | None]]:
+    """Call sites whose callees are too many to follow."""
+    return {
+        (program.path, *program.sites[op[3]].place[:2])
+        for file, program in enumerate(values.programs)
+        for op in program.ops
+        if op[0] == "(" and values.at(file, op[1]) in values.cut
+    }
 
 
 def line(title: str, edges: Sequence[Edge], graph: dict[str, set[str]]) -> float:

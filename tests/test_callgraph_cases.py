@@ -48,20 +48,31 @@ def test_references_mean_what_the_labels_say(case: score.Case) -> None:
         raw = (case.folder / program.path).read_bytes()
         bindings = named_bindings(program, values.names[values.files[program.path]])
         found = [row for batch in unpacked(program.scope_rows) for row in batch.to_pylist()]
-        told = [(row["bstart"], bindings.get(row["dst_id"])) for row in found if row["relation_kind"] in ("READS", "WRITES")]
+        told = [
+            (row["bstart"], bindings.get(row["dst_id"]))
+            for row in found
+            if row["relation_kind"] in ("READS", "WRITES")
+        ]
         places = {row["bstart"] for row in rows.rows() if row["relation_kind"] in NAMED}
         # A variable is its binding; what is more than that has a row of its own.
         told = [(start, name) for start, name in told if start not in places]
         told += [(row["bstart"], row["dst_qname"]) for row in rows.rows() if row["relation_kind"] in NAMED]
         for start, name in told:
             line = raw.count(b"\n", 0, start) + 1
-            meant.setdefault(f"{program.path}:{line}:{start - raw.rfind(NEWLINE, 0, start) - 1}", set()).add(name)
-    assert {place: meant.get(place) for place in case.refs} == {place: {name} for place, name in case.refs.items()}
+            meant.setdefault(f"{program.path}:{line}:{start - raw.rfind(NEWLINE, 0, start) - 1}", set()).add(
+                name
+            )
+    assert {place: meant.get(place) for place in case.refs} == {
+        place: {name} for place, name in case.refs.items()
+    }
 
 
 def named_bindings(program: Program, module: str) -> dict[str, str]:
     """Bindings of the module and its functions by the names that labels have for them."""
-    scopes = {MODULE_KEY: module, **{each.scope_key: f"{module}.{each.qualname}" for each in program.functions}}
+    scopes = {
+        MODULE_KEY: module,
+        **{each.scope_key: f"{module}.{each.qualname}" for each in program.functions},
+    }
     words = {each.name for each in program.definitions}
     return {
         binding_id(scope_id(program.file_id, key), word): f"{owner}.{word}"

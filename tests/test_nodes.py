@@ -48,7 +48,9 @@ def test_nodes_of_the_tree_with_one_span_differ() -> None:
 
 
 def test_what_has_no_place_has_a_natural_key() -> None:
-    scopes = {scope_id(file, key) for file in ("file:a", "file:b") for key in ("module:top@0#0", "class:A@3#0")}
+    scopes = {
+        scope_id(file, key) for file in ("file:a", "file:b") for key in ("module:top@0#0", "class:A@3#0")
+    }
     bindings = {binding_id(scope, name) for scope in scopes for name in ("x", "_A__x")}
     assert (len(scopes), len(bindings)) == (4, 8)
     assert module_id("file:a") != module_id("file:b")

@@ -24,7 +24,13 @@ NAMES = "abcdef"
 
 @st.composite
 def signatures(draw: st.DrawFn) -> Signature:
-    sizes = [draw(st.integers(0, 2)), draw(st.integers(0, 2)), draw(st.integers(0, 1)), draw(st.integers(0, 2)), draw(st.integers(0, 1))]
+    sizes = [
+        draw(st.integers(0, 2)),
+        draw(st.integers(0, 2)),
+        draw(st.integers(0, 1)),
+        draw(st.integers(0, 2)),
+        draw(st.integers(0, 1)),
+    ]
     kinds = [kind for kind, size in zip(HOWS, sizes, strict=True) for _ in range(size)]
     names = [*NAMES[: len(kinds)]]
     required = draw(st.integers(0, len(kinds)))
@@ -39,10 +45,15 @@ CALLS = st.tuples(st.integers(0, 5), st.lists(st.sampled_from("abcdefxy"), max_s
 
 
 def parameters(signature: Signature) -> list[Parameter]:
-    return [Parameter(each.name, HOWS[each.kind], -1, -1, (None, None, None)) for each in signature.parameters.values()]
+    return [
+        Parameter(each.name, HOWS[each.kind], -1, -1, (None, None, None))
+        for each in signature.parameters.values()
+    ]
 
 
-def bound(signature: Signature, positional: list[object], keywords: dict[str, object]) -> dict[object, tuple[int, str | None]] | None:
+def bound(
+    signature: Signature, positional: list[object], keywords: dict[str, object]
+) -> dict[object, tuple[int, str | None]] | None:
     """By argument, the number of its parameter and its key there; None for a call that fails."""
     try:
         found = signature.bind(*positional, **keywords).arguments
@@ -72,12 +83,18 @@ def test_plain_arguments_go_where_python_puts_them(signature: Signature, call: t
     assert {each.argument: (each.parameter, each.key) for each in passed} == python
     assert not any(each.is_spread for each in passed)
     fed = {number for number, _ in python.values()}
-    plain = [at for at, each in enumerate(signature.parameters.values()) if HOWS[each.kind] not in ("vararg", "kwarg")]
+    plain = [
+        at
+        for at, each in enumerate(signature.parameters.values())
+        if HOWS[each.kind] not in ("vararg", "kwarg")
+    ]
     assert left == [number for number in plain if number not in fed]
 
 
 @given(signatures(), CALLS)
-def test_a_bound_receiver_takes_the_first_parameter(signature: Signature, call: tuple[int, list[str]]) -> None:
+def test_a_bound_receiver_takes_the_first_parameter(
+    signature: Signature, call: tuple[int, list[str]]
+) -> None:
     own = parameters(signature)
     if not own or own[0].how not in ("positional", "positional_only"):
         return
@@ -93,7 +110,9 @@ def test_a_bound_receiver_takes_the_first_parameter(signature: Signature, call: 
         assert 0 not in left
 
 
-def spread(signature: Signature, plan: list[tuple[int, int]], words: list[str]) -> list[tuple[object, Passed | None]]:
+def spread(
+    signature: Signature, plan: list[tuple[int, int]], words: list[str]
+) -> list[tuple[object, Passed | None]]:
     """A call whose arguments are given alone or by stars: what Python passes, and how `match` has it."""
     args: list[Arg] = []
     values: dict[object, tuple[int, str | None]] = {}
@@ -120,7 +139,8 @@ def spread(signature: Signature, plan: list[tuple[int, int]], words: list[str]) 
         fits = [
             each
             for each in passed
-            if (each.argument, each.parameter) == (argument, number) and (not each.is_spread or each.key in (None, key))
+            if (each.argument, each.parameter) == (argument, number)
+            and (not each.is_spread or each.key in (None, key))
         ]
         found.append((value, fits[0] if fits else None))
     return found
@@ -150,7 +170,11 @@ def test_what_stands_behind_a_star_may_be_anywhere_behind() -> None:
 
 @pytest.mark.parametrize("skip", [0, 1, 9])
 def test_a_call_that_fails_passes_what_fits(skip: int) -> None:
-    args: list[Arg] = [(POSITIONAL, None, 0)] * 1000 + [(KEYWORD, "nobody", 0), (STAR, None, 0), (STAR_STAR, None, 0)]
+    args: list[Arg] = [(POSITIONAL, None, 0)] * 1000 + [
+        (KEYWORD, "nobody", 0),
+        (STAR, None, 0),
+        (STAR_STAR, None, 0),
+    ]
     passed, left = match([Parameter("a", "positional", -1, -1, (None, None, None))], args, skip)
     assert [each.argument for each in passed] == ([0] if skip == 0 else [])
     assert left == []

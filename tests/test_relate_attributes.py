@@ -17,7 +17,10 @@ from related import solved
 Hierarchy = list[list[int]]
 HIERARCHIES = st.integers(1, 8).flatmap(
     lambda size: st.tuples(
-        *(st.lists(st.integers(0, number - 1), max_size=3, unique=True) if number else st.just([]) for number in range(size))
+        *(
+            st.lists(st.integers(0, number - 1), max_size=3, unique=True) if number else st.just([])
+            for number in range(size)
+        )
     ).map(list)
 )
 
@@ -38,7 +41,9 @@ def classes(values: Values) -> dict[str, int]:
 
 
 def source(hierarchy: Hierarchy, bodies: list[str]) -> str:
-    heads = (f"class C{at}({', '.join(f'C{base}' for base in bases)}):\n" for at, bases in enumerate(hierarchy))
+    heads = (
+        f"class C{at}({', '.join(f'C{base}' for base in bases)}):\n" for at, bases in enumerate(hierarchy)
+    )
     return "".join(head + body for head, body in zip(heads, bodies, strict=True))
 
 
@@ -64,7 +69,9 @@ def test_the_mro_of_a_class_is_cpythons(hierarchy: Hierarchy) -> None:
     things = classes(values)
     names = {thing: name for name, thing in things.items()}
     for cls in made:
-        assert [names[each] for each in values.mro(things[cls.__name__])] == [each.__name__ for each in cls.__mro__[:-1]]
+        assert [names[each] for each in values.mro(things[cls.__name__])] == [
+            each.__name__ for each in cls.__mro__[:-1]
+        ]
     for thing in things.values():
         values.mro(thing)
     refused = [] if consistent else [f"C{len(made)}"]
@@ -73,12 +80,17 @@ def test_the_mro_of_a_class_is_cpythons(hierarchy: Hierarchy) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(HIERARCHIES, st.data())
-def test_a_method_and_those_after_it_are_found_as_a_run_finds_them(hierarchy: Hierarchy, data: st.DataObject) -> None:
+def test_a_method_and_those_after_it_are_found_as_a_run_finds_them(
+    hierarchy: Hierarchy, data: st.DataObject
+) -> None:
     made, consistent = created(hierarchy)
     assume(consistent and made)
     # Of methods that nobody calls the receiver would be assumed.
     has = [cls in made[-1].__mro__ and data.draw(st.booleans()) for cls in made]
-    bodies = [f"  def m(self):\n    seen.append('C{at}')\n    super().m()\n" if each else "  pass\n" for at, each in enumerate(has)]
+    bodies = [
+        f"  def m(self):\n    seen.append('C{at}')\n    super().m()\n" if each else "  pass\n"
+        for at, each in enumerate(has)
+    ]
     text = source(hierarchy, bodies)
     seen: list[str] = []
     world: dict[str, Any] = {"seen": seen}
@@ -96,7 +108,9 @@ def test_a_method_and_those_after_it_are_found_as_a_run_finds_them(hierarchy: Hi
 
 
 def test_a_class_may_seem_to_be_its_own_base() -> None:
-    values = solved({"main.py": "class A(A):\n  def m(self): self.m()\nA().m()\nfor _ in x:\n  class B(B): pass\nB()\n"})
+    values = solved(
+        {"main.py": "class A(A):\n  def m(self): self.m()\nA().m()\nfor _ in x:\n  class B(B): pass\nB()\n"}
+    )
     for thing in classes(values).values():
         assert values.mro(thing).count(thing) == 1
     assert edges(values)["main.A.m"] == ["main.A.m"]
@@ -106,7 +120,9 @@ def test_classes_may_seem_to_be_each_others_bases() -> None:
     text = "for _ in range(2):\n  class A(B):\n    def a(self): self.b()\n  class B(A):\n    def b(self): self.a()\nA().a()\n"
     values = solved({"main.py": text})
     found = classes(values)
-    assert {name: sorted(values.mro(thing)) for name, thing in found.items()} == dict.fromkeys("AB", sorted(found.values()))
+    assert {name: sorted(values.mro(thing)) for name, thing in found.items()} == dict.fromkeys(
+        "AB", sorted(found.values())
+    )
     assert edges(values)["main.A.a"] == ["main.B.b"]
 
 
@@ -115,7 +131,9 @@ def test_five_hundred_bases_are_searched_in_order() -> None:
     bases = "".join(f"class B{at}:\n  def m{at}(self): ...\n  def all(self): ...\n" for at in range(count))
     calls = f"d = D()\nd.m0()\nd.m{count - 1}()\nd.all()\n"
     text = f"{bases}class D({', '.join(f'B{at}' for at in range(count))}): ...\n{calls}"
-    assert edges(solved({"main.py": text})) == {"main": ["main.B0.all", "main.B0.m0", f"main.B{count - 1}.m{count - 1}"]}
+    assert edges(solved({"main.py": text})) == {
+        "main": ["main.B0.all", "main.B0.m0", f"main.B{count - 1}.m{count - 1}"]
+    }
 
 
 def test_a_long_mro_is_whole() -> None:
@@ -175,7 +193,10 @@ def test_star_imports_of_modules_in_a_ring_end() -> None:
 
 def test_star_imports_of_all_from_all_are_looked_at_once() -> None:
     count, asked = 6, 0
-    sources = {f"m{at}.py": "".join(f"from m{to} import *\n" for to in range(count) if to != at) for at in range(count)}
+    sources = {
+        f"m{at}.py": "".join(f"from m{to} import *\n" for to in range(count) if to != at)
+        for at in range(count)
+    }
     values = solved({**sources, "main.py": "from m0 import *\n"})
     plain = values.stars
 

@@ -26,7 +26,13 @@ class C: ...
 
 CLASSES = [A, B, C]
 NAMES = {cls.__name__: cls for cls in CLASSES}
-WORLD = {**NAMES, "typing": typing, "Optional": typing.Optional, "Union": typing.Union, "abc": collections.abc}
+WORLD = {
+    **NAMES,
+    "typing": typing,
+    "Optional": typing.Optional,
+    "Union": typing.Union,
+    "abc": collections.abc,
+}
 LISTS = {
     list: "list",
     set: "set",
@@ -54,7 +60,9 @@ def ours(hint: Hint | None) -> Said:
 
 
 def union(said: list[Said]) -> Said:
-    flat = {one for each in said for one in (each if isinstance(each, frozenset) else (each,)) if one is not None}
+    flat = {
+        one for each in said for one in (each if isinstance(each, frozenset) else (each,)) if one is not None
+    }
     return next(iter(flat)) if len(flat) == 1 else frozenset(flat) or None
 
 
@@ -92,7 +100,9 @@ LEAVES = st.sampled_from(["A", "B", "C"])
 
 def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     def put(*shapes: str) -> st.SearchStrategy[str]:
-        return st.builds(lambda shape, one, two: shape.format(one, two), st.sampled_from(shapes), inner, inner)
+        return st.builds(
+            lambda shape, one, two: shape.format(one, two), st.sampled_from(shapes), inner, inner
+        )
 
     return st.one_of(
         put("Optional[{}]", "Optional['{}']", "typing.Optional[{}]"),
@@ -146,7 +156,8 @@ def test_dotted_names_are_read_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "(", "A B", "x = 1", "a" * (MAX_CHARS + 1), "\ud800", "a\0b", "(" * 300 + ")" * 300, "*A", "\n"]
+    "text",
+    ["", "(", "A B", "x = 1", "a" * (MAX_CHARS + 1), "\ud800", "a\0b", "(" * 300 + ")" * 300, "*A", "\n"],
 )
 def test_what_is_no_expression_says_nothing(text: str) -> None:
     assert parsed(text) is None
@@ -161,6 +172,8 @@ def test_quotes_in_quotes_and_depth_are_bounded() -> None:
     assert read("-" * 200 + "A") is None
 
 
-@pytest.mark.xfail(strict=True, reason="each `|` counts as a level of depth, so the first alternatives are lost")
+@pytest.mark.xfail(
+    strict=True, reason="each `|` counts as a level of depth, so the first alternatives are lost"
+)
 def test_a_long_union_keeps_all_its_alternatives() -> None:
     assert ours(read(" | ".join(["A", "B", *["C"] * 30]))) == frozenset("ABC")

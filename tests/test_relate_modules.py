@@ -17,11 +17,19 @@ from codeanatomy.relate.modules import Modules, distribution, module_names
 LAYOUTS: dict[str, tuple[list[str], list[str], list[str]]] = {
     "flat": (["main.py", "pkg/__init__.py", "pkg/a.py", "pkg/sub/__init__.py", "pkg/sub/b.py"], [""], []),
     "src": (["src/pkg/__init__.py", "src/pkg/a.py", "src/one.py"], ["src"], ["pkg.a"]),
-    "several roots": (["back/app/__init__.py", "back/app/x.py", "front/web/__init__.py"], ["back", "front"], []),
+    "several roots": (
+        ["back/app/__init__.py", "back/app/x.py", "front/web/__init__.py"],
+        ["back", "front"],
+        [],
+    ),
     "namespace": (["ns/one/__init__.py", "ns/one/a.py", "ns/two/__init__.py"], [""], ["ns.one", "ns.two.x"]),
     "folders without packages": (["tools/run.py", "tools/deep/er.py"], [""], []),
     "src that is a package": (["src/__init__.py", "src/a.py"], [""], ["src.a"]),
-    "src in src": (["lib/src/pkg/__init__.py", "lib/src/pkg/src/x.py", "lib/src/pkg/src/__init__.py"], ["lib/src"], []),
+    "src in src": (
+        ["lib/src/pkg/__init__.py", "lib/src/pkg/src/x.py", "lib/src/pkg/src/__init__.py"],
+        ["lib/src"],
+        [],
+    ),
     "namespace in src": (["src/ns/a/__init__.py", "src/ns/a/b.py"], ["src"], ["ns.a.b"]),
 }
 
@@ -61,7 +69,9 @@ def test_the_order_of_paths_and_imports_does_not_matter() -> None:
     for paths, _, imported in LAYOUTS.values():
         mixed = paths * 2
         random.Random(1).shuffle(mixed)
-        assert list(module_names(mixed, reversed(imported)).items()) == list(module_names(paths, imported).items())
+        assert list(module_names(mixed, reversed(imported)).items()) == list(
+            module_names(paths, imported).items()
+        )
 
 
 WORDS = st.sampled_from(["a", "b", "c"])

@@ -19,7 +19,18 @@ def add(rows: Rows, src: str, dst: str | None, start: int = 0, role: str | None 
     reason = "unknown" if dst is None else None
     kind = None if dst is None else "FUNCTION"
     place = (start, start + 1, 1)
-    rows.add("CALLS", "CALLSITE", src, kind, dst, place=place, origin="values", rule="call", role=role, reason=reason)
+    rows.add(
+        "CALLS",
+        "CALLSITE",
+        src,
+        kind,
+        dst,
+        place=place,
+        origin="values",
+        rule="call",
+        role=role,
+        reason=reason,
+    )
 
 
 def test_no_rows_are_an_empty_batch_of_the_table() -> None:
@@ -77,13 +88,28 @@ def test_the_fields_are_the_columns_of_the_table() -> None:
 def test_what_is_equal_but_for_its_evidence_is_one_row() -> None:
     rows = made()
     for key in ("a", "b"):
-        rows.add("READS", "NAME_REF", "n", "BINDING", "b", place=NOWHERE, origin="o", rule="r", evidence=[Evidence("w", key)])
+        rows.add(
+            "READS",
+            "NAME_REF",
+            "n",
+            "BINDING",
+            "b",
+            place=NOWHERE,
+            origin="o",
+            rule="r",
+            evidence=[Evidence("w", key)],
+        )
     assert len(rows) == 1
     assert rows.rows()[0]["evidence"] == {"witness": ["w"], "key": ["a"], "agrees": [True]}
 
 
-@pytest.mark.parametrize("second", [("s", "e", 0, None), ("t", "d", 0, None), ("s", "d", 1, None), ("s", "d", 0, "k"), ("s", None, 0, None)])
-def test_what_differs_in_ends_place_or_role_are_two_rows(second: tuple[str, str | None, int, str | None]) -> None:
+@pytest.mark.parametrize(
+    "second",
+    [("s", "e", 0, None), ("t", "d", 0, None), ("s", "d", 1, None), ("s", "d", 0, "k"), ("s", None, 0, None)],
+)
+def test_what_differs_in_ends_place_or_role_are_two_rows(
+    second: tuple[str, str | None, int, str | None],
+) -> None:
     rows = made()
     add(rows, "s", "d")
     add(rows, *second)

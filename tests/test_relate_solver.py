@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from codeanatomy.relate.solver import WEAK, Solver, best
 
 NODES = 8
-EDGES = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), st.integers(0, 1)), max_size=20)
+EDGES = st.lists(
+    st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), st.integers(0, 1)), max_size=20
+)
 ADDED = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, 9)), max_size=12)
 
 

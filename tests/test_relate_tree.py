@@ -43,7 +43,9 @@ def check(tree: Tree, top: ast.Module) -> int:
         seen += 1
         assert tree.kind[number] == type(node).__name__
         below = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
-        assert [tree.kind[child] for child in tree.children(number)] == [type(each).__name__ for each in below]
+        assert [tree.kind[child] for child in tree.children(number)] == [
+            type(each).__name__ for each in below
+        ]
         for field, value in ast.iter_fields(node):
             if isinstance(value, ast.expr_context):
                 assert tree.context[number] == type(value).__name__
@@ -74,7 +76,8 @@ def test_modules_of_the_standard_library_are_the_same(module: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1", "-0.0", "1e400", "1j", "'a\\ud800'", "b'\\x00'", "None", "True", "'''x\ny'''", "0xff", "..."]
+    "text",
+    ["1", "-0.0", "1e400", "1j", "'a\\ud800'", "b'\\x00'", "None", "True", "'''x\ny'''", "0xff", "..."],
 )
 def test_constants_are_read_as_python_reads_them(text: str) -> None:
     tree = tree_of(f"x = {text.removeprefix('-')}")

@@ -1,4 +1,4 @@
-"""SCIP and a type checker as witnesses of the relate stage: recorded claims, hostile ones, and the real tools."""
+"""SCIP and a type checker as witnesses of the relate stage: recorded, hostile, and the real ones."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_scip_names_parameters_variables_attributes_and_modules() -> None:
     repository = Repository(
         {
             "main.py": "import lib\nfrom lib import LIMIT\ndef f(a, b):\n    LIMIT; a; b.size; lib.other\n",
-            "lib.py": "LIMIT = 1\nclass Box:\n    other = 2\n    def __init__(self):\n        self.size = 1\n",
+            "lib.py": "LIMIT = 1\nclass Box:\n    other = 2\n    def __init__(self): self.size = 1\n",
         }
     )
     repository.scip("LIMIT", OWN + "lib/LIMIT.", DEFINITION, path="lib.py")
@@ -195,7 +195,9 @@ def test_scip_names_parameters_variables_attributes_and_modules() -> None:
 
 
 def test_a_dotted_module_is_one_occurrence() -> None:
-    repository = Repository({"main.py": "import a.b\na.b.f()\n", "a/__init__.py": "", "a/b.py": "def f(): ...\n"})
+    repository = Repository(
+        {"main.py": "import a.b\na.b.f()\n", "a/__init__.py": "", "a/b.py": "def f(): ...\n"}
+    )
     repository.program("a/b.py").scip.append((0, 0, OWN + "`a.b`/__init__:", DEFINITION))
     repository.scip("\n|a.b|.f", OWN + "`a.b`/__init__:")
     (row,) = repository.at("b", "REFERS_TO", number=1).values()
@@ -231,7 +233,11 @@ def test_a_call_that_only_a_witness_resolves() -> None:
     repository.typed("x.run()", "main.Base.run", "|run|(self)", receiver="main.Base", is_open=True)
     assert "main.Base.run" in {row["dst_qname"] for row in repository.rows("CALLS")}
     (row,) = repository.at("x.run()", *CALLS).values()
-    assert (row["dst_qname"], row["origin"], row["resolution_method"]) == ("main.Base.run", "pyrefly", "pyrefly")
+    assert (row["dst_qname"], row["origin"], row["resolution_method"]) == (
+        "main.Base.run",
+        "pyrefly",
+        "pyrefly",
+    )
     assert (row["confidence"], words(row), row["ambiguity_group_id"]) == (0.9, {"pyrefly": True}, None)
     graph = {(row["src_qname"], row["dst_qname"]): row for row in repository.rows("CALL_GRAPH")}
     assert graph["main.given", "main.Base.run"]["confidence"] == 0.9
@@ -268,10 +274,10 @@ def test_an_exact_target_is_not_overridden() -> None:
 
 
 def test_all_witnesses_disagree() -> None:
-    repository = Repository("def a(): ...\ndef b(): ...\ndef c(): ...\nx = a\nx()\n")
+    repository = Repository("def a(): ...\ndef b(): ...\ndef c(): ...\ndef go(x):\n    x()\ngo(a)\n")
     for name in "abc":
         repository.scip(f"def |{name}|", OWN + f"main/{name}().", DEFINITION)
-    repository.scip("\n|x|()", OWN + "main/b().")
+    repository.scip("|x|()", OWN + "main/b().")
     repository.typed("x()", "main.c", "def |c|")
     rows = repository.at("x()", *CALLS)
     assert {name: (row["origin"], row["confidence"], words(row)) for name, row in rows.items()} == {
@@ -315,8 +321,20 @@ def test_a_class_is_its_constructor() -> None:
     }
 
 
+def test_the_arguments_of_a_call_that_only_a_witness_resolves() -> None:
+    repository = Repository("class A:\n    def run(self, x, *, y): ...\ndef f(a): a.run(1, y=2)\n")
+    repository.typed("a.run(1, y=2)", "main.A.run", "|run|(self", receiver="main.A", is_open=True)
+    rows = repository.rows("PASSES_TO")
+    assert [(row["role"], row["ordinal"], row["origin"], row["confidence"]) for row in rows] == [
+        ("x", 0, "pyrefly", 0.9),
+        ("y", 1, "pyrefly", 0.9),
+    ]
+
+
 def test_a_synthesised_constructor_is_its_class() -> None:
-    repository = Repository("from dataclasses import dataclass\n@dataclass\nclass D:\n    x: int\ndef f(k): k(1)\n")
+    repository = Repository(
+        "from dataclasses import dataclass\n@dataclass\nclass D:\n    x: int\ndef f(k): k(1)\n"
+    )
     row = (*repository.place("k(1)"), "init", "main.D.__init__", "main.py", None, None, "main.D", False)
     repository.programs[0].typed.append(row)
     assert {name: row["relation_kind"] for name, row in repository.at("k(1)", *CALLS).items()} == {
@@ -335,7 +353,9 @@ def test_what_a_decorator_put_there_is_what_runs() -> None:
 
 
 def test_names_outside_have_many_modules() -> None:
-    repository = Repository("import os, hashlib\nos.path.join('a')\nhashlib.md5()\ndef f(p): p.stat()\nint('1')\n")
+    repository = Repository(
+        "import os, hashlib\nos.path.join('a')\nhashlib.md5()\ndef f(p): p.stat()\nint('1')\n"
+    )
     repository.scip("path.|join|", STDLIB + "ntpath/join().")
     repository.typed("os.path.join('a')", "posixpath.join")
     repository.typed("hashlib.md5()", "_hashlib.openssl_md5")
@@ -357,7 +377,11 @@ def test_names_outside_have_many_modules() -> None:
 
 def test_a_stub_beside_the_module_is_the_same() -> None:
     repository = Repository(
-        {"main.py": "from lib import f\nf()\n", "lib.py": "def f(): ...\n", "lib.pyi": "\ndef f() -> None: ...\n"}
+        {
+            "main.py": "from lib import f\nf()\n",
+            "lib.py": "def f(): ...\n",
+            "lib.pyi": "\ndef f() -> None: ...\n",
+        }
     )
     repository.typed("f()", "lib.f", "def |f|", target_path="lib.pyi")
     (row,) = repository.at("f()", *CALLS).values()
@@ -398,7 +422,7 @@ def test_what_runs_without_a_call() -> None:
         # The checker says that a deleted subscript is read.
         ("a[3]", "subscript", "__getitem__"),
         ("in |a|:", "iteration", "__iter__"),
-        ("(|a|):", "with", "__enter__"),
+        ("with (|a|)", "with", "__enter__"),
         ("str(a)", "dunder", "__str__"),
         ("a.size", "property", "size"),
     ]
@@ -406,7 +430,9 @@ def test_what_runs_without_a_call() -> None:
         receiver = {"form": form, "receiver": "main.A", "is_open": True}
         repository.typed(text, f"main.A.{name}", f"def |{name}|", **receiver)  # type: ignore[arg-type]
     rows = [row for row in repository.rows("CALLS") if row["dst_id"] is not None]
-    assert sorted((row["line"], row["dst_qname"].rpartition(".")[2], row["role"], row["origin"]) for row in rows) == [
+    assert sorted(
+        (row["line"], row["dst_qname"].rpartition(".")[2], row["role"], row["origin"]) for row in rows
+    ) == [
         (13, "__add__", "operator", "pyrefly"),
         (14, "__getitem__", "subscript", "pyrefly"),
         (15, "__setitem__", "subscript", "pyrefly"),
@@ -428,21 +454,32 @@ def test_who_names_the_builtin_says_nothing_of_what_it_runs() -> None:
 
 
 def test_the_value_of_a_variable_is_not_what_its_name_refers_to() -> None:
-    repository = Repository("def f(): ...\ng = f\ng\n")
-    repository.typed("\n|g|\n", "main.f", "def |f|", form="reference")
-    (row,) = repository.at("g", "REFERS_TO", number=1).values()
-    assert (row["dst_kind"], row["dst_qname"], words(row)) == ("BINDING", "main.g", {"scopes": True})
+    repository = Repository("def f(): ...\ndef g(p):\n    p\ng(f)\n")
+    repository.typed("    |p|", "main.f", "def |f|", form="reference")
+    (row,) = repository.at("    |p|", "REFERS_TO").values()
+    assert (row["dst_kind"], row["dst_qname"], words(row)) == ("PARAMETER", "main.g.p", {"scopes": True})
 
 
 # -- witnesses that lie
 
-SYMBOLS = ("main/f().", "main/A#", "main/A#x.", "main/__init__:", "main/f().(p)", "`ma``in`/x.", "", "main/A#[T]")
+SYMBOLS = (
+    "main/f().",
+    "main/A#",
+    "main/A#x.",
+    "main/__init__:",
+    "main/f().(p)",
+    "`ma``in`/x.",
+    "",
+    "main/A#[T]",
+)
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.integers(-2, 90), st.integers(-2, 90), st.sampled_from(SYMBOLS) | st.text(), st.integers(0, 9))
+        st.tuples(
+            st.integers(-2, 90), st.integers(-2, 90), st.sampled_from(SYMBOLS) | st.text(), st.integers(0, 9)
+        )
     ),
     st.lists(
         st.tuples(
@@ -460,7 +497,9 @@ SYMBOLS = ("main/f().", "main/A#", "main/A#x.", "main/__init__:", "main/f().(p)"
 )
 def test_claims_may_be_anything(scip: list[Any], typed: list[Any]) -> None:
     """No exception, no row that leads to what is not there."""
-    repository = Repository("class A:\n    def __init__(self): self.x = 1\ndef f(p): p.x; A(); p()\nf(A().x)\n")
+    repository = Repository(
+        "class A:\n    def __init__(self): self.x = 1\ndef f(p): p.x; A(); p()\nf(A().x)\n"
+    )
     nodes = {row["dst_id"] for row in repository.rows("REFERS_TO", *CALLS)}
     repository.programs[0].scip += [(*place, OWN + symbol, roles) for *place, symbol, roles in scip]
     repository.programs[0].typed += typed
@@ -531,7 +570,9 @@ def scip_cells(folder: Path, index: Path) -> dict[str, Any]:
 
 
 def test_pyrefly_itself(tmp_path: Path) -> None:
-    source = "from pathlib import Path\ndef f(p: Path, n: 'Node'):\n    p.read_text().strip()\n    n.next().go()\n"
+    source = (
+        "from pathlib import Path\ndef f(p: Path, n: 'Node'):\n    p.read_text().strip()\n    n.next().go()\n"
+    )
     source += "class Node:\n    def next(self) -> 'Node': ...\n    def go(self): ...\n"
     (tmp_path / "main.py").write_text(source)
     file = structs.replace(witnessed(source), typed=typed_cells(tmp_path)["main.py"])

@@ -16,6 +16,9 @@ from typing import NamedTuple
 from codeanatomy.relate.program import KEYWORD, POSITIONAL, STAR, STAR_STAR, Arg, Parameter
 
 
+GATHERING = ("vararg", "kwarg")
+
+
 class Passed(NamedTuple):
     """An argument, by number, and the parameter it goes to."""
 
@@ -29,57 +32,77 @@ class Passed(NamedTuple):
 
 def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tuple[list[Passed], list[int]]:
     """What is passed, and the parameters that get nothing; the first ones are skipped if bound already."""
-    positional = [
-        number
-        for number, each in enumerate(parameters)
-        if each.how in ("positional_only", "positional") and number >= skip
-    ]
-    gathering = {
-        each.how: number for number, each in enumerate(parameters) if each.how in ("vararg", "kwarg")
-    }
-    by_name = {
-        each.name: number
-        for number, each in enumerate(parameters)
-        if each.how in ("positional", "keyword_only") and number >= skip
-    }
-    passed: list[Passed] = []
-    taken: set[int] = set()
-    place = 0
-    spread = False
+    matching = _Matching(parameters, skip)
     for number, (how, keyword, _) in enumerate(args):
-        if how == POSITIONAL and spread:
-            # How many the star has taken nobody knows.
-            passed += [Passed(number, free) for free in positional[place:]]
-            passed += [Passed(number, gathering["vararg"])] if "vararg" in gathering else []
-        elif how == POSITIONAL:
-            if place < len(positional):
-                passed.append(Passed(number, positional[place]))
-                taken.add(positional[place])
-            elif "vararg" in gathering:
-                passed.append(Passed(number, gathering["vararg"], str(place - len(positional))))
-            place += 1
+        if how == POSITIONAL:
+            matching.positional(number)
         elif how == STAR:
-            for offset, free in enumerate(positional[place:]):
-                passed.append(Passed(number, free, None if spread else str(offset), is_spread=True))
-            if "vararg" in gathering:
-                passed.append(Passed(number, gathering["vararg"], is_spread=True))
-            spread = True
+            matching.star(number)
         elif how == KEYWORD:
-            if keyword in by_name:
-                passed.append(Passed(number, by_name[keyword]))
-                taken.add(by_name[keyword])
-            elif "kwarg" in gathering:
-                passed.append(Passed(number, gathering["kwarg"], repr(keyword)))
+            matching.keyword(number, keyword)
         elif how == STAR_STAR:
-            for name, free in by_name.items():
-                if free not in taken:
-                    passed.append(Passed(number, free, repr(name), is_spread=True))
-            if "kwarg" in gathering:
-                passed.append(Passed(number, gathering["kwarg"], is_spread=True))
-    fed = taken
+            matching.star_star(number)
     left = [
         number
         for number, each in enumerate(parameters)
-        if number >= skip and number not in fed and each.how not in ("vararg", "kwarg")
+        if number >= skip and number not in matching.taken and each.how not in GATHERING
     ]
-    return passed, left
+    return matching.passed, left
+
+
+class _Matching:
+    """What the arguments so far have taken."""
+
+    def __init__(self, parameters: Sequence[Parameter], skip: int) -> None:
+        numbered = [(number, each) for number, each in enumerate(parameters) if number >= skip]
+        self.places = [number for number, each in numbered if each.how in ("positional_only", "positional")]
+        self.names = {
+            each.name: number for number, each in numbered if each.how in ("positional", "keyword_only")
+        }
+        self.gathering = {each.how: number for number, each in enumerate(parameters) if each.how in GATHERING}
+        self.passed: list[Passed] = []
+        self.taken: set[int] = set()
+        self.place = 0
+        self.is_spread = False
+
+    def positional(self, number: int) -> None:
+        """`f(x)`"""
+        free = self.places[self.place :]
+        if self.is_spread:
+            # How many the star has taken nobody knows.
+            self.passed += [Passed(number, each) for each in free]
+            self._gather("vararg", number, None)
+            return
+        if free:
+            self.passed.append(Passed(number, free[0]))
+            self.taken.add(free[0])
+        else:
+            self._gather("vararg", number, str(self.place - len(self.places)))
+        self.place += 1
+
+    def star(self, number: int) -> None:
+        """`f(*xs)`"""
+        for offset, free in enumerate(self.places[self.place :]):
+            key = None if self.is_spread else str(offset)
+            self.passed.append(Passed(number, free, key, is_spread=True))
+        self._gather("vararg", number, None, is_spread=True)
+        self.is_spread = True
+
+    def keyword(self, number: int, name: str | None) -> None:
+        """`f(k=x)`"""
+        if name in self.names:
+            self.passed.append(Passed(number, self.names[name]))
+            self.taken.add(self.names[name])
+        else:
+            self._gather("kwarg", number, repr(name))
+
+    def star_star(self, number: int) -> None:
+        """`f(**kw)`"""
+        for name, free in self.names.items():
+            if free not in self.taken:
+                self.passed.append(Passed(number, free, repr(name), is_spread=True))
+        self._gather("kwarg", number, None, is_spread=True)
+
+    def _gather(self, how: str, number: int, key: str | None, *, is_spread: bool = False) -> None:
+        if how in self.gathering:
+            self.passed.append(Passed(number, self.gathering[how], key, is_spread))

@@ -13,7 +13,7 @@ class of the repository has. Tests: `tests/test_relate_attributes.py`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,20 @@ class Attributes(World):
         self._bound: set[tuple[Any, ...]] = set()
         self._class_fields: set[tuple[Object, str]] = set()
         self.inconsistent: dict[Object, None] = {}
+        # What an attribute of a thing is, by its kind.
+        self._readable: Mapping[str, Callable[[Object, str, int], None]] = {
+            "M": self._of_module,
+            "N": self._of_namespace,
+            "X": self._of_outside,
+            "Y": self._of_outside,
+            "J": self._of_text,
+            "I": self._of_instance,
+            "C": self._of_class,
+            "S": self._of_super,
+            "L": self._of_container,
+            "B": self._of_bound,
+            "P": self._of_property,
+        }
         # Functions that run when an attribute of a thing is read, written or deleted.
         self.attr_calls: dict[tuple[Object, str, str], dict[Object, None]] = {}
 
@@ -299,41 +313,55 @@ class Attributes(World):
         if key in self._attrs:
             return self._attrs[key]
         node = self._attrs[key] = self.node()
-        kind, one, two, _ = self.things[thing >> 1]
-        if kind == "M":
-            self.flow(self.field(thing, name), node)
-            # Later, not here: names may come through any number of modules.
-            self.later(self._module_attr, one, name, node)
-        elif kind == "N":
-            self.add(node, self.module(f"{one}.{name}"))
-        elif kind in ("X", "Y"):
-            self._outside_attr(kind, one, name, node)
-        elif kind == "J":
-            self._outside_attr("Y", "builtins.str", name, node)
-        elif kind == "I":
-            self.flow(self.field(thing, name), node)
-            if name == "__class__":
-                self.add(node, one)
-            else:
-                self.watch(one, name, self._on_instance, thing, thing, name, node)
-        elif kind == "C":
-            self.watch(thing, name, self._on_class, thing, thing, name, node)
-        elif kind == "S":
-            self._super_attr(thing, one, two, name, node)
-        elif kind == "L":
-            if self.container_has(thing, name):
-                self.add(node, self.thing("E", thing, name))
-        elif kind == "B":
-            self.flow(self.attr(one, name), node)
-            if name == "__self__":
-                self.add(node, two)
-            elif name == "__func__":
-                self.add(node, one)
-        elif kind == "P" and name in ("setter", "getter", "deleter"):
-            self.add(node, self.thing("Q", thing, name))
-        else:
-            self.flow(self.field(thing, name), node)
+        self._readable.get(self.things[thing >> 1].kind, self._of_other)(thing, name, node)
         return node
+
+    def _of_module(self, thing: Object, name: str, node: int) -> None:
+        self.flow(self.field(thing, name), node)
+        # Later, not here: names may come through any number of modules.
+        self.later(self._module_attr, self.things[thing >> 1].one, name, node)
+
+    def _of_namespace(self, thing: Object, name: str, node: int) -> None:
+        self.add(node, self.module(f"{self.things[thing >> 1].one}.{name}"))
+
+    def _of_outside(self, thing: Object, name: str, node: int) -> None:
+        kind, one, _, _ = self.things[thing >> 1]
+        self._outside_attr(kind, one, name, node)
+
+    def _of_text(self, thing: Object, name: str, node: int) -> None:
+        self._outside_attr("Y", "builtins.str", name, node)
+
+    def _of_instance(self, thing: Object, name: str, node: int) -> None:
+        cls = self.things[thing >> 1].one
+        self.flow(self.field(thing, name), node)
+        if name == "__class__":
+            self.add(node, cls)
+        else:
+            self.watch(cls, name, self._on_instance, thing, thing, name, node)
+
+    def _of_class(self, thing: Object, name: str, node: int) -> None:
+        self.watch(thing, name, self._on_class, thing, thing, name, node)
+
+    def _of_super(self, thing: Object, name: str, node: int) -> None:
+        _, cls, receiver, _ = self.things[thing >> 1]
+        self._super_attr(thing, cls, receiver, name, node)
+
+    def _of_container(self, thing: Object, name: str, node: int) -> None:
+        if self.container_has(thing, name):
+            self.add(node, self.thing("E", thing, name))
+
+    def _of_bound(self, thing: Object, name: str, node: int) -> None:
+        _, function, receiver, _ = self.things[thing >> 1]
+        self.flow(self.attr(function, name), node)
+        if name in ("__self__", "__func__"):
+            self.add(node, receiver if name == "__self__" else function)
+
+    def _of_property(self, thing: Object, name: str, node: int) -> None:
+        if name in ("setter", "getter", "deleter"):
+            self.add(node, self.thing("Q", thing, name))
+
+    def _of_other(self, thing: Object, name: str, node: int) -> None:
+        self.flow(self.field(thing, name), node)
 
     def _outside_attr(self, kind: str, owner: str, name: str, node: int) -> None:
         if kind == "Y" and name == "__class__":
@@ -554,3 +582,8 @@ def merge(chains: list[list[Object]]) -> list[Object] | None:
         order.append(head)
         chains = [rest for chain in chains if (rest := chain[1:] if chain[0] == head else chain)]
     return order
+
+
+def _is_given(name: str, exported: Sequence[str] | None) -> bool:
+    """Whether a star brings a name along."""
+    return not name.startswith("_") if exported is None else name in exported

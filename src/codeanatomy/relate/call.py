@@ -2,8 +2,8 @@
 
     Call((file, site), [(POSITIONAL, None, node)], dst)      what `f(x)` passes, and where its result goes
 
-One call may stand for others: of a partial the function behind it, of a class its constructors, of `map` the function
-it is given. They keep the site, so that everything is told of the place where it happens.
+One call may stand for others: of a partial the function behind it, of a class its constructors, of `map`
+the function it is given. They keep the site, so that everything is told of the place where it happens.
 
 Tests: `tests/test_callgraph_cases.py`.
 """

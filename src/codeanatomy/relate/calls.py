@@ -4,13 +4,15 @@
     obj.m(x)      `self` holds obj
     g()           of a generator: something to iterate over; of a coroutine: something to await
 
-A call through a hint gives a result, which is a hint too, but passes nothing into the function. A function that returns
-a parameter as it is gives each caller its own argument back. Tests: `tests/test_callgraph_cases.py`.
+A call through a hint gives a result, which is a hint too, but passes nothing into the function. A function
+that returns a parameter as it is gives each caller its own argument back.
+
+Tests: `tests/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codeanatomy.relate.arguments import match
@@ -37,6 +39,21 @@ class Calls(Copies):
         self.invoked: set[Object] = set()
         self._entered: set[tuple[Any, ...]] = set()
         self._hooked: set[tuple[Any, ...]] = set()
+        # What a call of a thing does, by its kind.
+        self._callable: Mapping[str, Callable[[Object, Call], None]] = {
+            "F": self._call_function,
+            "B": self._call_bound,
+            "W": self._call_context,
+            "C": self._call_class,
+            "Z": self._call_type,
+            "I": self._call_instance,
+            "X": self._call_outside,
+            "H": self._call_member,
+            "E": self._call_method,
+            "T": self._call_wrapped,
+            "U": self._call_partial,
+            "Q": self._call_property,
+        }
 
     def instantiate(self, cls: Object, call: Call) -> None:
         """A class is called."""
@@ -73,8 +90,8 @@ class Calls(Copies):
     def called(self, where: Where) -> list[tuple[Object, str]]:
         """What is called at a site, and as what.
 
-        Hints count where there is nothing better; a member of something outside, of which only the name is known,
-        is no better than a hint that names a function of the repository.
+        Hints count where there is nothing better; a member of something outside, of which only the name is
+        known, is no better than a hint that names a function of the repository.
         """
         found = self.calls.get(where, {})
         strong = [thing for thing in best(found) if not thing & WEAK]
@@ -88,44 +105,65 @@ class Calls(Copies):
         if call.depth > MAX_DEPTH:
             return
         for thing in things:
-            kind, one, two, _ = self.things[thing >> 1]
-            weak = thing & WEAK
-            if kind == "F":
-                self.enter(thing, None, call)
-            elif kind == "B":
-                self._invoke_bound(one, two, call, weak)
-            elif kind == "C":
-                self.instantiate(thing, call)
-            elif kind == "X":
-                self._outside(thing, one, call)
-            elif kind == "H":
-                self._outside(self.thing("X", one) | weak, one, call, is_member=True)
-            elif kind == "I":
-                self.watch(one, "__call__", self._first_special, thing, ["__call__"], call)
-            elif kind == "E":
-                self.record(call, self.thing("X", f"{self.type_of(one)}.{two}") | weak)
-                container_method(self, one, two, call)
-            elif kind == "U":
-                self._invoke_partial(thing, call)
-            elif kind == "T":
-                self.wait_call(self.field(thing, "inner"), call, weak)
-            elif kind == "Q":
-                self._property_part(one, two, call)
-            elif kind == "W":
-                self.enter(one | weak, None, call.with_args(call.args, -1))
-                self.add(call.dst, self.thing("V", one) | weak)
-            elif kind == "Z":
-                self.construct(one, call)
+            run = self._callable.get(self.things[thing >> 1].kind)
+            if run is not None:
+                run(thing, call)
 
-    def _invoke_bound(self, function: Object, receiver: Object, call: Call, weak: int) -> None:
-        if self.things[function >> 1].kind == "W":
-            inner = self.things[function >> 1].one
+    def _call_function(self, thing: Object, call: Call) -> None:
+        self.enter(thing, None, call)
+
+    def _call_bound(self, thing: Object, call: Call) -> None:
+        _, function, receiver, _ = self.things[thing >> 1]
+        self._call_with(function | thing & WEAK, receiver, call)
+
+    def _call_context(self, thing: Object, call: Call) -> None:
+        self._call_with(thing, None, call)
+
+    def _call_with(self, function: Object, receiver: Object | None, call: Call) -> None:
+        """A function, or one that `contextmanager` has wrapped."""
+        kind, inner, _, _ = self.things[function >> 1]
+        weak = function & WEAK
+        if kind == "W":
             self.enter(inner | weak, receiver, call.with_args(call.args, -1))
             self.add(call.dst, self.thing("V", inner) | weak)
         else:
-            self.enter(function | weak, receiver, call)
+            self.enter(function, receiver, call)
 
-    def _invoke_partial(self, thing: Object, call: Call) -> None:
+    def _call_class(self, thing: Object, call: Call) -> None:
+        self.instantiate(thing, call)
+
+    def _call_type(self, thing: Object, call: Call) -> None:
+        self.construct(self.things[thing >> 1].one, call)
+
+    def _call_instance(self, thing: Object, call: Call) -> None:
+        self.special([thing], ["__call__"], call)
+
+    def _call_outside(self, thing: Object, call: Call) -> None:
+        self._outside(thing, self.things[thing >> 1].one, call)
+
+    def _call_member(self, thing: Object, call: Call) -> None:
+        name = self.things[thing >> 1].one
+        self._outside(self.thing("X", name) | thing & WEAK, name, call, is_member=True)
+
+    def _call_method(self, thing: Object, call: Call) -> None:
+        """A method of a builtin container."""
+        _, container, name, _ = self.things[thing >> 1]
+        self.record(call, self.thing("X", f"{self.type_of(container)}.{name}") | thing & WEAK)
+        container_method(self, container, name, call)
+
+    def _call_wrapped(self, thing: Object, call: Call) -> None:
+        self.wait_call(self.field(thing, "inner"), call, thing & WEAK)
+
+    def _call_property(self, thing: Object, call: Call) -> None:
+        """`x.setter` and the like make another property."""
+        _, prop, part, _ = self.things[thing >> 1]
+        made = self.thing("P", call.where, part)
+        for name in ("fget", "fset", "fdel"):
+            self.flow(self.field(prop, name), self.field(made, name))
+        self.flow(call.argument(0), self.field(made, {"setter": "fset", "getter": "fget"}.get(part, "fdel")))
+        self.add(call.dst, made)
+
+    def _call_partial(self, thing: Object, call: Call) -> None:
         held: Call = self.things[thing >> 1].two
         self.wait_call(self.field(thing, "callee"), call.with_args([*held.args, *call.args]), thing & WEAK)
 
@@ -200,17 +238,17 @@ class Calls(Copies):
             return
         self.flow(at(function.result), call.dst, weak)
         for number in function.returned:
+            parameter = function.parameters[number]
             if number == 0 and receiver is not None:
                 self.add(call.dst, receiver | weak)
-            for each in passed:
-                if each.parameter == number and not each.is_spread:
+            given = [each for each in passed if each.parameter == number]
+            for each in given:
+                if not each.is_spread:
                     self.flow(call.args[each.argument][2], call.dst, weak)
-                elif each.parameter == number:
-                    self.flow(at(function.parameters[number].node), call.dst, weak)
+            if any(each.is_spread for each in given) or parameter.how in ("vararg", "kwarg"):
+                self.flow(at(parameter.node), call.dst, weak)
             if number in left:
-                self.flow(at(function.parameters[number].default), call.dst, weak)
-            if function.parameters[number].how in ("vararg", "kwarg"):
-                self.flow(at(function.parameters[number].node), call.dst, weak)
+                self.flow(at(parameter.default), call.dst, weak)
 
     def _outside(self, thing: Object, name: str, call: Call, *, is_member: bool = False) -> None:
         self.record(call, thing, MEMBER if is_member else "")
@@ -226,13 +264,6 @@ class Calls(Copies):
             self.add(call.dst, self.thing("Y", name) | thing & WEAK)
         elif call.dst >= 0 and makes_instance(name):
             self.add(call.dst, self.thing("Y", name.rpartition(".")[0]) | thing & WEAK)
-
-    def _property_part(self, prop: Object, part: str, call: Call) -> None:
-        made = self.thing("P", call.where, part)
-        for name in ("fget", "fset", "fdel"):
-            self.flow(self.field(prop, name), self.field(made, name))
-        self.flow(call.argument(0), self.field(made, {"setter": "fset", "getter": "fget"}.get(part, "fdel")))
-        self.add(call.dst, made)
 
     def run_hook(
         self,

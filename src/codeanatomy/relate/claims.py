@@ -86,6 +86,7 @@ class Landmarks:
         self.attributes = attributes
         self._places: dict[int, dict[tuple[int | None, int | None], Object | Target]] = {}
         self._classes: dict[str, Object] | None = None
+        self._functions: dict[str, Object] | None = None
         self._decorators: dict[str, bool] | None = None
 
     def at(self, file: int, bstart: int, bend: int) -> Object | Target | None:
@@ -113,6 +114,16 @@ class Landmarks:
         """The node of a function or class."""
         kind, file, number, _ = self.values.things[thing >> 1]
         return self.definitions.function(file, number) if kind == "F" else self.definitions.cls(file, number)
+
+    def function(self, target: Target) -> Object | None:
+        """The function that is a target, if it is one of the repository."""
+        if self._functions is None:
+            self._functions = {}
+            for file, program in enumerate(self.values.programs):
+                for number in range(len(program.functions)):
+                    node = self.definitions.function(file, number).node
+                    self._functions[node] = self.values.thing("F", file, number)
+        return self._functions.get(target.node)
 
     def cls(self, qname: str | None) -> Object | None:
         """The class with a qualified name."""

@@ -1,7 +1,7 @@
 """Classes come to be, and make instances.
 
-    class C(Base, metaclass=Meta)     Meta.__new__ and __init__, Base.__init_subclass__, __set_name__ of attributes
-    C(x)                              Meta.__call__, else C.__new__ and C.__init__; of dataclasses the fields get x
+    class C(Base, metaclass=Meta)   Meta.__new__, Meta.__init__, Base.__init_subclass__, __set_name__
+    C(x)                            Meta.__call__, else C.__new__ and C.__init__; a dataclass's fields get x
 
 Tests: `tests/test_callgraph_cases.py`.
 """

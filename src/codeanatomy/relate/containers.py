@@ -3,8 +3,8 @@
     [*]      every element                    [0], ['a']   the one at a constant key
     [?]      those at unknown keys            [keys]       the keys of a dict
 
-A constant key leads to its own elements and to those at unknown keys, an unknown one to all. An instance iterates
-by its special methods. Tests: `tests/test_callgraph_cases.py`.
+A constant key leads to its own elements and to those at unknown keys, an unknown one to all. An instance
+iterates by its special methods. Tests: `tests/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
@@ -119,26 +119,33 @@ class Containers(Attributes):
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
             if kind == "L":
-                if key == ":":
-                    self.add(call.dst, thing)
-                    continue
-                for node in self.element(thing, key):
-                    self.flow(node, call.dst, thing & WEAK)
-                for node in self._missing(thing):
-                    self.flow(node, call.dst)
-            elif kind == "C" and self.is_enum(thing & ~1):
-                self.add(call.dst, self.thing("I", thing & ~1) | thing & WEAK)
+                self._items_of(thing, key, call.dst)
             elif kind == "C":
-                # A generic class with its parameters is still the class.
-                self.add(call.dst, thing)
-                if self.find(thing & ~1, "__class_getitem__") is not None:
-                    self.wait_call(self.attr(thing, "__class_getitem__"), call)
-            elif kind == "X" or (kind == "Y" and one in ("builtins.str", "builtins.bytes")):
+                self._of_generic(thing, call)
+            elif kind == "X" or (kind == "Y" and one in TEXTS):
                 self.add(call.dst, thing)
             elif kind == "J":
                 self.add(call.dst, self.thing("Y", "builtins.str"))
             elif kind == "I":
                 self.special([thing], ["__getitem__", "__missing__"], call)
+
+    def _items_of(self, container: Object, key: str | None, dst: int) -> None:
+        if key == ":":
+            self.add(dst, container)
+            return
+        for node in self.element(container, key):
+            self.flow(node, dst, container & WEAK)
+        for node in self._missing(container):
+            self.flow(node, dst)
+
+    def _of_generic(self, cls: Object, call: Call) -> None:
+        """A member of an Enum by name; a generic class with its parameters is still the class."""
+        if self.is_enum(cls & ~1):
+            self.add(call.dst, self.thing("I", cls & ~1) | cls & WEAK)
+            return
+        self.add(call.dst, cls)
+        if self.find(cls & ~1, "__class_getitem__") is not None:
+            self.wait_call(self.attr(cls, "__class_getitem__"), call)
 
     def _missing(self, container: Object) -> list[int]:
         """What a defaultdict makes."""
@@ -161,7 +168,7 @@ class Containers(Attributes):
                 self._view(one, two, dst, weak)
             elif kind == "G":
                 self.flow(self.nodes_of(one)(self.function(one)[1].yields), dst, weak)
-            elif kind == "Y" and one in ("builtins.str", "builtins.bytes"):
+            elif kind == "Y" and one in TEXTS:
                 self.add(dst, thing)
             elif kind == "J":
                 self.add(dst, self.thing("Y", "builtins.str"))

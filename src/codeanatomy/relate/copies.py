@@ -5,9 +5,9 @@
             return f(*args)          @logged
         return wrapper               def b(x): ...
 
-Were there one wrapper for all, every wrapped function would get the arguments of all the others. A copy has fresh
-nodes for everything in the function and in the functions in it; constants, globals and variables of functions around
-are shared. Copies are few, small and not too deep; beyond that the original serves.
+Were there one wrapper for all, every wrapped function would get the arguments of all the others. A copy has
+fresh nodes for everything in the function and in the functions in it; constants, globals and variables of
+functions around are shared. Copies are few, small and not too deep; beyond that the original serves.
 
 Tests: `tests/test_callgraph_cases.py`.
 """
@@ -59,11 +59,7 @@ class Copies(Containers):
         return thing & ~1 if copy is None else self.thing(kind, file, number)
 
     def copy_for(self, thing: Object, where: Where) -> Object:
-        """The copy of a function for a place that calls it; itself, unless it makes functions.
-
-        A decorator that returns a wrapper is called for many functions. Were there one wrapper for all of them,
-        every wrapped function would get the arguments of all the others.
-        """
+        """The copy of a function for a place that calls it; itself, unless it makes functions."""
         _, file, number, outer = self.things[thing >> 1]
         if (file, number) not in self._factories:
             return thing

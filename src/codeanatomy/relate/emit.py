@@ -249,7 +249,7 @@ class FileRows:
     def _is_imported(self, numbers: Iterable[int]) -> bool:
         return any(self.program.definitions[number].kind == IMPORT for number in numbers)
 
-    # -- imports
+    # -- what is imported
 
     def _imports(self) -> None:
         values, program = self.values, self.program
@@ -694,6 +694,12 @@ class FileRows:
             )
             if target.kind != "CLASS":
                 self._count(site, target, confidence, claim.witness)
+            thing = self.claims.function(target)
+            if thing is not None and claim.role is None and src_kind == "CALLSITE":
+                # Of a method the receiver is bound: through its class, values would have found it.
+                _, function = self.values.function(thing)
+                skip = int(function.owner >= 0 and function.binds != "nothing")
+                self._passed(number, thing, args, skip, (claim.witness, confidence), claim.witness)
 
     def _is_named(self, site: Site, target: Target) -> str | None:
         """How, if the called expression names a class whose constructor this is, or a name outside."""
@@ -720,8 +726,20 @@ class FileRows:
         return None
 
     def _passes(self, number: int, thing: Object, confidence: float, method: str) -> None:
+        args, skip = self.values.arguments.get(((self.file, number), thing & ~1), ((), 0))
+        self._passed(number, thing, args, skip, (method, confidence))
+
+    def _passed(
+        self,
+        number: int,
+        thing: Object,
+        args: Sequence[Arg],
+        skip: int,
+        found: tuple[str, float],
+        origin: str = "values",
+    ) -> None:
+        """The rows of arguments; found is how, and how sure we are."""
         values, site = self.values, self.program.sites[number]
-        args, skip = values.arguments.get(((self.file, number), thing & ~1), ((), 0))
         places = self.program.arguments.get(number, ())
         if len(args) != len(places):
             # Of a partial or a callback: these are not the arguments that stand there.
@@ -739,14 +757,14 @@ class FileRows:
                 target.kind,
                 target.node,
                 place=place,
-                origin="values",
+                origin=origin,
                 rule="argument",
-                method=method,
-                confidence=confidence,
-                score=confidence,
+                method=found[0],
+                confidence=found[1],
+                score=found[1],
                 role=parameter.name,
                 ordinal=each.argument,
-                evidence=[Evidence("values", self.at("CALLSITE", site.place))],
+                evidence=[Evidence(origin, self.at("CALLSITE", site.place))],
             )
 
     # -- who calls whom

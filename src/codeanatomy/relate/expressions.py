@@ -11,28 +11,12 @@ Tests: `tests/test_relate_walk.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from codeanatomy.relate.frames import Cell, Frame, Version, Versions
+from codeanatomy.relate.frames import Frame, Version
 from codeanatomy.relate.hints import Hint, hint_of
-from codeanatomy.relate.program import (
-    IMPORT,
-    KEYWORD,
-    NOTHING,
-    POSITIONAL,
-    STAR,
-    STAR_STAR,
-    VARIABLE,
-    Arg,
-    Definition,
-    Import,
-    Node,
-    Op,
-    Place,
-    Program,
-    Site,
-    Use,
-)
+from codeanatomy.relate.names import NO_PLACE, Names
+from codeanatomy.relate.program import KEYWORD, NOTHING, POSITIONAL, STAR, STAR_STAR, Arg, Node, Program
 from codeanatomy.relate.scopes import Scope
 from codeanatomy.relate.tree import Tree
 
@@ -67,161 +51,14 @@ BY_TEXT = frozenset({"getattr", "setattr", "get", "pop", "setdefault", "__getite
 # What `!r`, `!s` and `!a` in an f-string ask for.
 CONVERSIONS = {"r": ["__repr__"], "a": ["__repr__"], "s": ["__str__", "__repr__"]}
 TRUTH = ["__bool__", "__len__"]
-NO_PLACE: Place = (None, None, None)
 
 
-class Expressions:
+class Expressions(Names):
     """The part of the walk that looks at expressions."""
 
     def __init__(self, program: Program, tree: Tree, scopes: Mapping[int, Scope]) -> None:
-        self.program = program
-        self.tree = tree
-        self.scopes = scopes
-        self.frame = Frame(scopes[0], -1, qualname="")
-        # Calls so far: between two of them no other code can run.
-        self.events = 0
-        self.ops: list[Op] = program.ops
-        self.cells: dict[tuple[Scope, str], Cell] = {}
-        self.consts: dict[str, Node] = {}
-        self.const_nodes: set[Node] = set()
-        # Strings are told apart only where attributes are asked for by name.
-        self.asks_by_name = "getattr" in tree.name
-        self.words: dict[str, Node] = {}
-        self.open_nodes: dict[str, Node] = {}
-        # Names that some function declares global or nonlocal: its writes come at any time.
-        self.declared: set[str] = set()
-        self.aliases: dict[int, Import] = {}
-        self.identifiers: dict[tuple[int, int], tuple[int, int]] = {}
-        self.uses: list[tuple[Place, str, Sequence[Iterable[int]], Node]] = []
-        self._phis: dict[tuple[Node, ...], Node] = {}
+        super().__init__(program, tree, scopes)
         self._by_kind: dict[str, Callable[[int], Node]] = {}
-
-    # -- making things
-
-    def new(self) -> Node:
-        """A fresh node."""
-        self.program.nodes += 1
-        return self.program.nodes - 1
-
-    def site(self, node: int, role: str, inner: Place = NO_PLACE) -> int:
-        """A place at which something happens."""
-        self.program.sites.append(Site(node, role, self.place(node), self.frame.function, inner))
-        return len(self.program.sites) - 1
-
-    def place(self, node: int) -> Place:
-        """Where a syntax node stands."""
-        tree = self.tree
-        return tree.bstart[node], tree.bend[node], tree.line[node]
-
-    def container(self, kind: str, size: int = -1) -> Node:
-        """A list, tuple, dict, set or generator, of so many elements if that is known."""
-        made = self.new()
-        self.program.containers.append((kind, size))
-        self.ops.append(("o", made, "L", len(self.program.containers) - 1))
-        return made
-
-    def const(self, kind: str) -> Node:
-        """Any constant of a builtin type."""
-        if kind not in self.consts:
-            made = self.consts[kind] = self.new()
-            self.const_nodes.add(made)
-            self.ops.append(("o", made, "K", kind))
-        return self.consts[kind]
-
-    def copy(self, src: Node, dst: Node) -> None:
-        """What is in one node is in the other."""
-        if src != NOTHING and dst != NOTHING and src != dst:
-            self.ops.append(("=", src, dst))
-
-    def phi(self, nodes: Sequence[Node]) -> Node:
-        """The node of all that is in any of these."""
-        distinct = tuple(dict.fromkeys(node for node in nodes if node != NOTHING))
-        if len(distinct) < 2:
-            return distinct[0] if distinct else NOTHING
-        if distinct not in self._phis:
-            made = self._phis[distinct] = self.new()
-            for node in distinct:
-                self.copy(node, made)
-        return self._phis[distinct]
-
-    def forget_phis(self) -> None:
-        """A node that joins others belongs to the function it was made in."""
-        self._phis.clear()
-
-    def define(self, kind: str, index: int, place: Place, name: str) -> int:
-        """A definition's number."""
-        self.program.definitions.append(Definition(kind, index, place, name))
-        return len(self.program.definitions) - 1
-
-    # -- names
-
-    def cell(self, scope: Scope, name: str) -> Cell:
-        """What code that runs at another time sees of a name."""
-        if (scope, name) not in self.cells:
-            self.cells[scope, name] = Cell()
-        return self.cells[scope, name]
-
-    def read(self, name: str) -> tuple[Node, Sequence[Iterable[int]]]:
-        """The node of a name here, and the definitions it may come from."""
-        found = self.frame.scope.find(name)
-        home = found.home
-        if home is None:
-            return self.open(name), ()
-        holder = self.frame.holder(home)
-        if holder is None:
-            return self._seen(home, found.name)
-        versions = holder.env.get(found.name, ())
-        if not versions and home.kind in ("module", "class"):
-            # Not bound yet: a builtin, or what is outside of the class.
-            outside = home.parent.find(name) if home.parent else None
-            if outside is None or outside.home is None:
-                if found.name not in self.declared:
-                    return self.open(name), ()
-            elif outside.home is not home:
-                outer = self.frame.holder(outside.home)
-                if outer is None:
-                    return self._seen(outside.home, outside.name)
-                versions = outer.env.get(outside.name, ())
-        nodes = [version.node for version in versions]
-        definitions = [version.definitions for version in versions]
-        if found.name in self.declared:
-            node, more = self._seen(home, found.name)
-            return self.phi([*nodes, node]), [*definitions, *more]
-        return self.phi(nodes), definitions
-
-    def _seen(self, home: Scope, name: str) -> tuple[Node, Sequence[Iterable[int]]]:
-        cell = self.cell(home, name)
-        if cell.node == NOTHING:
-            cell.node = self.new()
-        return cell.node, [cell.definitions]
-
-    def open(self, name: str) -> Node:
-        """A name that nothing in the file binds."""
-        if name not in self.open_nodes:
-            made = self.open_nodes[name] = self.new()
-            self.ops.append(("n", name, made))
-        return self.open_nodes[name]
-
-    def write(self, name: str, node: Node, definition: int) -> None:
-        """A name gets a value."""
-        found = self.frame.scope.find(name)
-        home = found.home or self.frame.scope
-        holder = self.frame.holder(home)
-        if holder is None:
-            self.cell(home, found.name).show(node, [definition])
-            return
-        self.bind(holder, found.name, (Version(node, [definition], self.events),))
-
-    def bind(self, holder: Frame, name: str, versions: Versions) -> None:
-        """New versions take the place of the old ones."""
-        for old in holder.env.get(name, ()):
-            if old.born != self.events:
-                self.cell(holder.scope, name).show(old.node, old.definitions)
-        holder.env[name] = versions
-        for caught in holder.caught:
-            caught.setdefault(name, []).extend(versions)
-
-    # -- expressions
 
     def value(self, node: int | None) -> Node:
         """The node that an expression's value is in."""
@@ -230,7 +67,7 @@ class Expressions:
         kind = self.tree.kind[node]
         look = self._by_kind.get(kind)
         if look is None:
-            look = self._by_kind[kind] = getattr(self, f"_{kind}", self._other)
+            look = self._by_kind[kind] = getattr(self, f"of_{kind.lower()}", self._other)
         return look(node)
 
     def _other(self, node: int) -> Node:
@@ -238,28 +75,20 @@ class Expressions:
             self.value(child)
         return NOTHING
 
-    def _Constant(self, node: int) -> Node:
+    def of_constant(self, node: int) -> Node:
         text = self.tree.value[node]
         kind = constant_type(text)
         if kind == "str" and self.asks_by_name and text is not None and text[1:-1].isidentifier():
             return self.word(text[1:-1])
         return self.const(kind) if kind else NOTHING
 
-    def word(self, text: str) -> Node:
-        """A string that may be the name of an attribute."""
-        if text not in self.words:
-            made = self.words[text] = self.new()
-            self.const_nodes.add(made)
-            self.ops.append(("o", made, "J", text))
-        return self.words[text]
-
-    def _Name(self, node: int) -> Node:
+    def of_name(self, node: int) -> Node:
         name = self.tree.name[node] or ""
         found, definitions = self.read(name)
         self.uses.append((self.place(node), name, definitions, found))
         return found
 
-    def _Attribute(self, node: int) -> Node:
+    def of_attribute(self, node: int) -> Node:
         owner = self.tree.one(node, "value")
         received = self.value(owner)
         if received == NOTHING:
@@ -277,14 +106,7 @@ class Expressions:
             inner = (*self.identifiers[start, end], line)
         return self.site(node, "attribute", inner)
 
-    def mangled(self, name: str) -> str:
-        """An attribute as the compiler spells it."""
-        private = (self.frame.scope.private or "").lstrip("_")
-        if not private or not name.startswith("__") or name.endswith("__"):
-            return name
-        return f"_{private}{name}"
-
-    def _Call(self, node: int) -> Node:
+    def of_call(self, node: int) -> Node:
         tree = self.tree
         func = tree.one(node, "func")
         callee = self.value(func)
@@ -319,7 +141,7 @@ class Expressions:
             args.append((STAR_STAR, None, value) if name is None else (KEYWORD, name, value))
         return args
 
-    def _NamedExpr(self, node: int) -> Node:
+    def of_namedexpr(self, node: int) -> Node:
         value = self.value(self.tree.one(node, "value"))
         self.assign(self.tree.one(node, "target"), value)
         return value
@@ -328,15 +150,15 @@ class Expressions:
         """A target of an assignment gets a value."""
         raise NotImplementedError
 
-    def _Lambda(self, node: int) -> Node:
+    def of_lambda(self, node: int) -> Node:
         raise NotImplementedError
 
-    def _IfExp(self, node: int) -> Node:
+    def of_ifexp(self, node: int) -> Node:
         tree = self.tree
         self.truth(tree.one(node, "test"))
         return self.phi([self.value(tree.one(node, "body")), self.value(tree.one(node, "orelse"))])
 
-    def _BoolOp(self, node: int) -> Node:
+    def of_boolop(self, node: int) -> Node:
         values = self.tree.many(node, "values")
         found = [self.truth(value) for value in values[:-1]]
         return self.phi([*found, self.value(values[-1])])
@@ -358,7 +180,7 @@ class Expressions:
         self.ops.append(("d", receiver, names, given, made, self.site(node, role)))
         return made
 
-    def _UnaryOp(self, node: int) -> Node:
+    def of_unaryop(self, node: int) -> Node:
         operand = self.tree.one(node, "operand")
         op = self.tree.one(node, "op")
         kind = "" if op is None else self.tree.kind[op]
@@ -370,7 +192,7 @@ class Expressions:
             return value
         return self.special(node, value, [UNARY.get(kind, "__neg__")], [], "operator")
 
-    def _BinOp(self, node: int) -> Node:
+    def of_binop(self, node: int) -> Node:
         tree = self.tree
         left, right = self.value(tree.one(node, "left")), self.value(tree.one(node, "right"))
         return self.operator(node, left, right, "")
@@ -389,7 +211,7 @@ class Expressions:
         self.ops.append(("b", left, right, prefix + name, made, self.site(node, "operator")))
         return made
 
-    def _Compare(self, node: int) -> Node:
+    def of_compare(self, node: int) -> Node:
         tree = self.tree
         operands = [tree.one(node, "left"), *tree.many(node, "comparators")]
         values = [self.value(operand) for operand in operands]
@@ -401,28 +223,28 @@ class Expressions:
                 self.special(node, right, ["__contains__", "__iter__"], [left], "operator")
         return NOTHING
 
-    def _JoinedStr(self, node: int) -> Node:
+    def of_joinedstr(self, node: int) -> Node:
         for value in self.tree.many(node, "values"):
             self.value(value)
         return self.const("str")
 
-    _TemplateStr = _JoinedStr
+    of_templatestr = of_joinedstr
 
-    def _FormattedValue(self, node: int) -> Node:
+    def of_formattedvalue(self, node: int) -> Node:
         value = self.value(self.tree.one(node, "value"))
         self.value(self.tree.one(node, "format_spec"))
         names = CONVERSIONS.get(self.tree.value[node] or "", ["__format__", "__str__", "__repr__"])
         self.special(node, value, names, [], "format")
         return NOTHING
 
-    def _Starred(self, node: int) -> Node:
+    def of_starred(self, node: int) -> Node:
         return self.value(self.tree.one(node, "value"))
 
-    def _Slice(self, node: int) -> Node:
+    def of_slice(self, node: int) -> Node:
         self._other(node)
         return NOTHING
 
-    def _Subscript(self, node: int) -> Node:
+    def of_subscript(self, node: int) -> Node:
         tree = self.tree
         received = self.value(tree.one(node, "value"))
         index = tree.one(node, "slice")
@@ -450,13 +272,13 @@ class Expressions:
             return None
         return text
 
-    def _List(self, node: int) -> Node:
+    def of_list(self, node: int) -> Node:
         return self._sequence("list", node)
 
-    def _Tuple(self, node: int) -> Node:
+    def of_tuple(self, node: int) -> Node:
         return self._sequence("tuple", node)
 
-    def _Set(self, node: int) -> Node:
+    def of_set(self, node: int) -> Node:
         return self._sequence("set", node)
 
     def _sequence(self, kind: str, node: int) -> Node:
@@ -483,7 +305,7 @@ class Expressions:
                 self.ops.append(("]", made, key, value, NOTHING))
         return made
 
-    def _Dict(self, node: int) -> Node:
+    def of_dict(self, node: int) -> Node:
         tree, made = self.tree, self.container("dict")
         values = tree.many(node, "values")
         keys = tree.gapped(node, "keys", len(values))
@@ -505,18 +327,16 @@ class Expressions:
                 self.ops.append(("k", made, key_value))
         return made
 
-    # -- comprehensions
-
-    def _ListComp(self, node: int) -> Node:
+    def of_listcomp(self, node: int) -> Node:
         return self._comprehension("list", node)
 
-    def _SetComp(self, node: int) -> Node:
+    def of_setcomp(self, node: int) -> Node:
         return self._comprehension("set", node)
 
-    def _GeneratorExp(self, node: int) -> Node:
+    def of_generatorexp(self, node: int) -> Node:
         return self._comprehension("generator", node)
 
-    def _DictComp(self, node: int) -> Node:
+    def of_dictcomp(self, node: int) -> Node:
         return self._comprehension("dict", node)
 
     def _comprehension(self, kind: str, node: int) -> Node:
@@ -581,7 +401,7 @@ class Expressions:
             return
         source, definitions = self.read(name)
         classes = self._quietly(args[1])
-        if source == NOTHING or classes == NOTHING:
+        if NOTHING in (source, classes):
             return
         made = self.new()
         self.ops.append(("i", source, classes, made))
@@ -595,9 +415,7 @@ class Expressions:
         del self.uses[uses:]
         return value
 
-    # -- generators and coroutines
-
-    def _Await(self, node: int) -> Node:
+    def of_await(self, node: int) -> Node:
         source = self.value(self.tree.one(node, "value"))
         if source == NOTHING:
             return NOTHING
@@ -606,14 +424,14 @@ class Expressions:
         self.ops.append(("a", source, made, self.site(node, "await")))
         return made
 
-    def _Yield(self, node: int) -> Node:
+    def of_yield(self, node: int) -> Node:
         value = self.value(self.tree.one(node, "value"))
         self.events += 1
         if self.frame.function >= 0:
             self.copy(value, self.program.functions[self.frame.function].yields)
         return NOTHING
 
-    def _YieldFrom(self, node: int) -> Node:
+    def of_yieldfrom(self, node: int) -> Node:
         source = self.value(self.tree.one(node, "value"))
         self.events += 1
         if source == NOTHING or self.frame.function < 0:
@@ -624,8 +442,6 @@ class Expressions:
         )
         self.ops.append(("y", source, made))
         return made
-
-    # -- annotations
 
     def hint(self, node: int | None) -> Hint | None:
         """What an annotation says; its names are read where it stands."""
@@ -654,16 +470,6 @@ class Expressions:
             node = made
         return node
 
-    def finished_uses(self) -> list[Use]:
-        """The names that mean more than a variable, once everything is known."""
-        kinds = [definition.kind for definition in self.program.definitions]
-        found = []
-        for place, name, lists, node in self.uses:
-            numbers = list(dict.fromkeys(number for each in lists for number in each))
-            if any(kinds[number] != VARIABLE for number in numbers):
-                found.append(Use(place, name, numbers, node))
-        return found
-
 
 def constant_type(text: str | None) -> str | None:
     """The builtin type of a constant, by how Python spells it.
@@ -682,6 +488,3 @@ def constant_type(text: str | None) -> str | None:
     if text[-1] in "jJ)":
         return "complex"
     return "float" if any(mark in text for mark in (".", "e", "inf", "nan")) and text[:2] != "0x" else "int"
-
-
-__all__ = ["IMPORT", "Expressions", "constant_type"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from codeanatomy.arrow import values
@@ -67,7 +67,7 @@ def witnessed_files(
     return joined.select(*PLACE_NAMES, "ast", "symtable", "libcst", "scip", "typed")
 
 
-def _lists(witness: str, lists: Mapping[str, tuple[str, ...]]) -> F.Column:
+def _lists(witness: str, lists: Mapping[str, tuple[str, ...]]) -> Column:
     return F.struct(*(lists_of(name, fields) for name, fields in lists.items())).alias(witness)
 
 

@@ -526,36 +526,46 @@ MODELS: Mapping[str, Model] = {
 
 def container_method(values: Values, container: Object, name: str, call: Call) -> None:
     """A method of a list, tuple, dict, set or generator."""
-    kind = values.kind_of(container)
-    first = call.argument(0)
-    if name in ("append", "add", "appendleft"):
-        values.put(container, None, first)
-    elif name in ("extend", "extendleft", "union", "intersection", "difference") or (
-        name == "update" and kind == "set"
-    ):
-        values.put(container, None, _element_of(values, call, first))
-        values.add(call.dst, container)
-    elif name == "insert":
-        values.put(container, None, call.argument(1))
-        values.shuffle(container)
-    elif name in ("sort", "reverse", "remove"):
-        values.shuffle(container)
-        _callback(values, call, call.argument(-1, "key"), [values.field(container, "[*]")])
-    elif name in ("pop", "popleft", "get", "setdefault", "__getitem__"):
-        _taken(values, container, name, call)
-    elif name == "popitem" or name == "items":
-        _viewed(values, container, "items", name == "popitem", call)
-    elif name in ("values", "keys"):
-        _viewed(values, container, name, False, call)
-    elif name == "copy":
-        values.add(call.dst, container)
-    elif name == "update":
-        for _, word, node in call.args:
-            if word is not None:
-                values.put(container, repr(word), node)
-        values.wait(first, values.merge_from, container)
-    elif name in ("__next__", "send", "__anext__"):
-        values.flow(values.field(container, "[*]"), call.dst)
+    model = METHODS.get(name)
+    if model is not None:
+        model(values, container, name, call)
+
+
+def _added(values: Values, container: Object, name: str, call: Call) -> None:
+    values.put(container, None, call.argument(0))
+
+
+def _extended(values: Values, container: Object, name: str, call: Call) -> None:
+    values.put(container, None, _element_of(values, call, call.argument(0)))
+    values.add(call.dst, container)
+
+
+def _inserted(values: Values, container: Object, name: str, call: Call) -> None:
+    values.put(container, None, call.argument(1))
+    values.shuffle(container)
+
+
+def _reordered(values: Values, container: Object, name: str, call: Call) -> None:
+    values.shuffle(container)
+    _callback(values, call, call.argument(-1, "key"), [values.field(container, "[*]")])
+
+
+def _updated(values: Values, container: Object, name: str, call: Call) -> None:
+    if values.kind_of(container) == "set":
+        _extended(values, container, name, call)
+        return
+    for _, word, node in call.args:
+        if word is not None:
+            values.put(container, repr(word), node)
+    values.wait(call.argument(0), _entries, values, container, call)
+
+
+def _itself(values: Values, container: Object, name: str, call: Call) -> None:
+    values.add(call.dst, container)
+
+
+def _yielded(values: Values, container: Object, name: str, call: Call) -> None:
+    values.flow(values.field(container, "[*]"), call.dst)
 
 
 def _taken(values: Values, container: Object, name: str, call: Call) -> None:
@@ -571,11 +581,26 @@ def _taken(values: Values, container: Object, name: str, call: Call) -> None:
         values.put(container, key, call.argument(1))
 
 
-def _viewed(values: Values, container: Object, part: str, one: bool, call: Call) -> None:
-    view = values.thing("D", container, part)
-    if not one:
-        values.add(call.dst, view)
-        return
+def _viewed(values: Values, container: Object, name: str, call: Call) -> None:
+    values.add(call.dst, values.thing("D", container, name))
+
+
+def _popped_item(values: Values, container: Object, name: str, call: Call) -> None:
     node = values.node()
-    values.add(node, view)
+    values.add(node, values.thing("D", container, "items"))
     values.elements(node, call.dst, call.where)
+
+
+Method: TypeAlias = "Callable[[Values, Object, str, Call], None]"
+METHODS: Mapping[str, Method] = {
+    **dict.fromkeys(("append", "add", "appendleft"), _added),
+    **dict.fromkeys(("extend", "extendleft", "union", "intersection", "difference"), _extended),
+    **dict.fromkeys(("sort", "reverse", "remove"), _reordered),
+    **dict.fromkeys(("pop", "popleft", "get", "setdefault", "__getitem__"), _taken),
+    **dict.fromkeys(("values", "keys", "items"), _viewed),
+    **dict.fromkeys(("__next__", "__anext__", "send"), _yielded),
+    "insert": _inserted,
+    "popitem": _popped_item,
+    "copy": _itself,
+    "update": _updated,
+}

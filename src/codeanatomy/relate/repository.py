@@ -35,7 +35,7 @@ def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict
         values.solve()
         made = relations(values)
     # A bug of ours, or code that nobody imagined, costs what is found across files and no more.
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         said = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
         for program in ordered:
             rows = Rows(program.repo_id, program.file_id, program.path)

@@ -226,11 +226,11 @@ class Scope:
             elif name in scope.bound:
                 return scope
             else:
-                known = scope._found.get(name)  # One of us.
+                known = scope._found.get(name)  # noqa: SLF001 - one of us
                 if known is not None and known.family == "deref" and known.name == name:
                     return known.home
-                at = scope._places.get(name)
-                if at is not None and scope._symbols["is_declared_global"][at]:
+                at = scope._places.get(name)  # noqa: SLF001
+                if at is not None and scope._symbols["is_declared_global"][at]:  # noqa: SLF001
                     return None
             scope = scope.parent
         return None

@@ -58,6 +58,8 @@ class Solver:
 
     def add(self, node: int, thing: Object) -> None:
         """An object is in a node."""
+        if node < 0:
+            return
         found = self.objects[node]
         if found is None:
             found = self.objects[node] = {}

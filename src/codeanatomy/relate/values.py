@@ -9,8 +9,8 @@ functions that nothing in the repository calls, what their parameters must be (`
 class, a default is one of the values) and may be (an annotation is a hint). A call through a hint gives a
 result, which is a hint too, but passes nothing into the function.
 
-The rules lie in layers, each on the one before: `solver`, `world`, `attributes`, `containers`, `copies`, `calls`,
-`classes`. All instances of a class are one object. Tests: `tests/test_callgraph_cases.py`.
+The rules lie in layers, each on the one before: `solver`, `world`, `attributes`, `containers`, `copies`,
+`calls`, `classes`. All instances of a class are one object. Tests: `tests/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Values(Classes):
         _, left, right, name, dst, site = op
         where = (file, site)
         first, second = self.at(file, left), self.at(file, right)
-        bare = name[1:] if name.startswith("i") and name not in ("invert",) else name
+        bare = name.removeprefix("i")
         names = (f"__{name}__", f"__{bare}__") if bare != name else (f"__{name}__",)
         call = Call(where, [plain(second)], self.at(file, dst), role="operator")
         self.wait(first, self._operate, names, call)

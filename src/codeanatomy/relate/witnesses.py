@@ -116,6 +116,10 @@ class FileClaims:
         """The functions that a call is given to run."""
         return self.typed.implicit(place, ("argument",))
 
+    def function(self, target: Target) -> Object | None:
+        """The function that a target is."""
+        return self.witnesses.landmarks.function(target)
+
     def verdict(
         self, place: Place, answers: Iterable[Target], claims: Sequence[Claim], known: Iterable[Target] = ()
     ) -> Verdict:

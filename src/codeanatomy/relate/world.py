@@ -9,7 +9,7 @@ Kinds of things:
     M file               module                              N name              namespace package
     I class              instance of a class (all as one)    L file number       container, by where it is made
     X name               anything outside, by its name       Y name              instance of a class outside
-    H name               member of such an instance          J text              string that may name an attribute
+    H name               member of such an instance          J text              string, perhaps a name
     O key                field of a dataclass                Z class             `type.__call__` of a class
     B function receiver  method bound to its receiver        S class receiver    what `super()` gives
     G function           generator                           A function          coroutine
