@@ -1,4 +1,4 @@
-"""The labelled cases of `tests/callgraph`, each solved on its own: the call graph, exactly, and what names mean.
+"""The labelled cases of `tests/callgraph`, each on its own: the call graph, exactly, and what names mean.
 
 `closures.counter` is labelled `main -> main.counter.step`; that is found, and nothing else.
 """

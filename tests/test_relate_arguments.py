@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspect import Parameter as P
+import inspect
 from inspect import Signature
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from codeanatomy.relate.arguments import Passed, match
 from codeanatomy.relate.program import KEYWORD, POSITIONAL, STAR, STAR_STAR, Arg, Parameter
 
+P = inspect.Parameter
 HOWS = {
     P.POSITIONAL_ONLY: "positional_only",
     P.POSITIONAL_OR_KEYWORD: "positional",
@@ -135,12 +136,12 @@ def spread(
     passed, _ = match(parameters(signature), args, 0)
     found: list[tuple[object, Passed | None]] = []
     for value, (number, _) in (python or {}).items():
-        argument, key = values[value]
+        argument, spread_key = values[value]
         fits = [
             each
             for each in passed
             if (each.argument, each.parameter) == (argument, number)
-            and (not each.is_spread or each.key in (None, key))
+            and (not each.is_spread or each.key in (None, spread_key))
         ]
         found.append((value, fits[0] if fits else None))
     return found

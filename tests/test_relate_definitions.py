@@ -44,7 +44,8 @@ REPOSITORIES: dict[str, dict[str, str]] = {
         "p/inner/__init__.py": "from ..other import f\n",
         "p/inner/deep.py": "from ..other import f as g\n",
         "p/other.py": "def f(): ...\n",
-        "main.py": "import p.inner.deep as d\nimport p.other\nfrom p import f, h, i, inner\nfrom p.inner import deep\n",
+        "main.py": "import p.inner.deep as d\nimport p.other\nfrom p import f, h, i, inner\n"
+        "from p.inner import deep\n",
     },
     "stars": {
         "a.py": "from b import *\nfrom c import *\n",

@@ -45,7 +45,8 @@ def test_a_row_has_its_cells_and_what_all_share() -> None:
         "PASSES_TO", "ARGUMENT", "argument:1", "PARAMETER", "parameter:2",
         place=(4, 9, 2), origin="values", rule="argument", method="values", confidence=0.7, score=0.5,
         src_qname="a.f", dst_qname="b.g.x", role="x", ordinal=3, group="ambig:1", symbol_roles=8,
-        evidence=[Evidence("values", "callsite:1"), Evidence("scip", "occ:2", agrees=False)], reason="contradicted",
+        evidence=[Evidence("values", "callsite:1"), Evidence("scip", "occ:2", agrees=False)],
+        reason="contradicted",
     )  # fmt: skip
     [row] = rows.batch().to_pylist()
     assert row.pop("relation_id").startswith("rel:")

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from codeanatomy.relate.program import KEYWORD, POSITIONAL, STAR, STAR_STAR, Arg, Parameter
 
-
 GATHERING = ("vararg", "kwarg")
 
 

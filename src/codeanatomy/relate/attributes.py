@@ -24,6 +24,7 @@ from codeanatomy.relate.world import World
 
 MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
 ENUMS = frozenset(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum"))
+TEXT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 MAX_MRO = 5000
 MAX_PARTS = 12
 
@@ -54,6 +55,7 @@ class Attributes(World):
             "L": self._of_container,
             "B": self._of_bound,
             "P": self._of_property,
+            "R": self._of_dispatcher,
         }
         # Functions that run when an attribute of a thing is read, written or deleted.
         self.attr_calls: dict[tuple[Object, str, str], dict[Object, None]] = {}
@@ -168,7 +170,7 @@ class Attributes(World):
         if "__getattr__" in program.variables:
             thing = self.thing("M", file)
             hook = self.at(file, program.variables["__getattr__"][1])
-            self.run_hook(hook, [self.thing("Y", "builtins.str")], dst, thing, name)
+            self.run_hook(hook, [self.thing("J", name)], dst, thing, name)
             return
         outside = [star for star in self.stars(file) if not self.modules.has(star)]
         if len(outside) == 1 and not name.startswith("_"):
@@ -267,7 +269,7 @@ class Attributes(World):
         return [cls, *order][:MAX_MRO]
 
     def find(self, cls: Object, name: str, after: Object | None = None) -> Object | None:
-        """The class that has an attribute: the first of the repository, else one outside; None if none may."""
+        """The class that has an attribute: the first of the repository, else one outside, else None."""
         order = self.mro(cls)
         if after is not None:
             order = order[order.index(after) + 1 :] if after in order else []
@@ -313,8 +315,15 @@ class Attributes(World):
         if key in self._attrs:
             return self._attrs[key]
         node = self._attrs[key] = self.node()
+        if name in TEXT_ATTRIBUTES and self.things[thing >> 1].kind in ("C", "F", "B", "M"):
+            self.add(node, self.thing("Y", "builtins.str"))
         self._readable.get(self.things[thing >> 1].kind, self._of_other)(thing, name, node)
         return node
+
+    def load_from(self, things: Sequence[Object], name: str, dst: int) -> None:
+        """An attribute of things."""
+        for thing in things:
+            self.flow(self.attr(thing, name), dst, thing & WEAK)
 
     def _of_module(self, thing: Object, name: str, node: int) -> None:
         self.flow(self.field(thing, name), node)
@@ -359,6 +368,10 @@ class Attributes(World):
     def _of_property(self, thing: Object, name: str, node: int) -> None:
         if name in ("setter", "getter", "deleter"):
             self.add(node, self.thing("Q", thing, name))
+
+    def _of_dispatcher(self, thing: Object, name: str, node: int) -> None:
+        if name == "register":
+            self.add(node, self.thing("K", thing))
 
     def _of_other(self, thing: Object, name: str, node: int) -> None:
         self.flow(self.field(thing, name), node)
@@ -427,9 +440,7 @@ class Attributes(World):
             if name != hook and not name.startswith("__") and self.find(cls, hook) is not None:
                 holder = self.find(cls, hook)
                 if holder is not None and self.things[holder >> 1].kind == "C":
-                    self.run_hook(
-                        self.attr(receiver, hook), [self.thing("Y", "builtins.str")], node, receiver, name
-                    )
+                    self.run_hook(self.attr(receiver, hook), [self.thing("J", name)], node, receiver, name)
 
     def _on_class(
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
@@ -467,6 +478,8 @@ class Attributes(World):
             weak = thing & WEAK
             if kind in ("F", "W"):
                 self.add(node, self.thing("B", thing & ~1, receiver) | weak)
+            elif kind == "u":
+                self.bind_partial(thing, receiver, node)
             elif kind == "P":
                 self.run_hook(self.field(thing, "fget"), [], node, access, name, bound=receiver)
             elif kind == "T":
@@ -506,6 +519,10 @@ class Attributes(World):
                 self.add(node, self.thing("B", thing & ~1, owner) | thing & WEAK)
             else:
                 self.add(node, thing)
+
+    def bind_partial(self, thing: Object, receiver: Object, node: int) -> None:
+        """A `partialmethod` on an instance."""
+        raise NotImplementedError
 
     def container_has(self, container: Object, name: str) -> bool:
         """Whether a container has a method."""

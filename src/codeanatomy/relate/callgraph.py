@@ -12,6 +12,9 @@ from codeanatomy.relate.models import DECLARATIONS
 from codeanatomy.relate.solver import Object
 from codeanatomy.relate.values import Values
 
+# Sites at which names outside count; what operators of builtin types run does not.
+EXPLICIT = frozenset({"call", "decorator"})
+
 
 def caller(values: Values, file: int, function: int) -> str:
     """The qualified name of the function a site stands in, or of the module."""
@@ -39,7 +42,7 @@ def edges(values: Values) -> dict[str, list[str]]:
         here = values.programs[file].sites[site]
         for thing, _ in values.called((file, site)):
             name = callee(values, thing)
-            if name is not None:
+            if name is not None and (here.role in EXPLICIT or values.things[thing >> 1].kind == "F"):
                 found.setdefault(caller(values, file, here.function), set()).add(name)
     for file, program in enumerate(values.programs):
         for op in program.ops:

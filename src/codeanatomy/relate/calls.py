@@ -37,6 +37,7 @@ class Calls(Copies):
         self.calls: dict[Where, dict[Object, str]] = {}
         self.arguments: dict[tuple[Where, Object], tuple[Sequence[Arg], int]] = {}
         self.invoked: set[Object] = set()
+        self.dataclasses: set[Object] = set()
         self._entered: set[tuple[Any, ...]] = set()
         self._hooked: set[tuple[Any, ...]] = set()
         # What a call of a thing does, by its kind.
@@ -52,8 +53,24 @@ class Calls(Copies):
             "E": self._call_method,
             "T": self._call_wrapped,
             "U": self._call_partial,
+            "R": self._call_dispatcher,
+            "K": self._call_register,
+            "w": self._call_wraps,
             "Q": self._call_property,
         }
+
+    def bind_partial(self, thing: Object, receiver: Object, node: int) -> None:
+        """A `partialmethod` on an instance: a partial that begins with it."""
+        _, where, held, _ = self.things[thing >> 1]
+        first = self.node()
+        self.add(first, receiver)
+        made = self.thing("U", (where, receiver), held.with_args([plain(first), *held.args]))
+        self.flow(self.field(thing, "callee"), self.field(made, "callee"))
+        self.add(node, made)
+
+    def instances(self, things: Sequence[Object], dst: int, weak: int) -> None:
+        """Instances of classes, of the repository or outside."""
+        raise NotImplementedError
 
     def instantiate(self, cls: Object, call: Call) -> None:
         """A class is called."""
@@ -83,6 +100,8 @@ class Calls(Copies):
 
     def record(self, call: Call, thing: Object, role: str = "") -> None:
         """Note that a thing is called at a site."""
+        if call.where[0] < 0:
+            return
         found = self.calls.setdefault(call.where, {})
         if thing not in found:
             found[thing] = role or call.role
@@ -153,6 +172,34 @@ class Calls(Copies):
 
     def _call_wrapped(self, thing: Object, call: Call) -> None:
         self.wait_call(self.field(thing, "inner"), call, thing & WEAK)
+
+    def _call_dispatcher(self, thing: Object, call: Call) -> None:
+        self.wait_call(self.field(thing, "any"), call, thing & WEAK)
+
+    def _call_register(self, thing: Object, call: Call) -> None:
+        """`@f.register`, with or without the type in parentheses."""
+        dispatcher = self.things[thing >> 1].one
+        for place in range(len(call.args)):
+            self.wait(call.argument(place), self._registered, dispatcher)
+        if call.is_decorator:
+            self.flow(call.argument(0), call.dst)
+        else:
+            self.add(call.dst, thing)
+
+    def _call_wraps(self, thing: Object, call: Call) -> None:
+        """`functools.wraps(f)` gives what it is applied to, which remembers f."""
+        self.wait(call.argument(0), self.wrapping, self.field(thing, "wrapped"))
+        self.flow(call.argument(0), call.dst)
+
+    def wrapping(self, things: Sequence[Object], wrapped: int) -> None:
+        """Functions remember what they wrap."""
+        for thing in things:
+            self.flow(wrapped, self.field(thing, "__wrapped__"))
+
+    def _registered(self, things: Sequence[Object], dispatcher: Object) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "F":
+                self.add(self.field(dispatcher, "any"), thing)
 
     def _call_property(self, thing: Object, call: Call) -> None:
         """`x.setter` and the like make another property."""
@@ -258,6 +305,8 @@ class Calls(Copies):
         elif call.is_decorator:
             # Whatever it makes of the definition still stands for it.
             self.flow(call.argument(0), call.dst)
+        elif name.endswith(".__new__"):
+            self.wait(call.argument(0), self.instances, call.dst, 0)
         elif name in DECORATORS:
             self.flow(call.argument(0), call.dst)
         elif call.dst >= 0 and is_class_like(name):
@@ -298,7 +347,10 @@ class Calls(Copies):
             function = one if kind == "B" else thing
             if self.things[function >> 1].kind != "F":
                 continue
-            self.attr_calls.setdefault(key, {})[function & ~1] = None
+            self.attr_calls.setdefault(key, {})[self.original(function)] = None
+            if self.function(function)[1].name == "__getattr__":
+                # What is asked for is told by name, so names must not mix.
+                function = self.copy_of(function, (call.where[0], key[1])) | function & WEAK
             self.enter(function, two if kind == "B" else bound, call)
 
     def special(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:

@@ -19,10 +19,6 @@ from codeanatomy.relate.solver import WEAK, Object
 class Classes(Calls):
     """Classes and their instances."""
 
-    def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
-        super().__init__(programs, limit)
-        self.dataclasses: set[Object] = set()
-
     def instantiate(self, cls: Object, call: Call) -> None:
         """A class is called: by its metaclass, or directly."""
         file, declared = self.cls(cls)
@@ -136,7 +132,7 @@ class Classes(Calls):
         return holder is not None and self.things[holder >> 1].kind == "C"
 
     def create_class(self, file: int, op: Op) -> None:
-        """The metaclass, the base's `__init_subclass__` and `__set_name__` run; members of an Enum are made."""
+        """The metaclass, `__init_subclass__` and `__set_name__` run; members of an Enum are made."""
         _, number, site = op
         cls = self.thing("C", file, number)
         call = Call((file, site), [], -1, role="class")

@@ -119,7 +119,7 @@ class Containers(Attributes):
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
             if kind == "L":
-                self._items_of(thing, key, call.dst)
+                self._items_of(thing, key, call.dst, call.where)
             elif kind == "C":
                 self._of_generic(thing, call)
             elif kind == "X" or (kind == "Y" and one in TEXTS):
@@ -129,14 +129,17 @@ class Containers(Attributes):
             elif kind == "I":
                 self.special([thing], ["__getitem__", "__missing__"], call)
 
-    def _items_of(self, container: Object, key: str | None, dst: int) -> None:
+    def _items_of(self, container: Object, key: str | None, dst: int, where: Where) -> None:
         if key == ":":
             self.add(dst, container)
             return
         for node in self.element(container, key):
             self.flow(node, dst, container & WEAK)
-        for node in self._missing(container):
-            self.flow(node, dst)
+        maker = self.fields.get(container & ~1, {}).get("[factory]")
+        if maker is not None:
+            made = self.node()
+            self.wait_call(maker, Call(where, [], made, role="subscript"))
+            self.put(container, None, made)
 
     def _of_generic(self, cls: Object, call: Call) -> None:
         """A member of an Enum by name; a generic class with its parameters is still the class."""
@@ -146,11 +149,6 @@ class Containers(Attributes):
         self.add(call.dst, cls)
         if self.find(cls & ~1, "__class_getitem__") is not None:
             self.wait_call(self.attr(cls, "__class_getitem__"), call)
-
-    def _missing(self, container: Object) -> list[int]:
-        """What a defaultdict makes."""
-        made = self.fields.get(container & ~1, {}).get("[factory]")
-        return [] if made is None else [made]
 
     def elements(self, src: int, dst: int, where: Where) -> None:
         """What iteration over the things of a node gives."""

@@ -15,7 +15,7 @@ Tests: `tests/test_callgraph_cases.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from codeanatomy.relate.call import Where
 from codeanatomy.relate.containers import Containers
@@ -45,7 +45,7 @@ class Copies(Containers):
             for file, program in enumerate(self.programs)
             for number, inner in factories(program).items()
         }
-        self._copied: dict[tuple[Object, Where], Object] = {}
+        self._copied: dict[tuple[Object, tuple[int, Any]], Object] = {}
         self._copy_number: int | None = None
         self._depths: list[int] = []
         self._copied_nodes: dict[int, list[int]] = {}
@@ -60,18 +60,21 @@ class Copies(Containers):
 
     def copy_for(self, thing: Object, where: Where) -> Object:
         """The copy of a function for a place that calls it; itself, unless it makes functions."""
+        _, file, number, _ = self.things[thing >> 1]
+        return self.copy_of(thing, where) if (file, number) in self._factories else thing
+
+    def copy_of(self, thing: Object, where: tuple[int, Any]) -> Object:
+        """The copy of a function for a place or a name; itself if there are too many."""
         _, file, number, outer = self.things[thing >> 1]
-        if (file, number) not in self._factories:
-            return thing
         key = (thing & ~1, where)
         if key not in self._copied:
-            inner = self._factories[file, number]
+            inner = self._factories.get((file, number), [number])
             depth = 0 if outer is None else self._depths[outer] + 1
             used = self._used.get((file, number), 0)
             if depth >= MAX_COPY_DEPTH or used >= MAX_COPIES or self._size(file, inner) > MAX_COPIED_OPS:
                 return thing
             self._used[file, number] = used + 1
-            self._copied[key] = self._copy_of(thing, inner, depth)
+            self._copied[key] = self._make_copy(thing, inner, depth)
         return self._copied[key]
 
     def held(self, file: int, node: int) -> Sequence[Object]:
@@ -97,7 +100,7 @@ class Copies(Containers):
         functions = self.programs[file].functions
         return sum(functions[each].body[1] - functions[each].body[0] for each in inner)
 
-    def _copy_of(self, thing: Object, inner: Sequence[int], depth: int) -> Object:
+    def _make_copy(self, thing: Object, inner: Sequence[int], depth: int) -> Object:
         """Fresh nodes for a function and all in it, and its rules once more for them."""
         _, file, number, outer = self.things[thing >> 1]
         program = self.programs[file]
@@ -158,4 +161,6 @@ def factories(program: Program) -> dict[int, list[int]]:
             if outer in inner:
                 inner[outer].append(number)
             outer = program.functions[outer].outer
-    return inner
+    # A class is not copied, so its methods would miss what is passed to the copy.
+    with_classes = {cls.outer for cls in program.classes}
+    return {number: found for number, found in inner.items() if not with_classes.intersection(found)}

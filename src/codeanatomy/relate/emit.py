@@ -249,8 +249,6 @@ class FileRows:
     def _is_imported(self, numbers: Iterable[int]) -> bool:
         return any(self.program.definitions[number].kind == IMPORT for number in numbers)
 
-    # -- what is imported
-
     def _imports(self) -> None:
         values, program = self.values, self.program
         mine = Target("MODULE", module_id(program.file_id), values.names[self.file])

@@ -20,23 +20,23 @@ from codeanatomy.relate.solver import Object
 
 if TYPE_CHECKING:
     from codeanatomy.relate.call import Call
-    from codeanatomy.relate.values import Values
+    from codeanatomy.relate.calls import Calls
 
-Model: TypeAlias = "Callable[[Values, Call, Object], None]"
+Model: TypeAlias = "Callable[[Calls, Call, Object], None]"
 
 
-def _callback(values: Values, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
+def _callback(values: Calls, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
     """A function that is run on behalf of the caller."""
     values.wait_call(callee, call.with_args([plain(arg) for arg in args], dst, "callback"))
 
 
-def _element_of(values: Values, call: Call, src: int) -> int:
+def _element_of(values: Calls, call: Call, src: int) -> int:
     node = values.node()
     values.elements(src, node, call.where)
     return node
 
 
-def _map(values: Values, call: Call, thing: Object) -> None:
+def _map(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
     result = values.node()
     sources = [node for how, _, node in call.args if how == POSITIONAL][1:]
@@ -45,7 +45,7 @@ def _map(values: Values, call: Call, thing: Object) -> None:
     values.add(call.dst, made)
 
 
-def _filter(values: Values, call: Call, thing: Object) -> None:
+def _filter(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
     element = _element_of(values, call, call.argument(1))
     _callback(values, call, call.argument(0), [element])
@@ -56,7 +56,7 @@ def _filter(values: Values, call: Call, thing: Object) -> None:
 def _ordered(kind: str) -> Model:
     """Of sorted, and what else makes a container of another's elements."""
 
-    def model(values: Values, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, thing: Object) -> None:
         made = values.make_container(kind, call.where)
         element = _element_of(values, call, call.argument(0))
         _callback(values, call, call.argument(-1, "key"), [element])
@@ -69,7 +69,7 @@ def _ordered(kind: str) -> Model:
 def _copied(kind: str) -> Model:
     """Of list(xs), tuple(xs), deque(xs)."""
 
-    def model(values: Values, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, thing: Object) -> None:
         made = values.make_container(kind, call.where, cls=values.things[thing >> 1].one)
         if call.argument(0) >= 0:
             values.put(made, None, _element_of(values, call, call.argument(0)))
@@ -78,7 +78,7 @@ def _copied(kind: str) -> Model:
     return model
 
 
-def _dict(values: Values, call: Call, thing: Object) -> None:
+def _dict(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("dict", call.where, cls=values.things[thing >> 1].one)
     for _, word, node in call.args:
         if word is not None:
@@ -88,7 +88,7 @@ def _dict(values: Values, call: Call, thing: Object) -> None:
     values.add(call.dst, made)
 
 
-def _entries(things: list[Object], values: Values, made: Object, call: Call) -> None:
+def _entries(things: list[Object], values: Calls, made: Object, call: Call) -> None:
     """The entries of another dict, or of what gives pairs."""
     for thing in things:
         if values.things[thing >> 1].kind == "L" and values.kind_of(thing) == "dict":
@@ -99,7 +99,7 @@ def _entries(things: list[Object], values: Values, made: Object, call: Call) -> 
         values.wait(pair, _pairs, values, made)
 
 
-def _pairs(things: list[Object], values: Values, made: Object) -> None:
+def _pairs(things: list[Object], values: Calls, made: Object) -> None:
     """Pairs of keys and values."""
     for thing in things:
         if values.things[thing >> 1].kind == "L" and values.kind_of(thing) in ("tuple", "list"):
@@ -109,7 +109,7 @@ def _pairs(things: list[Object], values: Values, made: Object) -> None:
                 values.put(made, None, node)
 
 
-def _best(values: Values, call: Call, thing: Object) -> None:
+def _best(values: Calls, call: Call, thing: Object) -> None:
     """Of min and max: one of the elements or arguments."""
     given = [node for how, _, node in call.args if how == POSITIONAL]
     element = values.node()
@@ -122,20 +122,20 @@ def _best(values: Values, call: Call, thing: Object) -> None:
     values.flow(call.argument(-1, "default"), call.dst)
 
 
-def _enumerate(values: Values, call: Call, thing: Object) -> None:
+def _enumerate(values: Calls, call: Call, thing: Object) -> None:
     pair = values.make_container("tuple", call.where, "pair")
     values.put(pair, "1", _element_of(values, call, call.argument(0)))
     _yielding(values, call, pair)
 
 
-def _zip(values: Values, call: Call, thing: Object) -> None:
+def _zip(values: Calls, call: Call, thing: Object) -> None:
     row = values.make_container("tuple", call.where, "row")
     for place, (_, _, node) in enumerate(call.args):
         values.put(row, str(place), _element_of(values, call, node))
     _yielding(values, call, row)
 
 
-def _yielding(values: Values, call: Call, thing: Object) -> None:
+def _yielding(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
     node = values.node()
     values.add(node, thing)
@@ -143,19 +143,19 @@ def _yielding(values: Values, call: Call, thing: Object) -> None:
     values.add(call.dst, made)
 
 
-def _chain(values: Values, call: Call, thing: Object) -> None:
+def _chain(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
     for _, _, node in call.args:
         values.put(made, None, _element_of(values, call, node))
     values.add(call.dst, made)
 
 
-def _next(values: Values, call: Call, thing: Object) -> None:
+def _next(values: Calls, call: Call, thing: Object) -> None:
     values.wait(call.argument(0), values.next_of, "__next__", call.dst, call.where)
     values.flow(call.argument(1), call.dst)
 
 
-def _iter(values: Values, call: Call, thing: Object) -> None:
+def _iter(values: Calls, call: Call, thing: Object) -> None:
     def each(things: list[Object]) -> None:
         for one in things:
             if values.things[one >> 1].kind == "I":
@@ -166,7 +166,7 @@ def _iter(values: Values, call: Call, thing: Object) -> None:
     values.wait(call.argument(0), each)
 
 
-def _reduce(values: Values, call: Call, thing: Object) -> None:
+def _reduce(values: Calls, call: Call, thing: Object) -> None:
     element = _element_of(values, call, call.argument(1))
     result = values.node()
     values.flow(element, result)
@@ -175,26 +175,26 @@ def _reduce(values: Values, call: Call, thing: Object) -> None:
     values.flow(result, call.dst)
 
 
-def _getattr(values: Values, call: Call, thing: Object) -> None:
+def _getattr(values: Calls, call: Call, thing: Object) -> None:
     if call.dst >= 0:
         values.wait(call.argument(1), _named, values, call)
     values.flow(call.argument(2), call.dst)
 
 
-def _named(things: list[Object], values: Values, call: Call) -> None:
+def _named(things: list[Object], values: Calls, call: Call) -> None:
     """Attributes whose names are known strings."""
     for thing in things:
         if values.things[thing >> 1].kind == "J":
             values.wait(call.argument(0), values.load_from, values.things[thing >> 1].one, call.dst)
 
 
-def _setattr(values: Values, call: Call, thing: Object) -> None:
+def _setattr(values: Calls, call: Call, thing: Object) -> None:
     name = values.text(call, 1)
     if name is not None and call.argument(2) >= 0:
         values.wait(call.argument(0), values.store, name, call.argument(2))
 
 
-def _type(values: Values, call: Call, thing: Object) -> None:
+def _type(values: Calls, call: Call, thing: Object) -> None:
     if len(call.args) != 1 or call.dst < 0:
         return
 
@@ -209,7 +209,7 @@ def _type(values: Values, call: Call, thing: Object) -> None:
     values.wait(call.argument(0), each)
 
 
-def _super(values: Values, call: Call, thing: Object) -> None:
+def _super(values: Calls, call: Call, thing: Object) -> None:
     if call.dst < 0:
         return
     given = [node for how, _, node in call.args if how == POSITIONAL]
@@ -228,19 +228,19 @@ def _super(values: Values, call: Call, thing: Object) -> None:
     values.wait(values.at(file, function.parameters[0].node), _proxies, values, cls, call.dst)
 
 
-def _explicit_super(things: list[Object], values: Values, receiver: int, dst: int) -> None:
+def _explicit_super(things: list[Object], values: Calls, receiver: int, dst: int) -> None:
     for thing in things:
         if values.things[thing >> 1].kind == "C":
             values.wait(receiver, _proxies, values, thing & ~1, dst)
 
 
-def _proxies(things: list[Object], values: Values, cls: Object, dst: int) -> None:
+def _proxies(things: list[Object], values: Calls, cls: Object, dst: int) -> None:
     for thing in things:
         if values.things[thing >> 1].kind in ("I", "C"):
             values.add(dst, values.thing("S", cls, thing & ~1) | thing & 1)
 
 
-def _property(values: Values, call: Call, thing: Object) -> None:
+def _property(values: Calls, call: Call, thing: Object) -> None:
     made = values.thing("P", call.where)
     for place, name in enumerate(("fget", "fset", "fdel")):
         values.flow(call.argument(place, name), values.field(made, name))
@@ -248,7 +248,7 @@ def _property(values: Values, call: Call, thing: Object) -> None:
 
 
 def _wrapped(how: str) -> Model:
-    def model(values: Values, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, thing: Object) -> None:
         made = values.thing("T", call.where, how)
         values.flow(call.argument(0), values.field(made, "inner"))
         values.add(call.dst, made)
@@ -256,22 +256,33 @@ def _wrapped(how: str) -> Model:
     return model
 
 
-def _partial(values: Values, call: Call, thing: Object) -> None:
+def _instance(values: Calls, call: Call, thing: Object) -> None:
+    """`object.__new__(cls)`."""
+    values.wait(call.argument(0), values.instances, call.dst, 0)
+
+
+def _partial(values: Calls, call: Call, thing: Object) -> None:
     held = call.with_args(call.args[1:])
     made = values.thing("U", call.where, held)
     values.flow(call.argument(0), values.field(made, "callee"))
     values.add(call.dst, made)
 
 
-def _same(values: Values, call: Call, thing: Object) -> None:
+def _partial_method(values: Calls, call: Call, thing: Object) -> None:
+    made = values.thing("u", call.where, call.with_args(call.args[1:]))
+    values.flow(call.argument(0), values.field(made, "callee"))
+    values.add(call.dst, made)
+
+
+def _same(values: Calls, call: Call, thing: Object) -> None:
     values.flow(call.argument(0), call.dst)
 
 
-def _last(values: Values, call: Call, thing: Object) -> None:
+def _last(values: Calls, call: Call, thing: Object) -> None:
     values.flow(call.argument(1), call.dst)
 
 
-def _decorator_factory(values: Values, call: Call, thing: Object) -> None:
+def _decorator_factory(values: Calls, call: Call, thing: Object) -> None:
     """`lru_cache` and `lru_cache(maxsize=1)` alike give the function back."""
     if call.is_decorator or call.argument(0) >= 0:
         values.flow(call.argument(0), call.dst)
@@ -279,12 +290,25 @@ def _decorator_factory(values: Values, call: Call, thing: Object) -> None:
         values.add(call.dst, values.thing("X", IDENTITY))
 
 
-def _wraps(values: Values, call: Call, thing: Object) -> None:
-    if call.dst >= 0:
-        values.add(call.dst, values.thing("X", IDENTITY))
+def _dispatcher(values: Calls, call: Call, thing: Object) -> None:
+    """`singledispatch`: one of the implementations runs."""
+    made = values.thing("R", call.where)
+    values.flow(call.argument(0), values.field(made, "any"))
+    values.add(call.dst, made)
 
 
-def _dataclass(values: Values, call: Call, thing: Object) -> None:
+def _wraps(values: Calls, call: Call, thing: Object) -> None:
+    made = values.thing("w", call.where)
+    values.flow(call.argument(0), values.field(made, "wrapped"))
+    values.add(call.dst, made)
+
+
+def _update_wrapper(values: Calls, call: Call, thing: Object) -> None:
+    values.wait(call.argument(0), values.wrapping, call.argument(1))
+    values.flow(call.argument(0), call.dst)
+
+
+def _dataclass(values: Calls, call: Call, thing: Object) -> None:
     def mark(things: list[Object]) -> None:
         for one in things:
             if values.things[one >> 1].kind == "C":
@@ -297,7 +321,7 @@ def _dataclass(values: Values, call: Call, thing: Object) -> None:
         values.add(call.dst, values.thing("X", f"{values.things[thing >> 1].one}()"))
 
 
-def _context(values: Values, call: Call, thing: Object) -> None:
+def _context(values: Calls, call: Call, thing: Object) -> None:
     def each(things: list[Object]) -> None:
         for one in things:
             if values.things[one >> 1].kind == "F":
@@ -306,16 +330,15 @@ def _context(values: Values, call: Call, thing: Object) -> None:
     values.wait(call.argument(0), each)
 
 
-def _defaultdict(values: Values, call: Call, thing: Object) -> None:
+def _defaultdict(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("dict", call.where, cls=values.things[thing >> 1].one)
     if call.argument(0) >= 0:
-        result = values.field(made, "[factory]")
-        _callback(values, call, call.argument(0), [], result)
-        values.put(made, None, result)
+        # It runs where a key is missing, not here.
+        values.flow(call.argument(0), values.field(made, "[factory]"))
     values.add(call.dst, made)
 
 
-def _field(values: Values, call: Call, thing: Object) -> None:
+def _field(values: Calls, call: Call, thing: Object) -> None:
     made = values.thing("O", call.where)
     for name in ("default", "default_factory"):
         values.flow(call.argument(-1, name), values.field(made, name))
@@ -323,7 +346,7 @@ def _field(values: Values, call: Call, thing: Object) -> None:
         values.add(call.dst, made)
 
 
-def _import_module(values: Values, call: Call, thing: Object) -> None:
+def _import_module(values: Calls, call: Call, thing: Object) -> None:
     name = values.text(call, 0)
     if name is not None and call.dst >= 0 and not name.startswith("."):
         values.add(call.dst, values.module(name))
@@ -332,14 +355,14 @@ def _import_module(values: Values, call: Call, thing: Object) -> None:
 def _gives(cls: str) -> Model:
     """A call whose result is an instance of a class outside."""
 
-    def model(values: Values, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, thing: Object) -> None:
         if call.dst >= 0:
             values.add(call.dst, values.thing("Y", cls) | thing & 1)
 
     return model
 
 
-def _splits(values: Values, call: Call, thing: Object) -> None:
+def _splits(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("list", call.where)
     node = values.node()
     values.add(node, values.thing("Y", "builtins.str"))
@@ -351,7 +374,7 @@ def _splits(values: Values, call: Call, thing: Object) -> None:
 def _asks(*names: str, result: str | None = None) -> Model:
     """A builtin that asks its argument by a special method."""
 
-    def model(values: Values, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, thing: Object) -> None:
         args = [node for how, _, node in call.args if how == POSITIONAL]
         for node in args[:1]:
             values.wait(
@@ -363,13 +386,13 @@ def _asks(*names: str, result: str | None = None) -> Model:
     return model
 
 
-def _prints(values: Values, call: Call, thing: Object) -> None:
+def _prints(values: Calls, call: Call, thing: Object) -> None:
     for how, _, node in call.args:
         if how == POSITIONAL:
             values.wait(node, values.special, ("__str__", "__repr__"), call.with_args([], -1, "builtin"))
 
 
-def _consumes(values: Values, call: Call, thing: Object) -> None:
+def _consumes(values: Calls, call: Call, thing: Object) -> None:
     """Of sum, any and all, which iterate."""
     _element_of(values, call, call.argument(0))
 
@@ -377,7 +400,7 @@ def _consumes(values: Values, call: Call, thing: Object) -> None:
 def _runs(place: int, word: str | None = None) -> Model:
     """Something that runs one of its arguments later."""
 
-    def model(values: Values, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, thing: Object) -> None:
         _callback(values, call, call.argument(place, word), [])
         if call.dst >= 0:
             values.add(call.dst, values.thing("Y", values.things[thing >> 1].one))
@@ -413,7 +436,7 @@ TEXT_METHODS = (
     ),
     *("upper", "zfill"),
 )
-IDENTITY = "functools.wraps()"
+IDENTITY = "functools.lru_cache()"
 DECORATORS = frozenset({IDENTITY})
 MODELS: Mapping[str, Model] = {
     "builtins.map": _map,
@@ -447,11 +470,14 @@ MODELS: Mapping[str, Model] = {
     "builtins.staticmethod": _wrapped("staticmethod"),
     "builtins.classmethod": _wrapped("classmethod"),
     "functools.partial": _partial,
+    "functools.partialmethod": _partial_method,
     "functools.wraps": _wraps,
-    "functools.update_wrapper": _same,
+    "functools.update_wrapper": _update_wrapper,
     "functools.lru_cache": _decorator_factory,
     "functools.cache": _decorator_factory,
-    "functools.singledispatch": _same,
+    "functools.singledispatch": _dispatcher,
+    "functools.singledispatchmethod": _dispatcher,
+    "builtins.object.__new__": _instance,
     "functools.total_ordering": _same,
     "abc.abstractmethod": _same,
     "typing.overload": _same,
@@ -524,33 +550,33 @@ MODELS: Mapping[str, Model] = {
 }
 
 
-def container_method(values: Values, container: Object, name: str, call: Call) -> None:
+def container_method(values: Calls, container: Object, name: str, call: Call) -> None:
     """A method of a list, tuple, dict, set or generator."""
     model = METHODS.get(name)
     if model is not None:
         model(values, container, name, call)
 
 
-def _added(values: Values, container: Object, name: str, call: Call) -> None:
+def _added(values: Calls, container: Object, name: str, call: Call) -> None:
     values.put(container, None, call.argument(0))
 
 
-def _extended(values: Values, container: Object, name: str, call: Call) -> None:
+def _extended(values: Calls, container: Object, name: str, call: Call) -> None:
     values.put(container, None, _element_of(values, call, call.argument(0)))
     values.add(call.dst, container)
 
 
-def _inserted(values: Values, container: Object, name: str, call: Call) -> None:
+def _inserted(values: Calls, container: Object, name: str, call: Call) -> None:
     values.put(container, None, call.argument(1))
     values.shuffle(container)
 
 
-def _reordered(values: Values, container: Object, name: str, call: Call) -> None:
+def _reordered(values: Calls, container: Object, name: str, call: Call) -> None:
     values.shuffle(container)
     _callback(values, call, call.argument(-1, "key"), [values.field(container, "[*]")])
 
 
-def _updated(values: Values, container: Object, name: str, call: Call) -> None:
+def _updated(values: Calls, container: Object, name: str, call: Call) -> None:
     if values.kind_of(container) == "set":
         _extended(values, container, name, call)
         return
@@ -560,15 +586,15 @@ def _updated(values: Values, container: Object, name: str, call: Call) -> None:
     values.wait(call.argument(0), _entries, values, container, call)
 
 
-def _itself(values: Values, container: Object, name: str, call: Call) -> None:
+def _itself(values: Calls, container: Object, name: str, call: Call) -> None:
     values.add(call.dst, container)
 
 
-def _yielded(values: Values, container: Object, name: str, call: Call) -> None:
+def _yielded(values: Calls, container: Object, name: str, call: Call) -> None:
     values.flow(values.field(container, "[*]"), call.dst)
 
 
-def _taken(values: Values, container: Object, name: str, call: Call) -> None:
+def _taken(values: Calls, container: Object, name: str, call: Call) -> None:
     keyed = values.kind_of(container) == "dict"
     key = values.key(call, 0) if keyed else None
     if not keyed and name == "pop":
@@ -581,17 +607,17 @@ def _taken(values: Values, container: Object, name: str, call: Call) -> None:
         values.put(container, key, call.argument(1))
 
 
-def _viewed(values: Values, container: Object, name: str, call: Call) -> None:
+def _viewed(values: Calls, container: Object, name: str, call: Call) -> None:
     values.add(call.dst, values.thing("D", container, name))
 
 
-def _popped_item(values: Values, container: Object, name: str, call: Call) -> None:
+def _popped_item(values: Calls, container: Object, name: str, call: Call) -> None:
     node = values.node()
     values.add(node, values.thing("D", container, "items"))
     values.elements(node, call.dst, call.where)
 
 
-Method: TypeAlias = "Callable[[Values, Object, str, Call], None]"
+Method: TypeAlias = "Callable[[Calls, Object, str, Call], None]"
 METHODS: Mapping[str, Method] = {
     **dict.fromkeys(("append", "add", "appendleft"), _added),
     **dict.fromkeys(("extend", "extendleft", "union", "intersection", "difference"), _extended),

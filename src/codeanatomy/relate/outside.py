@@ -28,8 +28,8 @@ LOWER_CASE_CLASSES = frozenset(
 def is_class_like(name: str) -> bool:
     """Whether a name outside looks like a class.
 
-    >>> is_class_like("pathlib.Path"), is_class_like("os.getcwd"), is_class_like("builtins.int"), is_class_like("a.MAX")
-    (True, False, True, False)
+    >>> [is_class_like(name) for name in ("pathlib.Path", "os.getcwd", "builtins.int", "a.MAX")]
+    [True, False, True, False]
     """
     owner, _, last = name.rpartition(".")
     if owner == "builtins":

@@ -47,7 +47,8 @@ def summary(file: Witnessed) -> Program:
     tree = Tree(nodes)
     scopes = scopes_of(tree, blocks)
     rows = Rows(file.repo_id, file.file_id, file.path)
-    open_uses = binding_relations(rows, tree, scopes, file.libcst)
+    libcst = {name: found for name, found in file.libcst.items() if found is not None}
+    open_uses = binding_relations(rows, tree, scopes, libcst)
     program = Program(file.repo_id, file.file_id, file.path)
     if 0 not in scopes or scopes.lost:
         program = _without(file, "scopes_not_matched")

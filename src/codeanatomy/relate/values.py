@@ -105,11 +105,6 @@ class Values(Classes):
     def _load(self, file: int, op: Op) -> None:
         self.wait(self.at(file, op[1]), self.load_from, op[2], self.at(file, op[3]))
 
-    def load_from(self, things: Sequence[Object], name: str, dst: int) -> None:
-        """An attribute of things."""
-        for thing in things:
-            self.flow(self.attr(thing, name), dst, thing & WEAK)
-
     def _store(self, file: int, op: Op) -> None:
         src = self.at(file, op[3])
         self.wait(self.at(file, op[1]), self.store, op[2], self.node() if src < 0 else src)
@@ -247,14 +242,14 @@ class Values(Classes):
             elif kind == "L":
                 self.wait(self.field(cls, "[*]"), self._caught, dst)
             else:
-                self._instances([cls], dst, 0)
+                self.instances([cls], dst, 0)
 
     def _caught_unraised(self, file: int, op: Op) -> None:
         """A class that nothing in the repository raises is still what its handler says."""
         if not self.objects[self.at(file, op[2])]:
-            self.wait(self.at(file, op[1]), self._instances, self.at(file, op[2]), 0)
+            self.wait(self.at(file, op[1]), self.instances, self.at(file, op[2]), 0)
 
-    def _instances(self, things: Sequence[Object], dst: int, weak: int) -> None:
+    def instances(self, things: Sequence[Object], dst: int, weak: int) -> None:
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
             if kind == "C":
@@ -262,7 +257,7 @@ class Values(Classes):
             elif kind == "X" and not one.startswith(SPECIAL_FORMS):
                 self.add(dst, self.thing("Y", one) | weak)
             elif kind == "L":
-                self.wait(self.field(thing, "[*]"), self._instances, dst, weak)
+                self.wait(self.field(thing, "[*]"), self.instances, dst, weak)
 
     def _isinstance(self, file: int, op: Op) -> None:
         _, src, classes, dst = op
@@ -275,7 +270,7 @@ class Values(Classes):
                 self.wait(self.field(cls, "[*]"), self._narrow, src, dst)
             elif kind in ("C", "X"):
                 self.wait(src, self._kept, cls & ~1, dst)
-                self._instances([cls], dst, WEAK)
+                self.instances([cls], dst, WEAK)
 
     def _kept(self, things: Sequence[Object], cls: Object, dst: int) -> None:
         outside = self.things[cls >> 1]
@@ -301,7 +296,7 @@ class Values(Classes):
             return
         kind = hint[0]
         if kind == "n":
-            self.wait(self.at(file, hint[1]), self._instances, dst, WEAK)
+            self.wait(self.at(file, hint[1]), self.instances, dst, WEAK)
         elif kind == "c":
             self.wait(self.at(file, hint[1]), self._classes, dst)
         elif kind == "u":

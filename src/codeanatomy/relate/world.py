@@ -7,14 +7,16 @@ Kinds of things:
 
     F file number        function, method or lambda          C file number       class
     M file               module                              N name              namespace package
-    I class              instance of a class (all as one)    L file number       container, by where it is made
+    I class              instance of a class (all as one)    L file number       container, by its place
     X name               anything outside, by its name       Y name              instance of a class outside
     H name               member of such an instance          J text              string, perhaps a name
+    R key                functools.singledispatch            K dispatcher        `f.register`
     O key                field of a dataclass                Z class             `type.__call__` of a class
     B function receiver  method bound to its receiver        S class receiver    what `super()` gives
     G function           generator                           A function          coroutine
     P key                property                            Q property part     `x.setter`
-    T key                staticmethod or classmethod         U key               functools.partial
+    T key                staticmethod or classmethod         U key call          functools.partial
+    u key call           functools.partialmethod             w key               functools.wraps(f)
     E container name     method of a builtin container       W function          @contextmanager
     V function           what a call of the former gives     D container part    view of a dict
 
