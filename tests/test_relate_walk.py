@@ -265,8 +265,8 @@ def test_an_empty_file_is_an_empty_program() -> None:
 
 def without_libcst(text: str) -> Program:
     source = source_of(text, "main.py")
-    said = [witness(source, OPTIONS).cells for witness in (ast_files_v1, symtable_files_v1)]
-    return summary(Witnessed("test", "file:main", "main.py", *said, {}))
+    tree, tables = (witness(source, OPTIONS).cells for witness in (ast_files_v1, symtable_files_v1))
+    return summary(Witnessed("test", "file:main", "main.py", tree, tables, {}))
 
 
 DEEP = {

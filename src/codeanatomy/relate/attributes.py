@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any
 
+from codeanatomy.relate.modules import INITS
 from codeanatomy.relate.outside import BUILTINS, is_class_like, may_have
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.solver import WEAK, Object, best
@@ -191,7 +193,10 @@ class Attributes(World):
         """A name that nothing in the file binds."""
         if self.by_star(file, name, dst):
             return
-        if name in BUILTINS:
+        submodule = self.submodule(file, name)
+        if submodule is not None:
+            self.add(dst, self.module(submodule))
+        elif name in BUILTINS:
             self.add(dst, self.thing("X", f"builtins.{name}"))
         elif name in MODULE_TEXTS:
             self.add(dst, self.thing("Y", "builtins.str"))
@@ -199,6 +204,12 @@ class Attributes(World):
             outside = [star for star in self.stars(file) if not self.modules.has(star)]
             if len(outside) == 1:
                 self.add(dst, self.thing("X", f"{outside[0]}.{name}") | WEAK)
+
+    def submodule(self, file: int, name: str) -> str | None:
+        """The module in a package that an import has made a name of the package."""
+        inner = f"{self.names[file]}.{name}"
+        is_package = PurePosixPath(self.programs[file].path).name in INITS
+        return inner if is_package and self.modules.has(inner) else None
 
     # -- classes
 

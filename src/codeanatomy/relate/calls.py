@@ -56,6 +56,7 @@ class Calls(Copies):
             "R": self._call_dispatcher,
             "K": self._call_register,
             "w": self._call_wraps,
+            "f": self._call_hinted,
             "Q": self._call_property,
         }
 
@@ -190,6 +191,10 @@ class Calls(Copies):
         """`functools.wraps(f)` gives what it is applied to, which remembers f."""
         self.wait(call.argument(0), self.wrapping, self.field(thing, "wrapped"))
         self.flow(call.argument(0), call.dst)
+
+    def _call_hinted(self, thing: Object, call: Call) -> None:
+        """Something that an annotation says is called, and what that gives."""
+        self.flow(self.field(thing, "result"), call.dst, WEAK)
 
     def wrapping(self, things: Sequence[Object], wrapped: int) -> None:
         """Functions remember what they wrap."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from codeanatomy.relate.call import Call
 from codeanatomy.relate.calls import Calls
-from codeanatomy.relate.program import POSITIONAL, STAR, VARIABLE, Op, Program
+from codeanatomy.relate.program import POSITIONAL, STAR, VARIABLE, Op
 from codeanatomy.relate.solver import WEAK, Object
 
 

@@ -207,7 +207,10 @@ class Definitions:
     def unbound(self, file: int, name: str) -> tuple[Target, ...]:
         """What a name means that nothing in its file binds."""
         star = self._star_of(file, name)
-        return () if star is None else self.name_of(star, name)
+        if star is not None:
+            return self.name_of(star, name)
+        submodule = self.values.submodule(file, name)
+        return () if submodule is None else (self.module(submodule),)
 
     def in_class(self, cls: Object, name: str) -> tuple[Target, ...]:
         """What an attribute of a class itself means."""

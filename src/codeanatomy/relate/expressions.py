@@ -39,12 +39,12 @@ OPERATORS: Mapping[str, str] = {
 }
 UNARY: Mapping[str, str] = {"Invert": "__invert__", "UAdd": "__pos__", "USub": "__neg__"}
 COMPARISONS: Mapping[str, str] = {
-    "Eq": "__eq__",
-    "NotEq": "__ne__",
-    "Lt": "__lt__",
-    "LtE": "__le__",
-    "Gt": "__gt__",
-    "GtE": "__ge__",
+    "Eq": "eq",
+    "NotEq": "ne",
+    "Lt": "lt",
+    "LtE": "le",
+    "Gt": "gt",
+    "GtE": "ge",
 }
 # Functions and methods that a constant argument tells what to look at.
 BY_TEXT = frozenset({"getattr", "setattr", "get", "pop", "setdefault", "__getitem__", "import_module"})
@@ -217,8 +217,10 @@ class Expressions(Names):
         values = [self.value(operand) for operand in operands]
         for place, op in enumerate(tree.many(node, "ops")):
             left, right, kind = values[place], values[place + 1], tree.kind[op]
-            if kind in COMPARISONS:
-                self.special(node, left, [COMPARISONS[kind]], [right], "operator")
+            if kind in COMPARISONS and not {left, right} <= self.const_nodes | {NOTHING}:
+                self.events += 1
+                first = self.new() if left == NOTHING else left
+                self.ops.append(("b", first, right, COMPARISONS[kind], NOTHING, self.site(node, "operator")))
             elif kind in ("In", "NotIn"):
                 self.special(node, right, ["__contains__", "__iter__"], [left], "operator")
         return NOTHING

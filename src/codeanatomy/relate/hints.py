@@ -5,6 +5,7 @@
     type[Foo]               ("c", node of Foo)              the class itself
     list[Foo]               ("l", "list", hint of Foo)      a container
     dict[str, Foo]          ("l", "dict", hint of Foo)
+    Callable[[], Foo]       ("f", hint of Foo)              something to call
     tuple[A, B]             ("t", [hint of A, hint of B])
     A | B                   ("u", [hint of A, hint of B])
 
@@ -90,7 +91,7 @@ def _subscript(tree: Tree, node: int, resolve: Resolve, depth: int) -> Hint | No
     if last in ("Tuple", "tuple"):
         return ("t", [inner(number) for number in range(len(items))])
     if last in SILENT:
-        return None
+        return ("f", inner(1)) if last == "Callable" else None
     return hint_of(tree, base, resolve, depth + 1)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from codeanatomy.relate.call import plain
-from codeanatomy.relate.program import POSITIONAL
+from codeanatomy.relate.program import POSITIONAL, STAR
 from codeanatomy.relate.solver import Object
 
 if TYPE_CHECKING:
@@ -53,17 +53,27 @@ def _filter(values: Calls, call: Call, thing: Object) -> None:
     values.add(call.dst, made)
 
 
-def _ordered(kind: str) -> Model:
+def _ordered(kind: str, *, compares: bool = False) -> Model:
     """Of sorted, and what else makes a container of another's elements."""
 
     def model(values: Calls, call: Call, thing: Object) -> None:
         made = values.make_container(kind, call.where)
         element = _element_of(values, call, call.argument(0))
-        _callback(values, call, call.argument(-1, "key"), [element])
+        if compares:
+            _compared(values, call, element, "__lt__", "__gt__")
         values.put(made, None, element)
         values.add(call.dst, made)
 
     return model
+
+
+def _compared(values: Calls, call: Call, element: int, *names: str) -> None:
+    """Elements are compared by their keys, or with each other."""
+    key = call.argument(-1, "key")
+    if key >= 0:
+        _callback(values, call, key, [element])
+    else:
+        values.wait(element, values.special, names, call.with_args([plain(element)], -1, "builtin"))
 
 
 def _copied(kind: str) -> Model:
@@ -109,17 +119,21 @@ def _pairs(things: list[Object], values: Calls, made: Object) -> None:
                 values.put(made, None, node)
 
 
-def _best(values: Calls, call: Call, thing: Object) -> None:
+def _best(*names: str) -> Model:
     """Of min and max: one of the elements or arguments."""
-    given = [node for how, _, node in call.args if how == POSITIONAL]
-    element = values.node()
-    if len(given) == 1:
-        values.elements(given[0], element, call.where)
-    for node in given if len(given) > 1 else ():
-        values.flow(node, element)
-    _callback(values, call, call.argument(-1, "key"), [element])
-    values.flow(element, call.dst)
-    values.flow(call.argument(-1, "default"), call.dst)
+
+    def model(values: Calls, call: Call, thing: Object) -> None:
+        given = [node for how, _, node in call.args if how == POSITIONAL]
+        element = values.node()
+        if len(given) == 1:
+            values.elements(given[0], element, call.where)
+        for node in given if len(given) > 1 else ():
+            values.flow(node, element)
+        _compared(values, call, element, *names)
+        values.flow(element, call.dst)
+        values.flow(call.argument(-1, "default"), call.dst)
+
+    return model
 
 
 def _enumerate(values: Calls, call: Call, thing: Object) -> None:
@@ -150,12 +164,48 @@ def _chain(values: Calls, call: Call, thing: Object) -> None:
     values.add(call.dst, made)
 
 
+def _flattened(values: Calls, call: Call, thing: Object) -> None:
+    made = values.make_container("generator", call.where)
+    values.put(made, None, _element_of(values, call, _element_of(values, call, call.argument(0))))
+    values.add(call.dst, made)
+
+
+def _starmap(values: Calls, call: Call, thing: Object) -> None:
+    made, result = values.make_container("generator", call.where), values.node()
+    spread = [(STAR, None, _element_of(values, call, call.argument(1)))]
+    values.wait_call(call.argument(0), call.with_args(spread, result, "callback"))
+    values.put(made, None, result)
+    values.add(call.dst, made)
+
+
+def _grouped(values: Calls, call: Call, thing: Object) -> None:
+    element, key = _element_of(values, call, call.argument(0)), values.node()
+    _callback(values, call, call.argument(1, "key"), [element], key)
+    group, pair = (
+        values.make_container("generator", call.where, "group"),
+        values.make_container("tuple", call.where, "pair"),
+    )
+    node = values.node()
+    values.put(group, None, element)
+    values.add(node, group)
+    values.put(pair, "0", key)
+    values.put(pair, "1", node)
+    _yielding(values, call, pair)
+
+
 def _next(values: Calls, call: Call, thing: Object) -> None:
     values.wait(call.argument(0), values.next_of, "__next__", call.dst, call.where)
     values.flow(call.argument(1), call.dst)
 
 
 def _iter(values: Calls, call: Call, thing: Object) -> None:
+    if call.argument(1) >= 0:
+        made, result = values.make_container("generator", call.where), values.node()
+        _callback(values, call, call.argument(0), [], result)
+        values.put(made, None, result)
+        values.add(call.dst, made)
+        return
+
     def each(things: list[Object]) -> None:
         for one in things:
             if values.things[one >> 1].kind == "I":
@@ -392,6 +442,13 @@ def _prints(values: Calls, call: Call, thing: Object) -> None:
             values.wait(node, values.special, ("__str__", "__repr__"), call.with_args([], -1, "builtin"))
 
 
+def _formats(values: Calls, call: Call, thing: Object) -> None:
+    for _, _, node in call.args:
+        names = ("__format__", "__str__", "__repr__")
+        values.wait(node, values.special, names, call.with_args([], -1, "builtin"))
+    values.add(call.dst, values.thing("Y", "builtins.str"))
+
+
 def _consumes(values: Calls, call: Call, thing: Object) -> None:
     """Of sum, any and all, which iterate."""
     _element_of(values, call, call.argument(0))
@@ -441,7 +498,7 @@ DECORATORS = frozenset({IDENTITY})
 MODELS: Mapping[str, Model] = {
     "builtins.map": _map,
     "builtins.filter": _filter,
-    "builtins.sorted": _ordered("list"),
+    "builtins.sorted": _ordered("list", compares=True),
     "builtins.reversed": _ordered("generator"),
     "builtins.list": _copied("list"),
     "builtins.tuple": _copied("tuple"),
@@ -451,11 +508,21 @@ MODELS: Mapping[str, Model] = {
     "builtins.dict": _dict,
     "collections.OrderedDict": _dict,
     "collections.defaultdict": _defaultdict,
-    "builtins.min": _best,
-    "builtins.max": _best,
+    "builtins.min": _best("__lt__", "__gt__"),
+    "builtins.max": _best("__gt__", "__lt__"),
     "builtins.enumerate": _enumerate,
     "builtins.zip": _zip,
     "itertools.chain": _chain,
+    "itertools.chain.from_iterable": _flattened,
+    "itertools.islice": _ordered("generator"),
+    "itertools.cycle": _ordered("generator"),
+    "itertools.takewhile": _filter,
+    "itertools.dropwhile": _filter,
+    "itertools.filterfalse": _filter,
+    "itertools.starmap": _starmap,
+    "itertools.groupby": _grouped,
+    "itertools.zip_longest": _zip,
+    "itertools.product": _zip,
     "builtins.iter": _iter,
     "builtins.aiter": _iter,
     "builtins.next": _next,
@@ -524,6 +591,7 @@ MODELS: Mapping[str, Model] = {
         f"builtins.str.{name}": _splits
         for name in ("split", "rsplit", "splitlines", "partition", "rpartition")
     },
+    "builtins.str.format": _formats,
     "builtins.str.encode": _gives("builtins.bytes"),
     "builtins.bytes.decode": _gives("builtins.str"),
     **{
@@ -573,7 +641,8 @@ def _inserted(values: Calls, container: Object, name: str, call: Call) -> None:
 
 def _reordered(values: Calls, container: Object, name: str, call: Call) -> None:
     values.shuffle(container)
-    _callback(values, call, call.argument(-1, "key"), [values.field(container, "[*]")])
+    if name == "sort":
+        _compared(values, call, values.field(container, "[*]"), "__lt__")
 
 
 def _updated(values: Calls, container: Object, name: str, call: Call) -> None:

@@ -23,6 +23,8 @@ from codeanatomy.relate.classes import Classes
 from codeanatomy.relate.program import NOTHING, Op, Program
 from codeanatomy.relate.solver import WEAK, Object
 
+# What the right side is asked of a comparison; of other operators it is `r` and the name.
+REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 # Of annotations: what stands there is no class.
 SPECIAL_FORMS = ("typing.", "typing_extensions.", "collections.abc.")
 
@@ -188,11 +190,13 @@ class Values(Classes):
         where = (file, site)
         first, second = self.at(file, left), self.at(file, right)
         bare = name.removeprefix("i")
-        names = (f"__{name}__", f"__{bare}__") if bare != name else (f"__{name}__",)
+        names = tuple(dict.fromkeys((f"__{name}__", f"__{bare}__")))
+        if name == "ne":
+            names = ("__ne__", "__eq__")
         call = Call(where, [plain(second)], self.at(file, dst), role="operator")
         self.wait(first, self._operate, names, call)
         reflected = Call(where, [plain(first)], self.at(file, dst), role="operator")
-        self.wait(second, self._reflect, f"__r{bare}__", names, first, reflected)
+        self.wait(second, self._reflect, f"__{REFLECTED.get(name, 'r' + bare)}__", names, first, reflected)
 
     def _operate(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
         for thing in things:
@@ -204,10 +208,21 @@ class Values(Classes):
                 self.put(both, None, self.field(thing, "[*]"))
                 self.wait(call.argument(0), self.merge_from, both)
                 self.add(call.dst, both)
-            elif kind == "Y" and one.startswith("builtins."):
-                self.add(call.dst, thing)
-            elif kind == "J":
-                self.add(call.dst, self.thing("Y", "builtins.str"))
+            elif kind == "J" or (kind == "Y" and one.startswith("builtins.")):
+                self.add(call.dst, self.thing("Y", "builtins.str" if kind == "J" else one))
+                if names[0] == "__mod__":
+                    self._format(call)
+
+    def _format(self, call: Call) -> None:
+        """`"%s" % x` and `"%s" % (x, y)`."""
+        shown = Call(call.where, [], -1, role="operator")
+        self.wait(call.argument(0), self.special, ("__str__", "__repr__"), shown)
+        self.wait(call.argument(0), self._format_all, shown)
+
+    def _format_all(self, things: Sequence[Object], shown: Call) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "L":
+                self.wait(self.field(thing, "[*]"), self.special, ("__str__", "__repr__"), shown)
 
     def _reflect(
         self, things: Sequence[Object], name: str, names: Sequence[str], left: int, call: Call
@@ -302,6 +317,10 @@ class Values(Classes):
         elif kind == "u":
             for each in hint[1]:
                 self.hinted(file, each, dst)
+        elif kind == "f":
+            function = self.thing("f", dst)
+            self.hinted(file, hint[1], self.field(function, "result"))
+            self.add(dst, function | WEAK)
         elif kind in ("l", "t"):
             container = self.thing("L", "hint", dst)
             self._kinds[container] = hint[1] if kind == "l" else "tuple"

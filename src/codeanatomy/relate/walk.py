@@ -168,7 +168,9 @@ class Walk(Definers):
         if tree.kind[source] == "BinOp":
             sides = [tree.one(source, side) for side in ("left", "right")]
             found = [self._words(side) for side in sides if side is not None]
-            return [word for words in found if words is not None for word in words]
+            return None if None in found else [word for words in found for word in words or ()]
+        if tree.kind[source] not in ("List", "Tuple", "Set"):
+            return None
         words = [tree.constant(item) for item in tree.many(source, "elts")]
         return [word for word in words if isinstance(word, str)]
 
@@ -182,7 +184,8 @@ class Walk(Definers):
         self.assign(target, value)
         source = tree.one(node, "value")
         if tree.name[target] == "__all__" and source is not None and self.program.exported is not None:
-            self.program.exported += self._words(source) or []
+            words = self._words(source)
+            self.program.exported = None if words is None else [*self.program.exported, *words]
 
     def do_annassign(self, node: int) -> None:
         tree, target, source = self.tree, self.tree.one(node, "target"), self.tree.one(node, "value")

@@ -17,6 +17,7 @@ Kinds of things:
     P key                property                            Q property part     `x.setter`
     T key                staticmethod or classmethod         U key call          functools.partial
     u key call           functools.partialmethod             w key               functools.wraps(f)
+    f key                what `Callable[..., X]` hints at
     E container name     method of a builtin container       W function          @contextmanager
     V function           what a call of the former gives     D container part    view of a dict
 
