@@ -331,6 +331,17 @@ def test_the_arguments_of_a_call_that_only_a_witness_resolves() -> None:
     ]
 
 
+def test_a_constructor_without_its_class() -> None:
+    repository = Repository("class A:\n    def __new__(cls): ...\nclass B(A): ...\nB()\n")
+    repository.typed("B()", "builtins.object.__init__", form="init")
+    repository.typed("B()", "main.A.__new__", "|__new__|", form="new")
+    found = repository.at("B()", *CALLS)
+    assert {name: (row["confidence"], words(row)["pyrefly"]) for name, row in found.items()} == {
+        "main.B": (0.9, True),
+        "main.A.__new__": (0.9, True),
+    }
+
+
 def test_a_synthesised_constructor_is_its_class() -> None:
     repository = Repository(
         "from dataclasses import dataclass\n@dataclass\nclass D:\n    x: int\ndef f(k): k(1)\n"

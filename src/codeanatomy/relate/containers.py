@@ -120,6 +120,13 @@ class Containers(Attributes):
             kind, one, _, _ = self.things[thing >> 1]
             if kind == "L":
                 self._items_of(thing, key, call.dst, call.where)
+                if key is None and self.kind_of(thing) in ("list", "tuple"):
+                    self.wait(
+                        call.argument(0),
+                        self.special,
+                        ("__index__",),
+                        Call(call.where, [], -1, role="subscript"),
+                    )
             elif kind == "C":
                 self._of_generic(thing, call)
             elif kind == "X" or (kind == "Y" and one in TEXTS):

@@ -4,7 +4,7 @@
     Optional[Foo], Foo | None                               the same
     type[Foo]               ("c", node of Foo)              the class itself
     list[Foo]               ("l", "list", hint of Foo)      a container
-    dict[str, Foo]          ("l", "dict", hint of Foo)
+    dict[str, Foo]          ("d", hint of str, hint of Foo)
     Callable[[], Foo]       ("f", hint of Foo)              something to call
     tuple[A, B]             ("t", [hint of A, hint of B])
     A | B                   ("u", [hint of A, hint of B])
@@ -87,7 +87,7 @@ def _subscript(tree: Tree, node: int, resolve: Resolve, depth: int) -> Hint | No
     if last in LISTS:
         return ("l", LISTS[last], inner(0))
     if last in DICTS:
-        return ("l", "dict", inner(1))
+        return ("d", inner(0), inner(1))
     if last in ("Tuple", "tuple"):
         return ("t", [inner(number) for number in range(len(items))])
     if last in SILENT:

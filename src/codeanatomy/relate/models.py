@@ -421,16 +421,15 @@ def _splits(values: Calls, call: Call, thing: Object) -> None:
         values.add(call.dst, made)
 
 
-def _asks(*names: str, result: str | None = None) -> Model:
-    """A builtin that asks its argument by a special method."""
+def _asks(*names: str, result: str | None = None, gives: bool = False) -> Model:
+    """A builtin that asks its argument by a special method, and may give what that returns."""
 
     def model(values: Calls, call: Call, thing: Object) -> None:
         args = [node for how, _, node in call.args if how == POSITIONAL]
         for node in args[:1]:
-            values.wait(
-                node, values.special, names, call.with_args([plain(arg) for arg in args[1:]], -1, "builtin")
-            )
-        if result is not None and call.dst >= 0:
+            asked = call.with_args([plain(arg) for arg in args[1:]], call.dst if gives else -1, "builtin")
+            values.wait(node, values.special, names, asked)
+        if result is not None:
             values.add(call.dst, values.thing("Y", f"builtins.{result}"))
 
     return model
@@ -573,10 +572,10 @@ MODELS: Mapping[str, Model] = {
     "builtins.complex": _asks("__complex__", "__float__", result="complex"),
     "builtins.bytes": _asks("__bytes__", "__iter__", result="bytes"),
     "builtins.hash": _asks("__hash__", result="int"),
-    "builtins.abs": _asks("__abs__"),
-    "builtins.round": _asks("__round__"),
-    "builtins.divmod": _asks("__divmod__"),
-    "builtins.pow": _asks("__pow__"),
+    "builtins.abs": _asks("__abs__", gives=True),
+    "builtins.round": _asks("__round__", gives=True),
+    "builtins.divmod": _asks("__divmod__", gives=True),
+    "builtins.pow": _asks("__pow__", gives=True),
     "builtins.dir": _asks("__dir__"),
     "builtins.print": _prints,
     "builtins.sum": _consumes,

@@ -321,15 +321,22 @@ class Values(Classes):
             function = self.thing("f", dst)
             self.hinted(file, hint[1], self.field(function, "result"))
             self.add(dst, function | WEAK)
-        elif kind in ("l", "t"):
-            container = self.thing("L", "hint", dst)
-            self._kinds[container] = hint[1] if kind == "l" else "tuple"
-            inner = [(None, hint[2])] if kind == "l" else [(str(at), each) for at, each in enumerate(hint[1])]
-            for key, each in inner:
-                node = self.node()
-                self.hinted(file, each, node)
-                self.put(container, key, node)
-            self.add(dst, container | WEAK)
+        elif kind in ("l", "t", "d"):
+            self._hinted_container(file, hint, dst)
+
+    def _hinted_container(self, file: int, hint: Sequence[Any], dst: int) -> None:
+        container = self.thing("L", "hint", dst)
+        self._kinds[container] = {"l": hint[1], "t": "tuple", "d": "dict"}[hint[0]]
+        inner: list[tuple[str | None, Any]] = [(None, hint[-1])]
+        if hint[0] == "t":
+            inner = [(str(at), each) for at, each in enumerate(hint[1])]
+        elif hint[0] == "d":
+            self.hinted(file, hint[1], self.field(container, "[keys]"))
+        for key, each in inner:
+            node = self.node()
+            self.hinted(file, each, node)
+            self.put(container, key, node)
+        self.add(dst, container | WEAK)
 
     def _classes(self, things: Sequence[Object], dst: int) -> None:
         for thing in things:

@@ -10,7 +10,8 @@ For each answer a witness has one of three words:
 same    The same node, or another node of the same qualified name: a stub beside its module, an overload, a
         class and its constructor. The witness is evidence, and its trust is the answer's.
 kin     What we found overrides what a static witness can name, or is a name outside that ends alike
-        (`pathlib.Path.exists`, `pathlib.PurePath.exists`). Evidence, but no more trust.
+        (`pathlib.Path.exists`, `pathlib.PurePath.exists`), or is a class of which it names only the
+        constructor. Evidence, but no more trust.
 other   Evidence against our answer; and what the witness says instead is a row too, as it may be right.
 
 A claim that is other than all our answers gets no row in two cases, since ours is the better answer. It names
@@ -26,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from codeanatomy.relate.claims import PYREFLY, SCIP, Claim, Landmarks, last_part
+from codeanatomy.relate.claims import CONSTRUCTORS, PYREFLY, SCIP, Claim, Landmarks, last_part
 from codeanatomy.relate.definitions import Target
 from codeanatomy.relate.program import Place
 from codeanatomy.relate.rows import Evidence
@@ -206,6 +207,9 @@ class Kinship:
         return found
 
     def _is_kin(self, answer: Target, named: Target, *, is_open: bool) -> bool:
+        if answer.kind == "CLASS" and last_part(named) in CONSTRUCTORS:
+            cls = self.landmarks.cls(answer.qname)
+            return cls is not None and named in self.landmarks.called(cls)
         if last_part(answer) != last_part(named) or not last_part(named):
             return False
         if answer.kind in OUTSIDE:
