@@ -38,10 +38,9 @@ class Analysis(NamedTuple):
     # By path, as `relations_v1` has them.
     rows: Mapping[str, list[Row]]
     graph: Mapping[str, list[str]]
-    # By step.
+    # By step; of the memory the peak of this process so far, the last with all rows at hand.
     seconds: Mapping[str, float]
-    # Of this process since it began.
-    peak_bytes: int
+    peak_bytes: Mapping[str, int]
 
 
 def analyse(folder: Path, said: Mapping[str, Mapping[str, Cells]] | None = None) -> Analysis:
@@ -53,17 +52,22 @@ def analyse(folder: Path, said: Mapping[str, Mapping[str, Cells]] | None = None)
     gc.disable()
     sources = sources_below(folder)
     seconds: dict[str, float] = {}
+    peaks: dict[str, int] = {}
     began = time.monotonic()
+
+    def finish(step: str) -> None:
+        nonlocal began
+        seconds[step] = time.monotonic() - began
+        peaks[step] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KB
+        began = time.monotonic()
+
     values = Values([summary(heard(path, text, said or {})) for path, text in sources.items()])
-    seconds["summaries"] = time.monotonic() - began
-    began = time.monotonic()
+    finish("summaries")
     values.solve()
-    seconds["values"] = time.monotonic() - began
-    began = time.monotonic()
+    finish("values")
     rows = {made.path: made.rows() for made in relations(values)}
-    seconds["rows"] = time.monotonic() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KB
-    return Analysis(sources, values, rows, edges(values), seconds, peak)
+    finish("rows")
+    return Analysis(sources, values, rows, edges(values), seconds, peaks)
 
 
 def heard(path: str, text: bytes, said: Mapping[str, Mapping[str, Cells]]) -> Witnessed:

@@ -12,6 +12,7 @@ their own; their own time is not counted.
 from __future__ import annotations
 
 import argparse
+import ast
 import subprocess
 import sys
 from collections import Counter
@@ -77,6 +78,11 @@ def measure(package: str, witnesses: tuple[str, ...]) -> None:
     if "typed" in witnesses:
         said["typed"] = pyrefly_cells(folder)
     analysis = analyse(folder, said)
+    written = sum(
+        isinstance(node, ast.Call)
+        for source in analysis.sources.values()
+        for node in ast.walk(ast.parse(source))
+    )
     called = {key: rows for found in analysis.rows.values() for key, rows in sites(found).items()}
     counts = [len(targets(rows)) for rows in called.values()]
     reasons = Counter(row["reason"] for rows in called.values() for row in rows if row["dst_id"] is None)
@@ -84,15 +90,20 @@ def measure(package: str, witnesses: tuple[str, ...]) -> None:
     at_99 = relations[int(len(relations) * 0.99)] if relations else 0
     total = sum(map(len, analysis.rows.values()))
     print(f"{package}, witnesses: {', '.join(witnesses) or 'none but our own'}")
-    print(f"  files {len(analysis.sources):,}, relations {total:,}, call sites {len(counts):,}")
+    print(
+        f"  files {len(analysis.sources):,}, relations {total:,}, call sites {len(counts):,} of {written:,}"
+    )
     some, one = sum(1 for each in counts if each), counts.count(1)
     print(f"  with a target {share(some, len(counts))}, with exactly one {share(one, len(counts))}")
     why = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
     print(f"  without {share(counts.count(0), len(counts))}: {why}")
     shape = f"median {median(relations or [0]):g}, 99 % {at_99}, most {max(relations, default=0)}"
     print(f"  relations per call site: {shape}")
-    spent = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in analysis.seconds.items())
-    print(f"  {spent}; peak {analysis.peak_bytes / MB:.0f} MB", flush=True)
+    spent = ", ".join(
+        f"{step} {seconds:.1f} s (peak {analysis.peak_bytes[step] / MB:.0f} MB)"
+        for step, seconds in analysis.seconds.items()
+    )
+    print(f"  {spent}", flush=True)
 
 
 def main() -> None:

@@ -140,6 +140,18 @@ def test_alternatives_share_a_group() -> None:
     assert len({row["ambiguity_group_id"] for row in calls}) == 2
 
 
+@pytest.mark.xfail(strict=True, reason="every receiver is told alone")
+def test_properties_of_several_receivers_are_alternatives() -> None:
+    bodies = "".join(f"class {name}:\n  @property\n  def p(self): ...\n" for name in "AB")
+    rows = rows_of(solved({"main.py": f"{bodies}x = A() if A else B()\nx.p\n"}))
+    calls = [row for row in rows if row["relation_kind"] == "CALLS" and row["src_kind"] == "AST_NODE"]
+    assert sorted((row["dst_qname"], row["confidence"]) for row in calls) == [
+        ("main.A.p", 0.5),
+        ("main.B.p", 0.5),
+    ]
+    assert len({row["ambiguity_group_id"] for row in calls} - {None}) == 1
+
+
 def test_imports_lead_to_modules_and_names() -> None:
     sources = {
         "p/__init__.py": "from .a import f\nfrom p import a as b\n__all__ = ['f']\n",

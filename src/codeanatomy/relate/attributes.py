@@ -436,8 +436,8 @@ class Attributes(World):
         if kind == "X":
             if one in ENUMS and name in ("name", "value"):
                 self.add(node, self.thing("Y", "builtins.str"))
-                return
-            self.add(node, self.thing("H", f"{one}.{name}"))
+            elif not self._is_stored(self.things[receiver >> 1].one, name):
+                self.add(node, self.thing("H", f"{one}.{name}", receiver))
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
             self.wait(self.class_field(holder, name), self._bind, receiver, access, name, node)
@@ -445,13 +445,19 @@ class Attributes(World):
     def _fallback(self, receiver: Object, name: str, node: int) -> None:
         """`__getattr__` of the class."""
         cls = self.things[receiver >> 1].one
-        if any(name in self._stored.get(each, ()) for each in self.mro(cls)):
+        if self._is_stored(cls, name):
             return
         for hook in ("__getattr__", "__getattribute__"):
             if name != hook and not name.startswith("__") and self.find(cls, hook) is not None:
                 holder = self.find(cls, hook)
                 if holder is not None and self.things[holder >> 1].kind == "C":
                     self.run_hook(self.attr(receiver, hook), [self.thing("J", name)], node, receiver, name)
+
+    def _is_stored(self, cls: Object, name: str) -> bool:
+        """Whether a method of the class assigns the attribute."""
+        return self.things[cls >> 1].kind == "C" and any(
+            name in self._stored.get(each, ()) for each in self.mro(cls)
+        )
 
     def _on_class(
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
@@ -470,10 +476,17 @@ class Attributes(World):
             self.wait(self.class_field(holder, name), self._bind_class, receiver, access, name, node)
 
     def _on_metaclass(self, cls: Object, name: str, node: int) -> None:
-        file, declared = self.cls(cls)
-        for word, value in declared.keywords:
-            if word == "metaclass":
-                self.wait(self.at(file, value), self._in_metaclass, cls, name, node)
+        for value in self.metaclasses(cls):
+            self.wait(value, self._in_metaclass, cls, name, node)
+
+    def metaclasses(self, cls: Object) -> list[int]:
+        """Nodes of the metaclasses that a class and those above it name."""
+        found = []
+        for each in self.mro(cls & ~1):
+            if self.things[each >> 1].kind == "C":
+                file, declared = self.cls(each)
+                found += [self.at(file, value) for word, value in declared.keywords if word == "metaclass"]
+        return [value for value in found if value >= 0]
 
     def _in_metaclass(self, things: Sequence[Object], cls: Object, name: str, node: int) -> None:
         for thing in things:
@@ -565,9 +578,17 @@ class Attributes(World):
                 continue
             if kind == "I":
                 self.watch(one, name, self._store_hook, thing, name, src)
+                self._set_by_hook(thing, name, src)
             elif kind == "M" and name in self.programs[one].variables:
                 self.flow(src, self.at(one, self.programs[one].variables[name][0]))
             self.flow(src, self.field(thing, name))
+
+    def _set_by_hook(self, thing: Object, name: str, src: int) -> None:
+        """`__setattr__` of the repository's classes."""
+        holder = self.find(self.things[thing >> 1].one, "__setattr__")
+        if holder is not None and self.things[holder >> 1].kind == "C":
+            hook, text = self.attr(thing, "__setattr__"), self.thing("J", name)
+            self.run_hook(hook, [text], -1, thing, name, how="set", value=src)
 
     def _store_on_class(self, cls: Object, name: str) -> None:
         if name not in self.cls(cls)[1].attrs and (cls, name) not in self._class_fields:

@@ -69,6 +69,10 @@ class Calls(Copies):
         self.flow(self.field(thing, "callee"), self.field(made, "callee"))
         self.add(node, made)
 
+    def entered(self, things: Sequence[Object], dst: int, where: Where) -> None:
+        """What `with` binds, and what it runs."""
+        raise NotImplementedError
+
     def instances(self, things: Sequence[Object], dst: int, weak: int) -> None:
         """Instances of classes, of the repository or outside."""
         raise NotImplementedError
@@ -162,8 +166,21 @@ class Calls(Copies):
         self._outside(thing, self.things[thing >> 1].one, call)
 
     def _call_member(self, thing: Object, call: Call) -> None:
-        name = self.things[thing >> 1].one
+        _, name, receiver, _ = self.things[thing >> 1]
         self._outside(self.thing("X", name) | thing & WEAK, name, call, is_member=True)
+        if receiver is not None:
+            self._call_inherited(name, receiver, call)
+
+    def _call_inherited(self, name: str, receiver: Object, call: Call) -> None:
+        """What a method from outside does with an instance of the repository."""
+        owner, _, method = name.rpartition(".")
+        kind = owner.removeprefix("builtins.")
+        if name == "threading.Thread.start":
+            self.wait_call(self.attr(receiver, "run"), call.with_args([], -1, "callback"))
+        elif kind in ("list", "dict", "set", "tuple"):
+            container = self.thing("L", "instance", receiver)
+            self._kinds[container] = kind
+            container_method(self, container, method, call)
 
     def _call_method(self, thing: Object, call: Call) -> None:
         """A method of a builtin container."""
@@ -369,10 +386,8 @@ class Calls(Copies):
                 self._on_class_special(thing, names, call)
 
     def _on_class_special(self, thing: Object, names: Sequence[str], call: Call) -> None:
-        file, declared = self.cls(thing)
-        for word, value in declared.keywords:
-            if word == "metaclass":
-                self.wait(self.at(file, value), self._meta_special, thing, names, call)
+        for value in self.metaclasses(thing):
+            self.wait(value, self._meta_special, thing, names, call)
 
     def _meta_special(self, metas: Sequence[Object], thing: Object, names: Sequence[str], call: Call) -> None:
         for meta in metas:

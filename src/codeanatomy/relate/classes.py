@@ -21,34 +21,16 @@ class Classes(Calls):
 
     def instantiate(self, cls: Object, call: Call) -> None:
         """A class is called: by its metaclass, or directly."""
-        file, declared = self.cls(cls)
-        for word, value in declared.keywords:
-            if word == "metaclass":
-                self.wait(self.at(file, value), self._instantiate_by, cls, call)
-        for base in self.mro(cls & ~1)[1:]:
-            if self.things[base >> 1].kind == "C":
-                other, inherited = self.cls(base)
-                for word, value in inherited.keywords:
-                    if word == "metaclass":
-                        self.wait(self.at(other, value), self._instantiate_by, cls, call)
+        for value in self.metaclasses(cls):
+            self.wait(value, self._instantiate_by, cls, call)
         self.record(call, cls)
         if not self._has_metacall(cls & ~1):
             self.construct(cls, call)
 
     def _has_metacall(self, cls: Object) -> bool:
-        for each in self.mro(cls):
-            if self.things[each >> 1].kind != "C":
-                continue
-            file, declared = self.cls(each)
-            for word, value in declared.keywords:
-                if word != "metaclass" or value < 0:
-                    continue
-                for meta in self.objects[self.at(file, value)] or ():
-                    if self.things[meta >> 1].kind == "C":
-                        holder = self.find(meta & ~1, "__call__")
-                        if holder is not None and self.things[holder >> 1].kind == "C":
-                            return True
-        return False
+        metas = [meta for value in self.metaclasses(cls) for meta in self.objects[value] or ()]
+        own = [meta & ~1 for meta in metas if self.things[meta >> 1].kind == "C"]
+        return any(self.is_own(self.find(meta, "__call__")) for meta in own)
 
     def _instantiate_by(self, metas: Sequence[Object], cls: Object, call: Call) -> None:
         for meta in metas:
@@ -137,12 +119,8 @@ class Classes(Calls):
         cls = self.thing("C", file, number)
         call = Call((file, site), [], -1, role="class")
         declared = self.programs[file].classes[number]
-        for each in self.mro(cls):
-            if self.things[each >> 1].kind == "C":
-                other, inherited = self.cls(each)
-                for word, value in inherited.keywords:
-                    if word == "metaclass":
-                        self.wait(self.at(other, value), self._create_by, cls, call)
+        for value in self.metaclasses(cls):
+            self.wait(value, self._create_by, cls, call)
         holder = self.find(cls, "__init_subclass__", after=cls)
         if self.is_own(holder) and holder is not None:
             self.wait(self.class_field(holder, "__init_subclass__"), self._init_subclass, cls, call)

@@ -388,6 +388,16 @@ def _defaultdict(values: Calls, call: Call, thing: Object) -> None:
     values.add(call.dst, made)
 
 
+def _closing(values: Calls, call: Call, thing: Object) -> None:
+    made = values.thing("c", call.where)
+    values.flow(call.argument(0), values.field(made, "inner"))
+    values.add(call.dst, made)
+
+
+def _enter_context(values: Calls, call: Call, thing: Object) -> None:
+    values.wait(call.argument(0), values.entered, call.dst, call.where)
+
+
 def _field(values: Calls, call: Call, thing: Object) -> None:
     made = values.thing("O", call.where)
     for name in ("default", "default_factory"):
@@ -558,6 +568,10 @@ MODELS: Mapping[str, Model] = {
     "dataclasses.replace": _same,
     "contextlib.contextmanager": _context,
     "contextlib.asynccontextmanager": _context,
+    "contextlib.closing": _closing,
+    "contextlib.nullcontext": _closing,
+    "contextlib.ExitStack.enter_context": _enter_context,
+    "contextlib.ExitStack.callback": _runs(0),
     "asyncio.run": _same,
     "asyncio.create_task": _same,
     "asyncio.ensure_future": _same,

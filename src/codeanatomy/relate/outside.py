@@ -40,6 +40,17 @@ def is_class_like(name: str) -> bool:
     return bare[:1].isupper() and (not bare.isupper() or len(bare) == 1)
 
 
+def is_subclass(name: str, other: object) -> bool:
+    """Whether one builtin class is below another.
+
+    >>> is_subclass("builtins.KeyError", "builtins.Exception"), is_subclass("os.error", "builtins.Exception")
+    (True, False)
+    """
+    classes = [getattr(builtins, str(each).removeprefix("builtins."), None) for each in (name, other)]
+    below, above = classes
+    return isinstance(below, type) and isinstance(above, type) and issubclass(below, above)
+
+
 def makes_instance(name: str) -> bool:
     """Whether a name outside looks like a constructor of its class.
 

@@ -20,11 +20,20 @@ from typing import Any
 
 from codeanatomy.relate.call import NOWHERE, Call, Where, plain
 from codeanatomy.relate.classes import Classes
+from codeanatomy.relate.outside import is_subclass
 from codeanatomy.relate.program import NOTHING, Op, Program
 from codeanatomy.relate.solver import WEAK, Object
 
 # What the right side is asked of a comparison; of other operators it is `r` and the name.
 REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+# `object.__ne__` asks `__eq__`; what `total_ordering` adds asks the one that is there.
+FALLBACKS = {
+    "ne": ("__ne__", "__eq__"),
+    **{
+        name: tuple(f"__{each}__" for each in (name, "lt", "le", "gt", "ge"))
+        for name in ("lt", "le", "gt", "ge")
+    },
+}
 # Of annotations: what stands there is no class.
 SPECIAL_FORMS = ("typing.", "typing_extensions.", "collections.abc.")
 
@@ -36,6 +45,7 @@ class Values(Classes):
         super().__init__(programs, limit)
         # All exceptions of the repository's classes.
         self.raised = self.node()
+        self._raised_in = [self.node() for _ in self.programs]
         self._rounds = (
             {"=": self._copy, "o": self._make, "n": self._open, "m": self._import, ".": self._load},
             {
@@ -118,6 +128,9 @@ class Values(Classes):
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
             if kind == "I":
+                if self.is_own(self.find(one, "__delattr__")):
+                    text = self.thing("J", name)
+                    self.run_hook(self.attr(thing, "__delattr__"), [text], -1, thing, name, how="del")
                 holder = self.find(one, name)
                 if holder is not None and self.things[holder >> 1].kind == "C":
                     self.wait(self.class_field(holder, name), self._run_delete, thing, name)
@@ -153,9 +166,10 @@ class Values(Classes):
 
     def _with(self, file: int, op: Op) -> None:
         _, src, dst, site = op
-        self.wait(self.at(file, src), self._entered_by, self.at(file, dst), (file, site))
+        self.wait(self.at(file, src), self.entered, self.at(file, dst), (file, site))
 
-    def _entered_by(self, things: Sequence[Object], dst: int, where: Where) -> None:
+    def entered(self, things: Sequence[Object], dst: int, where: Where) -> None:
+        """What `with` binds, and what it runs."""
         is_async = self.programs[where[0]].sites[where[1]].role == "async_with"
         enter, leave = ("__aenter__", "__aexit__") if is_async else ("__enter__", "__exit__")
         for thing in things:
@@ -166,10 +180,19 @@ class Values(Classes):
                 if is_async:
                     self.wait(given, self._awaited, dst, where)
                 self.special([thing], [leave], Call(where, [], -1, role="with"))
+            elif kind == "c":
+                self.flow(self.field(thing, "inner"), dst, thing & WEAK)
+                self.wait(self.field(thing, "inner"), self._closed, Call(where, [], -1, role="with"))
             elif kind == "V":
                 self.flow(self.nodes_of(one)(self.function(one)[1].yields), dst, thing & WEAK)
             elif kind == "Y":
                 self.add(dst, thing)
+
+    def _closed(self, things: Sequence[Object], call: Call) -> None:
+        """What `closing` closes at the end."""
+        for thing in things:
+            if self.things[thing >> 1].kind == "I":
+                self.wait_call(self.attr(thing, "close"), call)
 
     def _await(self, file: int, op: Op) -> None:
         _, src, dst, site = op
@@ -191,8 +214,7 @@ class Values(Classes):
         first, second = self.at(file, left), self.at(file, right)
         bare = name.removeprefix("i")
         names = tuple(dict.fromkeys((f"__{name}__", f"__{bare}__")))
-        if name == "ne":
-            names = ("__ne__", "__eq__")
+        names = FALLBACKS.get(name, names)
         call = Call(where, [plain(second)], self.at(file, dst), role="operator")
         self.wait(first, self._operate, names, call)
         reflected = Call(where, [plain(first)], self.at(file, dst), role="operator")
@@ -234,30 +256,33 @@ class Values(Classes):
         self.special(things, [name], call)
 
     def _raise(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self._raised, Call((file, op[2]), [], -1, role="raise"))
+        call = Call((file, op[2]), [], -1, role="raise")
+        self.wait(self.at(file, op[1]), self._raised, call)
 
     def _raised(self, things: Sequence[Object], call: Call) -> None:
         for thing in things:
             kind = self.things[thing >> 1].kind
             if kind == "C":
                 self.invoke([thing], call)
-                self.add(self.raised, self.thing("I", thing & ~1))
-            elif kind == "I":
-                self.add(self.raised, thing)
+            if kind in ("C", "I"):
+                instance = self.thing("I", thing & ~1) if kind == "C" else thing
+                self.add(self.raised, instance)
+                self.add(self._raised_in[call.where[0]], instance)
 
     def _except(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self._caught, self.at(file, op[2]))
+        self.wait(self.at(file, op[1]), self._caught, file, self.at(file, op[2]))
 
-    def _caught(self, classes: Sequence[Object], dst: int) -> None:
-        """What is raised anywhere and of the class; for classes outside, just an instance."""
+    def _caught(self, classes: Sequence[Object], file: int, dst: int) -> None:
+        """What is raised anywhere and of the class; of classes outside, in this file, or just an instance."""
         for cls in classes:
             kind = self.things[cls >> 1].kind
             if kind == "C":
                 self.wait(self.raised, self._kept, cls & ~1, dst)
             elif kind == "L":
-                self.wait(self.field(cls, "[*]"), self._caught, dst)
+                self.wait(self.field(cls, "[*]"), self._caught, file, dst)
             else:
                 self.instances([cls], dst, 0)
+                self.wait(self._raised_in[file], self._kept, cls & ~1, dst)
 
     def _caught_unraised(self, file: int, op: Op) -> None:
         """A class that nothing in the repository raises is still what its handler says."""
@@ -292,7 +317,9 @@ class Values(Classes):
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
             if kind == "I":
-                keep = cls in self.mro(one)
+                keep = cls in self.mro(one) or any(
+                    is_subclass(base, outside.one) for base in self.outside_bases(one)
+                )
             elif kind in ("Y", "J"):
                 keep = outside.kind == "X" and outside.one == (one if kind == "Y" else "builtins.str")
             elif kind == "L":
@@ -385,13 +412,13 @@ class Values(Classes):
         instance = self.thing("I", cls)
         self.add(node, instance)
         holder = self.find(cls, "__init__")
-        if holder is not None and self.things[holder >> 1].kind == "C":
+        if holder is not None and self.is_own(holder):
             self.wait(self.class_field(holder, "__init__"), self._assume, instance)
 
     def _assume(self, things: Sequence[Object], instance: Object) -> None:
         """An instance was made somewhere else, by its `__init__`."""
         for thing in things:
-            if self.things[thing >> 1].kind == "F":
+            if self.things[thing >> 1].kind == "F" and thing & ~1 not in self.invoked:
                 _, function = self.function(thing)
                 if function.parameters:
                     self.add(self.nodes_of(thing)(function.parameters[0].node), instance)

@@ -9,7 +9,7 @@ Kinds of things:
     M file               module                              N name              namespace package
     I class              instance of a class (all as one)    L file number       container, by its place
     X name               anything outside, by its name       Y name              instance of a class outside
-    H name               member of such an instance          J text              string, perhaps a name
+    H name receiver      member of such an instance          J text              string, perhaps a name
     R key                functools.singledispatch            K dispatcher        `f.register`
     O key                field of a dataclass                Z class             `type.__call__` of a class
     B function receiver  method bound to its receiver        S class receiver    what `super()` gives
@@ -17,6 +17,7 @@ Kinds of things:
     P key                property                            Q property part     `x.setter`
     T key                staticmethod or classmethod         U key call          functools.partial
     u key call           functools.partialmethod             w key               functools.wraps(f)
+    c key                contextlib.closing
     f key                what `Callable[..., X]` hints at
     E container name     method of a builtin container       W function          @contextmanager
     V function           what a call of the former gives     D container part    view of a dict
