@@ -28,7 +28,7 @@ import corpus
 PACKAGES = ("requests", "flask")
 LIMIT = 0.97
 LIMITED = ("scip",)
-CALL_FORMS = ("call", "init", "new")
+CALL_FORMS = ("call", "init", "new", "dunder")
 
 
 class Difference(NamedTuple):
@@ -51,6 +51,9 @@ class Shares(NamedTuple):
     ours: int
     confirmed: int
     silent: int
+    # Of all ours where they answer: single targets, and those of them that they name too.
+    targets: int
+    confirmed_targets: int
     differences: Sequence[Difference]
 
 
@@ -117,7 +120,10 @@ def against_scip(package: str, answers: Answers) -> Shares:
             cause = f"{answer.kind}: inside for us, outside for SCIP"
             differences.append(Difference(cause, each.site, each.symbol, places(answer.sites)))
     silent = len(ours) - len(answered)
-    return Shares("scip-python", len(inside), found, len(answered), confirmed, silent, differences)
+    targets = [(each, target) for each, answer in answered for target in answer.targets]
+    named = sum(1 for each, target in targets if same(each.definitions, target))
+    counts = (len(inside), found, len(answered), confirmed, silent, len(targets), named)
+    return Shares("scip-python", *counts, differences)
 
 
 def confirms(reference: Reference, answer: Answer) -> bool:
@@ -160,7 +166,8 @@ def against_pyrefly(package: str, answers: Answers) -> Shares:
             if not any(is_target(answers, target, each) for target in targets):
                 cause = f"pyrefly lacks it: {why(answers, [target.site for target in targets], answer)}"
                 unconfirmed.append(Difference(cause, site, places(t.site for t in targets), places([each])))
-    counts = (theirs, theirs - len(lacking), mine, mine - len(unconfirmed), silent)
+    named = mine - len(unconfirmed)
+    counts = (theirs, theirs - len(lacking), mine, named, silent, mine, named)
     return Shares("pyrefly", *counts, [*lacking, *unconfirmed])
 
 
@@ -216,14 +223,16 @@ def tell(shares: Shares, answers: Answers, show_all: bool) -> bool:
     second = shares.confirmed / max(1, shares.ours)
     print(f"  {shares.title}: of its {shares.theirs:,} answers ours has {shares.found:,} ({first:.1%});")
     confirmed = f"{shares.confirmed:,} of our {shares.ours:,} ({second:.1%})"
-    print(f"    it confirms {confirmed} and is silent on {shares.silent:,}")
+    print(f"    it confirms {confirmed} and is silent on {shares.silent:,};")
+    each = shares.confirmed_targets / max(1, shares.targets)
+    print(f"    counted by single targets, {shares.confirmed_targets:,} of {shares.targets:,} ({each:.1%})")
     grouped: dict[str, list[Difference]] = {}
-    for each in shares.differences:
-        grouped.setdefault(each.cause, []).append(each)
+    for difference in shares.differences:
+        grouped.setdefault(difference.cause, []).append(difference)
     for cause, group in sorted(grouped.items(), key=lambda item: (-len(item[1]), item[0])):
         print(f"    {len(group):5} {cause}")
-        for each in group if show_all else group[:2]:
-            print(f"            {answers.where(each.site)}: theirs {each.theirs}; ours {each.ours}")
+        for one in group if show_all else group[:2]:
+            print(f"            {answers.where(one.site)}: theirs {one.theirs}; ours {one.ours}")
     return min(first, second) >= LIMIT
 
 

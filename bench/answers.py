@@ -38,6 +38,8 @@ class Answer(NamedTuple):
     # Names outside of the repository, and reasons why nothing is known.
     outside: frozenset[str] = frozenset()
     reasons: frozenset[str] = frozenset()
+    # The places by what is defined there: a variable with all its assignments is one.
+    targets: frozenset[frozenset[Site]] = frozenset()
 
 
 NOTHING = Answer("", frozenset())
@@ -210,4 +212,6 @@ class Answers:
         sites = frozenset(site for node in nodes for site in self.sites.get(node, ()))
         outside = frozenset(row["dst_qname"] for row in rows if (row["dst_kind"] or "") in OUTSIDE)
         reasons = frozenset(row["reason"] for row in rows if row["dst_id"] is None)
-        return Answer(kind, sites - self.imported, sites & self.imported, outside, reasons)
+        defined = {frozenset(self.sites.get(node, set()) - self.imported) for node in nodes}
+        targets = frozenset(each for each in defined if each)
+        return Answer(kind, sites - self.imported, sites & self.imported, outside, reasons, targets)

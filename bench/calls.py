@@ -78,11 +78,8 @@ def measure(package: str, witnesses: tuple[str, ...]) -> None:
     if "typed" in witnesses:
         said["typed"] = pyrefly_cells(folder)
     analysis = analyse(folder, said)
-    written = sum(
-        isinstance(node, ast.Call)
-        for source in analysis.sources.values()
-        for node in ast.walk(ast.parse(source))
-    )
+    trees = map(ast.parse, analysis.sources.values())
+    written = sum(isinstance(node, ast.Call) for tree in trees for node in ast.walk(tree))
     called = {key: rows for found in analysis.rows.values() for key, rows in sites(found).items()}
     counts = [len(targets(rows)) for rows in called.values()]
     reasons = Counter(row["reason"] for rows in called.values() for row in rows if row["dst_id"] is None)

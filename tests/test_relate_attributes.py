@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from codeanatomy.relate import attributes
 from codeanatomy.relate.attributes import merge
 from codeanatomy.relate.callgraph import edges
 from codeanatomy.relate.outside import may_have
@@ -151,6 +152,26 @@ def test_a_long_chain_of_classes_whose_bases_come_later() -> None:
     sources[f"m{count:04}.py"] = "class B:\n  def m(self): ...\n"
     found = edges(solved({**sources, "main.py": "from m0000 import B\nB().m()\n"}))
     assert found == {"main": [f"m{count:04}.B.m"]}
+
+
+@pytest.mark.xfail(strict=True, reason="every class below is merged again whenever a base becomes known")
+def test_one_base_needs_no_merging(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, merged = 60, 0
+
+    def counted(chains: list[list[int]]) -> list[int] | None:
+        nonlocal merged
+        merged += 1
+        return merge(chains)
+
+    monkeypatch.setattr(attributes, "merge", counted)
+    factories = "".join(f"def g{at}():\n  class B(g{at + 1}()): ...\n  return B\n" for at in range(count))
+    found = edges(
+        solved(
+            {"main.py": f"{factories}class Z:\n  def m(self): ...\ndef g{count}(): return Z\ng0()().m()\n"}
+        )
+    )
+    assert "main.Z.m" in found["main"]
+    assert merged <= 4 * count
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,10 @@ def ours(hint: Hint | None) -> Said:
         return ("type", CLASSES[hint[1]].__name__)
     if hint[0] == "l":
         return (hint[1], ours(hint[2]))
+    if hint[0] == "d":
+        return ("dict", ours(hint[1]), ours(hint[2]))
+    if hint[0] == "f":
+        return ("call", ours(hint[1]))
     if hint[0] == "t":
         return ("tuple", tuple(ours(each) for each in hint[1]))
     return union([ours(each) for each in hint[1]])
@@ -74,7 +78,9 @@ def evaluated(annotation: Any) -> Said:
     if origin is type:
         return ("type", args[0].__name__)
     if origin is dict:
-        return ("dict", evaluated(args[1]))
+        return ("dict", evaluated(args[0]), evaluated(args[1]))
+    if origin is collections.abc.Callable:
+        return ("call", evaluated(args[-1]))
     if origin is tuple:
         return ("tuple", tuple(evaluated(each) for each in args))
     if origin in LISTS:
@@ -110,6 +116,7 @@ def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         put("list[{}]", "set[{}]", "typing.List[{}]", "frozenset[{}]", "list['{}']"),
         put("abc.Sequence[{}]", "typing.Iterator[{}]", "abc.Iterable[{}]"),
         put("dict[{}, {}]", "typing.Dict[str, {}]", "tuple[{}, {}]", "typing.Tuple[{}]"),
+        put("typing.Callable[[], {}]", "abc.Callable[[{}], {}]", "typing.Callable[..., {}]"),
         st.builds("type[{}]".format, LEAVES),
         st.builds("{} | {}".format, LEAVES, LEAVES),
         st.builds("{} | None".format, LEAVES),
@@ -129,7 +136,8 @@ def test_an_annotation_says_what_typing_makes_of_it(text: str) -> None:
         ("Generator[A, B, C]", ("generator", "A")),
         ("'A'", "A"),
         ("' A '", "A"),
-        ("Callable[[A], B]", None),
+        ("Callable[[A], B]", ("call", "B")),
+        ("Callable", None),
         ("Literal['A']", None),
         ("Any", None),
         ("None", None),

@@ -17,12 +17,15 @@ from typing import Any
 
 from codeanatomy.relate.arguments import match
 from codeanatomy.relate.call import NOWHERE, Call, Where, plain
+from codeanatomy.relate.container_models import container_method
 from codeanatomy.relate.copies import Copies
-from codeanatomy.relate.models import DECORATORS, MODELS, container_method
+from codeanatomy.relate.library_models import DECORATORS, LIBRARY_MODELS
+from codeanatomy.relate.models import BUILTIN_MODELS
 from codeanatomy.relate.outside import is_class_like, makes_instance
 from codeanatomy.relate.program import Arg, Program
 from codeanatomy.relate.solver import WEAK, Object, best
 
+MODELS = {**BUILTIN_MODELS, **LIBRARY_MODELS}
 # Calls that a call stands for, one for the other.
 MAX_DEPTH = 10
 # Role of what is called as a member of something outside.

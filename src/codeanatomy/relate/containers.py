@@ -175,7 +175,7 @@ class Containers(Attributes):
                 self.flow(self.nodes_of(one)(self.function(one)[1].yields), dst, weak)
             elif kind == "Y" and one in TEXTS:
                 self.add(dst, thing)
-            elif kind == "J":
+            elif kind == "J" or (kind == "Y" and one == "io.TextIOWrapper"):
                 self.add(dst, self.thing("Y", "builtins.str"))
             elif kind == "C" and self.is_enum(thing & ~1):
                 self.add(dst, self.thing("I", thing & ~1) | weak)

@@ -2,7 +2,6 @@
 
     map(f, xs)                f is called with the elements of xs, the result has what f returns
     functools.partial(f, a)   a call of it calls f with a first
-    names.append(x)           x is an element of names
 
 Only what passes functions or objects of the repository on is told; of everything else the name is enough.
 
@@ -15,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from codeanatomy.relate.call import plain
-from codeanatomy.relate.program import POSITIONAL, STAR
+from codeanatomy.relate.program import POSITIONAL
 from codeanatomy.relate.solver import Object
 
 if TYPE_CHECKING:
@@ -25,12 +24,13 @@ if TYPE_CHECKING:
 Model: TypeAlias = "Callable[[Calls, Call, Object], None]"
 
 
-def _callback(values: Calls, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
+def callback(values: Calls, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
     """A function that is run on behalf of the caller."""
     values.wait_call(callee, call.with_args([plain(arg) for arg in args], dst, "callback"))
 
 
-def _element_of(values: Calls, call: Call, src: int) -> int:
+def element_of(values: Calls, call: Call, src: int) -> int:
+    """The node of what iteration over another gives."""
     node = values.node()
     values.elements(src, node, call.where)
     return node
@@ -40,65 +40,65 @@ def _map(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
     result = values.node()
     sources = [node for how, _, node in call.args if how == POSITIONAL][1:]
-    _callback(values, call, call.argument(0), [_element_of(values, call, each) for each in sources], result)
+    callback(values, call, call.argument(0), [element_of(values, call, each) for each in sources], result)
     values.put(made, None, result)
     values.add(call.dst, made)
 
 
-def _filter(values: Calls, call: Call, thing: Object) -> None:
+def filtered(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
-    element = _element_of(values, call, call.argument(1))
-    _callback(values, call, call.argument(0), [element])
+    element = element_of(values, call, call.argument(1))
+    callback(values, call, call.argument(0), [element])
     values.put(made, None, element)
     values.add(call.dst, made)
 
 
-def _ordered(kind: str, *, compares: bool = False) -> Model:
+def ordered(kind: str, *, compares: bool = False) -> Model:
     """Of sorted, and what else makes a container of another's elements."""
 
     def model(values: Calls, call: Call, thing: Object) -> None:
         made = values.make_container(kind, call.where)
-        element = _element_of(values, call, call.argument(0))
+        element = element_of(values, call, call.argument(0))
         if compares:
-            _compared(values, call, element, "__lt__", "__gt__")
+            compared(values, call, element, "__lt__", "__gt__")
         values.put(made, None, element)
         values.add(call.dst, made)
 
     return model
 
 
-def _compared(values: Calls, call: Call, element: int, *names: str) -> None:
+def compared(values: Calls, call: Call, element: int, *names: str) -> None:
     """Elements are compared by their keys, or with each other."""
     key = call.argument(-1, "key")
     if key >= 0:
-        _callback(values, call, key, [element])
+        callback(values, call, key, [element])
     else:
         values.wait(element, values.special, names, call.with_args([plain(element)], -1, "builtin"))
 
 
-def _copied(kind: str) -> Model:
+def copied(kind: str) -> Model:
     """Of list(xs), tuple(xs), deque(xs)."""
 
     def model(values: Calls, call: Call, thing: Object) -> None:
         made = values.make_container(kind, call.where, cls=values.things[thing >> 1].one)
         if call.argument(0) >= 0:
-            values.put(made, None, _element_of(values, call, call.argument(0)))
+            values.put(made, None, element_of(values, call, call.argument(0)))
         values.add(call.dst, made)
 
     return model
 
 
-def _dict(values: Calls, call: Call, thing: Object) -> None:
+def keyed(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("dict", call.where, cls=values.things[thing >> 1].one)
     for _, word, node in call.args:
         if word is not None:
             values.put(made, repr(word), node)
     if call.argument(0) >= 0:
-        values.wait(call.argument(0), _entries, values, made, call)
+        values.wait(call.argument(0), entries, values, made, call)
     values.add(call.dst, made)
 
 
-def _entries(things: list[Object], values: Calls, made: Object, call: Call) -> None:
+def entries(things: list[Object], values: Calls, made: Object, call: Call) -> None:
     """The entries of another dict, or of what gives pairs."""
     for thing in things:
         if values.things[thing >> 1].kind == "L" and values.kind_of(thing) == "dict":
@@ -129,7 +129,7 @@ def _best(*names: str) -> Model:
             values.elements(given[0], element, call.where)
         for node in given if len(given) > 1 else ():
             values.flow(node, element)
-        _compared(values, call, element, *names)
+        compared(values, call, element, *names)
         values.flow(element, call.dst)
         values.flow(call.argument(-1, "default"), call.dst)
 
@@ -138,59 +138,23 @@ def _best(*names: str) -> Model:
 
 def _enumerate(values: Calls, call: Call, thing: Object) -> None:
     pair = values.make_container("tuple", call.where, "pair")
-    values.put(pair, "1", _element_of(values, call, call.argument(0)))
-    _yielding(values, call, pair)
+    values.put(pair, "1", element_of(values, call, call.argument(0)))
+    yielding(values, call, pair)
 
 
-def _zip(values: Calls, call: Call, thing: Object) -> None:
+def zipped(values: Calls, call: Call, thing: Object) -> None:
     row = values.make_container("tuple", call.where, "row")
     for place, (_, _, node) in enumerate(call.args):
-        values.put(row, str(place), _element_of(values, call, node))
-    _yielding(values, call, row)
+        values.put(row, str(place), element_of(values, call, node))
+    yielding(values, call, row)
 
 
-def _yielding(values: Calls, call: Call, thing: Object) -> None:
+def yielding(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("generator", call.where)
     node = values.node()
     values.add(node, thing)
     values.put(made, None, node)
     values.add(call.dst, made)
-
-
-def _chain(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("generator", call.where)
-    for _, _, node in call.args:
-        values.put(made, None, _element_of(values, call, node))
-    values.add(call.dst, made)
-
-
-def _flattened(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("generator", call.where)
-    values.put(made, None, _element_of(values, call, _element_of(values, call, call.argument(0))))
-    values.add(call.dst, made)
-
-
-def _starmap(values: Calls, call: Call, thing: Object) -> None:
-    made, result = values.make_container("generator", call.where), values.node()
-    spread = [(STAR, None, _element_of(values, call, call.argument(1)))]
-    values.wait_call(call.argument(0), call.with_args(spread, result, "callback"))
-    values.put(made, None, result)
-    values.add(call.dst, made)
-
-
-def _grouped(values: Calls, call: Call, thing: Object) -> None:
-    element, key = _element_of(values, call, call.argument(0)), values.node()
-    _callback(values, call, call.argument(1, "key"), [element], key)
-    group, pair = (
-        values.make_container("generator", call.where, "group"),
-        values.make_container("tuple", call.where, "pair"),
-    )
-    node = values.node()
-    values.put(group, None, element)
-    values.add(node, group)
-    values.put(pair, "0", key)
-    values.put(pair, "1", node)
-    _yielding(values, call, pair)
 
 
 def _next(values: Calls, call: Call, thing: Object) -> None:
@@ -201,7 +165,7 @@ def _next(values: Calls, call: Call, thing: Object) -> None:
 def _iter(values: Calls, call: Call, thing: Object) -> None:
     if call.argument(1) >= 0:
         made, result = values.make_container("generator", call.where), values.node()
-        _callback(values, call, call.argument(0), [], result)
+        callback(values, call, call.argument(0), [], result)
         values.put(made, None, result)
         values.add(call.dst, made)
         return
@@ -214,15 +178,6 @@ def _iter(values: Calls, call: Call, thing: Object) -> None:
                 values.add(call.dst, one)
 
     values.wait(call.argument(0), each)
-
-
-def _reduce(values: Calls, call: Call, thing: Object) -> None:
-    element = _element_of(values, call, call.argument(1))
-    result = values.node()
-    values.flow(element, result)
-    values.flow(call.argument(2), result)
-    _callback(values, call, call.argument(0), [result, element], result)
-    values.flow(result, call.dst)
 
 
 def _getattr(values: Calls, call: Call, thing: Object) -> None:
@@ -290,7 +245,7 @@ def _proxies(things: list[Object], values: Calls, cls: Object, dst: int) -> None
             values.add(dst, values.thing("S", cls, thing & ~1) | thing & 1)
 
 
-def _property(values: Calls, call: Call, thing: Object) -> None:
+def made_property(values: Calls, call: Call, thing: Object) -> None:
     made = values.thing("P", call.where)
     for place, name in enumerate(("fget", "fset", "fdel")):
         values.flow(call.argument(place, name), values.field(made, name))
@@ -311,108 +266,11 @@ def _instance(values: Calls, call: Call, thing: Object) -> None:
     values.wait(call.argument(0), values.instances, call.dst, 0)
 
 
-def _partial(values: Calls, call: Call, thing: Object) -> None:
-    held = call.with_args(call.args[1:])
-    made = values.thing("U", call.where, held)
-    values.flow(call.argument(0), values.field(made, "callee"))
-    values.add(call.dst, made)
-
-
-def _partial_method(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing("u", call.where, call.with_args(call.args[1:]))
-    values.flow(call.argument(0), values.field(made, "callee"))
-    values.add(call.dst, made)
-
-
-def _same(values: Calls, call: Call, thing: Object) -> None:
+def same(values: Calls, call: Call, thing: Object) -> None:
     values.flow(call.argument(0), call.dst)
 
 
-def _last(values: Calls, call: Call, thing: Object) -> None:
-    values.flow(call.argument(1), call.dst)
-
-
-def _decorator_factory(values: Calls, call: Call, thing: Object) -> None:
-    """`lru_cache` and `lru_cache(maxsize=1)` alike give the function back."""
-    if call.is_decorator or call.argument(0) >= 0:
-        values.flow(call.argument(0), call.dst)
-    if call.dst >= 0 and not call.is_decorator:
-        values.add(call.dst, values.thing("X", IDENTITY))
-
-
-def _dispatcher(values: Calls, call: Call, thing: Object) -> None:
-    """`singledispatch`: one of the implementations runs."""
-    made = values.thing("R", call.where)
-    values.flow(call.argument(0), values.field(made, "any"))
-    values.add(call.dst, made)
-
-
-def _wraps(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing("w", call.where)
-    values.flow(call.argument(0), values.field(made, "wrapped"))
-    values.add(call.dst, made)
-
-
-def _update_wrapper(values: Calls, call: Call, thing: Object) -> None:
-    values.wait(call.argument(0), values.wrapping, call.argument(1))
-    values.flow(call.argument(0), call.dst)
-
-
-def _dataclass(values: Calls, call: Call, thing: Object) -> None:
-    def mark(things: list[Object]) -> None:
-        for one in things:
-            if values.things[one >> 1].kind == "C":
-                values.dataclasses.add(one & ~1)
-
-    if call.argument(0) >= 0:
-        values.wait(call.argument(0), mark)
-        values.flow(call.argument(0), call.dst)
-    elif call.dst >= 0:
-        values.add(call.dst, values.thing("X", f"{values.things[thing >> 1].one}()"))
-
-
-def _context(values: Calls, call: Call, thing: Object) -> None:
-    def each(things: list[Object]) -> None:
-        for one in things:
-            if values.things[one >> 1].kind == "F":
-                values.add(call.dst, values.thing("W", one & ~1) | one & 1)
-
-    values.wait(call.argument(0), each)
-
-
-def _defaultdict(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("dict", call.where, cls=values.things[thing >> 1].one)
-    if call.argument(0) >= 0:
-        # It runs where a key is missing, not here.
-        values.flow(call.argument(0), values.field(made, "[factory]"))
-    values.add(call.dst, made)
-
-
-def _closing(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing("c", call.where)
-    values.flow(call.argument(0), values.field(made, "inner"))
-    values.add(call.dst, made)
-
-
-def _enter_context(values: Calls, call: Call, thing: Object) -> None:
-    values.wait(call.argument(0), values.entered, call.dst, call.where)
-
-
-def _field(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing("O", call.where)
-    for name in ("default", "default_factory"):
-        values.flow(call.argument(-1, name), values.field(made, name))
-    if call.dst >= 0:
-        values.add(call.dst, made)
-
-
-def _import_module(values: Calls, call: Call, thing: Object) -> None:
-    name = values.text(call, 0)
-    if name is not None and call.dst >= 0 and not name.startswith("."):
-        values.add(call.dst, values.module(name))
-
-
-def _gives(cls: str) -> Model:
+def gives(cls: str) -> Model:
     """A call whose result is an instance of a class outside."""
 
     def model(values: Calls, call: Call, thing: Object) -> None:
@@ -460,18 +318,7 @@ def _formats(values: Calls, call: Call, thing: Object) -> None:
 
 def _consumes(values: Calls, call: Call, thing: Object) -> None:
     """Of sum, any and all, which iterate."""
-    _element_of(values, call, call.argument(0))
-
-
-def _runs(place: int, word: str | None = None) -> Model:
-    """Something that runs one of its arguments later."""
-
-    def model(values: Calls, call: Call, thing: Object) -> None:
-        _callback(values, call, call.argument(place, word), [])
-        if call.dst >= 0:
-            values.add(call.dst, values.thing("Y", values.things[thing >> 1].one))
-
-    return model
+    element_of(values, call, call.argument(0))
 
 
 # Applied to a function they say what it is; nobody thinks of them as calls.
@@ -502,80 +349,31 @@ TEXT_METHODS = (
     ),
     *("upper", "zfill"),
 )
-IDENTITY = "functools.lru_cache()"
-DECORATORS = frozenset({IDENTITY})
-MODELS: Mapping[str, Model] = {
+BUILTIN_MODELS: Mapping[str, Model] = {
     "builtins.map": _map,
-    "builtins.filter": _filter,
-    "builtins.sorted": _ordered("list", compares=True),
-    "builtins.reversed": _ordered("generator"),
-    "builtins.list": _copied("list"),
-    "builtins.tuple": _copied("tuple"),
-    "builtins.set": _copied("set"),
-    "builtins.frozenset": _copied("set"),
-    "collections.deque": _copied("list"),
-    "builtins.dict": _dict,
-    "collections.OrderedDict": _dict,
-    "collections.defaultdict": _defaultdict,
+    "builtins.filter": filtered,
+    "builtins.sorted": ordered("list", compares=True),
+    "builtins.reversed": ordered("generator"),
+    "builtins.list": copied("list"),
+    "builtins.tuple": copied("tuple"),
+    "builtins.set": copied("set"),
+    "builtins.frozenset": copied("set"),
+    "builtins.dict": keyed,
     "builtins.min": _best("__lt__", "__gt__"),
     "builtins.max": _best("__gt__", "__lt__"),
     "builtins.enumerate": _enumerate,
-    "builtins.zip": _zip,
-    "itertools.chain": _chain,
-    "itertools.chain.from_iterable": _flattened,
-    "itertools.islice": _ordered("generator"),
-    "itertools.cycle": _ordered("generator"),
-    "itertools.takewhile": _filter,
-    "itertools.dropwhile": _filter,
-    "itertools.filterfalse": _filter,
-    "itertools.starmap": _starmap,
-    "itertools.groupby": _grouped,
-    "itertools.zip_longest": _zip,
-    "itertools.product": _zip,
+    "builtins.zip": zipped,
     "builtins.iter": _iter,
     "builtins.aiter": _iter,
     "builtins.next": _next,
-    "functools.reduce": _reduce,
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
     "builtins.type": _type,
     "builtins.super": _super,
-    "builtins.property": _property,
-    "functools.cached_property": _property,
-    "abc.abstractproperty": _property,
+    "builtins.property": made_property,
     "builtins.staticmethod": _wrapped("staticmethod"),
     "builtins.classmethod": _wrapped("classmethod"),
-    "functools.partial": _partial,
-    "functools.partialmethod": _partial_method,
-    "functools.wraps": _wraps,
-    "functools.update_wrapper": _update_wrapper,
-    "functools.lru_cache": _decorator_factory,
-    "functools.cache": _decorator_factory,
-    "functools.singledispatch": _dispatcher,
-    "functools.singledispatchmethod": _dispatcher,
     "builtins.object.__new__": _instance,
-    "functools.total_ordering": _same,
-    "abc.abstractmethod": _same,
-    "typing.overload": _same,
-    "typing.final": _same,
-    "typing.no_type_check": _same,
-    "typing.runtime_checkable": _same,
-    "typing.cast": _last,
-    "copy.copy": _same,
-    "copy.deepcopy": _same,
-    "dataclasses.dataclass": _dataclass,
-    "dataclasses.dataclass()": _dataclass,
-    "dataclasses.replace": _same,
-    "contextlib.contextmanager": _context,
-    "contextlib.asynccontextmanager": _context,
-    "contextlib.closing": _closing,
-    "contextlib.nullcontext": _closing,
-    "contextlib.ExitStack.enter_context": _enter_context,
-    "contextlib.ExitStack.callback": _runs(0),
-    "asyncio.run": _same,
-    "asyncio.create_task": _same,
-    "asyncio.ensure_future": _same,
-    "asyncio.wait_for": _same,
     "builtins.len": _asks("__len__", result="int"),
     "builtins.str": _asks("__str__", "__repr__", result="str"),
     "builtins.repr": _asks("__repr__", result="str"),
@@ -595,120 +393,14 @@ MODELS: Mapping[str, Model] = {
     "builtins.sum": _consumes,
     "builtins.any": _consumes,
     "builtins.all": _consumes,
-    "dataclasses.field": _field,
-    "importlib.import_module": _import_module,
-    "builtins.open": _gives("io.TextIOWrapper"),
-    "builtins.input": _gives("builtins.str"),
-    **{f"builtins.str.{name}": _gives("builtins.str") for name in TEXT_METHODS},
+    "builtins.open": gives("io.TextIOWrapper"),
+    "builtins.input": gives("builtins.str"),
+    **{f"builtins.str.{name}": gives("builtins.str") for name in TEXT_METHODS},
     **{
         f"builtins.str.{name}": _splits
         for name in ("split", "rsplit", "splitlines", "partition", "rpartition")
     },
     "builtins.str.format": _formats,
-    "builtins.str.encode": _gives("builtins.bytes"),
-    "builtins.bytes.decode": _gives("builtins.str"),
-    **{
-        f"datetime.{cls}.{name}": _gives(f"datetime.{cls}")
-        for cls in ("date", "datetime")
-        for name in (
-            "today",
-            "now",
-            "utcnow",
-            "fromtimestamp",
-            "utcfromtimestamp",
-            "fromisoformat",
-            "strptime",
-            "combine",
-        )
-    },
-    "pathlib.Path.cwd": _gives("pathlib.Path"),
-    "pathlib.Path.home": _gives("pathlib.Path"),
-    "logging.getLogger": _gives("logging.Logger"),
-    "re.compile": _gives("re.Pattern"),
-    "threading.Thread": _runs(1, "target"),
-    "threading.Timer": _runs(1, "function"),
-    "atexit.register": _runs(0),
-}
-
-
-def container_method(values: Calls, container: Object, name: str, call: Call) -> None:
-    """A method of a list, tuple, dict, set or generator."""
-    model = METHODS.get(name)
-    if model is not None:
-        model(values, container, name, call)
-
-
-def _added(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.put(container, None, call.argument(0))
-
-
-def _extended(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.put(container, None, _element_of(values, call, call.argument(0)))
-    values.add(call.dst, container)
-
-
-def _inserted(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.put(container, None, call.argument(1))
-    values.shuffle(container)
-
-
-def _reordered(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.shuffle(container)
-    if name == "sort":
-        _compared(values, call, values.field(container, "[*]"), "__lt__")
-
-
-def _updated(values: Calls, container: Object, name: str, call: Call) -> None:
-    if values.kind_of(container) == "set":
-        _extended(values, container, name, call)
-        return
-    for _, word, node in call.args:
-        if word is not None:
-            values.put(container, repr(word), node)
-    values.wait(call.argument(0), _entries, values, container, call)
-
-
-def _itself(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.add(call.dst, container)
-
-
-def _yielded(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.flow(values.field(container, "[*]"), call.dst)
-
-
-def _taken(values: Calls, container: Object, name: str, call: Call) -> None:
-    keyed = values.kind_of(container) == "dict"
-    key = values.key(call, 0) if keyed else None
-    if not keyed and name == "pop":
-        values.shuffle(container)
-    for node in values.element(container, key):
-        values.flow(node, call.dst)
-    if name != "pop" or keyed:
-        values.flow(call.argument(1), call.dst)
-    if name == "setdefault":
-        values.put(container, key, call.argument(1))
-
-
-def _viewed(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.add(call.dst, values.thing("D", container, name))
-
-
-def _popped_item(values: Calls, container: Object, name: str, call: Call) -> None:
-    node = values.node()
-    values.add(node, values.thing("D", container, "items"))
-    values.elements(node, call.dst, call.where)
-
-
-Method: TypeAlias = "Callable[[Calls, Object, str, Call], None]"
-METHODS: Mapping[str, Method] = {
-    **dict.fromkeys(("append", "add", "appendleft"), _added),
-    **dict.fromkeys(("extend", "extendleft", "union", "intersection", "difference"), _extended),
-    **dict.fromkeys(("sort", "reverse", "remove"), _reordered),
-    **dict.fromkeys(("pop", "popleft", "get", "setdefault", "__getitem__"), _taken),
-    **dict.fromkeys(("values", "keys", "items"), _viewed),
-    **dict.fromkeys(("__next__", "__anext__", "send"), _yielded),
-    "insert": _inserted,
-    "popitem": _popped_item,
-    "copy": _itself,
-    "update": _updated,
+    "builtins.str.encode": gives("builtins.bytes"),
+    "builtins.bytes.decode": gives("builtins.str"),
 }

@@ -17,7 +17,7 @@ import pyarrow as pa
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, unpacked
 from codeanatomy.ids import stable_id
-from codeanatomy.relate.emit import relations
+from codeanatomy.relate.emit import Analysis
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.rows import RELATIONS, Complaint, Rows
 from codeanatomy.relate.values import Values
@@ -33,29 +33,37 @@ def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict
     try:
         values = Values(ordered)
         values.solve()
-        made = relations(values)
+        analysis = Analysis(values)
     # A bug of ours, or code that nobody imagined, costs what is found across files and no more.
     except Exception as error:  # noqa: BLE001
-        said = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
         for program in ordered:
-            rows = Rows(program.repo_id, program.file_id, program.path)
-            yield (
-                program,
-                _tables(program, rows, [Complaint("relate", "not_related", said, severity="error")]),
-            )
+            yield program, _without(program, error)
         return
-    for program, rows in zip(ordered, made, strict=True):
-        yield program, _tables(program, rows, rows.complaints)
+    for number, program in enumerate(ordered):
+        try:
+            tables = _tables(program, analysis.rows_of(number))
+        # Or the rows of one file.
+        except Exception as error:  # noqa: BLE001
+            tables = _without(program, error)
+        yield program, tables
 
 
-def _tables(program: Program, rows: Rows, complaints: Sequence[Complaint]) -> dict[str, pa.RecordBatch]:
+def _without(program: Program, error: Exception) -> dict[str, pa.RecordBatch]:
+    """What remains of a file of which the analysis failed."""
+    rows = Rows(program.repo_id, program.file_id, program.path)
+    said = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
+    rows.complaints.append(Complaint("relate", "not_related", said, severity="error"))
+    return _tables(program, rows)
+
+
+def _tables(program: Program, rows: Rows) -> dict[str, pa.RecordBatch]:
     batches = [*(unpacked(program.scope_rows) if program.scope_rows else ()), rows.batch()]
     whole = pa.Table.from_batches(batches).combine_chunks()
     order = [name for name in catalog.table(RELATIONS).ordering if name != "owner_file_id"]
     whole = whole.sort_by([(name, "ascending") for name in (*order, "relation_id")])
     merged = whole.to_batches()
     relations_rows = merged[0] if merged else rows.batch()
-    return {RELATIONS: relations_rows, DIAGNOSTICS: _diagnostics(program, complaints)}
+    return {RELATIONS: relations_rows, DIAGNOSTICS: _diagnostics(program, rows.complaints)}
 
 
 def _diagnostics(program: Program, complaints: Sequence[Complaint]) -> pa.RecordBatch:

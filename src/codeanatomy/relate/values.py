@@ -103,7 +103,7 @@ class Values(Classes):
         if kind == "J":
             self.add(self.at(file, node), self.thing("J", what))
             return
-        thing = self.thing(kind, file, what, self._copy_number if kind == "F" else None)
+        thing = self.thing(kind, file, what, self._copy_number if kind in ("F", "L") else None)
         if kind == "L":
             self._kinds[thing], self._sizes[thing] = self.programs[file].containers[what]
         self.add(self.at(file, node), thing)
@@ -230,7 +230,7 @@ class Values(Classes):
                 self.put(both, None, self.field(thing, "[*]"))
                 self.wait(call.argument(0), self.merge_from, both)
                 self.add(call.dst, both)
-            elif kind == "J" or (kind == "Y" and one.startswith("builtins.")):
+            elif kind == "J" or (kind == "Y" and one.startswith(("builtins.", "pathlib."))):
                 self.add(call.dst, self.thing("Y", "builtins.str" if kind == "J" else one))
                 if names[0] == "__mod__":
                     self._format(call)

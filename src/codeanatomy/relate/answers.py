@@ -1,0 +1,136 @@
+"""Answers to what something refers to, and how they become rows.
+
+Several answers share a group; none at all is a row that says why. What other witnesses say is weighed here:
+they confirm an answer, contradict it, or add their own. Tests: `tests/test_relate_emit.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from codeanatomy.ids import stable_id
+from codeanatomy.relate.claims import Claim
+from codeanatomy.relate.definitions import Definitions, Target
+from codeanatomy.relate.program import IMPORT, Place, Program, Use
+from codeanatomy.relate.rows import Evidence, Rows
+from codeanatomy.relate.solver import WEAK, Object
+from codeanatomy.relate.values import Values
+from codeanatomy.relate.witnesses import FileClaims
+
+SURE, SCOPED, VALUE, SEVERAL, HINTED = 1.0, 0.9, 0.7, 0.5, 0.3
+
+
+class Answer(NamedTuple):
+    """A target, how it was found and how sure we are."""
+
+    target: Target
+    method: str
+    confidence: float
+
+
+class Answers:
+    """The rows of one file in the making."""
+
+    def __init__(
+        self,
+        values: Values,
+        definitions: Definitions,
+        attributes: Mapping[tuple[Object, str], None],
+        file: int,
+        claims: FileClaims,
+    ) -> None:
+        self.values = values
+        self.claims = claims
+        self.definitions = definitions
+        self.attributes = attributes
+        self.file = file
+        # Nodes that hold what something outside returned.
+        self.external: set[int] = set()
+        self.program: Program = values.programs[file]
+        self.rows = Rows(self.program.repo_id, self.program.file_id, self.program.path)
+        self.uses: dict[tuple[int | None, int | None], Use] = {
+            (use.place[0], use.place[1]): use for use in self.program.uses
+        }
+        self.graph: dict[tuple[int, str], tuple[Target, float, Place, str]] = {}
+
+    def answer(
+        self,
+        kind: str,
+        src_kind: str,
+        src: str,
+        place: Place,
+        answers: Sequence[Answer],
+        *,
+        rule: str,
+        origin: str = "values",
+        role: str | None = None,
+        ordinal: int | None = None,
+        reason: str | None = None,
+        key: str | None = None,
+        claims: Sequence[Claim] = (),
+        known: Iterable[Target] = (),
+    ) -> None:
+        """A row for each answer, ours or a witness's, or one that says why there is none."""
+        verdict = self.claims.verdict(place, [each.target for each in answers], claims, known)
+        ranked = [(each, origin, each.confidence - rank * 1e-3) for rank, each in enumerate(answers)]
+        for target, claim in verdict.added.items():
+            trust = verdict.confidence(target, 0.0)
+            ranked.append((Answer(target, claim.witness, trust), claim.witness, trust))
+        if not ranked:
+            why = reason or "unknown"
+            self.rows.add(
+                kind,
+                src_kind,
+                src,
+                place=place,
+                origin=origin,
+                rule=rule,
+                role=role,
+                ordinal=ordinal,
+                reason=why,
+            )
+            return
+        group = stable_id("ambig", kind, src, role) if len(ranked) > 1 else None
+        for each, by, score in ranked:
+            own = [Evidence(origin, key or src)] if by == origin else []
+            confidence = verdict.confidence(each.target, each.confidence)
+            self.rows.add(
+                kind,
+                src_kind,
+                src,
+                each.target.kind,
+                each.target.node,
+                place=place,
+                origin=by,
+                rule=rule,
+                method=each.method,
+                confidence=confidence,
+                score=score + confidence - each.confidence + verdict.rank(each.target),
+                dst_qname=each.target.qname,
+                role=role,
+                ordinal=ordinal,
+                group=group,
+                symbol_roles=verdict.roles(each.target),
+                evidence=[*own, *verdict.evidence(each.target)],
+            )
+
+    def at(self, kind: str, place: Place) -> str:
+        """The id of what stands at a place of this file."""
+        return self.definitions.at(kind, self.file, place)
+
+    def _is_imported(self, numbers: Iterable[int]) -> bool:
+        return any(self.program.definitions[number].kind == IMPORT for number in numbers)
+
+    def _trusted(self, targets: Sequence[Target], things: Iterable[Object], place: Place) -> list[Answer]:
+        """By the name at a place if that leads to the same, else by values."""
+        distinct = list(dict.fromkeys(targets))
+        use = self.uses.get((place[0], place[1]))
+        if use is not None and len(distinct) == 1:
+            named = self.definitions.of(self.file, use.definitions, use.name)
+            if named == (distinct[0],):
+                method = "import" if self._is_imported(use.definitions) else "scope"
+                return [Answer(distinct[0], method, SCOPED)]
+        if all(thing & WEAK for thing in things):
+            return [Answer(each, "annotation", HINTED) for each in distinct]
+        return [Answer(each, "values", VALUE if len(distinct) == 1 else SEVERAL) for each in distinct]

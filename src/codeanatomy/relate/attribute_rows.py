@@ -1,0 +1,162 @@
+"""Rows of attributes: what is read, written or deleted of which class, module or thing outside.
+
+Tests: `tests/test_relate_emit.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from codeanatomy.nodes import ast_node_id
+from codeanatomy.relate.answers import HINTED, SCOPED, SEVERAL, VALUE, Answer
+from codeanatomy.relate.definitions import Target
+from codeanatomy.relate.name_rows import NameRows
+from codeanatomy.relate.ownership import owners, self_class
+from codeanatomy.relate.program import Op, Site
+from codeanatomy.relate.solver import WEAK, Object
+from codeanatomy.relate.verdicts import Verdict
+
+HOWS = {".": "get", ":": "set", "x": "del"}
+
+
+class AttributeRows(NameRows):
+    """The rows of attributes."""
+
+    def _calls(
+        self,
+        number: int,
+        chosen: Sequence[tuple[Object, str]],
+        src_kind: str,
+        src: str,
+        alternatives: int,
+        role: str | None = None,
+        verdicts: Mapping[str, Verdict] = {},
+    ) -> None:
+        raise NotImplementedError
+
+    def _added(
+        self,
+        number: int,
+        src_kind: str,
+        src: str,
+        verdict: Verdict,
+        group: str | None,
+        role: str | None,
+    ) -> None:
+        raise NotImplementedError
+
+    def _called(self, thing: Object) -> Target | None:
+        raise NotImplementedError
+
+    def _ast(self, site: Site) -> str:
+        return ast_node_id(self.program.file_id, site.place[0], site.place[1], site.ast_id)
+
+    def _attribute(self, op: Op) -> None:
+        values = self.values
+        site = self.program.sites[op[-1]]
+        name = op[2]
+        things = values.held(self.file, op[1])
+        run = [(thing, values.attr_calls.get((thing & ~1, name, HOWS[op[0]]), {})) for thing in things]
+        targets = [
+            one for _, functions in run for each in functions if (one := self._called(each)) is not None
+        ]
+        verdict = self.claims.verdict(site.place, targets, self.claims.implicit(site.place, "attribute"))
+        for thing, functions in run:
+            for function in functions:
+                chosen = [(function | thing & WEAK, "attribute")]
+                self._calls(
+                    op[-1], chosen, "AST_NODE", self._ast(site), len(functions), None, {"attribute": verdict}
+                )
+        self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
+        if site.inner[0] is None:
+            return
+        targets = []
+        for thing in things:
+            targets += self._attribute_of(thing, name)
+        own = self_class(values, self.file, op)
+        if own is not None:
+            targets += self._attribute_of(values.thing("I", own), name)
+        answers = self._attribute_answers(list(dict.fromkeys(targets)), things, own)
+        src = self.at("ATTRIBUTE_REF", site.inner)
+        if op[0] == ":":
+            for cls in owners(values, self.file, op):
+                target = self.definitions.attribute(cls, name)
+                sure = SCOPED if own is not None else VALUE
+                self.answer(
+                    "DEFINES_BINDING",
+                    "ATTRIBUTE_REF",
+                    src,
+                    site.inner,
+                    [Answer(target, "self" if own is not None else "values", sure)],
+                    rule="attribute",
+                )
+        reason = "no_such_attribute" if things else self._why_unknown(op[1])
+        claims = self.claims.attribute(site.inner, site.place, name)
+        self.answer(
+            "REFERS_TO",
+            "ATTRIBUTE_REF",
+            src,
+            site.inner,
+            answers,
+            rule="attribute",
+            reason=reason,
+            claims=claims,
+        )
+
+    def _attribute_answers(
+        self, targets: Sequence[Target], things: Sequence[Object], own: Object | None
+    ) -> list[Answer]:
+        kinds = {self.values.things[thing >> 1].kind for thing in things}
+        if (kinds and kinds <= {"M", "N"}) or (kinds == {"X"} and not any(thing & WEAK for thing in things)):
+            return [Answer(each, "import", SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
+        if own is None and things and all(thing & WEAK for thing in things):
+            return [Answer(each, "annotation", HINTED) for each in targets]
+        return [Answer(each, "values", VALUE if len(targets) == 1 else SEVERAL) for each in targets]
+
+    def _attribute_of(self, thing: Object, name: str) -> Sequence[Target]:
+        values = self.values
+        kind, one, two, _ = values.things[thing >> 1]
+        if kind == "M":
+            return self.definitions.name_of(values.names[one], name)
+        if kind == "N":
+            return self.definitions.name_of(one, name)
+        if kind in ("X", "Y"):
+            inner = values.found(values.attr(thing, name))
+            return [self.definitions.outside(f"{one}.{name}")] if inner else []
+        if kind == "J":
+            return self._attribute_of(values.thing("Y", "builtins.str"), name)
+        if kind == "L":
+            known = values.container_has(thing, name)
+            return [self.definitions.outside(f"{values.type_of(thing)}.{name}")] if known else []
+        if kind == "I":
+            return self._member(one, name, None)
+        if kind == "C":
+            return self._member(thing & ~1, name, None)
+        if kind == "S":
+            receiver = values.things[two >> 1]
+            return self._member(receiver.one if receiver.kind == "I" else two, name, one)
+        return []
+
+    def _member(self, cls: Object, name: str, after: Object | None) -> Sequence[Target]:
+        """An attribute by MRO: of the class's body, or assigned on instances."""
+        values = self.values
+        order = values.mro(cls)
+        if after is not None:
+            order = order[order.index(after) + 1 :] if after in order else []
+        outside: Target | None = None
+        for each in order:
+            kind, one, two, _ = values.things[each >> 1]
+            if kind == "X":
+                holder = values.find(cls, name, after=after)
+                if outside is None and holder == each:
+                    outside = self.definitions.outside(f"{one}.{name}")
+            elif name in values.programs[one].classes[two].attrs:
+                return self.definitions.in_class(each, name)
+            elif (each, name) in self.attributes:
+                return [self.definitions.attribute(each, name)]
+        return [] if outside is None else [outside]
+
+    def _why_unknown(self, node: int) -> str:
+        if self.values.at(self.file, node) in self.values.cut:
+            return "too_many_candidates"
+        return "external_result" if node in self.external else "unknown_receiver"

@@ -1,0 +1,198 @@
+"""Rows of names, imports, classes and decorators: what scope and import rules say.
+
+Tests: `tests/test_relate_emit.py`.
+"""
+
+from __future__ import annotations
+
+from codeanatomy.nodes import module_id
+from codeanatomy.relate.answers import HINTED, SCOPED, SEVERAL, SURE, Answer, Answers
+from codeanatomy.relate.attributes import MODULE_TEXTS
+from codeanatomy.relate.definitions import MODULE_KEY, Target
+from codeanatomy.relate.modules import INITS, distribution
+from codeanatomy.relate.outside import BUILTINS
+from codeanatomy.relate.program import FUNCTION
+from codeanatomy.relate.rows import Complaint
+from codeanatomy.relate.solver import Object
+
+
+class NameRows(Answers):
+    """The rows that need no values, and those of classes."""
+
+    def _names(self) -> None:
+        values, program = self.values, self.program
+        for use in program.uses:
+            known = self.definitions.of(self.file, use.definitions, use.name)
+            targets = tuple(each for each in known if each.kind != "BINDING") or known
+            method = "import" if self._is_imported(use.definitions) else "scope"
+            answers = [Answer(each, method, SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
+            self.answer(
+                "REFERS_TO",
+                "NAME_REF",
+                self.at("NAME_REF", use.place),
+                use.place,
+                answers,
+                rule="name",
+                origin="scopes",
+                reason="import_not_found",
+                claims=self.claims.name(use.place),
+                known=known,
+            )
+        for place, name in program.open_uses:
+            src = self.at("NAME_REF", place)
+            targets = self.definitions.unbound(self.file, name)
+            if targets:
+                answers = [
+                    Answer(each, "star_import", SCOPED if len(targets) == 1 else SEVERAL) for each in targets
+                ]
+            elif name in BUILTINS or name in MODULE_TEXTS:
+                answers = [Answer(self.definitions.outside(f"builtins.{name}"), "builtin", SCOPED)]
+            else:
+                stars = [star for star in values.stars(self.file) if not values.modules.has(star)]
+                answers = [
+                    Answer(self.definitions.outside(f"{star}.{name}"), "star_import", HINTED)
+                    for star in stars
+                ]
+            self.answer(
+                "REFERS_TO",
+                "NAME_REF",
+                src,
+                place,
+                answers,
+                rule="open_name",
+                origin="scopes",
+                reason="unbound",
+                claims=self.claims.name(place),
+            )
+
+    def _imports(self) -> None:
+        values, program = self.values, self.program
+        mine = Target("MODULE", module_id(program.file_id), values.names[self.file])
+        is_package = program.path.rpartition("/")[2] in INITS
+        for number, each in enumerate(program.imports):
+            src = self.at("IMPORT_ALIAS", each.place)
+            name = values.modules.absolute(program.path, each.module, each.level)
+            if name is None:
+                self.answer(
+                    "IMPORTS_MODULE",
+                    "IMPORT_ALIAS",
+                    src,
+                    each.place,
+                    [],
+                    rule="import",
+                    origin="imports",
+                    reason="above_all_packages",
+                )
+                continue
+            module = self.definitions.module(name)
+            if not (name in values.modules.namespaces and name not in values.modules.paths):
+                role = distribution(name) if module.kind == "EXTERNAL_MODULE" else None
+                self.answer(
+                    "IMPORTS_MODULE",
+                    "IMPORT_ALIAS",
+                    src,
+                    each.place,
+                    [Answer(module, "import", SCOPED)],
+                    rule="import",
+                    origin="imports",
+                    role=role or None,
+                )
+            if each.name is None or each.bound is None:
+                continue
+            targets = self.definitions.imported(self.file, number)
+            answers = [Answer(one, "import", SCOPED if len(targets) == 1 else SEVERAL) for one in targets]
+            self.answer(
+                "IMPORTS_NAME",
+                "IMPORT_ALIAS",
+                src,
+                each.place,
+                answers,
+                rule="import",
+                origin="imports",
+                reason="name_not_found",
+                claims=self.claims.name(each.place),
+            )
+            exported = (
+                each.bound in program.exported
+                if program.exported is not None
+                else is_package and not each.bound.startswith("_")
+            )
+            if exported and each.scope_key == MODULE_KEY:
+                for one in answers:
+                    if one.target.kind in ("FUNCTION", "CLASS", "BINDING", "MODULE") and one.target != mine:
+                        self.answer(
+                            "RE_EXPORTS",
+                            "MODULE",
+                            mine.node,
+                            each.place,
+                            [one],
+                            rule="re_export",
+                            origin="imports",
+                            role=each.bound,
+                        )
+
+    def _classes(self) -> None:
+        values, program = self.values, self.program
+        for number, cls in enumerate(program.classes):
+            thing = values.thing("C", self.file, number)
+            src = self.at("CLASS", cls.place)
+            if thing in values.inconsistent:
+                said = f"the bases of {cls.qualname} have no consistent order (MRO)"
+                self.rows.complaints.append(Complaint("relate", "inconsistent_mro", said, cls.place, "error"))
+            for node, place, ordinal in cls.bases:
+                things = values.held(self.file, node) if node >= 0 else ()
+                targets = [one for each in things for one in self._class_target(each)]
+                answers = self._trusted(targets, things, place)
+                self.answer(
+                    "INHERITS",
+                    "CLASS",
+                    src,
+                    place,
+                    answers,
+                    rule="base",
+                    ordinal=ordinal,
+                    reason="unknown_base",
+                )
+            for name, (_, numbers) in cls.attrs.items():
+                holder = values.find(thing, name, after=thing)
+                if holder is None or values.things[holder >> 1].kind != "C":
+                    continue
+                over = [one for one in self.definitions.in_class(holder, name) if one.kind == "FUNCTION"]
+                for definition in numbers:
+                    if program.definitions[definition].kind == FUNCTION and over:
+                        mine = self.definitions.function(self.file, program.definitions[definition].index)
+                        place = program.definitions[definition].place
+                        answers = [Answer(one, "mro", SCOPED if len(over) == 1 else SEVERAL) for one in over]
+                        self.answer(
+                            "OVERRIDES",
+                            "FUNCTION",
+                            mine.node,
+                            place,
+                            answers,
+                            rule="override",
+                            origin="classes",
+                        )
+
+    def _class_target(self, thing: Object) -> list[Target]:
+        kind, one, two, _ = self.values.things[thing >> 1]
+        if kind == "C":
+            return [self.definitions.cls(one, two)]
+        return [self.definitions.outside(one)] if kind == "X" else []
+
+    def _decorators(self) -> None:
+        for place, kind, number, _ in self.program.decorators:
+            is_function = kind == FUNCTION
+            target = (
+                self.definitions.function(self.file, number)
+                if is_function
+                else self.definitions.cls(self.file, number)
+            )
+            self.answer(
+                "DECORATES",
+                "DECORATOR",
+                self.at("DECORATOR", place),
+                place,
+                [Answer(target, "syntax", SURE)],
+                rule="decorator",
+                origin="syntax",
+            )
