@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-relate callgraph lock
+.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -53,8 +53,14 @@ bench-extract: $(VENV)/.ready ## the extract stage over the standard library, ag
 bench-normalize: $(VENV)/.ready ## the normalize stage over the standard library, against the extract stage
 	@$(PY) bench/normalize.py
 
-bench-relate: $(VENV)/.ready ## calls resolved, agreement with SCIP and pyrefly, calls that really happen
-	@$(PY) bench/calls.py && $(PY) bench/agreement.py && $(PY) bench/runtime.py
+bench-calls: $(VENV)/.ready ## call sites with one, several and no targets, and what the analysis costs
+	@PYTHONPATH=tests $(PY) bench/calls.py
+
+bench-agreement: $(VENV)/.ready ## agreement with scip-python and pyrefly, disagreements by cause
+	@PYTHONPATH=tests $(PY) bench/agreement.py
+
+bench-runtime: $(VENV)/.ready ## calls that happen in the test suites of real packages, and the share we have
+	@PYTHONPATH=tests $(PY) bench/runtime.py
 
 callgraph: $(VENV)/.ready ## precision and recall of the labelled call graphs, per construct
 	@$(PY) tests/callgraph_table.py

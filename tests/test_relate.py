@@ -46,7 +46,9 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, repositories: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lake(
+    spark: SparkSession, repositories: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Many repositories in one build."""
     lake = tmp_path_factory.mktemp("lake")
     assert built(spark, lake, repositories, until=None).status == "succeeded"
@@ -63,13 +65,12 @@ def test_rows_are_those_of_one_process(stored: list[dict[str, Any]], repositorie
     for repo_id, folder in repositories.items():
         sources = {path: text for path, text in sources_below(folder).items() if path != "undecodable.py"}
         programs = [summary(witnessed(text, path, repo_id)) for path, text in sources.items()]
-        here = [
-            row for _, tables in repository_rows(programs) for row in tables[RELATIONS].to_pylist()
-        ]
+        here = [row for _, tables in repository_rows(programs) for row in tables[RELATIONS].to_pylist()]
         there = [row for row in stored if row["repo_id"] == repo_id]
         assert len(here) == len(there)
         by_id = {row["relation_id"]: row for row in here}
-        assert all(row == {name: by_id[row["relation_id"]][name] for name in columns} for row in there), repo_id
+        same = (row == {name: by_id[row["relation_id"]][name] for name in columns} for row in there)
+        assert all(same), repo_id
 
 
 def test_ids_are_unique_and_owners_exist(stored: list[dict[str, Any]], lake: Path) -> None:

@@ -110,7 +110,6 @@ def meant(sources: dict[str, str], name: str, module: str = "main") -> list[tupl
     return [(each.kind, each.qname) for each in Definitions(solved(texts)).name_of(module, name)]
 
 
-@pytest.mark.xfail(strict=True, reason="the import finds itself and not the submodule")
 @pytest.mark.parametrize("text", ["from . import a\n", "from p import a\n", "from . import a, b\n"])
 def test_a_package_that_imports_its_own_submodule(text: str) -> None:
     sources = {

@@ -39,7 +39,11 @@ AST_FILES_V1 = Table(
             Column("idx", "int", "Place in that field if it is a list, from 0."),
             Column("kind", "string", "Class of the node, such as FunctionDef."),
             Column("name", "string", "Identifier the node carries: name, attribute, argument or alias."),
-            Column("value", "string", "A constant as Python spells it, cut at a limit; the conversion of a FormattedValue."),
+            Column(
+                "value",
+                "string",
+                "A constant as Python spells it, cut at a limit; the conversion of a FormattedValue.",
+            ),
             *span(of="the node"),
             LINE,
         ),

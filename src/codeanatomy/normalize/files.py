@@ -83,7 +83,8 @@ def witness_files(
         ).alias("ast"),
     )
     libcst = libcst_files_v1.select(
-        "file_id", F.struct(*(lists_of(name, fields) for name, fields in reads.libcst.items())).alias("libcst")
+        "file_id",
+        F.struct(*(lists_of(name, fields) for name, fields in reads.libcst.items())).alias("libcst"),
     )
     changed = repo_files_v1.select("file_id", "mtime_ns")
     joined = joined_by("file_id", partitions, bytecode, ast, libcst, changed)

@@ -3,7 +3,7 @@
     call_graphs("lake")["requests"]["requests.api.get"]     # ["requests.api.request"]
 
 Read without a JVM. What a function calls through several sites, or by several ways of finding out, counts
-once. Tests: `tests/test_callgraph_command.py`.
+once. Tests: `tests/test_relate.py`.
 """
 
 from __future__ import annotations

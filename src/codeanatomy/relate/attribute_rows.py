@@ -16,6 +16,8 @@ from codeanatomy.relate.program import Op, Site
 from codeanatomy.relate.solver import WEAK, Object
 from codeanatomy.relate.verdicts import Verdict
 
+# Why candidates are missing.
+CUT = "too_many_candidates"
 HOWS = {".": "get", ":": "set", "x": "del"}
 
 
@@ -31,6 +33,7 @@ class AttributeRows(NameRows):
         alternatives: int,
         role: str | None = None,
         verdicts: Mapping[str, Verdict] = {},
+        reason: str | None = None,
     ) -> None:
         raise NotImplementedError
 
@@ -45,7 +48,7 @@ class AttributeRows(NameRows):
     ) -> None:
         raise NotImplementedError
 
-    def _called(self, thing: Object) -> Target | None:
+    def _called(self, thing: Object, role: str = "") -> Target | None:
         raise NotImplementedError
 
     def _ast(self, site: Site) -> str:
@@ -61,12 +64,12 @@ class AttributeRows(NameRows):
             one for _, functions in run for each in functions if (one := self._called(each)) is not None
         ]
         verdict = self.claims.verdict(site.place, targets, self.claims.implicit(site.place, "attribute"))
-        for thing, functions in run:
-            for function in functions:
-                chosen = [(function | thing & WEAK, "attribute")]
-                self._calls(
-                    op[-1], chosen, "AST_NODE", self._ast(site), len(functions), None, {"attribute": verdict}
-                )
+        chosen = list(
+            dict.fromkeys((each | thing & WEAK, "attribute") for thing, found in run for each in found)
+        )
+        if chosen:
+            verdicts = {"attribute": verdict}
+            self._calls(op[-1], chosen, "AST_NODE", self._ast(site), len(chosen), "attribute", verdicts)
         self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
         if site.inner[0] is None:
             return
@@ -157,6 +160,6 @@ class AttributeRows(NameRows):
         return [] if outside is None else [outside]
 
     def _why_unknown(self, node: int) -> str:
-        if self.values.at(self.file, node) in self.values.cut:
-            return "too_many_candidates"
+        if self.values.is_cut(self.file, node):
+            return CUT
         return "external_result" if node in self.external else "unknown_receiver"

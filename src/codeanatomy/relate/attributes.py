@@ -80,7 +80,12 @@ class Attributes(Hierarchy):
                 parts = name.split(".")[: -each.module.count(".") or None]
                 self.add(dst, self.module(".".join(parts)))
             return
-        self.flow(self.attr(self.module(name), each.name), dst)
+        inner = f"{name}.{each.name}"
+        if name == self.names[file] and self.modules.has(inner):
+            # `from . import part` in the package itself: the submodule, not the name that this binds.
+            self.add(dst, self.module(inner))
+        else:
+            self.flow(self.attr(self.module(name), each.name), dst)
 
     def stars(self, file: int) -> list[str]:
         """Absolute names of the modules whose names a module takes over."""

@@ -43,6 +43,7 @@ class Calls(Copies):
         self.dataclasses: set[Object] = set()
         self._entered: set[tuple[Any, ...]] = set()
         self._hooked: set[tuple[Any, ...]] = set()
+        self._partials: set[tuple[Any, ...]] = set()
         # What a call of a thing does, by its kind.
         self._callable: Mapping[str, Callable[[Object, Call], None]] = {
             "F": self._call_function,
@@ -236,8 +237,13 @@ class Calls(Copies):
         self.add(call.dst, made)
 
     def _call_partial(self, thing: Object, call: Call) -> None:
-        held: Call = self.things[thing >> 1].two
-        self.wait_call(self.field(thing, "callee"), call.with_args([*held.args, *call.args]), thing & WEAK)
+        # Once for a site: partials that hold each other would be followed along every path.
+        key = (thing, call.where, call.role, call.dst)
+        if key not in self._partials:
+            self._partials.add(key)
+            held: Call = self.things[thing >> 1].two
+            inner = call.with_args([*held.args, *call.args])
+            self.wait_call(self.field(thing, "callee"), inner, thing & WEAK)
 
     def enter(self, thing: Object, receiver: Object | None, call: Call) -> None:
         """A function runs with the arguments of a call."""

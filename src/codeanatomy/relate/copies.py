@@ -91,6 +91,11 @@ class Copies(Containers):
             return declared
         return best(found)
 
+    def is_cut(self, file: int, node: int) -> bool:
+        """Whether a node of a program, or of a copy, has had more objects than it can hold."""
+        shared = self.offsets[file] + node
+        return node >= 0 and any(each in self.cut for each in (shared, *self._copied_nodes.get(shared, ())))
+
     def _is_vague(self, thing: Object) -> bool:
         """Whether a thing is from outside, so that a declared class of the repository tells more."""
         kind, one, _, _ = self.things[thing >> 1]

@@ -174,6 +174,10 @@ class Definitions:
             return (), ()
         if each.name is None:
             return [self.module(name.partition(".")[0] if each.binds_first else name)], ()
+        inner = f"{name}.{each.name}"
+        if name == self.values.names[file] and self.values.modules.has(inner):
+            # `from . import part` in the package itself.
+            return [self.module(inner)], ()
         return (), [("name", name, each.name)]
 
     def _of_name(self, module: str, name: str) -> tuple[Sequence[Target], Sequence[Step]]:

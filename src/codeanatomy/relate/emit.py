@@ -16,10 +16,9 @@ from codeanatomy.ids import stable_id
 from codeanatomy.nodes import module_id
 from codeanatomy.relate.answers import SCOPED, VALUE
 from codeanatomy.relate.arguments import match
-from codeanatomy.relate.attribute_rows import HOWS, AttributeRows
-from codeanatomy.relate.callgraph import callee, caller
+from codeanatomy.relate.attribute_rows import CUT, HOWS, AttributeRows
+from codeanatomy.relate.callgraph import callee, caller, is_declaration
 from codeanatomy.relate.definitions import Definitions, Target
-from codeanatomy.relate.models import DECLARATIONS
 from codeanatomy.relate.ownership import stored_attributes
 from codeanatomy.relate.program import Arg, Op, Site
 from codeanatomy.relate.rows import Complaint, Evidence, Rows
@@ -120,7 +119,11 @@ class FileRows(AttributeRows):
             thing for thing, how in chosen if how == site.role and not self._is_constructor(thing, things)
         ]
         alternatives = len(primary) + len(set(verdict.added.values()))
-        self._calls(number, chosen, kind, src, alternatives, role, verdicts)
+        load = self.receivers.get(node)
+        is_cut = self.values.is_cut(self.file, node) or (
+            load is not None and self.values.is_cut(self.file, load[1])
+        )
+        self._calls(number, chosen, kind, src, alternatives, role, verdicts, CUT if is_cut else None)
         group = stable_id("ambig", "CALLS", src, role) if alternatives > 1 else None
         self._added(number, kind, src, verdict, group, role, args)
 
@@ -130,7 +133,9 @@ class FileRows(AttributeRows):
         is_decorator = site.role == "decorator"
         said = claims.decorator(site.place) if is_decorator else claims.call(site.place, site.inner)
         called = [
-            one for thing, how in chosen if how != "callback" and (one := self._called(thing)) is not None
+            one
+            for thing, how in chosen
+            if how != "callback" and (one := self._called(thing, site.role)) is not None
         ]
         passed = [
             one for thing, how in chosen if how == "callback" and (one := self._called(thing)) is not None
@@ -177,10 +182,11 @@ class FileRows(AttributeRows):
         alternatives: int,
         role: str | None = None,
         verdicts: Mapping[str, Verdict] = {},
+        reason: str | None = None,
     ) -> None:
         """The rows of a call: what runs, what is made, what is passed."""
         values, site = self.values, self.program.sites[number]
-        targets = {thing: self._called(thing) for thing, _ in chosen}
+        targets = {thing: self._called(thing, site.role) for thing, _ in chosen}
         listed = [target for thing, how in chosen if (target := targets[thing]) is not None]
         sure = {one.target: one for one in self._trusted(listed, [thing for thing, _ in chosen], site.inner)}
         group = stable_id("ambig", "CALLS", src, role) if alternatives > 1 else None
@@ -216,8 +222,9 @@ class FileRows(AttributeRows):
                 group=group,
                 symbol_roles=verdict.roles(target),
                 evidence=[Evidence("values", src), *verdict.evidence(target)],
+                reason=reason,
             )
-            counted = callee(values, thing)
+            counted = callee(values, thing, site.role)
             if counted is not None:
                 self._count(site, target, confidence)
             if target.kind == "FUNCTION" and src_kind == "CALLSITE" and how != "callback":
@@ -278,13 +285,13 @@ class FileRows(AttributeRows):
             return "import" if self._is_imported(use.definitions) else "scope"
         return None
 
-    def _called(self, thing: Object) -> Target | None:
+    def _called(self, thing: Object, role: str = "") -> Target | None:
         kind, one, two, _ = self.values.things[thing >> 1]
         if kind == "F":
             return self.definitions.function(one, two)
         if kind == "C":
             return self.definitions.cls(one, two)
-        if kind == "X" and one not in DECLARATIONS and not one.endswith("()"):
+        if kind == "X" and not is_declaration(one, role):
             return self.definitions.outside(one)
         return None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from codeanatomy.relate.frames import Frame, Version
+from codeanatomy.relate.frames import Frame, Version, Versions
 from codeanatomy.relate.hints import Hint, hint_of
 from codeanatomy.relate.names import NO_PLACE, Names
 from codeanatomy.relate.program import KEYWORD, NOTHING, POSITIONAL, STAR, STAR_STAR, Arg, Node, Program
@@ -159,9 +159,26 @@ class Expressions(Names):
         return self.phi([self.value(tree.one(node, "body")), self.value(tree.one(node, "orelse"))])
 
     def of_boolop(self, node: int) -> Node:
-        values = self.tree.many(node, "values")
-        found = [self.truth(value) for value in values[:-1]]
-        return self.phi([*found, self.value(values[-1])])
+        values, op = self.tree.many(node, "values"), self.tree.one(node, "op")
+        is_and = op is not None and self.tree.kind[op] == "And"
+        before = dict(self.frame.env)
+        found = []
+        for value in values[:-1]:
+            found.append(self.truth(value))
+            if is_and:
+                # What stands further right is looked at only if this was met.
+                self.narrow(value)
+        found.append(self.value(values[-1]))
+        if is_and:
+            for name, versions in before.items():
+                if name in self.frame.env and self._is_narrowed(self.frame.env[name], versions):
+                    self.frame.env[name] = versions
+        return self.phi(found)
+
+    def _is_narrowed(self, versions: Versions, before: Versions) -> bool:
+        """Whether the versions are those before, seen through a test; a `:=` would have a definition of its own."""
+        known = {number for version in before for number in version.definitions}
+        return all(known.issuperset(version.definitions) for version in versions)
 
     def truth(self, node: int | None) -> Node:
         """A value that is asked whether it is true."""

@@ -95,6 +95,8 @@ class Hierarchy(World):
         bases = list(dict.fromkeys(self.bases(cls)))
         # One that is its own ancestor has none yet.
         chains = [self._mros.get(base, [base]) for base in bases]
+        if len(chains) == 1 and cls not in chains[0]:
+            return [cls, *chains[0]][:MAX_MRO]
         order = merge([*map(list, chains), list(bases)])
         if order is None or cls in order:
             self.inconsistent[cls] = None

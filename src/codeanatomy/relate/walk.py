@@ -371,10 +371,20 @@ class Walk(Definers):
         self._join(ends)
         last = tree.many(node, "finalbody")
         if last:
-            alive = frame.live
-            frame.live = True
-            self.block(last)
-            frame.live = frame.live and alive
+            self._finally(last, entry)
+
+    def _finally(self, statements: Sequence[int], caught: Mapping[str, Sequence[Version]]) -> None:
+        """It also sees what stood when something was raised; what comes after it does not."""
+        frame = self.frame
+        normal, alive = frame.env, frame.live
+        seen = merged([normal, {name: _distinct(versions) for name, versions in caught.items()}])
+        frame.env, frame.live = dict(seen), True
+        self.block(statements)
+        kept = {
+            name: normal.get(name, ()) for name, versions in frame.env.items() if versions is seen.get(name)
+        }
+        frame.env = {name: versions for name, versions in {**frame.env, **kept}.items() if versions}
+        frame.live = frame.live and alive
 
     do_trystar = do_try
 
