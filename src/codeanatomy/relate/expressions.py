@@ -176,7 +176,7 @@ class Expressions(Names):
         return self.phi(found)
 
     def _is_narrowed(self, versions: Versions, before: Versions) -> bool:
-        """Whether the versions are those before, seen through a test; a `:=` would have a definition of its own."""
+        """Whether these are the versions before, seen through a test; a `:=` has a definition of its own."""
         known = {number for version in before for number in version.definitions}
         return all(known.issuperset(version.definitions) for version in versions)
 
