@@ -272,7 +272,8 @@ def callgraph(lake: str, repo_id: str | None, form: str) -> None:
         for name, calls in graphs.items():
             click.echo(msgspec.json.encode({"repo_id": name, "calls": calls}).decode())
     else:
-        pairs = [(caller, each) for caller, callees in merged(graphs.values()).items() for each in callees]
+        found = merged(graphs.values())
+        pairs: list[tuple[str, ...]] = [(caller, each) for caller in found for each in found[caller]]
         _print_grid(("caller", "callee"), pairs)
         click.echo(f"{len(pairs):,} calls in {len(graphs):,} repositories", err=True)
 

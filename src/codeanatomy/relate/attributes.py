@@ -21,7 +21,7 @@ from typing import Any
 from codeanatomy.relate.hierarchy import ENUMS, Hierarchy
 from codeanatomy.relate.modules import INITS
 from codeanatomy.relate.outside import BUILTINS, is_class_like, may_have
-from codeanatomy.relate.program import Program
+from codeanatomy.relate.program import VARIABLE, Program
 from codeanatomy.relate.solver import WEAK, Object
 
 MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
@@ -102,7 +102,7 @@ class Attributes(Hierarchy):
     def exports(self, file: int, name: str) -> bool:
         """Whether a star import of the module brings a name."""
         exported = self.programs[file].exported
-        return name in exported if exported is not None else not name.startswith("_") and self.has(file, name)
+        return is_given(name, exported) and (exported is not None or self.has(file, name))
 
     def has(self, file: int, name: str) -> bool:
         """Whether a module has a name of its own or by a star."""
@@ -121,9 +121,7 @@ class Attributes(Hierarchy):
         while todo:
             file, names = todo.popleft()
             exported = self.programs[file].exported
-            given = {
-                name for name in names if (not name.startswith("_") if exported is None else name in exported)
-            }
+            given = {name for name in names if is_given(name, exported)}
             for taker in takers.get(file, ()):
                 own = found.setdefault(taker, set())
                 new = given - own
@@ -223,6 +221,7 @@ class Attributes(Hierarchy):
 
     def _of_outside(self, thing: Object, name: str, node: int) -> None:
         kind, one, _, _ = self.things[thing >> 1]
+        self.flow(self.field(thing, name), node)
         self._outside_attr(kind, one, name, node)
 
     def _of_text(self, thing: Object, name: str, node: int) -> None:
@@ -325,10 +324,8 @@ class Attributes(Hierarchy):
         if self._is_stored(cls, name):
             return
         for hook in ("__getattr__", "__getattribute__"):
-            if name != hook and not name.startswith("__") and self.find(cls, hook) is not None:
-                holder = self.find(cls, hook)
-                if holder is not None and self.things[holder >> 1].kind == "C":
-                    self.run_hook(self.attr(receiver, hook), [self.thing("J", name)], node, receiver, name)
+            if not name.startswith("__") and self.is_own(self.find(cls, hook)):
+                self.run_hook(self.attr(receiver, hook), [self.thing("J", name)], node, receiver, name)
 
     def _on_class(
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
@@ -345,6 +342,15 @@ class Attributes(Hierarchy):
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
             self.wait(self.class_field(holder, name), self._bind_class, receiver, access, name, node)
+            if self.is_enum(receiver) and self._is_member(holder, name):
+                self.add(node, self.thing("I", receiver))
+
+    def _is_member(self, cls: Object, name: str) -> bool:
+        """Whether a name of an Enum is one of its members: a variable, whatever its value."""
+        file, declared = self.cls(cls)
+        numbers = declared.attrs[name][1] if name in declared.attrs else ()
+        kinds = {self.programs[file].definitions[number].kind for number in numbers}
+        return not name.startswith("_") and kinds == {VARIABLE}
 
     def _on_metaclass(self, cls: Object, name: str, node: int) -> None:
         for value in self.metaclasses(cls):
@@ -354,7 +360,7 @@ class Attributes(Hierarchy):
         for thing in things:
             if self.things[thing >> 1].kind == "C":
                 holder = self.find(thing & ~1, name)
-                if holder is not None and self.things[holder >> 1].kind == "C":
+                if self.is_own(holder):
                     self.wait(self.class_field(holder, name), self._bind, cls, cls, name, node)
 
     def _bind(self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int) -> None:
@@ -375,14 +381,10 @@ class Attributes(Hierarchy):
                 if self.things[receiver >> 1].kind == "I":
                     owner = self.things[receiver >> 1].one
                 self.wait(self.field(thing, "inner"), self._bind_inner, two, owner, node)
-            elif kind == "I" and self._is_descriptor(one, "__get__"):
+            elif kind == "I" and self.is_own(self.find(one, "__get__")):
                 self.run_hook(self.attr(thing, "__get__"), [receiver], node, access, name)
             else:
                 self.add(node, thing)
-
-    def _is_descriptor(self, cls: Object, method: str) -> bool:
-        holder = self.find(cls, method)
-        return holder is not None and self.things[holder >> 1].kind == "C"
 
     def _bind_class(
         self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int
@@ -394,7 +396,7 @@ class Attributes(Hierarchy):
                 self.add(node, self.thing("B", thing & ~1, receiver) | thing & WEAK)
             elif kind == "T":
                 self.wait(self.field(thing, "inner"), self._bind_inner, two, receiver, node)
-            elif kind == "I" and self._is_descriptor(one, "__get__"):
+            elif kind == "I" and self.is_own(self.find(one, "__get__")):
                 self.run_hook(self.attr(thing, "__get__"), [], node, access, name)
             elif kind not in ("F", "C", "P") and self.is_enum(receiver):
                 self.add(node, self.thing("I", receiver))
@@ -449,13 +451,12 @@ class Attributes(Hierarchy):
 
     def _set_by_hook(self, thing: Object, name: str, src: int) -> None:
         """`__setattr__` of the repository's classes."""
-        holder = self.find(self.things[thing >> 1].one, "__setattr__")
-        if holder is not None and self.things[holder >> 1].kind == "C":
+        if self.is_own(self.find(self.things[thing >> 1].one, "__setattr__")):
             hook, text = self.attr(thing, "__setattr__"), self.thing("J", name)
             self.run_hook(hook, [text], -1, thing, name, how="set", value=src)
 
     def _store_hook(self, holder: Object | None, receiver: Object, name: str, src: int) -> None:
-        if holder is None or self.things[holder >> 1].kind != "C":
+        if not self.is_own(holder):
             return
         if ("store", holder, receiver, name, src) not in self._bound:
             self._bound.add(("store", holder, receiver, name, src))
@@ -467,12 +468,16 @@ class Attributes(Hierarchy):
             if kind == "P":
                 hook = self.field(thing, "fset")
                 self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
-            elif kind == "I" and self._is_descriptor(one, "__set__"):
+            elif kind == "I" and self.is_own(self.find(one, "__set__")):
                 self.run_hook(
                     self.attr(thing, "__set__"), [receiver], -1, receiver, name, how="set", value=src
                 )
 
 
-def _is_given(name: str, exported: Sequence[str] | None) -> bool:
-    """Whether a star brings a name along."""
+def is_given(name: str, exported: Sequence[str] | None) -> bool:
+    """Whether a star brings a name along, by the module's `__all__` if it has one.
+
+    >>> is_given("_a", None), is_given("_a", ["_a"]), is_given("b", ["_a"])
+    (False, True, False)
+    """
     return not name.startswith("_") if exported is None else name in exported

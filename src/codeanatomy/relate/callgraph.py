@@ -23,12 +23,12 @@ def caller(values: Values, file: int, function: int) -> str:
     return values.qualified(values.thing("F", file, function))
 
 
-def callee(values: Values, thing: Object, role: str) -> str | None:
+def callee(values: Values, thing: Object) -> str | None:
     """The name under which something called is counted; None for a class, whose constructors count."""
     kind, one, _, _ = values.things[thing >> 1]
     if kind == "F":
         return values.qualified(thing)
-    return one if kind == "X" and not is_declaration(one, role) else None
+    return one if kind == "X" and not is_declaration(one, "decorator") else None
 
 
 def is_declaration(name: str, role: str) -> bool:
@@ -44,7 +44,7 @@ def edges(values: Values) -> dict[str, list[str]]:
             continue
         here = values.programs[file].sites[site]
         for thing, _ in values.called((file, site)):
-            name = callee(values, thing, here.role)
+            name = callee(values, thing)
             if name is not None and (here.role in EXPLICIT or values.things[thing >> 1].kind == "F"):
                 found.setdefault(caller(values, file, here.function), set()).add(name)
     for file, program in enumerate(values.programs):

@@ -18,6 +18,7 @@ from typing import Any
 from codeanatomy.relate.arguments import match
 from codeanatomy.relate.call import NOWHERE, Call, Where, plain
 from codeanatomy.relate.container_models import container_method
+from codeanatomy.relate.containers import CONTAINERS
 from codeanatomy.relate.copies import Copies
 from codeanatomy.relate.library_models import DECORATORS, LIBRARY_MODELS
 from codeanatomy.relate.models import BUILTIN_MODELS
@@ -30,6 +31,8 @@ MODELS = {**BUILTIN_MODELS, **LIBRARY_MODELS}
 MAX_DEPTH = 10
 # Role of what is called as a member of something outside.
 MEMBER = "member"
+# Roles of what is called itself, and not on behalf of something outside.
+PRIMARY = frozenset({"call", "decorator"})
 
 
 class Calls(Copies):
@@ -39,6 +42,8 @@ class Calls(Copies):
         super().__init__(programs, limit)
         self.calls: dict[Where, dict[Object, str]] = {}
         self.arguments: dict[tuple[Where, Object], tuple[Sequence[Arg], int]] = {}
+        # Sites at which more is called than is told.
+        self.crowded: set[Where] = set()
         self.invoked: set[Object] = set()
         self.dataclasses: set[Object] = set()
         self._entered: set[tuple[Any, ...]] = set()
@@ -54,6 +59,7 @@ class Calls(Copies):
             "I": self._call_instance,
             "X": self._call_outside,
             "H": self._call_member,
+            "Y": self._call_unknown,
             "E": self._call_method,
             "T": self._call_wrapped,
             "U": self._call_partial,
@@ -112,8 +118,13 @@ class Calls(Copies):
         if call.where[0] < 0:
             return
         found = self.calls.setdefault(call.where, {})
-        if thing not in found:
+        if thing in found:
+            return
+        if len(found) < self.limit:
             found[thing] = role or call.role
+        else:
+            # Copies of a function share their sites.
+            self.crowded.add(call.where)
 
     def called(self, where: Where) -> list[tuple[Object, str]]:
         """What is called at a site, and as what.
@@ -122,10 +133,13 @@ class Calls(Copies):
         known, is no better than a hint that names a function of the repository.
         """
         found = self.calls.get(where, {})
-        strong = [thing for thing in best(found) if not thing & WEAK]
+        strong = [thing for thing in found if not thing & WEAK]
         hinted = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind in ("F", "C")]
         if hinted and all(found[thing] == MEMBER for thing in strong):
             return [(thing, found[thing]) for thing in hinted]
+        known = [thing for thing in strong if found[thing] != MEMBER]
+        if any(self.things[thing >> 1].kind == "F" and found[thing] in PRIMARY for thing in known):
+            return [(thing, found[thing]) for thing in known]
         return [(thing, found[thing]) for thing in best(found)]
 
     def invoke(self, things: Sequence[Object], call: Call) -> None:
@@ -178,13 +192,17 @@ class Calls(Copies):
     def _call_inherited(self, name: str, receiver: Object, call: Call) -> None:
         """What a method from outside does with an instance of the repository."""
         owner, _, method = name.rpartition(".")
-        kind = owner.removeprefix("builtins.")
         if name == "threading.Thread.start":
             self.wait_call(self.attr(receiver, "run"), call.with_args([], -1, "callback"))
-        elif kind in ("list", "dict", "set", "tuple"):
+        elif owner in CONTAINERS and self.things[receiver >> 1].kind == "I":
             container = self.thing("L", "instance", receiver)
-            self._kinds[container] = kind
+            self._kinds[container] = CONTAINERS[owner]
             container_method(self, container, method, call)
+
+    def _call_unknown(self, thing: Object, call: Call) -> None:
+        """An instance of a class outside: as a decorator it is taken to give the definition back."""
+        if call.is_decorator:
+            self.flow(call.argument(0), call.dst)
 
     def _call_method(self, thing: Object, call: Call) -> None:
         """A method of a builtin container."""
@@ -407,6 +425,6 @@ class Calls(Copies):
         cls = self.things[thing >> 1].one
         for name in names:
             holder = self.find(cls, name)
-            if holder is not None and self.things[holder >> 1].kind == "C":
+            if self.is_own(holder):
                 self.wait_call(self.attr(thing, name), call, thing & WEAK)
                 return

@@ -140,7 +140,7 @@ class Landmarks:
         found = [self.target(cls)]
         for name in CONSTRUCTORS:
             holder = self.values.find(cls, name)
-            if holder is not None and self.values.things[holder >> 1].kind == "C":
+            if self.values.is_own(holder):
                 found += (one for one in self.definitions.in_class(holder, name) if one.kind == "FUNCTION")
         return tuple(found)
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from codeanatomy.relate.call import Call
 from codeanatomy.relate.calls import Calls
-from codeanatomy.relate.program import POSITIONAL, STAR, VARIABLE, Op
+from codeanatomy.relate.container_models import container_method
+from codeanatomy.relate.program import POSITIONAL, STAR, Op
 from codeanatomy.relate.solver import WEAK, Object
 
 
@@ -36,7 +37,7 @@ class Classes(Calls):
         for meta in metas:
             if self.things[meta >> 1].kind == "C":
                 holder = self.find(meta & ~1, "__call__")
-                if holder is not None and self.things[holder >> 1].kind == "C":
+                if self.is_own(holder):
                     self.wait(self.class_field(holder, "__call__"), self._meta_call, cls, call)
 
     def _meta_call(self, things: Sequence[Object], cls: Object, call: Call) -> None:
@@ -49,24 +50,23 @@ class Classes(Calls):
         weak = cls & WEAK
         instance = self.thing("I", cls & ~1)
         new = self.find(cls & ~1, "__new__")
-        if new is not None and self.things[new >> 1].kind == "C":
+        if self.is_own(new):
             made = self.node()
             self.wait(
                 self.class_field(new, "__new__"), self._run_new, cls & ~1, call.with_args(call.args, made)
             )
             self.flow(made, call.dst, weak)
-        self.add(call.dst, instance | weak) if call.dst >= 0 else None
-        holder = self.find(cls & ~1, "__init__")
-        own = holder is not None and self.things[holder >> 1].kind == "C"
-        if own:
+        self.add(call.dst, instance | weak)
+        if self.is_own(self.find(cls & ~1, "__init__")):
             self.wait_call(self.attr(instance, "__init__"), call.with_args(call.args, -1, call.role), weak)
         else:
             self.watch(cls & ~1, "__init__", self._late_init, instance, call.with_args(call.args, -1), weak)
             if not weak:
                 self._fill(cls & ~1, instance, call)
+                self._fill_container(instance, call)
 
     def _late_init(self, holder: Object | None, instance: Object, call: Call, weak: int) -> None:
-        if holder is not None and self.things[holder >> 1].kind == "C":
+        if self.is_own(holder):
             self.wait_call(self.attr(instance, "__init__"), call, weak)
 
     def _run_new(self, things: Sequence[Object], cls: Object, call: Call) -> None:
@@ -92,6 +92,13 @@ class Classes(Calls):
         if self.is_own(self.find(cls, "__post_init__")):
             self.wait_call(self.attr(instance, "__post_init__"), call.with_args([], -1))
 
+    def _fill_container(self, instance: Object, call: Call) -> None:
+        """The elements that an instance of a class below list or dict begins with."""
+        container = self.as_container(instance, "__init__")
+        if container is not None:
+            method = "update" if self.kind_of(container) == "dict" else "extend"
+            container_method(self, container, method, call.with_args(call.args, -1))
+
     def _default_fields(
         self, order: Sequence[Object], instance: Object, names: Sequence[str], call: Call
     ) -> None:
@@ -109,10 +116,6 @@ class Classes(Calls):
                 self.flow(self.field(thing, "default"), dst)
                 self.wait_call(self.field(thing, "default_factory"), call.with_args([], dst))
 
-    def is_own(self, holder: Object | None) -> bool:
-        """Whether what was found is in a class of the repository."""
-        return holder is not None and self.things[holder >> 1].kind == "C"
-
     def create_class(self, file: int, op: Op) -> None:
         """The metaclass, `__init_subclass__` and `__set_name__` run; members of an Enum are made."""
         _, number, site = op
@@ -122,22 +125,16 @@ class Classes(Calls):
         for value in self.metaclasses(cls):
             self.wait(value, self._create_by, cls, call)
         holder = self.find(cls, "__init_subclass__", after=cls)
-        if self.is_own(holder) and holder is not None:
+        if self.is_own(holder):
             self.wait(self.class_field(holder, "__init_subclass__"), self._init_subclass, cls, call)
         for name in declared.attrs:
             self.wait(self.class_field(cls, name), self._set_name, call)
         if self.is_enum(cls) and self.is_own(self.find(cls, "__init__")):
-            members = [
-                name for name, (_, numbers) in declared.attrs.items() if self._is_member(file, name, numbers)
-            ]
+            members = [name for name in declared.attrs if self._is_member(cls, name)]
             for name in members:
                 node = self.at(file, declared.attrs[name][0])
                 given = [(STAR, None, node)] if node >= 0 else []
                 self.wait_call(self.attr(self.thing("I", cls), "__init__"), call.with_args(given, -1))
-
-    def _is_member(self, file: int, name: str, numbers: Sequence[int]) -> bool:
-        kinds = {self.programs[file].definitions[number].kind for number in numbers}
-        return not name.startswith("_") and kinds == {VARIABLE}
 
     def _create_by(self, metas: Sequence[Object], cls: Object, call: Call) -> None:
         for meta in metas:
@@ -145,7 +142,7 @@ class Classes(Calls):
                 continue
             for name in ("__prepare__", "__new__", "__init__"):
                 holder = self.find(meta & ~1, name)
-                if holder is not None and self.is_own(holder):
+                if self.is_own(holder):
                     receiver = cls if name == "__init__" else meta & ~1
                     self.wait(self.class_field(holder, name), self._init_subclass, receiver, call)
 

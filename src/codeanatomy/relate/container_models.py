@@ -56,6 +56,10 @@ def _updated(values: Calls, container: Object, name: str, call: Call) -> None:
     values.wait(call.argument(0), entries, values, container, call)
 
 
+def _set(values: Calls, container: Object, name: str, call: Call) -> None:
+    values.put(container, None, call.argument(1))
+
+
 def _itself(values: Calls, container: Object, name: str, call: Call) -> None:
     values.add(call.dst, container)
 
@@ -96,6 +100,7 @@ METHODS: Mapping[str, Method] = {
     **dict.fromkeys(("values", "keys", "items"), _viewed),
     **dict.fromkeys(("__next__", "__anext__", "send"), _yielded),
     "insert": _inserted,
+    "__setitem__": _set,
     "popitem": _popped_item,
     "copy": _itself,
     "update": _updated,

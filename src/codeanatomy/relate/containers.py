@@ -17,6 +17,12 @@ from codeanatomy.relate.outside import may_have
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.solver import WEAK, Object
 
+# Builtin containers, and classes that behave like them.
+CONTAINERS = {
+    **{f"builtins.{kind}": kind for kind in ("list", "dict", "set", "tuple", "frozenset")},
+    **dict.fromkeys(("collections.OrderedDict", "collections.defaultdict", "collections.UserDict"), "dict"),
+    **dict.fromkeys(("collections.deque", "collections.UserList"), "list"),
+}
 TEXTS = ("builtins.str", "builtins.bytes")
 
 
@@ -61,6 +67,19 @@ class Containers(Attributes):
             self._types[thing] = cls
         return thing
 
+    def as_container(self, instance: Object, method: str) -> Object | None:
+        """What an instance of a class below list or dict holds, unless the class has this method itself."""
+        cls = self.things[instance >> 1].one
+        holder = self.find(cls, method)
+        if holder is not None and self.things[holder >> 1].kind == "C":
+            return None
+        kinds = [CONTAINERS[name] for name in self.outside_bases(cls) if name in CONTAINERS]
+        if not kinds:
+            return None
+        container = self.thing("L", "instance", instance & ~1)
+        self._kinds[container] = kinds[0]
+        return container | instance & WEAK
+
     def put(self, container: Object, key: str | None, src: int) -> None:
         """An element, at a constant key or anywhere."""
         container &= ~1
@@ -82,12 +101,13 @@ class Containers(Attributes):
 
     def _put_all(self, things: Sequence[Object], key: str | None, src: int, where: Where) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "L":
-                self.put(thing, None if key == ":" else key, src)
+            kind = self.things[thing >> 1].kind
+            inner = thing if kind == "L" else self.as_container(thing, "__setitem__") if kind == "I" else None
+            if inner is not None:
+                self.put(inner, None if key == ":" else key, src)
             elif where[1] >= 0:
-                self.special(
-                    [thing], ["__setitem__"], Call(where, [plain(-1), plain(src)], -1, role="subscript")
-                )
+                call = Call(where, [plain(-1), plain(src)], -1, role="subscript")
+                self.special([thing], ["__setitem__"], call)
 
     def _put_key(self, things: Sequence[Object], src: int) -> None:
         for thing in things:
@@ -134,6 +154,9 @@ class Containers(Attributes):
             elif kind == "J":
                 self.add(call.dst, self.thing("Y", "builtins.str"))
             elif kind == "I":
+                inner = self.as_container(thing, "__getitem__")
+                if inner is not None:
+                    self._items_of(inner, key, call.dst, call.where)
                 self.special([thing], ["__getitem__", "__missing__"], call)
 
     def _items_of(self, container: Object, key: str | None, dst: int, where: Where) -> None:
@@ -180,6 +203,9 @@ class Containers(Attributes):
             elif kind == "C" and self.is_enum(thing & ~1):
                 self.add(dst, self.thing("I", thing & ~1) | weak)
             elif kind == "I":
+                inner = self.as_container(thing, "__iter__")
+                if inner is not None:
+                    self.each([inner], dst, where)
                 self._each_of_instance(thing, dst, where)
 
     def _view(self, container: Object, part: str, dst: int, weak: int) -> None:
@@ -198,7 +224,7 @@ class Containers(Attributes):
         iterator = self.node()
         cls = self.things[thing >> 1].one
         for name, next_name in (("__aiter__", "__anext__"), ("__iter__", "__next__")):
-            if self.find(cls, name) is not None:
+            if self.is_own(self.find(cls, name)):
                 self.special([thing], [name], Call(where, [], iterator, role="iteration"))
                 self.wait(iterator, self.next_of, next_name, dst, where)
                 return

@@ -7,14 +7,15 @@
 
 Were there one wrapper for all, every wrapped function would get the arguments of all the others. A copy has
 fresh nodes for everything in the function and in the functions in it; constants, globals and variables of
-functions around are shared. Copies are few, small and not too deep; beyond that the original serves.
+functions around are shared. Functions of a line or two are copied as well. Copies are few, small and not too
+deep; beyond that the original serves.
 
 Tests: `tests/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from codeanatomy.relate.call import Where
@@ -24,6 +25,8 @@ from codeanatomy.relate.solver import WEAK, Object, best
 
 # Copies of a function, in how many others, and how large it may be.
 MAX_COPIES = 128
+# Operations of a function that is copied even if it makes none: it costs little and tells its callers apart.
+SHORT = 8
 MAX_COPY_DEPTH = 3
 MAX_COPIED_OPS = 400
 
@@ -91,6 +94,15 @@ class Copies(Containers):
             return declared
         return best(found)
 
+    def everywhere(self, file: int, *nodes: int) -> Iterator[tuple[int, ...]]:
+        """Nodes of a program side by side, in the function and in each of its copies."""
+        offset = self.offsets[file]
+        yield tuple(node if node < 0 else offset + node for node in nodes)
+        for copy, (owner, _) in enumerate(self._copy_ops):
+            copied = self.copies[copy]
+            if owner == file and any(node in copied for node in nodes):
+                yield tuple(node if node < 0 else copied.get(node, offset + node) for node in nodes)
+
     def is_cut(self, file: int, node: int) -> bool:
         """Whether a node of a program, or of a copy, has had more objects than it can hold."""
         shared = self.offsets[file] + node
@@ -141,7 +153,7 @@ class Copies(Containers):
             self._hinted_copies.append((file, functions[number], copied))
         return self.thing("F", file, number, copy)
 
-    def _apply_to_copy(self, copy: int, rounds: Sequence[Mapping[str, Callable[[int, Op], None]]]) -> None:
+    def _apply_to_copy(self, copy: int, rounds: Sequence[Rules]) -> None:
         """The rules of some rounds, for the nodes of a copy."""
         file, ops = self._copy_ops[copy]
         before = self.copied, self._copy_number
@@ -157,8 +169,13 @@ class Copies(Containers):
 
 
 def factories(program: Program) -> dict[int, list[int]]:
-    """Functions whose variables inner functions see, each with itself and all functions in it."""
+    """Functions to copy, each with all functions in it: whose variables inner ones see, and short ones."""
     makers = {number for number, _, _ in program.cells}
+    makers |= {
+        number
+        for number, function in enumerate(program.functions)
+        if function.parameters and function.owner < 0 and function.body[1] - function.body[0] <= SHORT
+    }
     inner: dict[int, list[int]] = {number: [number] for number in makers}
     for number, function in enumerate(program.functions):
         outer = function.outer

@@ -64,6 +64,7 @@ class Definers(Targets):
         # Functions by scope.
         self.numbers: dict[Scope, int] = {}
         self.waiting: deque[Callable[[], None]] = deque()
+        # What to do for a statement, by its kind.
         self._statements: dict[str, Callable[[int], None]] = {}
 
     def block(self, statements: Sequence[int]) -> None:
@@ -92,7 +93,6 @@ class Definers(Targets):
                     not is_from and asname is None,
                     place,
                     self.frame.scope.key,
-                    bool(self.frame.caught),
                 )
             )
             number = len(self.program.imports) - 1
@@ -115,13 +115,13 @@ class Definers(Targets):
             function.binds = BINDS.get(tree.name[decorator] or "", function.binds)
         made = self.new()
         self.ops.append(("o", made, "F", index))
-        made = self._decorated(node, FUNCTION, index, decorators, values, made)
+        made = self._decorated(FUNCTION, index, decorators, values, made)
         self.write(name, made, self.define(FUNCTION, index, function.place, name))
 
     do_asyncfunctiondef = do_functiondef
 
     def _decorated(
-        self, node: int, kind: str, index: int, decorators: Sequence[int], values: Sequence[Node], made: Node
+        self, kind: str, index: int, decorators: Sequence[int], values: Sequence[Node], made: Node
     ) -> Node:
         for decorator, value in reversed(list(zip(decorators, values, strict=True))):
             self.program.decorators.append((self.place(decorator), kind, index, value))
@@ -238,7 +238,7 @@ class Definers(Targets):
             if place[0] is not None:
                 # Without its annotation.
                 place = (place[0], place[0] + len(name.encode("utf-8", "surrogatepass")), place[2])
-            parameter = Parameter(name, how, made, default, place, hint is not None)
+            parameter = Parameter(name, how, made, default, place)
             function.parameters.append(parameter)
             definition = self.define(PARAMETER, index, place, str(number))
             frame.env[frame.scope.find(name).name] = (Version(made, [definition], -1),)
@@ -272,13 +272,11 @@ class Definers(Targets):
             for each in tree.many(node, "keywords")
         ]
         name, scope = tree.name[node] or "", self.scopes[node]
-        owner = outer.owner if outer.scope.kind == "class" else -1
         cls = Class(
             name,
             outer.named(name),
             self.place(node),
             outer.function,
-            owner,
             bases,
             keywords,
             {},
@@ -298,7 +296,7 @@ class Definers(Targets):
         self.events += 1
         self.ops.append(("o", made, "C", index))
         self.ops.append(("c", index, self.site(node, "class")))
-        made = self._decorated(node, CLASS, index, decorators, values, made)
+        made = self._decorated(CLASS, index, decorators, values, made)
         self.write(name, made, self.define(CLASS, index, cls.place, name))
 
     def do_typealias(self, node: int) -> None:

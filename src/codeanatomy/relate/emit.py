@@ -120,8 +120,10 @@ class FileRows(AttributeRows):
         ]
         alternatives = len(primary) + len(set(verdict.added.values()))
         load = self.receivers.get(node)
-        is_cut = self.values.is_cut(self.file, node) or (
-            load is not None and self.values.is_cut(self.file, load[1])
+        is_cut = (
+            (self.file, number) in self.values.crowded
+            or self.values.is_cut(self.file, node)
+            or (load is not None and self.values.is_cut(self.file, load[1]))
         )
         self._calls(number, chosen, kind, src, alternatives, role, verdicts, CUT if is_cut else None)
         group = stable_id("ambig", "CALLS", src, role) if alternatives > 1 else None
@@ -224,7 +226,7 @@ class FileRows(AttributeRows):
                 evidence=[Evidence("values", src), *verdict.evidence(target)],
                 reason=reason,
             )
-            counted = callee(values, thing, site.role)
+            counted = callee(values, thing)
             if counted is not None:
                 self._count(site, target, confidence)
             if target.kind == "FUNCTION" and src_kind == "CALLSITE" and how != "callback":

@@ -85,7 +85,7 @@ class Expressions(Names):
     def of_name(self, node: int) -> Node:
         name = self.tree.name[node] or ""
         found, definitions = self.read(name)
-        self.uses.append((self.place(node), name, definitions, found))
+        self.uses.append((self.place(node), name, definitions))
         return found
 
     def of_attribute(self, node: int) -> Node:
@@ -211,8 +211,26 @@ class Expressions(Names):
 
     def of_binop(self, node: int) -> Node:
         tree = self.tree
-        left, right = self.value(tree.one(node, "left")), self.value(tree.one(node, "right"))
+        first = tree.one(node, "left")
+        left, right = self.value(first), self.value(tree.one(node, "right"))
+        prefix = self.prefix(first)
+        if prefix is not None:
+            return self.phi([self.begins(prefix), self.operator(node, left, right, "")])
         return self.operator(node, left, right, "")
+
+    def prefix(self, node: int | None) -> str | None:
+        """The beginning of a name that is put together: `"visit_" + x`, `"visit_%s" % x`, `f"visit_{x}"`."""
+        text = None if node is None else self.tree.value[node]
+        if not self.asks_by_name or text is None or text[0] not in "'\"":
+            return None
+        word = text[1:-1].partition("%")[0].partition("{")[0]
+        return word if word.isidentifier() and len(word) > 1 else None
+
+    def begins(self, prefix: str) -> Node:
+        """A string that begins so."""
+        made = self.new()
+        self.ops.append(("o", made, "j", prefix))
+        return made
 
     def operator(self, node: int, left: Node, right: Node, prefix: str) -> Node:
         """The result of a binary operator; the prefix `i` is for the one in place."""
@@ -243,9 +261,11 @@ class Expressions(Names):
         return NOTHING
 
     def of_joinedstr(self, node: int) -> Node:
-        for value in self.tree.many(node, "values"):
+        values = self.tree.many(node, "values")
+        for value in values:
             self.value(value)
-        return self.const("str")
+        prefix = self.prefix(values[0]) if len(values) > 1 else None
+        return self.const("str") if prefix is None else self.phi([self.const("str"), self.begins(prefix)])
 
     of_templatestr = of_joinedstr
 

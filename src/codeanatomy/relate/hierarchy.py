@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 from codeanatomy.relate.outside import may_have
 from codeanatomy.relate.program import Program
@@ -117,6 +117,10 @@ class Hierarchy(World):
             elif outside is None and may_have(one, name):
                 outside = each
         return outside
+
+    def is_own(self, holder: Object | None) -> TypeGuard[Object]:
+        """Whether a class that was found is one of the repository."""
+        return holder is not None and self.things[holder >> 1].kind == "C"
 
     def watch(self, cls: Object, name: str, then: Callable[..., None], *data: Any) -> None:
         """Tell where an attribute is found, now and when that changes."""

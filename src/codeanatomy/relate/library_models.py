@@ -26,7 +26,7 @@ from codeanatomy.relate.models import (
     zipped,
 )
 from codeanatomy.relate.program import POSITIONAL, STAR
-from codeanatomy.relate.solver import Object
+from codeanatomy.relate.solver import WEAK, Object
 
 if TYPE_CHECKING:
     from codeanatomy.relate.call import Call
@@ -210,8 +210,9 @@ def _substitutes(place: int) -> Model:
     return model
 
 
-def _last(values: Calls, call: Call, thing: Object) -> None:
+def _cast(values: Calls, call: Call, thing: Object) -> None:
     values.flow(call.argument(1), call.dst)
+    values.wait(call.argument(0), values.instances, call.dst, WEAK)
 
 
 LIBRARY_MODELS: Mapping[str, Model] = {
@@ -246,7 +247,7 @@ LIBRARY_MODELS: Mapping[str, Model] = {
     "typing.final": same,
     "typing.no_type_check": same,
     "typing.runtime_checkable": same,
-    "typing.cast": _last,
+    "typing.cast": _cast,
     "copy.copy": same,
     "copy.deepcopy": same,
     "dataclasses.dataclass": _dataclass,

@@ -189,8 +189,24 @@ def _getattr(values: Calls, call: Call, thing: Object) -> None:
 def _named(things: list[Object], values: Calls, call: Call) -> None:
     """Attributes whose names are known strings."""
     for thing in things:
-        if values.things[thing >> 1].kind == "J":
-            values.wait(call.argument(0), values.load_from, values.things[thing >> 1].one, call.dst)
+        kind, text, _, _ = values.things[thing >> 1]
+        if kind == "J":
+            values.wait(call.argument(0), values.load_from, text, call.dst)
+        elif kind == "j":
+            values.wait(call.argument(0), _beginning, values, text, call.dst)
+
+
+def _beginning(things: list[Object], values: Calls, prefix: str, dst: int) -> None:
+    """The methods whose names begin so, of instances."""
+    for thing in things:
+        kind, cls, _, _ = values.things[thing >> 1]
+        own = (
+            [each for each in values.mro(cls) if values.things[each >> 1].kind == "C"] if kind == "I" else []
+        )
+        names = dict.fromkeys(name for each in own for name in values.cls(each)[1].attrs)
+        for name in names:
+            if name.startswith(prefix):
+                values.load_from([thing], name, dst)
 
 
 def _setattr(values: Calls, call: Call, thing: Object) -> None:

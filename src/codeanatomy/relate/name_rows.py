@@ -155,7 +155,7 @@ class NameRows(Answers):
                 )
             for name, (_, numbers) in cls.attrs.items():
                 holder = values.find(thing, name, after=thing)
-                if holder is None or values.things[holder >> 1].kind != "C":
+                if not values.is_own(holder):
                     continue
                 over = [one for one in self.definitions.in_class(holder, name) if one.kind == "FUNCTION"]
                 for definition in numbers:

@@ -39,7 +39,7 @@ class Names:
         # Names that some function declares global or nonlocal: its writes come at any time.
         self.declared: set[str] = set()
         self.identifiers: dict[tuple[int, int], tuple[int, int]] = {}
-        self.uses: list[tuple[Place, str, Sequence[Iterable[int]], Node]] = []
+        self.uses: list[tuple[Place, str, Sequence[Iterable[int]]]] = []
         self._phis: dict[tuple[Node, ...], Node] = {}
 
     def new(self) -> Node:
@@ -182,8 +182,8 @@ class Names:
         """The names that mean more than a variable, once everything is known."""
         kinds = [definition.kind for definition in self.program.definitions]
         found = []
-        for place, name, lists, node in self.uses:
+        for place, name, lists in self.uses:
             numbers = list(dict.fromkeys(number for each in lists for number in each))
             if any(kinds[number] != VARIABLE for number in numbers):
-                found.append(Use(place, name, numbers, node))
+                found.append(Use(place, name, numbers))
         return found

@@ -1,25 +1,26 @@
 """What one file says about values: its definitions, and constraints among numbered nodes.
 
-    def f(g): return g()         function 0, parameter node 0, result node 1, a call of node 0 into node 1
+    def f(g): return g()         function 0, result node 0, parameter node 1, a call of 1 into 5, 5 into 0
     h = f(len)                   an object (function 0) in node 2, `len` in node 3, a call of 2 with 3 into 4
 
 A node stands for an expression, a version of a variable, a parameter, or a result: a set of objects that the
-solver fills. Numbers are the file's own; the linker adds an offset. Operations are tuples that begin with one
+solver fills. Numbers are the file's own; `World.at` adds an offset. Operations are tuples that begin with one
 of the letters below, and say in their first fields which node they wait for:
 
     = src dst                    everything in src is in dst
-    o node kind index            a function, class, lambda, container or constant of this file is in node
+    o node kind what             a function F, class C or container L by number, a constant K by type,
+                                 or a string J by its text is in node
     n name dst                   a name that nothing in the file binds
-    m dst module level name      an import: the module (name None), or a name of it
+    m dst number                 what an import binds
     . recv attr dst site         attribute
     : recv attr src site         assignment to an attribute
-    ( callee dst site args       call; args are (how, keyword, node), how is one of `ARG`
-    [ recv key dst site          subscript, by constant key or None
+    ( callee dst site args       call; args are (how, keyword, node), see `Arg`
+    [ recv key dst site index    subscript, by constant key or None; index is the node of the key
     ] recv key src site          assignment to a subscript
     * src dst site               element by iteration
-    , src index dst              element by unpacking: at this place, or None for any
+    , src place dst              element by unpacking: "0", "-1" from the end, "1:1" between, None for any
     w src dst site               what `with` binds
-    a src dst                    what `await` gives
+    a src dst site               what `await` gives
     y src dst                    what `yield from` gives
     d recv names args dst site   the first special method of these that the class has
     b left right name dst site   binary operator: `__add__`, reflected, in place
@@ -76,7 +77,6 @@ class Parameter(Struct, array_like=True, frozen=True):
     node: Node
     default: Node
     place: Place
-    has_hint: bool = False
 
 
 class Function(Struct, array_like=True):
@@ -96,7 +96,7 @@ class Function(Struct, array_like=True):
     scope_key: str
     # Parameters that it returns as they are.
     returned: list[int]
-    # Texts of decorators that say what the first parameter is.
+    # What the first parameter is: instance, class, class_argument (of `__new__`) or nothing.
     binds: str = "instance"
     hinted_result: Node = NOTHING
     # Operations and nodes of its parameters, and of its body: first, after the last.
@@ -110,8 +110,8 @@ class Class(Struct, array_like=True):
     name: str
     qualname: str
     place: Place
+    # The function around it; -1 for none.
     outer: int
-    owner: int
     bases: list[tuple[Node, Place, int]]
     keywords: list[tuple[str, Node]]
     # Attributes of the body, by name: node and definitions.
@@ -128,6 +128,7 @@ class Definition(Struct, array_like=True, frozen=True):
     # Number of the function, class or import; of a parameter its function.
     index: int
     place: Place
+    # Of a parameter, its number among those of the function.
     name: str
 
 
@@ -144,7 +145,6 @@ class Import(Struct, array_like=True, frozen=True):
     binds_first: bool
     place: Place
     scope_key: str
-    is_fallible: bool = False
 
 
 class Site(Struct, array_like=True, frozen=True):
@@ -165,7 +165,6 @@ class Use(Struct, array_like=True, frozen=True):
     place: Place
     name: str
     definitions: list[int]
-    node: Node
 
 
 class Program(Struct, array_like=True):

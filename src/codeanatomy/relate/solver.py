@@ -5,7 +5,7 @@
     values.flow(a, b)
     values.add(a, thing)
     values.run()
-    values.strong(b)          # [thing]
+    values.found(b)           # [thing]
 
 Every object is a number; its lowest bit says that it is only hinted at, by an annotation, and stays with it
 wherever it flows. Objects arrive in the order in which they are found, and only those that are new go on

@@ -9,8 +9,8 @@ functions that nothing in the repository calls, what their parameters must be (`
 class, a default is one of the values) and may be (an annotation is a hint). A call through a hint gives a
 result, which is a hint too, but passes nothing into the function.
 
-The rules lie in layers, each on the one before: `solver`, `world`, `attributes`, `containers`, `copies`,
-`calls`, `classes`. All instances of a class are one object. Tests: `tests/test_callgraph_cases.py`.
+The rules lie in layers, each on the one before: `solver`, `world`, `hierarchy`, `attributes`, `containers`,
+`copies`, `calls`, `classes`. All instances of a class are one object. Tests: `tests/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Values(Classes):
                 self._enter_uncalled()
                 self.run()
         self._hint_results()
+        self._apply_unknown_decorators()
         self.run()
 
     def _copy(self, file: int, op: Op) -> None:
@@ -100,8 +101,8 @@ class Values(Classes):
         if kind == "K":
             self.add(self.at(file, node), self.thing("Y", f"builtins.{what}"))
             return
-        if kind == "J":
-            self.add(self.at(file, node), self.thing("J", what))
+        if kind in ("J", "j"):
+            self.add(self.at(file, node), self.thing(kind, what))
             return
         thing = self.thing(kind, file, what, self._copy_number if kind in ("F", "L") else None)
         if kind == "L":
@@ -132,7 +133,7 @@ class Values(Classes):
                     text = self.thing("J", name)
                     self.run_hook(self.attr(thing, "__delattr__"), [text], -1, thing, name, how="del")
                 holder = self.find(one, name)
-                if holder is not None and self.things[holder >> 1].kind == "C":
+                if self.is_own(holder):
                     self.wait(self.class_field(holder, name), self._run_delete, thing, name)
 
     def _run_delete(self, things: Sequence[Object], receiver: Object, name: str) -> None:
@@ -175,6 +176,9 @@ class Values(Classes):
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
             if kind == "I":
+                if not self.is_own(self.find(one, enter)):
+                    # From outside: nearly all give themselves.
+                    self.add(dst, thing)
                 given = self.node() if is_async else dst
                 self.special([thing], [enter], Call(where, [], given, role="with"))
                 if is_async:
@@ -412,7 +416,7 @@ class Values(Classes):
         instance = self.thing("I", cls)
         self.add(node, instance)
         holder = self.find(cls, "__init__")
-        if holder is not None and self.is_own(holder):
+        if self.is_own(holder):
             self.wait(self.class_field(holder, "__init__"), self._assume, instance)
 
     def _assume(self, things: Sequence[Object], instance: Object) -> None:
@@ -422,6 +426,14 @@ class Values(Classes):
                 _, function = self.function(thing)
                 if function.parameters:
                     self.add(self.nodes_of(thing)(function.parameters[0].node), instance)
+
+    def _apply_unknown_decorators(self) -> None:
+        """What a decorator that nothing is known of makes of a definition still stands for it."""
+        for file, program in enumerate(self.programs):
+            for op in program.ops:
+                if op[0] == "(" and program.sites[op[3]].role == "decorator" and not self.held(file, op[1]):
+                    for src, dst in self.everywhere(file, op[4][0][2], op[2]):
+                        self.flow(src, dst)
 
     def _hint_results(self) -> None:
         """A result that no value is known of is what its annotation says."""

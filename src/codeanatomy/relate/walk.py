@@ -1,6 +1,10 @@
 """A file's syntax tree into its program: statements in the order in which they run.
 
-    program = program_of(repo_id, file_id, path, tree, scopes, imports, identifiers)
+    program = program_of(Program(repo_id, file_id, path), tree, scopes, imports, identifiers)
+
+    x = A()              a call into node 1, the first version of x
+    while x.more():      node 2, the version at the head of the loop: what is in 1, and in 7 after a round
+        x = x.next()     an attribute of 2, a call of it into 7
 
 Branches are walked one after the other from the same state and their versions joined; what a loop binds gets
 a version of its own at its head, into which the end of its body leads; a handler sees what was bound anywhere
@@ -55,17 +59,6 @@ def _deep() -> Iterator[None]:
 
 class Walk(Definers):
     """The walk through one file."""
-
-    def __init__(
-        self,
-        program: Program,
-        tree: Tree,
-        scopes: Mapping[int, Scope],
-        imports: Mapping[str, Sequence[object]],
-        identifiers: Mapping[tuple[int, int], tuple[int, int]],
-    ) -> None:
-        super().__init__(program, tree, scopes, imports, identifiers)
-        self._statements: dict[str, Callable[[int], None]] = {}
 
     def run(self) -> None:
         """Walk the module, then the bodies of its functions, outer ones first."""

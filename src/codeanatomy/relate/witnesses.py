@@ -72,7 +72,7 @@ class FileClaims:
         self._calls: dict[tuple[int | None, int | None], Place] = {}
         # Of these the type checker says that they are read.
         self._deleted = {
-            program.sites[op[-1]].place for op in program.ops if op[0] == "d" and "__delitem__" in op[2]
+            program.sites[op[-1]].place for op in program.ops if op[0] == "d" and DELETE in op[2]
         }
         for site in program.sites:
             if site.role == "attribute":

@@ -11,6 +11,7 @@ Kinds of things:
     X name               anything outside, by its name       Y name              instance of a class outside
     H name receiver      member of such an instance          J text              string, perhaps a name
     R key                functools.singledispatch            K dispatcher        `f.register`
+    j text               string that begins so
     O key                field of a dataclass                Z class             `type.__call__` of a class
     B function receiver  method bound to its receiver        S class receiver    what `super()` gives
     G function           generator                           A function          coroutine
