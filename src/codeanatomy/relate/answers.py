@@ -1,5 +1,8 @@
 """Answers to what something refers to, and how they become rows.
 
+    answer("REFERS_TO", "NAME_REF", src, place, [Answer(user, "import", SCOPED)], rule="name")    a row of 0.9
+    answer("REFERS_TO", "NAME_REF", src, place, [], rule="open_name", reason="unbound")           why not
+
 Several answers share a group; none at all is a row that says why. What other witnesses say is weighed here:
 they confirm an answer, contradict it, or add their own. Tests: `tests/test_relate_emit.py`.
 """
@@ -18,6 +21,7 @@ from codeanatomy.relate.solver import WEAK, Object
 from codeanatomy.relate.values import Values
 from codeanatomy.relate.witnesses import FileClaims
 
+# How sure we are: by the language's grammar, by its rules, by values (one, several), by a hint.
 SURE, SCOPED, VALUE, SEVERAL, HINTED = 1.0, 0.9, 0.7, 0.5, 0.3
 
 

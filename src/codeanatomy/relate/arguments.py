@@ -49,6 +49,24 @@ def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tu
     return matching.passed, left
 
 
+def fits(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> bool:
+    """Whether Python would accept the call; what stars spread may be anything."""
+    passed, left = match(parameters, args, skip)
+    hows = {how for how, _, _ in args}
+    spread = {each.parameter for each in passed if each.is_spread}
+    taken = {each.argument for each in passed}
+    lost = [
+        number
+        for number, (how, _, _) in enumerate(args)
+        if how in (POSITIONAL, KEYWORD) and number not in taken
+    ]
+    missing = [number for number in left if parameters[number].is_required and number not in spread]
+    if STAR in hows:
+        # How many it spreads nobody knows.
+        lost = [number for number in lost if args[number][0] == KEYWORD]
+    return not lost and not missing
+
+
 class _Matching:
     """What the arguments so far have taken."""
 

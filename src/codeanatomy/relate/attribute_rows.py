@@ -1,5 +1,9 @@
 """Rows of attributes: what is read, written or deleted of which class, module or thing outside.
 
+    self.x = 1       in a method of A: DEFINES_BINDING and REFERS_TO, from the identifier to x of A
+    a.size           REFERS_TO A.size; where that is a property, also CALLS with the role `attribute`
+    a.nope           REFERS_TO nothing, since there is `no_such_attribute`
+
 Tests: `tests/test_relate_emit.py`.
 """
 
@@ -9,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from codeanatomy.nodes import ast_node_id
 from codeanatomy.relate.answers import HINTED, SCOPED, SEVERAL, VALUE, Answer
+from codeanatomy.relate.attributes import HOWS
 from codeanatomy.relate.definitions import Target
 from codeanatomy.relate.name_rows import NameRows
 from codeanatomy.relate.ownership import owners, self_class
@@ -18,7 +23,6 @@ from codeanatomy.relate.verdicts import Verdict
 
 # Why candidates are missing.
 CUT = "too_many_candidates"
-HOWS = {".": "get", ":": "set", "x": "del"}
 
 
 class AttributeRows(NameRows):

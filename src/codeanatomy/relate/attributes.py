@@ -27,6 +27,8 @@ from codeanatomy.relate.solver import WEAK, Object
 MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
 TEXT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 MAX_PARTS = 12
+# What operations do to an attribute, by their letters.
+HOWS = {".": "get", ":": "set", "x": "del"}
 
 
 class Attributes(Hierarchy):
@@ -52,7 +54,7 @@ class Attributes(Hierarchy):
             "P": self._of_property,
             "R": self._of_dispatcher,
         }
-        # Functions that run when an attribute of a thing is read, written or deleted.
+        # Functions that run when an attribute of a thing is read, written or deleted: by thing, name and how.
         self.attr_calls: dict[tuple[Object, str, str], dict[Object, None]] = {}
 
     # -- modules
@@ -106,10 +108,10 @@ class Attributes(Hierarchy):
 
     def has(self, file: int, name: str) -> bool:
         """Whether a module has a name of its own or by a star."""
-        return name in self.programs[file].variables or name in self._by_star.get(file, ())
+        return name in self.programs[file].variables or name in self._star_names.get(file, ())
 
     @cached_property
-    def _by_star(self) -> dict[int, set[str]]:
+    def _star_names(self) -> dict[int, set[str]]:
         """The names that star imports bring into modules, through any number of them."""
         takers: dict[int, list[int]] = {}
         for file in range(len(self.programs)):

@@ -1,6 +1,6 @@
 """Who calls whom, by qualified names.
 
-    edges(values)        # {("main.f", "builtins.len"), ("main", "main.C.__init__"), ...}
+    edges(values)        # {"main": ["main.C.__init__", "main.f"], "main.f": ["builtins.len"]}
 
 Applying `property`, `staticmethod` or `classmethod` is a declaration and no call. A class counts as the
 constructors that its call reaches. Tests: `tests/test_callgraph_cases.py`.
@@ -8,6 +8,7 @@ constructors that its call reaches. Tests: `tests/test_callgraph_cases.py`.
 
 from __future__ import annotations
 
+from codeanatomy.relate.attributes import HOWS
 from codeanatomy.relate.models import DECLARATIONS
 from codeanatomy.relate.solver import Object
 from codeanatomy.relate.values import Values
@@ -40,8 +41,6 @@ def edges(values: Values) -> dict[str, list[str]]:
     """Callees by caller, both sorted."""
     found: dict[str, set[str]] = {}
     for file, site in values.calls:
-        if file < 0:
-            continue
         here = values.programs[file].sites[site]
         for thing, _ in values.called((file, site)):
             name = callee(values, thing)
@@ -49,11 +48,10 @@ def edges(values: Values) -> dict[str, list[str]]:
                 found.setdefault(caller(values, file, here.function), set()).add(name)
     for file, program in enumerate(values.programs):
         for op in program.ops:
-            if op[0] in (".", ":", "x") and op[-1] >= 0:
-                how = {".": "get", ":": "set", "x": "del"}[op[0]]
+            if op[0] in HOWS and op[-1] >= 0:
                 here = program.sites[op[-1]]
                 for thing in values.held(file, op[1]):
-                    for function in values.attr_calls.get((thing & ~1, op[2], how), ()):
+                    for function in values.attr_calls.get((thing & ~1, op[2], HOWS[op[0]]), ()):
                         name = values.qualified(function)
                         found.setdefault(caller(values, file, here.function), set()).add(name)
     return {name: sorted(found[name]) for name in sorted(found)}

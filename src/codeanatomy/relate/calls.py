@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from codeanatomy.relate.arguments import match
+from codeanatomy.relate.arguments import fits, match
 from codeanatomy.relate.call import NOWHERE, Call, Where, plain
 from codeanatomy.relate.container_models import container_method
 from codeanatomy.relate.containers import CONTAINERS
@@ -269,6 +269,11 @@ class Calls(Copies):
         if key in self._entered:
             return
         self._entered.add(key)
+        if call.role in PRIMARY and not fits(
+            self.function(thing)[1].parameters, call.args, int(receiver is not None)
+        ):
+            # Python would refuse it.
+            return
         weak = thing & WEAK
         self.record(call, self.original(thing) | weak)
         if not weak:

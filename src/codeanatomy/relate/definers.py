@@ -214,13 +214,19 @@ class Definers(Targets):
         only, plain, named = (tree.many(args, slot) for slot in ("posonlyargs", "args", "kwonlyargs"))
         defaults, named_defaults = values
         positional = [*only, *plain]
-        padded = [NOTHING] * (len(positional) - len(defaults)) + defaults
+        required = len(positional) - len(defaults)
+        padded = [NOTHING] * required + defaults
         hows = ["positional_only"] * len(only) + ["positional"] * len(plain)
         rows = list(zip(positional, hows, padded, strict=True))
         vararg, kwarg = tree.one(args, "vararg"), tree.one(args, "kwarg")
         rows += [(vararg, "vararg", NOTHING)] if vararg is not None else []
         rows += [(each, "keyword_only", value) for each, value in zip(named, named_defaults, strict=True)]
         rows += [(kwarg, "kwarg", NOTHING)] if kwarg is not None else []
+        given = tree.gapped(args, "kw_defaults", len(named))
+        needed = {
+            *positional[:required],
+            *(each for each, default in zip(named, given, strict=True) if default is None),
+        }
         for number, (node, how, default) in enumerate(rows):
             name = tree.name[node] or ""
             hint = self.hint(tree.one(node, "annotation"))
@@ -238,7 +244,7 @@ class Definers(Targets):
             if place[0] is not None:
                 # Without its annotation.
                 place = (place[0], place[0] + len(name.encode("utf-8", "surrogatepass")), place[2])
-            parameter = Parameter(name, how, made, default, place)
+            parameter = Parameter(name, how, made, default, place, node in needed)
             function.parameters.append(parameter)
             definition = self.define(PARAMETER, index, place, str(number))
             frame.env[frame.scope.find(name).name] = (Version(made, [definition], -1),)

@@ -4,8 +4,8 @@
         rows.batch()
 
 Every name, attribute, import, base class, decorator, argument and call gets a row for each thing it refers
-to, or one without a target that says why. How sure we are is decided in `trust`; what other witnesses say is
-weighed in `witnesses`. Tests: `tests/test_relate_emit.py`.
+to, or one without a target that says why. How sure we are is decided in `answers`, what other witnesses say
+is weighed in `verdicts`. Tests: `tests/test_relate_emit.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from codeanatomy.ids import stable_id
 from codeanatomy.nodes import module_id
 from codeanatomy.relate.answers import SCOPED, VALUE
 from codeanatomy.relate.arguments import match
-from codeanatomy.relate.attribute_rows import CUT, HOWS, AttributeRows
+from codeanatomy.relate.attribute_rows import CUT, AttributeRows
+from codeanatomy.relate.attributes import HOWS
 from codeanatomy.relate.callgraph import callee, caller, is_declaration
 from codeanatomy.relate.definitions import Definitions, Target
 from codeanatomy.relate.ownership import stored_attributes
@@ -202,8 +203,8 @@ class FileRows(AttributeRows):
                 confidence = VALUE
             if how == "callback":
                 method = "callback"
-            if alternatives <= 1 and method == "values" and self._is_named(site, target):
-                method, confidence = self._is_named(site, target) or method, SCOPED
+            if alternatives <= 1 and method == "values" and (by_name := self._named_by(site, target)):
+                method, confidence = by_name, SCOPED
             part = role or (how if how != site.role else None)
             verdict = verdicts.get(how, self.claims.witnesses.silence)
             confidence = verdict.confidence(target, confidence)
@@ -273,7 +274,7 @@ class FileRows(AttributeRows):
                 skip = int(function.owner >= 0 and function.binds != "nothing")
                 self._passed(number, thing, args, skip, (claim.witness, confidence), claim.witness)
 
-    def _is_named(self, site: Site, target: Target) -> str | None:
+    def _named_by(self, site: Site, target: Target) -> str | None:
         """How, if the called expression names a class whose constructor this is, or a name outside."""
         use = self.uses.get((site.inner[0], site.inner[1]))
         if use is None:

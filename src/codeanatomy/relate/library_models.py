@@ -92,30 +92,26 @@ def _reduce(values: Calls, call: Call, thing: Object) -> None:
     values.flow(call.argument(2), call.dst)
 
 
-def _partial(values: Calls, call: Call, thing: Object) -> None:
-    held = call.with_args(call.args[1:])
-    made = values.thing("U", call.where, held)
-    values.flow(call.argument(0), values.field(made, "callee"))
-    values.add(call.dst, made)
+def _partial(kind: str) -> Model:
+    """Of partial and partialmethod: a function, and the arguments it has already."""
+
+    def model(values: Calls, call: Call, thing: Object) -> None:
+        made = values.thing(kind, call.where, call.with_args(call.args[1:]))
+        values.flow(call.argument(0), values.field(made, "callee"))
+        values.add(call.dst, made)
+
+    return model
 
 
-def _partial_method(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing("u", call.where, call.with_args(call.args[1:]))
-    values.flow(call.argument(0), values.field(made, "callee"))
-    values.add(call.dst, made)
+def _holds(kind: str, field: str) -> Model:
+    """Something that keeps its first argument: what is dispatched, wrapped or closed."""
 
+    def model(values: Calls, call: Call, thing: Object) -> None:
+        made = values.thing(kind, call.where)
+        values.flow(call.argument(0), values.field(made, field))
+        values.add(call.dst, made)
 
-def _dispatcher(values: Calls, call: Call, thing: Object) -> None:
-    """`singledispatch`: one of the implementations runs."""
-    made = values.thing("R", call.where)
-    values.flow(call.argument(0), values.field(made, "any"))
-    values.add(call.dst, made)
-
-
-def _wraps(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing("w", call.where)
-    values.flow(call.argument(0), values.field(made, "wrapped"))
-    values.add(call.dst, made)
+    return model
 
 
 def _update_wrapper(values: Calls, call: Call, thing: Object) -> None:
@@ -175,12 +171,6 @@ def _import_module(values: Calls, call: Call, thing: Object) -> None:
         values.add(call.dst, values.module(name))
 
 
-def _closing(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing("c", call.where)
-    values.flow(call.argument(0), values.field(made, "inner"))
-    values.add(call.dst, made)
-
-
 def _enter_context(values: Calls, call: Call, thing: Object) -> None:
     values.wait(call.argument(0), values.entered, call.dst, call.where)
 
@@ -233,14 +223,14 @@ LIBRARY_MODELS: Mapping[str, Model] = {
     "functools.reduce": _reduce,
     "functools.cached_property": made_property,
     "abc.abstractproperty": made_property,
-    "functools.partial": _partial,
-    "functools.partialmethod": _partial_method,
-    "functools.wraps": _wraps,
+    "functools.partial": _partial("U"),
+    "functools.partialmethod": _partial("u"),
+    "functools.wraps": _holds("w", "wrapped"),
     "functools.update_wrapper": _update_wrapper,
     "functools.lru_cache": _decorator_factory,
     "functools.cache": _decorator_factory,
-    "functools.singledispatch": _dispatcher,
-    "functools.singledispatchmethod": _dispatcher,
+    "functools.singledispatch": _holds("R", "any"),
+    "functools.singledispatchmethod": _holds("R", "any"),
     "functools.total_ordering": same,
     "abc.abstractmethod": same,
     "typing.overload": same,
@@ -255,8 +245,8 @@ LIBRARY_MODELS: Mapping[str, Model] = {
     "dataclasses.replace": same,
     "contextlib.contextmanager": _context,
     "contextlib.asynccontextmanager": _context,
-    "contextlib.closing": _closing,
-    "contextlib.nullcontext": _closing,
+    "contextlib.closing": _holds("c", "inner"),
+    "contextlib.nullcontext": _holds("c", "inner"),
     "contextlib.ExitStack.enter_context": _enter_context,
     "contextlib.ExitStack.callback": _runs(0),
     "asyncio.run": same,

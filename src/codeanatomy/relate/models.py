@@ -1,9 +1,10 @@
-"""What the builtins and some of the standard library do with the values they are given.
+"""What the builtins do with the values they are given.
 
     map(f, xs)                f is called with the elements of xs, the result has what f returns
-    functools.partial(f, a)   a call of it calls f with a first
+    str(x)                    `__str__` or `__repr__` of x is called, the result is a string
 
-Only what passes functions or objects of the repository on is told; of everything else the name is enough.
+Only what passes functions or objects of the repository on is told; of everything else the name is enough. The
+standard library is in `library_models`.
 
 Tests: `tests/test_callgraph_cases.py`.
 """
@@ -173,7 +174,7 @@ def _iter(values: Calls, call: Call, thing: Object) -> None:
     def each(things: list[Object]) -> None:
         for one in things:
             if values.things[one >> 1].kind == "I":
-                values.special([one], ["__iter__"], call)
+                values.special([one], ["__iter__"], call.with_args([], call.dst, "builtin"))
             else:
                 values.add(call.dst, one)
 

@@ -1,5 +1,9 @@
 """Rows of names, imports, classes and decorators: what scope and import rules say.
 
+    from .models import User as U    IMPORTS_MODULE alias -> pkg.models, IMPORTS_NAME alias -> class User
+    class Admin(U):                  REFERS_TO U -> class User, INHERITS Admin -> User
+        def save(self): ...          OVERRIDES Admin.save -> User.save
+
 Tests: `tests/test_relate_emit.py`.
 """
 

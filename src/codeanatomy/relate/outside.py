@@ -25,6 +25,12 @@ LOWER_CASE_CLASSES = frozenset(
 )
 
 
+# Bases that say something of a class and give it nothing.
+WITHOUT_MEMBERS = frozenset(
+    {"abc.ABC", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol", "builtins.object"}
+)
+
+
 def is_class_like(name: str) -> bool:
     """Whether a name outside looks like a class.
 
@@ -67,6 +73,8 @@ def may_have(owner: str, name: str) -> bool:
     >>> may_have("builtins.str", "join"), may_have("builtins.str", "walk"), may_have("os", "walk")
     (True, False, True)
     """
+    if owner in WITHOUT_MEMBERS:
+        return hasattr(object, name)
     module, _, rest = owner.partition(".")
     if module != "builtins" or "." in rest or not isinstance(found := getattr(builtins, rest, None), type):
         return True

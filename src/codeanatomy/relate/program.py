@@ -77,6 +77,7 @@ class Parameter(Struct, array_like=True, frozen=True):
     node: Node
     default: Node
     place: Place
+    is_required: bool = False
 
 
 class Function(Struct, array_like=True):
