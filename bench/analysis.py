@@ -76,6 +76,14 @@ def heard(path: str, text: bytes, said: Mapping[str, Mapping[str, Cells]]) -> Wi
     return structs.replace(witnessed(text, path), **optional)
 
 
+def line_starts(source: bytes) -> list[int]:
+    """The first byte of each line, and of the one after the last."""
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    return starts
+
+
 def scope_rows(analysis: Analysis, path: str) -> list[Row]:
     """The relations of a file that need no other: names and their bindings."""
     program = analysis.values.programs[analysis.values.files[path]]

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from analysis import Analysis, Row, scope_rows
+from analysis import Analysis, Row, line_starts, scope_rows
 
 from codeanatomy.nodes import module_id, node_id
 from codeanatomy.relate.program import FUNCTION
@@ -88,9 +88,7 @@ class Answers:
     def _syntax(self, path: str) -> None:
         """Keywords of calls lead to their values, modules of imports to their aliases."""
         source = self.analysis.sources[path]
-        lines = [0]
-        for line in source.splitlines(keepends=True):
-            lines.append(lines[-1] + len(line))
+        lines = line_starts(source)
         file_id = self.analysis.values.programs[self.analysis.values.files[path]].file_id
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.keyword) and node.arg is not None:

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import Analysis, Row, analyse
+from analysis import Analysis, Row, analyse, line_starts
 
 import corpus
 from codeanatomy.relate.values import Values
@@ -94,10 +94,7 @@ class Places:
         # Where lambdas begin, by path and the place of their body.
         self.lambdas: dict[str, dict[tuple[int, int], int]] = {}
         for path, source in analysis.sources.items():
-            starts = [0]
-            for line in source.splitlines(keepends=True):
-                starts.append(starts[-1] + len(line))
-            self.lines[path] = starts
+            self.lines[path] = line_starts(source)
             self.lambdas[path] = {
                 (node.body.lineno, node.body.col_offset): self.offset(path, node.lineno, node.col_offset)
                 for node in ast.walk(ast.parse(source))

@@ -102,7 +102,7 @@ def shown(sources: dict[str, str], *kinds: str) -> list[str]:
 
 def test_calls_say_how_they_are_known() -> None:
     text = (
-        "import os\ndef f(a, *r, k=0): return a\ndef g(): ...\nclass C:\n  def __init__(self, x): ...\n"
+        "import os\ndef f(a, *r, k=0): return a\ndef g(*_): ...\nclass C:\n  def __init__(self, x): ...\n"
         "f(1, 2, k=3)\nC(4)\nos.getcwd()\nlen([])\nh = g if C else f\nh(5)\nunknown()\nmap(g, [])\n"
     )
     assert shown({"main.py": text}, "CALLS", "CALLS_NAME", "INSTANTIATES") == [
@@ -122,6 +122,7 @@ def test_calls_say_how_they_are_known() -> None:
         "6 PASSES_TO r scope 0.9",
         "6 PASSES_TO k scope 0.9",
         "7 PASSES_TO x scope 0.9",
+        "11 PASSES_TO _ values 0.5",
         "11 PASSES_TO a values 0.5",
     ]
 

@@ -290,7 +290,7 @@ DEEP = {
 @pytest.mark.parametrize("name", DEEP)
 def test_deep_texts_are_walked(name: str) -> None:
     before = sys.getrecursionlimit()
-    program = without_libcst("def f(): return f\n" + DEEP[name])
+    program = without_libcst("def f(*_): return f\n" + DEEP[name])
     assert program.failure is None
     assert sys.getrecursionlimit() == before
     values = Values([program])

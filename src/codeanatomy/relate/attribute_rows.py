@@ -75,9 +75,13 @@ class AttributeRows(NameRows):
             verdicts = {"attribute": verdict}
             self._calls(op[-1], chosen, "AST_NODE", self._ast(site), len(chosen), "attribute", verdicts)
         self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
-        if site.inner[0] is None:
-            return
-        targets = []
+        if site.inner[0] is not None:
+            self._identifier(op, site, things)
+
+    def _identifier(self, op: Op, site: Site, things: Sequence[Object]) -> None:
+        """What the identifier refers to, and whose attribute an assignment to it makes."""
+        values, name = self.values, op[2]
+        targets: list[Target] = []
         for thing in things:
             targets += self._attribute_of(thing, name)
         own = self_class(values, self.file, op)
@@ -86,17 +90,12 @@ class AttributeRows(NameRows):
         answers = self._attribute_answers(list(dict.fromkeys(targets)), things, own)
         src = self.at("ATTRIBUTE_REF", site.inner)
         if op[0] == ":":
-            for cls in owners(values, self.file, op):
-                target = self.definitions.attribute(cls, name)
-                sure = SCOPED if own is not None else VALUE
-                self.answer(
-                    "DEFINES_BINDING",
-                    "ATTRIBUTE_REF",
-                    src,
-                    site.inner,
-                    [Answer(target, "self" if own is not None else "values", sure)],
-                    rule="attribute",
-                )
+            classes = owners(values, self.file, op)
+            sure = SCOPED if own is not None else VALUE if len(classes) == 1 else SEVERAL
+            method = "values" if own is None else "self"
+            made = [Answer(self.definitions.attribute(cls, name), method, sure) for cls in classes]
+            if made:
+                self.answer("DEFINES_BINDING", "ATTRIBUTE_REF", src, site.inner, made, rule="attribute")
         reason = "no_such_attribute" if things else self._why_unknown(op[1])
         claims = self.claims.attribute(site.inner, site.place, name)
         self.answer(

@@ -242,7 +242,10 @@ class Attributes(Hierarchy):
 
     def _of_super(self, thing: Object, name: str, node: int) -> None:
         _, cls, receiver, _ = self.things[thing >> 1]
-        self._super_attr(thing, cls, receiver, name, node)
+        kind, one, _, _ = self.things[receiver >> 1]
+        actual = one if kind == "I" else receiver
+        if self.things[actual >> 1].kind == "C":
+            self.watch(actual, name, self._after, actual, cls, thing, receiver, name, node)
 
     def _of_container(self, thing: Object, name: str, node: int) -> None:
         if self.container_has(thing, name):
@@ -275,19 +278,17 @@ class Attributes(Hierarchy):
             is_member = kind == "Y" or (is_class_like(owner) and not is_class_like(name))
             self.add(node, self.thing("H" if is_member else "X", f"{owner}.{name}"))
 
-    def _super_attr(self, proxy: Object, cls: Object, receiver: Object, name: str, node: int) -> None:
-        kind, one, _, _ = self.things[receiver >> 1]
-        actual = one if kind == "I" else receiver
-        if self.things[actual >> 1].kind != "C":
-            return
-        self._watchers.setdefault(actual, []).append(
-            (name, lambda _: self._after(actual, cls, proxy, receiver, name, node))
-        )
-        self._after(actual, cls, proxy, receiver, name, node)
-
     def _after(
-        self, actual: Object, cls: Object, proxy: Object, receiver: Object, name: str, node: int
+        self,
+        _: Object | None,
+        actual: Object,
+        cls: Object,
+        proxy: Object,
+        receiver: Object,
+        name: str,
+        node: int,
     ) -> None:
+        """An attribute through `super()`: of the first of the receiver's classes after this one."""
         if self.things[receiver >> 1].kind == "I":
             self._on_instance(self.find(actual, name, after=cls), receiver, proxy, name, node)
         elif cls in self.mro(actual):

@@ -120,10 +120,12 @@ class Calls(Copies):
         found = self.calls.setdefault(call.where, {})
         if thing in found:
             return
-        if len(found) < self.limit:
+        # Copies of a function share their sites; a class comes with its constructors.
+        alternatives = sum(self.things[each >> 1].kind != "C" for each in found)
+        constructed = len(found) - alternatives
+        if alternatives - constructed < self.limit:
             found[thing] = role or call.role
         else:
-            # Copies of a function share their sites.
             self.crowded.add(call.where)
 
     def called(self, where: Where) -> list[tuple[Object, str]]:

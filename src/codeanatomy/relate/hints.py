@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from codeanatomy.relate.program import NOTHING, Node
-from codeanatomy.relate.tree import Tree
+from codeanatomy.relate.tree import FIELDS, Tree
 
 Hint: TypeAlias = tuple[Any, ...]
 Resolve: TypeAlias = Callable[[str], Node]
@@ -138,6 +138,7 @@ def parsed(text: str) -> Tree | None:
         name = getattr(node, "id", None) or getattr(node, "attr", None)
         value = repr(node.value) if isinstance(node, ast.Constant) else None
         number = len(rows)
+        # As FIELDS are; nothing in quotes has a place.
         rows.append((parent, slot, idx, type(node).__name__, name, value, None, None, None))
         below: list[tuple[ast.AST, int | None, str | None, int | None]] = []
         for field, child in ast.iter_fields(node):
@@ -148,5 +149,4 @@ def parsed(text: str) -> Tree | None:
                     (item, number, field, at) for at, item in enumerate(child) if isinstance(item, ast.AST)
                 ]
         todo += reversed(below)
-    names = ("parent_ast_id", "slot", "idx", "kind", "name", "value", "bstart", "bend", "line")
-    return Tree(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    return Tree(dict(zip(FIELDS, map(list, zip(*rows, strict=True)), strict=True)))

@@ -9,15 +9,20 @@ Tests: `tests/test_relate_emit.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codeanatomy.nodes import module_id
 from codeanatomy.relate.answers import HINTED, SCOPED, SEVERAL, SURE, Answer, Answers
-from codeanatomy.relate.attributes import MODULE_TEXTS
+from codeanatomy.relate.attributes import MODULE_TEXTS, is_given
 from codeanatomy.relate.definitions import MODULE_KEY, Target
 from codeanatomy.relate.modules import INITS, distribution
 from codeanatomy.relate.outside import BUILTINS
-from codeanatomy.relate.program import FUNCTION
+from codeanatomy.relate.program import FUNCTION, Place
 from codeanatomy.relate.rows import Complaint
 from codeanatomy.relate.solver import Object
+
+# What a module can hand on that is of the repository.
+RE_EXPORTED = frozenset({"FUNCTION", "CLASS", "BINDING", "MODULE"})
 
 
 class NameRows(Answers):
@@ -71,8 +76,6 @@ class NameRows(Answers):
 
     def _imports(self) -> None:
         values, program = self.values, self.program
-        mine = Target("MODULE", module_id(program.file_id), values.names[self.file])
-        is_package = program.path.rpartition("/")[2] in INITS
         for number, each in enumerate(program.imports):
             src = self.at("IMPORT_ALIAS", each.place)
             name = values.modules.absolute(program.path, each.module, each.level)
@@ -116,24 +119,29 @@ class NameRows(Answers):
                 reason="name_not_found",
                 claims=self.claims.name(each.place),
             )
-            exported = (
-                each.bound in program.exported
-                if program.exported is not None
-                else is_package and not each.bound.startswith("_")
-            )
-            if exported and each.scope_key == MODULE_KEY:
-                for one in answers:
-                    if one.target.kind in ("FUNCTION", "CLASS", "BINDING", "MODULE") and one.target != mine:
-                        self.answer(
-                            "RE_EXPORTS",
-                            "MODULE",
-                            mine.node,
-                            each.place,
-                            [one],
-                            rule="re_export",
-                            origin="imports",
-                            role=each.bound,
-                        )
+            if each.scope_key == MODULE_KEY and self._is_exported(each.bound):
+                self._re_exports(each.bound, each.place, answers)
+
+    def _is_exported(self, name: str) -> bool:
+        """Whether a name that a module imports is meant for others: by `__all__`, else in a package."""
+        exported = self.program.exported
+        is_package = self.program.path.rpartition("/")[2] in INITS
+        return is_given(name, exported) and (exported is not None or is_package)
+
+    def _re_exports(self, name: str, place: Place, answers: Sequence[Answer]) -> None:
+        mine = Target("MODULE", module_id(self.program.file_id), self.values.names[self.file])
+        for one in answers:
+            if one.target.kind in RE_EXPORTED and one.target != mine:
+                self.answer(
+                    "RE_EXPORTS",
+                    "MODULE",
+                    mine.node,
+                    place,
+                    [one],
+                    rule="re_export",
+                    origin="imports",
+                    role=name,
+                )
 
     def _classes(self) -> None:
         values, program = self.values, self.program

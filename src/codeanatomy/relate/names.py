@@ -171,6 +171,14 @@ class Names:
         for caught in holder.caught:
             caught.setdefault(name, []).extend(versions)
 
+    def unbind(self, name: str) -> None:
+        """A name is deleted."""
+        found = self.frame.scope.find(name)
+        holder = self.frame.holder(found.home) if found.home else None
+        if holder is not None:
+            self.bind(holder, found.name, ())
+            holder.env.pop(found.name, None)
+
     def mangled(self, name: str) -> str:
         """An attribute as the compiler spells it."""
         private = (self.frame.scope.private or "").lstrip("_")

@@ -9,7 +9,7 @@ of the letters below, and say in their first fields which node they wait for:
 
     = src dst                    everything in src is in dst
     o node kind what             a function F, class C or container L by number, a constant K by type,
-                                 or a string J by its text is in node
+                                 a string J by its text, or one that begins with it j, is in node
     n name dst                   a name that nothing in the file binds
     m dst number                 what an import binds
     . recv attr dst site         attribute

@@ -55,6 +55,8 @@ def summary(file: Witnessed) -> Program:
     else:
         imports = file.ast.get("imports") or {}
         program = program_of(program, tree, scopes, imports, identifiers(file.libcst))
+    if program.failure is not None:
+        program = _without(file, program.failure)
     program.scope_rows = packed(rows.batch())
     program.names = definition_names(file.libcst)
     program.scip, program.typed = occurrences(file.scip), call_targets(file.typed)

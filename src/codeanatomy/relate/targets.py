@@ -75,11 +75,7 @@ class Targets(Expressions):
     def _delete(self, target: int) -> None:
         tree, kind = self.tree, self.tree.kind[target]
         if kind == "Name":
-            found = self.frame.scope.find(tree.name[target] or "")
-            holder = self.frame.holder(found.home) if found.home else None
-            if holder is not None:
-                self.bind(holder, found.name, ())
-                holder.env.pop(found.name, None)
+            self.unbind(tree.name[target] or "")
         elif kind == "Subscript":
             received = self.value(tree.one(target, "value"))
             self.value(tree.one(target, "slice"))

@@ -378,8 +378,22 @@ class Values(Classes):
         _, callee, dst, site, args = op
         given = [(how, word, self.at(file, node)) for how, word, node in args]
         role = self.programs[file].sites[site].role
-        call = Call((file, site), given, self.at(file, dst), is_decorator=role == "decorator", role=role)
+        result = self.at(file, dst)
+        if role == "decorator":
+            result = self.node()
+            self.wait(result, self._decorated, given[0][2], self.at(file, dst))
+        call = Call((file, site), given, result, is_decorator=role == "decorator", role=role)
         self.wait_call(self.at(file, callee), call)
+
+    def _decorated(self, things: Sequence[Object], given: int, dst: int) -> None:
+        """What a decorator makes: of a class, that class or one made in a function, no other that it has seen."""
+        classes = [thing & ~1 for thing in self.objects[given] or () if self.things[thing >> 1].kind == "C"]
+        for thing in things:
+            kind, one, _, _ = self.things[thing >> 1]
+            cls = {"C": thing & ~1, "I": one}.get(kind)
+            is_other = cls is not None and cls not in classes and self.cls(cls)[1].outer < 0
+            if not (classes and is_other):
+                self.add(dst, thing)
 
     def _enter_uncalled(self) -> None:
         """`self` is an instance of its class, `cls` the class, defaults are values."""

@@ -392,11 +392,7 @@ class Walk(Definers):
             self.write(name, value, self.define(VARIABLE, -1, self.place(node), name))
         self.block(tree.many(node, "body"))
         if name is not None:
-            found = self.frame.scope.find(name)
-            holder = self.frame.holder(found.home) if found.home else None
-            if holder is not None:
-                self.bind(holder, found.name, ())
-                holder.env.pop(found.name, None)
+            self.unbind(name)
 
     def do_with(self, node: int) -> None:
         tree = self.tree

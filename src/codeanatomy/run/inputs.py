@@ -1,5 +1,8 @@
 """What stages after the first read, into how many tasks it is cut, and how they add to a table.
 
+    input_rows(run, store, "ast_files_v1")                     # to be cut into file_tasks(run)
+    add_rows(run, "diagnostics_norm_v1", few, sequence=2)      # to what the stage before has written
+
 Inputs are the rows of the run's repositories at the versions that this run has committed. A table that two
 stages of a run write to is replaced by the first and appended to by the second.
 

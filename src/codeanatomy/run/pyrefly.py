@@ -1,6 +1,6 @@
 """pyrefly, run on links to the sources: the type checker behind `type_checker_files_v1`.
 
-    made = check_with_pyrefly(folder, ["requests/api.py", ...], work, 600)
+    made = check_with_pyrefly(tool, folder, ["requests/api.py", ...], work, 600)
     made.version           # pyrefly 1.4.0; a report is in work / "report" unless there are problems
 
 It sees a folder of links to just the files that were asked for (`foreign`), and a configuration of ours:
