@@ -104,7 +104,7 @@ class Names:
 
     def part(self, module: Module, folder: str) -> Path:
         """A file of the report; its name cannot lead elsewhere."""
-        return self.folder / folder / PurePath(module.info_filename).name
+        return self.folder / folder / PurePath(module.info_filename or "missing").name
 
     def problems(self, met: Iterable[int]) -> list[Problem]:
         """Why the definitions of some of these modules could not be read."""

@@ -41,7 +41,8 @@ class Module(Struct, frozen=True):
     """A module of the program or of what it uses; the key of its path says which."""
 
     module_name: str
-    info_filename: str
+    # None for a module that it did not get to.
+    info_filename: str | None
     source_path: dict[str, str]
     failed_to_load: bool = False
 

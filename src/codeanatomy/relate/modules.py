@@ -41,7 +41,7 @@ def module_names(paths: Iterable[str], imported: Iterable[str]) -> dict[str, str
 def _name(path: str, packages: set[str], wanted: set[str]) -> str:
     pure = PurePosixPath(path)
     folders = list(pure.parts[:-1])
-    stem = pure.name.split(".")[0]
+    stem = pure.name.removesuffix(".pyi").removesuffix(".py")
     own = [] if pure.name in INITS else [stem]
     # From this folder on all are packages.
     top = len(folders)

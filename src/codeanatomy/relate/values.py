@@ -386,7 +386,7 @@ class Values(Classes):
         self.wait_call(self.at(file, callee), call)
 
     def _decorated(self, things: Sequence[Object], given: int, dst: int) -> None:
-        """What a decorator makes: of a class, that class or one made in a function, no other that it has seen."""
+        """What a decorator makes: of a class, that class or one made in a function, no other it has seen."""
         classes = [thing & ~1 for thing in self.objects[given] or () if self.things[thing >> 1].kind == "C"]
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]

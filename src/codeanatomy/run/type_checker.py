@@ -38,6 +38,10 @@ def type_tasks(run: Run) -> Iterator[list[TypesShare]]:
         failed: list[TypesShare] = []
         with run.step("types"):
             for number, (repo_id, listing) in enumerate(run.listings.items()):
+                if not any(
+                    entry.skipped_reason is None and is_source(entry.path) for entry in listing.entries
+                ):
+                    continue
                 run.progress.tell("types", f"pyrefly checks {repo_id}")
                 work = Path(name).resolve() / str(number)
                 report = _checked(tool, repo_id, listing, work, run.settings.extract)

@@ -73,7 +73,10 @@ def checked_root(root: str, require_local_paths: bool) -> str:
         raise UsageError(f"{root!r} cannot be the root of a lake", "use a path without ` and line breaks")
     scheme = SCHEME.match(root)
     if scheme is None:
-        return str(Path(root).absolute())
+        path = Path(root).absolute()
+        if path.is_file():
+            raise UsageError(f"{root} is a file", "name a folder for the lake")
+        return str(path)
     if require_local_paths and scheme[1].lower() != "file":
         raise RemotePathRefused(
             f"{root} is remote and the profile requires local paths",
