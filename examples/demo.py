@@ -1,4 +1,4 @@
-"""Two questions to a built lake, without Spark: what is called most, and which locals may be unbound?
+"""Questions to a built lake, without Spark: what is called most, what is resolved, what may be unbound?
 
     make demo
 
@@ -17,16 +17,29 @@ LAKE = Path(__file__).resolve().parents[1] / ".demo" / "lake"
 
 
 def most_called() -> None:
-    table = DeltaTable(str(LAKE / "extract" / "libcst_files_v1"))
+    table = DeltaTable(str(LAKE / "relate" / "relations_v1"))
+    wanted = (
+        (pc.field("relation_kind") == "CALLS")
+        & (pc.field("src_kind") == "CALLSITE")
+        & pc.field("dst_id").is_valid()
+    )
+    rows = table.to_pyarrow_dataset().to_table(columns=["dst_qname", "path", "line"], filter=wanted)
     calls: Counter[str] = Counter()
     first: dict[str, str] = {}
-    for file in table.to_pyarrow_table(columns=["path", "callsites"]).sort_by("path").to_pylist():
-        for call in file["callsites"] or ():
-            for name in call["qualified_names"] or ():
-                calls[name["name"]] += 1
-                first.setdefault(name["name"], f"{file['path']}:{call['line']}")
-    for name, count in calls.most_common(3):
+    for row in rows.sort_by([("path", "ascending"), ("line", "ascending")]).to_pylist():
+        calls[row["dst_qname"]] += 1
+        first.setdefault(row["dst_qname"], f"{row['path']}:{row['line']}")
+    for name, count in sorted(calls.items(), key=lambda item: (-item[1], item[0]))[:3]:
         print(f"{count:5} calls of {name}, first at {first[name]}")
+
+
+def unresolved() -> None:
+    table = DeltaTable(str(LAKE / "relate" / "relations_v1"))
+    kinds = pc.field("relation_kind").isin(["CALLS", "CALLS_NAME", "INSTANTIATES"])
+    wanted = kinds & (pc.field("src_kind") == "CALLSITE")
+    rows = table.to_pyarrow_dataset().to_table(columns=["src_id", "dst_id"], filter=wanted).to_pylist()
+    known = {row["src_id"] for row in rows if row["dst_id"] is not None}
+    print(f"{len(known):5} of {len({row['src_id'] for row in rows}):,} calls resolved")
 
 
 def may_be_unbound() -> None:
@@ -41,4 +54,5 @@ def may_be_unbound() -> None:
 
 if __name__ == "__main__":
     most_called()
+    unresolved()
     may_be_unbound()

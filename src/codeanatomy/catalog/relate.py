@@ -46,7 +46,7 @@ RELATIONS_V1 = Table(
             Column("key", "string", "Id of the row that says so.", semantic_type="EvidenceKey"),
             Column("agrees", "boolean", "False if the witness says otherwise."),
         ),
-        Column("reason", "string", "Why it is unresolved, cut, or contradicted; else null."),
+        Column("reason", "string", "Why it is unresolved, or that candidates were cut; else null."),
     ),
     primary_key=("relation_id",),
     foreign_keys=(OWNER_KEY,),
