@@ -124,7 +124,7 @@ def test_text_is_canonical(hostile_lake: Path) -> None:
     assert lines == ["cr", "cr"]
 
 
-@pytest.mark.parametrize("partitions", [1, 7])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.full), 7])
 def test_partitions_do_not_change_rows(
     spark: SparkSession, hostile: Path, hostile_lake: Path, tmp_path: Path, partitions: int
 ) -> None:
@@ -204,7 +204,7 @@ def test_an_archive_is_its_folder(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_stages_follow_from_the_catalogue() -> None:
-    assert planned_stages(catalog.TABLES) == ["extract", "normalize"]
+    assert planned_stages(catalog.TABLES) == ["extract", "normalize", "relate"]
     assert planned_stages(catalog.TABLES, "extract") == ["extract"]
     with pytest.raises(UnknownName, match="unknown stage 'nope'"):
         planned_stages(catalog.TABLES, "nope")
