@@ -31,7 +31,7 @@ def observed() -> dict[str, Any]:
     command = [sys.executable, "-P", "-W", "ignore", TRACE.name, *folders]
     done = subprocess.run(command, cwd=TRACE.parent, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
-    seen: dict[str, Any] = json.loads(done.stdout)
+    seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return seen
 
 

@@ -1,0 +1,6 @@
+def backend():
+    return "real"
+
+
+def run():
+    return backend()

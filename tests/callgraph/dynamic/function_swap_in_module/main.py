@@ -1,0 +1,9 @@
+import engine
+
+
+def stub():
+    return "stub"
+
+
+engine.backend = stub
+engine.run()

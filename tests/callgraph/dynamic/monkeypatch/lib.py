@@ -1,0 +1,6 @@
+class Client:
+    def send(self):
+        return self.connect()
+
+    def connect(self):
+        return "real"

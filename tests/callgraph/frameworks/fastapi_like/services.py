@@ -1,0 +1,10 @@
+class UserService:
+    async def all(self):
+        return self._load()
+
+    def _load(self):
+        return []
+
+
+def get_service() -> UserService:
+    return UserService()

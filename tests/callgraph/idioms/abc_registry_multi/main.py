@@ -1,0 +1,4 @@
+from exporters import export
+
+export("csv", [["a"]])
+export("json", [["b"]])

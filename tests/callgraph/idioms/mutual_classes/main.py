@@ -1,0 +1,3 @@
+from parent import Parent
+
+Parent().spawn().sibling().orphan().wave()

@@ -1,0 +1,3 @@
+import store
+
+store.get("k")

@@ -1,0 +1,7 @@
+class WinStore:
+    def read(self, key):
+        return key.upper()
+
+
+def open_store():
+    return WinStore()

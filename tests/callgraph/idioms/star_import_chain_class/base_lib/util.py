@@ -1,0 +1,2 @@
+def area_of(shape):
+    return shape.size()

@@ -1,0 +1,4 @@
+from facade import *
+
+Square().area()
+make()

@@ -1,0 +1,3 @@
+class Client:
+    def call(self):
+        return "a"

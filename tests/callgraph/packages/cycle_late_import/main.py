@@ -1,0 +1,3 @@
+from shop.customers import Customer
+
+Customer().remind()

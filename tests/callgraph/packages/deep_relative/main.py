@@ -1,0 +1,3 @@
+from app.plugins.net.http import fetch
+
+fetch("x")

@@ -1,0 +1,10 @@
+__all__ = ["Lid"]
+
+
+class Lid:
+    def close(self):
+        return hidden()
+
+
+def hidden():
+    return 3

@@ -1,0 +1,4 @@
+from kit import *
+
+open_box()
+Lid().close()

@@ -1,0 +1,8 @@
+from state import registry
+
+
+def hello():
+    return "hello"
+
+
+registry.add(hello)

@@ -1,0 +1,8 @@
+import state
+
+
+def bye():
+    return "bye"
+
+
+state.registry.add(bye)

@@ -1,0 +1,3 @@
+import lazy_mod
+
+lazy_mod.Thing().go()

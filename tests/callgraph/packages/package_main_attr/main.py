@@ -1,0 +1,3 @@
+import proj
+
+proj.sub.leaf.grow()

@@ -1,0 +1,1 @@
+from core import make_widget as widget

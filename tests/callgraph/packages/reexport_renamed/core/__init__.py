@@ -1,0 +1,1 @@
+from .impl import _make as make_widget

@@ -1,0 +1,9 @@
+from defaults import *
+
+
+def load():
+    return 3
+
+
+load()
+save()

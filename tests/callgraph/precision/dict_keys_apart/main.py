@@ -1,0 +1,9 @@
+import conf
+
+
+def run():
+    return conf.LEVELS["debug"]()
+
+
+run()
+conf.LEVELS["info"]()

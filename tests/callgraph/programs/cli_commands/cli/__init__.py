@@ -1,0 +1,3 @@
+from .core import Group
+
+main = Group("main")

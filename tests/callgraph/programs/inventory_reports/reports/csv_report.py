@@ -1,0 +1,8 @@
+from .base import Report
+
+
+class CsvReport(Report):
+    format = "csv"
+
+    def line(self, row):
+        return ",".join(row)

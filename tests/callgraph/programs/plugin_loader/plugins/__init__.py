@@ -1,0 +1,6 @@
+REGISTRY = []
+
+
+def plugin(cls):
+    REGISTRY.append(cls)
+    return cls

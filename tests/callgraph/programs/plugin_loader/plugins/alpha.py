@@ -1,0 +1,10 @@
+from . import plugin
+
+
+@plugin
+class Alpha:
+    def run(self):
+        return self.name()
+
+    def name(self):
+        return "alpha"

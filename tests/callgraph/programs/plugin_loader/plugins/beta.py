@@ -1,0 +1,7 @@
+from plugins import plugin as register
+
+
+@register
+class Beta:
+    def run(self):
+        return "beta"

@@ -1,0 +1,2 @@
+from .model import Order
+from .ports import OrderRepository
