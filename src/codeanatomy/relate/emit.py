@@ -111,6 +111,10 @@ class FileRows(AttributeRows):
         role = site.role if is_decorator else None
         verdicts = self._verdicts(site, chosen)
         verdict = verdicts[site.role]
+        is_told = any(self._called(thing, site.role) is not None for thing, _ in chosen)
+        if not is_told and chosen and kind == "CALLSITE" and not verdict.added:
+            # What something outside returned, such as `lru_cache(maxsize=1)`.
+            self.answer("CALLS", kind, src, site.place, [], rule="call", reason="external_result")
         if not chosen and not verdict.added:
             self.answer(
                 "CALLS", kind, src, site.place, [], rule="call", role=role, reason=self._why_uncalled(node)
