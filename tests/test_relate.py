@@ -118,3 +118,13 @@ def test_one_repository_as_one_object(lake: Path) -> None:
     wrong = CliRunner().invoke(cli, ["callgraph", "--lake", str(lake), "--repo-id", "nope"])
     assert wrong.exit_code != 0
     assert "imports" in str(wrong.exception)
+
+
+def test_a_build_that_ends_earlier_is_told(
+    spark: SparkSession, lake: Path, repositories: dict[str, Path]
+) -> None:
+    case = next(case for case in cases() if case.construct == "classes")
+    asked = ["callgraph", "--lake", str(lake), "--repo-id", case.repo_id, "--format", "json"]
+    assert CliRunner().invoke(cli, asked).stderr == ""
+    built(spark, lake, {case.repo_id: repositories[case.repo_id]}, until="extract")
+    assert "build it again without --until" in CliRunner().invoke(cli, asked).stderr

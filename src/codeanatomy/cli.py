@@ -265,7 +265,12 @@ def callgraph(lake: str, repo_id: str | None, form: str) -> None:
     """Show who calls whom, by qualified names."""
     from codeanatomy.query.callgraph import call_graphs, merged
 
-    graphs = call_graphs(lake, repo_id)
+    answer = call_graphs(lake, repo_id)
+    graphs = answer.calls
+    for name in answer.outdated:
+        click.echo(
+            f"{name} was last built without the relate stage; build it again without --until", err=True
+        )
     if form == "json":
         _print_json(merged(graphs.values()))
     elif form == "jsonl":

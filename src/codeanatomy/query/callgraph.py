@@ -1,6 +1,6 @@
 """Who calls whom in the repositories of a lake, by qualified names.
 
-    call_graphs("lake")["requests"]["requests.api.get"]     # ["requests.api.request"]
+    call_graphs("lake").calls["requests"]["requests.api.get"]     # ["requests.api.request"]
 
 Read without a JVM. What a function calls through several sites, or by several ways of finding out, counts
 once. Tests: `tests/test_relate.py`.
@@ -8,32 +8,49 @@ once. Tests: `tests/test_relate.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from codeanatomy.errors import UnknownName
 from codeanatomy.storage.light import light_table
 
+RELATIONS = "relations_v1"
 # Sorted callees by caller, sorted.
 Calls: TypeAlias = dict[str, list[str]]
 
 
-def call_graphs(lake: str, repo_id: str | None = None) -> dict[str, Calls]:
+class CallGraphs(Struct, frozen=True):
+    """Call graphs by repository, and the repositories whose newest build ended before the relate stage."""
+
+    calls: dict[str, Calls]
+    outdated: tuple[str, ...]
+
+
+def call_graphs(lake: str, repo_id: str | None = None) -> CallGraphs:
     """The call graph of each repository that was built."""
-    runs = light_table(lake, "run_manifest", ["repo_id", "status"]).to_pylist()
-    built = sorted({row["repo_id"] for row in runs if row["status"] == "succeeded"})
-    if repo_id is not None and repo_id not in built:
-        raise UnknownName("repository", repo_id, built)
+    columns = ["repo_id", "status", "started_at", "run_id", "output_pins"]
+    runs = [
+        row for row in light_table(lake, "run_manifest", columns).to_pylist() if row["status"] == "succeeded"
+    ]
+    newest = {row["repo_id"]: row for row in sorted(runs, key=lambda row: (row["started_at"], row["run_id"]))}
+    if repo_id is not None and repo_id not in newest:
+        raise UnknownName("repository", repo_id, sorted(newest))
     wanted = pc.field("relation_kind") == "CALL_GRAPH"
     if repo_id is not None:
         wanted &= pc.field("repo_id") == repo_id
-    rows = light_table(lake, "relations_v1", ["repo_id", "src_qname", "dst_qname"], wanted)
-    found: dict[str, dict[str, set[str]]] = {name: {} for name in built if repo_id in (None, name)}
+    rows = light_table(lake, RELATIONS, ["repo_id", "src_qname", "dst_qname"], wanted)
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in sorted(newest) if repo_id in (None, name)}
     for repository, caller, callee in zip(*(column.to_pylist() for column in rows.columns), strict=True):
         found.setdefault(repository, {}).setdefault(caller, set()).add(callee)
-    return {name: _sorted(calls) for name, calls in found.items()}
+    outdated = [name for name in found if not _is_related(newest[name]["output_pins"])]
+    return CallGraphs({name: _sorted(calls) for name, calls in found.items()}, tuple(outdated))
+
+
+def _is_related(pins: Sequence[Mapping[str, Any]] | None) -> bool:
+    return any(pin["table_name"] == RELATIONS for pin in pins or ())
 
 
 def merged(graphs: Iterable[Calls]) -> Calls:
