@@ -278,8 +278,13 @@ def test_settings_of_the_caller_do_not_change_what_is_written(tmp_path: Path, sp
 
 
 def test_a_lake_that_cannot_be_written_says_why(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "lake").write_text("a file where a folder should be")
+    (tmp_path / "file").write_text("a file where a folder should be")
+    with pytest.raises(UsageError, match="is a file"):
+        Store(spark, str(tmp_path / "file"), tables=(THINGS,))
     store = Store(spark, str(tmp_path / "lake"), tables=(THINGS,))
+    folder = Path(store.location("things"))
+    folder.parent.mkdir(parents=True)
+    folder.write_text("a file where a folder should be")
     with pytest.raises(StorageFailure) as caught:
         append(store, "things", frame(spark, thing(1)), Commit("r1"))
     assert "An error occurred while calling" not in caught.value.message
