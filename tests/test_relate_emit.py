@@ -109,7 +109,7 @@ def test_calls_say_how_they_are_known() -> None:
         "6 CALLS main.f scope 0.9",
         "7 CALLS main.C.__init__ scope 0.9",
         "7 INSTANTIATES main.C scope 0.9",
-        "8 CALLS_NAME os.getcwd values 0.7",
+        "8 CALLS_NAME os.getcwd import 0.9",
         "9 CALLS_NAME builtins.len builtin 0.9",
         "11 CALLS main.f values 0.5",
         "11 CALLS main.g values 0.5",

@@ -21,13 +21,15 @@ from codeanatomy.relate.attributes import HOWS
 from codeanatomy.relate.callgraph import callee, caller, is_declaration
 from codeanatomy.relate.definitions import Definitions, Target
 from codeanatomy.relate.ownership import stored_attributes
-from codeanatomy.relate.program import Arg, Op, Site
+from codeanatomy.relate.program import NOTHING, Arg, Op, Site
 from codeanatomy.relate.rows import Complaint, Evidence, Rows
-from codeanatomy.relate.solver import Object
+from codeanatomy.relate.solver import WEAK, Object
 from codeanatomy.relate.values import Values
 from codeanatomy.relate.verdicts import Problem, Verdict
 from codeanatomy.relate.witnesses import Witnesses
 
+# Kinds of things whose members are told by import rules: modules, namespaces, names outside.
+IMPORTED = frozenset({"M", "N", "X"})
 CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 CALL_KINDS = {"FUNCTION": "CALLS", "CLASS": "INSTANTIATES"}
 
@@ -80,6 +82,7 @@ class FileRows(AttributeRows):
     def _operations(self) -> None:
         self.external = self._external_results()
         self.receivers = {op[3]: op for op in self.program.ops if op[0] == "."}
+        self.callees = {op[3]: op[1] for op in self.program.ops if op[0] == "("}
         for op in self.program.ops:
             if op[0] in HOWS and op[-1] >= 0:
                 self._attribute(op)
@@ -207,7 +210,7 @@ class FileRows(AttributeRows):
                 confidence = VALUE
             if how == "callback":
                 method = "callback"
-            if alternatives <= 1 and method == "values" and (by_name := self._named_by(site, target)):
+            if alternatives <= 1 and method == "values" and (by_name := self._named_by(number, target)):
                 method, confidence = by_name, SCOPED
             part = role or (how if how != site.role else None)
             verdict = verdicts.get(how, self.claims.witnesses.silence)
@@ -278,15 +281,18 @@ class FileRows(AttributeRows):
                 skip = int(function.owner >= 0 and function.binds != "nothing")
                 self._passed(number, thing, args, skip, (claim.witness, confidence), claim.witness)
 
-    def _named_by(self, site: Site, target: Target) -> str | None:
-        """How, if the called expression names a class whose constructor this is, or a name outside."""
+    def _named_by(self, number: int, target: Target) -> str | None:
+        """How, if names alone lead to what is called: a class, a member of a module, a name outside."""
+        site = self.program.sites[number]
+        load = self.receivers.get(self.callees.get(number, NOTHING))
+        if load is not None:
+            things = self.values.held(self.file, load[1])
+            kinds = {"weak" if thing & WEAK else self.values.things[thing >> 1].kind for thing in things}
+            return "import" if kinds and kinds <= IMPORTED else None
         use = self.uses.get((site.inner[0], site.inner[1]))
         if use is None:
-            return (
-                "builtin"
-                if target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.")
-                else None
-            )
+            is_builtin = target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.")
+            return "builtin" if is_builtin else None
         named = self.definitions.of(self.file, use.definitions, use.name)
         if len(named) == 1 and named[0].kind in ("CLASS", "QUALIFIED_NAME"):
             return "import" if self._is_imported(use.definitions) else "scope"
