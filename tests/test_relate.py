@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,13 @@ def test_one_repository_as_one_object(lake: Path) -> None:
     wrong = CliRunner().invoke(cli, ["callgraph", "--lake", str(lake), "--repo-id", "nope"])
     assert wrong.exit_code != 0
     assert "imports" in str(wrong.exception)
+
+
+def test_the_command_ends_well(lake: Path) -> None:
+    """Threads that are still there when the interpreter ends once aborted a tenth of the calls."""
+    command = [sys.executable, "-m", "codeanatomy", "callgraph", "--lake", str(lake), "--format", "jsonl"]
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(6)]
+    assert [process.wait(60) for process in running] == [0] * 6
 
 
 def test_a_build_that_ends_earlier_is_told(

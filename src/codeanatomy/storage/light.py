@@ -24,7 +24,9 @@ def light_table(root: str, name: str, columns: Sequence[str], where: pc.Expressi
     try:
         if not DeltaTable.is_deltatable(location):
             raise TableMissing(f"{name} was never written at {location}", "name a lake that was built")
-        return DeltaTable(location).to_pyarrow_dataset().to_table(columns=list(columns), filter=where)
+        rows = DeltaTable(location).to_pyarrow_dataset()
+        # One thread: those that read files through deltalake may abort the process when it ends.
+        return rows.to_table(columns=list(columns), filter=where, use_threads=False)
     except (DeltaError, OSError, ValueError, pa.ArrowException) as problem:
         raise StorageFailure(
             f"{name} at {location} cannot be read: {problem}", "check the path, and the table with Spark"
