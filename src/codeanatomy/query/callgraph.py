@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from codeanatomy.errors import UnknownName
+from codeanatomy.query.runs import newest_runs
 from codeanatomy.storage.light import light_table
 
 RELATIONS = "relations_v1"
@@ -31,20 +31,16 @@ class CallGraphs(Struct, frozen=True):
 
 def call_graphs(lake: str, repo_id: str | None = None) -> CallGraphs:
     """The call graph of each repository that was built."""
-    columns = ["repo_id", "status", "started_at", "run_id", "output_pins"]
-    runs = [
-        row for row in light_table(lake, "run_manifest", columns).to_pylist() if row["status"] == "succeeded"
-    ]
-    newest = {row["repo_id"]: row for row in sorted(runs, key=lambda row: (row["started_at"], row["run_id"]))}
-    if repo_id is not None and repo_id not in newest:
-        raise UnknownName("repository", repo_id, sorted(newest))
+    newest = newest_runs(lake, ["output_pins"], repo_id, status="succeeded")
     wanted = pc.field("relation_kind") == "CALL_GRAPH"
     if repo_id is not None:
         wanted &= pc.field("repo_id") == repo_id
     rows = light_table(lake, RELATIONS, ["repo_id", "src_qname", "dst_qname"], wanted)
-    found: dict[str, dict[str, set[str]]] = {name: {} for name in sorted(newest) if repo_id in (None, name)}
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in newest}
     for repository, caller, callee in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-        found.setdefault(repository, {}).setdefault(caller, set()).add(callee)
+        # What no run has published yet is not told.
+        if repository in found:
+            found[repository].setdefault(caller, set()).add(callee)
     outdated = [name for name in found if not _is_related(newest[name]["output_pins"])]
     return CallGraphs({name: _sorted(calls) for name, calls in found.items()}, tuple(outdated))
 

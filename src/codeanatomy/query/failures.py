@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from codeanatomy.errors import UnknownName
+from codeanatomy.query.runs import newest_runs
 from codeanatomy.storage.light import light_table
 
 ORDER = ("repo_id", "path", "extractor_name", "error_index")
@@ -52,7 +52,8 @@ class Failures(Struct, frozen=True):
 
 def failures(lake: str, repo_id: str | None = None, limit: int | None = None) -> Failures:
     """The failures of the newest run of each repository, by repository, path and extractor."""
-    newest = _newest_runs(lake, repo_id)
+    columns = ["repo_root", "error", "error_counts"]
+    newest = list(newest_runs(lake, columns, repo_id).values())
     runs = {row["repo_id"]: row["run_id"] for row in newest}
     broken = [
         Failure(row["repo_id"], row["repo_root"] or "", None, "build", "failed", row["error"] or "")
@@ -64,16 +65,6 @@ def failures(lake: str, repo_id: str | None = None, limit: int | None = None) ->
     wanted = len(found) if limit is None else max(limit - len(broken), 0)
     shown = map(_failure, found.slice(0, wanted).to_pylist())
     return Failures((*broken, *shown)[:limit], len(broken) + len(found), runs)
-
-
-def _newest_runs(lake: str, repo_id: str | None) -> list[dict[str, Any]]:
-    columns = ["repo_id", "run_id", "repo_root", "status", "started_at", "error", "error_counts"]
-    rows = light_table(lake, "run_manifest", columns).to_pylist()
-    rows.sort(key=lambda row: (row["started_at"], row["run_id"]))
-    newest = {row["repo_id"]: row for row in rows}
-    if repo_id is not None and repo_id not in newest:
-        raise UnknownName("repository", repo_id, newest)
-    return [newest[name] for name in sorted(newest) if repo_id in (None, name)]
 
 
 def _counts(row: dict[str, Any]) -> dict[str, int]:

@@ -49,9 +49,10 @@ def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tu
     return matching.passed, left
 
 
-def fits(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> bool:
-    """Whether Python would accept the call; what stars spread may be anything."""
-    passed, left = match(parameters, args, skip)
+def fits(
+    parameters: Sequence[Parameter], args: Sequence[Arg], passed: Sequence[Passed], left: Sequence[int]
+) -> bool:
+    """Whether Python would accept a call that was matched; what stars spread may be anything."""
     hows = {how for how, _, _ in args}
     spread = {each.parameter for each in passed if each.is_spread}
     taken = {each.argument for each in passed}

@@ -9,54 +9,22 @@ Tests: `tests/test_relate_emit.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from codeanatomy.nodes import ast_node_id
 from codeanatomy.relate.answers import HINTED, SCOPED, SEVERAL, VALUE, Answer
 from codeanatomy.relate.attributes import HOWS
+from codeanatomy.relate.call_rows import CallRows
 from codeanatomy.relate.definitions import Target
-from codeanatomy.relate.name_rows import NameRows
 from codeanatomy.relate.ownership import owners, self_class
 from codeanatomy.relate.program import Op, Site
 from codeanatomy.relate.solver import WEAK, Object
-from codeanatomy.relate.verdicts import Verdict
 
 # Why candidates are missing.
 CUT = "too_many_candidates"
 
 
-class AttributeRows(NameRows):
+class AttributeRows(CallRows):
     """The rows of attributes."""
-
-    def _calls(
-        self,
-        number: int,
-        chosen: Sequence[tuple[Object, str]],
-        src_kind: str,
-        src: str,
-        alternatives: int,
-        role: str | None = None,
-        verdicts: Mapping[str, Verdict] = {},
-        reason: str | None = None,
-    ) -> None:
-        raise NotImplementedError
-
-    def _added(
-        self,
-        number: int,
-        src_kind: str,
-        src: str,
-        verdict: Verdict,
-        group: str | None,
-        role: str | None,
-    ) -> None:
-        raise NotImplementedError
-
-    def _called(self, thing: Object, role: str = "") -> Target | None:
-        raise NotImplementedError
-
-    def _ast(self, site: Site) -> str:
-        return ast_node_id(self.program.file_id, site.place[0], site.place[1], site.ast_id)
 
     def _attribute(self, op: Op) -> None:
         values = self.values

@@ -197,9 +197,7 @@ class Calls(Copies):
         if name == "threading.Thread.start":
             self.wait_call(self.attr(receiver, "run"), call.with_args([], -1, "callback"))
         elif owner in CONTAINERS and self.things[receiver >> 1].kind == "I":
-            container = self.thing("L", "instance", receiver)
-            self._kinds[container] = CONTAINERS[owner]
-            container_method(self, container, method, call)
+            container_method(self, self.contents(receiver, CONTAINERS[owner]), method, call)
 
     def _call_unknown(self, thing: Object, call: Call) -> None:
         """An instance of a class outside: as a decorator it is taken to give the definition back."""
@@ -271,25 +269,21 @@ class Calls(Copies):
         if key in self._entered:
             return
         self._entered.add(key)
-        if call.role in PRIMARY and not fits(
-            self.function(thing)[1].parameters, call.args, int(receiver is not None)
-        ):
+        _, function = self.function(thing)
+        skip = int(receiver is not None)
+        passed, left = match(function.parameters, call.args, skip)
+        if call.role in PRIMARY and not fits(function.parameters, call.args, passed, left):
             # Python would refuse it.
             return
         weak = thing & WEAK
-        self.record(call, self.original(thing) | weak)
+        original = self.original(thing)
+        self.record(call, original | weak)
         if not weak:
-            self.arguments.setdefault(
-                (call.where, self.original(thing)), (call.args, int(receiver is not None))
-            )
-            self.invoked.add(self.original(thing))
+            self.arguments.setdefault((call.where, original), (call.args, skip))
+            self.invoked.add(original)
             thing = self.copy_for(thing, call.where)
-        _, function = self.function(thing)
-        at = self.nodes_of(thing)
-        skip = 0 if receiver is None else 1
-        passed, left = match(function.parameters, call.args, skip)
-        nodes = [at(each.node) for each in function.parameters]
-        if not weak:
+            at = self.nodes_of(thing)
+            nodes = [at(each.node) for each in function.parameters]
             if receiver is not None and nodes:
                 self.add(nodes[0], receiver)
             for each in passed:

@@ -70,15 +70,16 @@ class Containers(Attributes):
     def as_container(self, instance: Object, method: str) -> Object | None:
         """What an instance of a class below list or dict holds, unless the class has this method itself."""
         cls = self.things[instance >> 1].one
-        holder = self.find(cls, method)
-        if holder is not None and self.things[holder >> 1].kind == "C":
+        if self.is_own(self.find(cls, method)):
             return None
         kinds = [CONTAINERS[name] for name in self.outside_bases(cls) if name in CONTAINERS]
-        if not kinds:
-            return None
+        return self.contents(instance, kinds[0]) | instance & WEAK if kinds else None
+
+    def contents(self, instance: Object, kind: str) -> Object:
+        """What an instance holds as a container."""
         container = self.thing("L", "instance", instance & ~1)
-        self._kinds[container] = kinds[0]
-        return container | instance & WEAK
+        self._kinds[container] = kind
+        return container
 
     def put(self, container: Object, key: str | None, src: int) -> None:
         """An element, at a constant key or anywhere."""

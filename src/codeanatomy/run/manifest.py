@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from codeanatomy.extract.files import failures_by_extractor
+from codeanatomy.run.inputs import SMALL
 from codeanatomy.run.repositories import Repository, git_commit
 from codeanatomy.run.state import Run
 from codeanatomy.storage.commit import Commit, append
 from codeanatomy.storage.contract import spark_schema
 
 TABLE = "run_manifest"
-# Bytes of which it is enough to know that they are few.
-SMALL = 1
 
 
 def publish(run: Run) -> None:
