@@ -4,7 +4,8 @@
 CALLS_NAME row from the call to the qualified name `os.getcwd`. A call that nothing explains is a row without
 `dst_id` that says why in `reason`. Two candidates are two rows with one `ambiguity_group_id`.
 
-Tests: `tests/test_catalog.py`.
+The rows are made in `codeanatomy.relate.repository`, by what docs/relate.md tells. Tests:
+`tests/test_catalog.py`, `tests/test_relate.py`.
 """
 
 from __future__ import annotations
