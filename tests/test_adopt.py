@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from msgspec import json
+from msgspec import json, structs
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
@@ -18,12 +19,13 @@ from codeanatomy.errors import ConstraintViolation, ContractError
 from codeanatomy.ids import stable_id
 from codeanatomy.storage.adopt import adopt_files, local_folder
 from codeanatomy.storage.commit import Commit, append
-from codeanatomy.storage.files import write_file
+from codeanatomy.storage.files import write_files
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.store import Store
 from codeanatomy.storage.transaction import DataFile
 
 TABLE = catalog.table("file_line_index_v1")
+NODES = catalog.table("cpg_nodes")
 
 
 def lines(repo_id: str, count: int, /, **changed: Any) -> pa.RecordBatch:
@@ -45,8 +47,7 @@ def lines(repo_id: str, count: int, /, **changed: Any) -> pa.RecordBatch:
 
 
 def written(store: Store, *batches: pa.RecordBatch) -> list[DataFile]:
-    file = write_file(store.location(TABLE.name), TABLE, batches)
-    return [file] if file is not None else []
+    return write_files(store.location(TABLE.name), TABLE, batches)
 
 
 def held(store: Store) -> dict[str, int]:
@@ -147,7 +148,147 @@ def test_files_and_rows_read_alike(store: Store) -> None:
     )
 
 
-def test_only_plain_local_tables(store: Store) -> None:
+def test_only_local_tables(store: Store) -> None:
     assert local_folder(store, TABLE.name) == store.location(TABLE.name)
-    assert local_folder(store, "cpg_nodes") is None
+    assert local_folder(store, NODES.name) == store.location(NODES.name)
     assert local_folder(Store(store.spark, "s3a://bucket/lake"), TABLE.name) is None
+
+
+def node(repo_id: str, kind: str, number: int, /, **changed: Any) -> dict[str, Any]:
+    file_id = stable_id("file", repo_id, "a.py")
+    return {
+        "repo_id": repo_id,
+        "node_id": stable_id("node", repo_id, kind, number),
+        "node_kind": kind,
+        "subkind": None,
+        "file_id": file_id,
+        "path": "a.py",
+        "bstart": number,
+        "bend": number + 1,
+        "line": 1,
+        "name": None,
+        "qualname": f"m.{number}",
+        "owner_file_id": file_id,
+        **changed,
+    }
+
+
+def nodes(repo_id: str, *kinds: str, rows: int = 3, start: int = 0) -> pa.RecordBatch:
+    """So many nodes of each kind."""
+    found = [node(repo_id, kind, start + number) for kind in kinds for number in range(rows)]
+    return pa.RecordBatch.from_pylist(found, schema=arrow_schema(NODES))
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["node_id"])
+
+
+def test_a_file_for_each_partition_value(tmp_path: Path) -> None:
+    batches = [nodes("a", "CLASS", "FUNCTION"), nodes("a", "FUNCTION", start=3), nodes("a")]
+    batches.append(nodes("a", "CLASS", rows=1, start=3))
+    found = {file.partition["node_kind"]: file for file in write_files(str(tmp_path), NODES, batches)}
+    assert {kind: file.rows for kind, file in found.items()} == {"CLASS": 4, "FUNCTION": 6}
+    for kind, file in found.items():
+        assert file.path.startswith(f"node_kind={kind}/part-")
+        rows = pq.ParquetFile(tmp_path / file.path)
+        assert rows.schema_arrow.names == [name for name in NODES.column_names if name != "node_kind"]
+        assert rows.read().column("bstart").to_pylist() == list(range(file.rows))
+        assert file.size_bytes == (tmp_path / file.path).stat().st_size
+        stats = json.decode(file.stats)
+        assert set(stats["minValues"]) == set(NODES.write.stats_columns) - {"node_kind"}
+        assert (stats["minValues"]["bstart"], stats["maxValues"]["bend"]) == (0, file.rows)
+    assert write_files(str(tmp_path), NODES, [nodes("a")]) == []
+
+
+def test_bloom_filters_as_large_as_their_rows(tmp_path: Path) -> None:
+    (file,) = write_files(str(tmp_path), NODES, [nodes("a", "CLASS", rows=200)])
+    path = str(tmp_path / file.path)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}
+    assert [name for name, column in columns.items() if column.bloom_filter_length] == ["node_id"]
+    assert columns["node_id"].bloom_filter_length < 1024
+    assert not columns["node_id"].has_dictionary_page
+    assert columns["path"].has_dictionary_page
+
+    def excluded(kind: str) -> set[bool]:
+        probe = "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'node_id', ?)"
+        ids = (stable_id("node", "a", kind, number) for number in range(200))
+        return {duckdb.execute(probe, [path, node_id]).fetchall()[0][0] for node_id in ids}
+
+    assert excluded("CLASS") == {False}
+    assert True in excluded("FUNCTION")
+
+
+def test_all_groups_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codeanatomy.storage.files.CUT_BYTES", 1)
+    monkeypatch.setattr("codeanatomy.storage.files.GROUP_BYTES", 3 * nodes("a", "CLASS").nbytes)
+    batches = [nodes("a", "CLASS", "FUNCTION", rows=3, start=start) for start in range(0, 30, 3)]
+    found = write_files(str(tmp_path), NODES, batches)
+    assert len(found) == 2
+    for file in found:
+        rows = pq.ParquetFile(tmp_path / file.path)
+        assert rows.metadata.num_row_groups > 4
+        assert rows.read().column("bstart").to_pylist() == list(range(30))
+        assert json.decode(file.stats)["maxValues"]["bstart"] == 29
+
+
+@pytest.mark.parametrize("kind", ["a/b", "A B", "", "\u00c4", None])
+def test_partition_values_are_plain_words(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(ContractError, match="node_kind"):
+        write_files(str(tmp_path), NODES, [nodes("a", kind)])
+
+
+def test_partitioned_files_are_rows_of_the_table(store: Store) -> None:
+    location = store.location(NODES.name)
+
+    def adopted(run: str, repo_id: str, *batches: pa.RecordBatch) -> None:
+        files = write_files(location, NODES, batches)
+        adopt_files(store, NODES.name, files, [repo_id], Commit(run), by="repo_id")
+
+    def spark_rows(kind: str) -> list[dict[str, Any]]:
+        kept = scan(store, NODES.name).rows.where(f"node_kind = '{kind}'")
+        assert {Path(file).parent.name for file in kept.inputFiles()} == {f"node_kind={kind}"}
+        return [row.asDict() for row in kept.collect()]
+
+    first, other = nodes("a", "CLASS", "FUNCTION"), nodes("b", "CLASS")
+    adopted("r1", "a", first)
+    adopted("r2", "b", other)
+    light = DeltaTable(location)
+    assert light.metadata().partition_columns == ["node_kind"]
+    assert in_order(light.to_pyarrow_table().select(NODES.column_names).to_pylist()) == in_order(
+        first.to_pylist() + other.to_pylist()
+    )
+    pruned = light.file_uris(file_pruning_predicate=[("node_kind", "=", "CLASS")])
+    assert len(pruned) == 2
+    columns = ", ".join(NODES.column_names)
+    by_path = f"SELECT {columns} FROM read_parquet(?, hive_partitioning = true)"
+    found = duckdb.sql(by_path, params=[pruned]).to_arrow_table().to_pylist()
+    classes = in_order(nodes("a", "CLASS").to_pylist() + other.to_pylist())
+    assert in_order(found) == in_order(spark_rows("CLASS")) == classes
+    # Rows of others stay where they are, and files of the new rows are written anew.
+    newer = nodes("a", "CLASS", "MODULE", rows=1)
+    adopted("r3", "a", newer)
+    light = DeltaTable(location)
+    assert in_order(light.to_pyarrow_table().select(NODES.column_names).to_pylist()) == in_order(
+        newer.to_pylist() + other.to_pylist()
+    )
+    adopted("r4", "b")
+    assert spark_rows("CLASS") == nodes("a", "CLASS", rows=1).to_pylist()
+
+
+def test_rules_hold_in_partitions(store: Store) -> None:
+    location = store.location(NODES.name)
+    broken = pa.RecordBatch.from_pylist([node("a", "CLASS", 1, bend=0)], schema=arrow_schema(NODES))
+    files = write_files(location, NODES, [broken])
+    with pytest.raises(ConstraintViolation, match=r"span_ordered[\s\S]*CLASS"):
+        adopt_files(store, NODES.name, files, ["a"], Commit("r1"), by="repo_id")
+    for wrong in (structs.replace(files[0], partition={}), write_whole(location)):
+        with pytest.raises(ContractError, match="node_kind"):
+            adopt_files(store, NODES.name, [wrong], ["a"], Commit("r1"), by="repo_id")
+    assert not store.log(NODES.name).exists()
+
+
+def write_whole(location: str) -> DataFile:
+    """A file that has the partition column, which Delta's files have not."""
+    pq.write_table(pa.Table.from_batches([nodes("a", "CLASS")]), f"{location}/node_kind=CLASS/x.parquet")
+    return DataFile("node_kind=CLASS/x.parquet", 1, 3, "{}", {"node_kind": "CLASS"})

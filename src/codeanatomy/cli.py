@@ -19,6 +19,7 @@ import msgspec
 
 from codeanatomy import __version__, catalog
 from codeanatomy.catalog.describe import flattened, policy_facts, size_text, type_text
+from codeanatomy.catalog.kinds import PROFILES, Profile
 from codeanatomy.catalog.spec import Table, contract_json
 from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_BUG, EXIT_ENVIRONMENT, EXIT_FINDINGS, CodeAnatomyError
@@ -177,6 +178,13 @@ def doctor(flags: tuple[str, ...], form: Format) -> None:
 )
 @click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.")
 @click.option("--until", metavar="STAGE", help="Stop after this stage.")
+@click.option(
+    "--profile",
+    type=click.Choice(list(PROFILES)),
+    default="default",
+    show_default=True,
+    help="Kinds of nodes and edges: full adds instructions, comments and SCIP's occurrences.",
+)
 @format_option
 @click.pass_obj
 def build(
@@ -189,6 +197,7 @@ def build(
     types: Literal["auto", "off"],
     master: str | None,
     until: str | None,
+    profile: Profile,
     form: Format,
 ) -> None:
     """Build repositories into a lake.
@@ -217,7 +226,7 @@ def build(
         spark = open_session(settings.runtime)
         try:
             store = Store.of(settings, spark, lake)
-            report = build_run(Run(store, settings, listed, progress, choice, types), until)
+            report = build_run(Run(store, settings, listed, progress, choice, types, profile), until)
         finally:
             spark.stop()
     if form == "json":
@@ -281,6 +290,63 @@ def callgraph(lake: str, repo_id: str | None, form: str) -> None:
         pairs: list[tuple[str, ...]] = [(caller, each) for caller in found for each in found[caller]]
         _print_grid(("caller", "callee"), pairs)
         click.echo(f"{len(pairs):,} calls in {len(graphs):,} repositories", err=True)
+
+
+@cli.command()
+@click.option("--lake", required=True, metavar="DIR", help="The lake.")
+@click.option("--repo-id", "--repo", "repo_id", metavar="NAME", help="Only this repository.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Findings to show of each rule.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "jsonl"]),
+    default="table",
+    show_default=True,
+    help="Rows for people, one object with counts by rule, or one line per finding.",
+)
+def verify(lake: str, repo_id: str | None, limit: int, form: str) -> None:
+    """Check the graph of a lake against the catalogue of kinds; exit code 1 if something is wrong."""
+    from codeanatomy.query.verify import verify as verified
+
+    found = verified(lake, repo_id, limit)
+    for name in found.unbuilt:
+        click.echo(f"{name} was last built without the graph stage; build it again without --until", err=True)
+    if form == "json":
+        _print_json(msgspec.to_builtins(found))
+    elif form == "jsonl":
+        for row in found.findings:
+            click.echo(msgspec.json.encode(row).decode())
+    elif found.findings:
+        _print_grid(
+            ("place", "rule", "table", "kind", "id", "message", "repository"),
+            [
+                (
+                    row.place,
+                    row.rule,
+                    row.table,
+                    row.kind or "",
+                    row.entity_id or "",
+                    row.message,
+                    row.repo_id or "",
+                )
+                for row in found.findings
+            ],
+        )
+    hidden = found.total - len(found.findings)
+    cut = f", {hidden:,} not shown (--limit)" if hidden else ""
+    click.echo(
+        f"{found.total:,} findings{cut}; {len(found.rules)} rules over {sum(found.rows.values()):,} rows of"
+        f" {len(found.runs):,} repositories in {found.seconds:.1f} s",
+        err=True,
+    )
+    if found.total:
+        raise SystemExit(EXIT_FINDINGS)
 
 
 @cli.command()

@@ -12,33 +12,31 @@ name outside of the repository the name itself. Tests: `tests/test_nodes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from codeanatomy.ids import stable_id
+from codeanatomy.catalog.kinds import NODE_KINDS
+from codeanatomy.ids import ids_within, stable_id
 
-PREFIXES: Mapping[str, str] = {
-    "MODULE": "module",
-    "EXTERNAL_MODULE": "external_module",
-    "CLASS": "class",
-    "FUNCTION": "function",
-    "PARAMETER": "parameter",
-    "IMPORT_ALIAS": "import_alias",
-    "DECORATOR": "decorator",
-    "TYPE_PARAM": "type_param",
-    "NAME_REF": "name_ref",
-    "ATTRIBUTE_REF": "attribute_ref",
-    "CALLSITE": "callsite",
-    "ARGUMENT": "argument",
-    "AST_NODE": "ast",
-    "SCOPE": "scope",
-    "BINDING": "binding",
-    "QUALIFIED_NAME": "qname",
-}
+PREFIXES: Mapping[str, str] = {name: kind.prefix for name, kind in NODE_KINDS.items()}
 
 
-def node_id(kind: str, file_id: str, bstart: int, bend: int) -> str:
-    """The node of a kind that stands at a place: a definition, a name, a call."""
+def node_id(kind: str, file_id: str, bstart: int | None, bend: int | None) -> str:
+    """The node of a kind that stands at a place: a definition, a name, a call.
+
+    Those of a file that have lost their place are one.
+    """
+    if bstart is None or bend is None:
+        return stable_id(PREFIXES[kind], file_id, bstart, bend, "unplaced")
     return stable_id(PREFIXES[kind], file_id, bstart, bend)
+
+
+def node_ids(kind: str, file_id: str) -> Callable[[int, int], str]:
+    """Makes the ids of a file's nodes of a kind that have a place: for many of them, in half the time.
+
+    >>> node_ids("CALLSITE", "file:a")(4, 9) == node_id("CALLSITE", "file:a", 4, 9)
+    True
+    """
+    return ids_within(PREFIXES[kind], file_id)
 
 
 def ast_node_id(file_id: str, bstart: int | None, bend: int | None, ast_id: int) -> str:

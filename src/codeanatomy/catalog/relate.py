@@ -23,7 +23,12 @@ RELATIONS_V1 = Table(
         Column("relation_kind", "string", "Edge kind it becomes, such as CALLS.", nullable=False),
         Column("src_id", "string", "Node it starts from.", False, "NodeId"),
         Column("src_kind", "string", "Kind of that node.", nullable=False),
-        Column("src_qname", "string", "Qualified name it starts from, of CALL_GRAPH.", semantic_type="QName"),
+        Column(
+            "src_qname",
+            "string",
+            "Qualified name it starts from, of CALL_GRAPH; of SCOPE_PARENT the scope's name.",
+            semantic_type="QName",
+        ),
         Column("dst_id", "string", "Node it leads to; null if unresolved.", semantic_type="NodeId"),
         Column("dst_kind", "string", "Kind of that node; null if unresolved."),
         Column("dst_qname", "string", "Qualified name it leads to, where it has one.", semantic_type="QName"),

@@ -25,6 +25,7 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import UnknownName
 from codeanatomy.extract.files import failures_by_extractor
 from codeanatomy.run.extraction import extract_stage
+from codeanatomy.run.graphing import graph_stage
 from codeanatomy.run.manifest import publish
 from codeanatomy.run.normalization import normalize_stage
 from codeanatomy.run.relation import relate_stage
@@ -34,6 +35,7 @@ STAGES: dict[str, Callable[[Run], None]] = {
     "extract": extract_stage,
     "normalize": normalize_stage,
     "relate": relate_stage,
+    "graph": graph_stage,
 }
 
 

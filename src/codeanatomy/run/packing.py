@@ -5,7 +5,8 @@
 
 The frame is computed once, kept in Spark's cache on disk, and each table is then unpacked and committed from
 its own column, all of them at the same time. On a local lake the executors write the data files themselves
-(`storage.files`); elsewhere Spark does. Nothing passes through the driver but counts.
+(`storage.files`): in the order of the frame's rows where that is the table's order, else sorted (`sorting`).
+Elsewhere Spark writes. Nothing passes through the driver but counts.
 
 Tests: `tests/test_build.py`.
 """
@@ -16,24 +17,26 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
+from types import MappingProxyType
 from typing import TypeAlias
 
 import pyarrow as pa
-from msgspec import structs
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from codeanatomy.arrow import unpacked
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.run.progress import watched
+from codeanatomy.run.sorting import write_sorted
 from codeanatomy.run.state import Run
 from codeanatomy.storage.adopt import adopt_files, local_folder
 from codeanatomy.storage.commit import Commit, replace_by_owner
 from codeanatomy.storage.events import Committed
-from codeanatomy.storage.files import write_file
+from codeanatomy.storage.files import write_files, written
 from codeanatomy.storage.transaction import DataFile
 
 FIRST = "first_file_id"
+PATH = "path"
 COUNTS = "counts"
 COUNTS_TYPE = pa.list_(pa.struct({"repo_id": pa.string(), "name": pa.string(), "count": pa.int64()}))
 COUNTS_DDL = "array<struct<repo_id: string, name: string, count: bigint>>"
@@ -48,12 +51,15 @@ Batches: TypeAlias = Iterator[pa.RecordBatch]
 Counts: TypeAlias = Mapping[str, Mapping[str, int]]
 
 
-def packed_ddl(tables: Sequence[str]) -> str:
-    """The columns of the frame."""
-    return ", ".join((f"{FIRST} string", *(f"{name} binary" for name in tables), f"{COUNTS} {COUNTS_DDL}"))
+def packed_ddl(tables: Sequence[str], *keys: str) -> str:
+    """The columns of the frame; `keys` are further texts that its rows can be ordered by."""
+    texts = (f"{name} string" for name in (FIRST, *keys))
+    return ", ".join((*texts, *(f"{name} binary" for name in tables), f"{COUNTS} {COUNTS_DDL}"))
 
 
-def packed_row(first: str, streams: Mapping[str, bytes], counts: Counts) -> pa.RecordBatch:
+def packed_row(
+    first: str | None, streams: Mapping[str, bytes], counts: Counts, **keys: str | None
+) -> pa.RecordBatch:
     """A row of the frame."""
     counted: list[dict[str, object]] = [
         {"repo_id": repo_id, "name": name, "count": count}
@@ -62,10 +68,10 @@ def packed_row(first: str, streams: Mapping[str, bytes], counts: Counts) -> pa.R
     ]
     # Without a repository: bytes of the packed rows, which pieces of several repositories share.
     counted += [{"repo_id": None, "name": name, "count": len(stream)} for name, stream in streams.items()]
-    arrays = [pa.array([first])]
+    arrays = [pa.array([text], pa.string()) for text in (first, *keys.values())]
     arrays += [pa.array([stream], pa.binary()) for stream in streams.values()]
     return pa.RecordBatch.from_arrays(
-        [*arrays, pa.array([counted], COUNTS_TYPE)], names=[FIRST, *streams, COUNTS]
+        [*arrays, pa.array([counted], COUNTS_TYPE)], names=[FIRST, *keys, *streams, COUNTS]
     )
 
 
@@ -101,42 +107,67 @@ def table_rows(gathered: DataFrame, name: str, columns: Sequence[Column]) -> Dat
 
 
 def replacements(
-    run: Run, gathered: DataFrame, names: Sequence[str], sizes: Mapping[str, int]
+    run: Run,
+    gathered: DataFrame,
+    names: Sequence[str],
+    sizes: Mapping[str, int],
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Callable[[], Committed]]:
-    """The commits of tables, the largest first: it takes longest."""
-    ordered = sorted(names, key=lambda name: -sizes.get(name, 0))
-    return {name: partial(replace_table, run, gathered, name, sizes.get(name, 0)) for name in ordered}
+    """The commits of tables, the largest first: it takes longest.
+
+    `columns` names the column of a table that has none of its own: a copy in another order.
+    """
+    packed = {name: sizes.get(columns.get(name, name), 0) for name in names}
+    return {
+        name: partial(replace_table, run, gathered, name, packed[name], columns.get(name))
+        for name in sorted(names, key=lambda name: -packed[name])
+    }
 
 
-def replace_table(run: Run, gathered: DataFrame, name: str, packed_bytes: int) -> Committed:
-    """Replace the repositories' rows in a table by those of its column."""
-    owners, commit = sorted(run.listings), Commit(run.run_id)
+def replace_table(
+    run: Run, gathered: DataFrame, name: str, packed_bytes: int, column: str | None = None
+) -> Committed:
+    """Replace the repositories' rows in a table by those of its column, or of the one that is named."""
+    owners, commit, source = sorted(run.listings), Commit(run.run_id), column or name
     size = packed_bytes // PACKED_BYTES_PER_FILE_BYTE
     table, folder = run.store.table(name), local_folder(run.store, name)
-    empty = not any(counts[name] for counts in run.counts.values())
-    if folder is not None and (empty or table.ordering[:1] == (table.owner,)):
-        files = [] if empty else write_files(gathered, table, folder, size)
-        return adopt_files(run.store, name, files, owners, commit, by="repo_id")
-    rows = table_rows(gathered, name, table.columns)
-    return replace_by_owner(run.store, name, rows, owners, commit, by="repo_id", file_bytes=size)
+    if folder is None:
+        rows = table_rows(gathered, source, table.columns)
+        return replace_by_owner(run.store, name, rows, owners, commit, by="repo_id", file_bytes=size)
+    empty = not any(counts[source] for counts in run.counts.values())
+    files = [] if empty else _files(gathered, source, table, folder, size)
+    return adopt_files(run.store, name, files, owners, commit, by="repo_id")
 
 
-def write_files(gathered: DataFrame, table: Table, folder: str, size: int) -> list[DataFile]:
-    """The rows of a table as data files in its order, written where they are unpacked."""
-    packed = gathered.select(FIRST, table.name)
+def _files(gathered: DataFrame, column: str, table: Table, folder: str, size: int) -> list[DataFile]:
+    key = frame_order(table)
+    if key is None or key not in gathered.columns:
+        return write_sorted(gathered.select(column), table, folder, size)
+    return write_ordered(gathered, column, table, folder, size, key)
+
+
+def frame_order(table: Table) -> str | None:
+    """The key of the frame that puts a table's rows in order, partitions apart; none where no key does."""
+    clusters = (name for name in table.ordering if name not in table.write.partition_by)
+    return {table.owner: FIRST, "file_id": FIRST, "path": PATH}.get(next(clusters, None))
+
+
+def write_ordered(
+    gathered: DataFrame, column: str, table: Table, folder: str, size: int, key: str
+) -> list[DataFile]:
+    """The rows of a table as data files in the order of the frame's key, written where they are unpacked."""
+    keys = tuple(dict.fromkeys((key, FIRST)))
+    packed = gathered.select(*keys, column)
     files = math.ceil(size / table.write.target_file_size)
-    cut = packed.repartitionByRange(files, FIRST) if files > 1 else packed.coalesce(1)
+    cut = packed.repartitionByRange(files, key) if files > 1 else packed.coalesce(1)
 
-    def run(batches: Batches) -> Batches:
-        streams = (stream for batch in batches for stream in batch.column(1))
-        rows = (batch for stream in streams for batch in unpacked(stream.as_buffer()))
-        file = write_file(folder, table, rows)
-        if file is not None:
-            yield pa.RecordBatch.from_pylist([structs.asdict(file)])
+    def write(batches: Batches) -> list[DataFile]:
+        streams = (stream for batch in batches for stream in batch.column(0))
+        return write_files(
+            folder, table, (rows for stream in streams for rows in unpacked(stream.as_buffer()))
+        )
 
-    schema = "path string, size_bytes bigint, rows bigint, stats string"
-    found = cut.sortWithinPartitions(FIRST).mapInArrow(run, schema)
-    return [DataFile(**row.asDict()) for row in found.toLocalIterator()]
+    return written(cut.sortWithinPartitions(*keys).select(column), write)
 
 
 def commit_all(run: Run, commits: Mapping[str, Callable[[], Committed]]) -> None:

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import Settings
 from codeanatomy.extract.listing import Listing
 from codeanatomy.run.progress import Progress
@@ -51,6 +52,8 @@ class Run:
     progress: Progress
     scip: ScipChoice = field(default_factory=ScipChoice)
     types: TypesChoice = "off"
+    # Which kinds of nodes and edges are made.
+    profile: Profile = "default"
     run_id: str = field(default_factory=new_run_id)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     # By repository: rows by table, failures by extractor.

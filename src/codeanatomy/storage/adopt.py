@@ -1,6 +1,6 @@
 """Commits of data files that executors have written themselves (`storage.files`).
 
-    files = [write_file(folder, table, batches), ...]         # on executors
+    files = write_files(folder, table, batches)               # on executors
     done  = adopt_files(store, "ast_files_v1", files, ["requests"], Commit("run-7"), by="repo_id")
 
 What a commit promises holds here too: the columns are the contract's, every rule is checked before anything
@@ -38,10 +38,7 @@ from codeanatomy.storage.transaction import DataFile, add_files
 def local_folder(store: Store, name: str) -> str | None:
     """Where executors may write files of a table; none where only Spark can."""
     table, location = store.table(name), store.location(name)
-    plain = not table.write.partition_by and not table.write.writer.bloom_filters
-    if not plain or table.schema.column_mapping_mode is not None:
-        return None
-    if SCHEME.match(location):
+    if table.schema.column_mapping_mode is not None or SCHEME.match(location):
         return None
     return location
 
@@ -93,13 +90,18 @@ def _rows(store: Store, table: Table, files: Sequence[DataFile]) -> DataFrame:
     folder = store.location(table.name)
     # From the footers: Spark would start a job to look at them.
     for file in files:
-        _refuse_other_columns(table, pq.read_schema(f"{folder}/{file.path}"))
-    return store.spark.read.schema(schema).parquet(*(f"{folder}/{file.path}" for file in files))
+        _refuse_other_columns(table, file, pq.read_schema(f"{folder}/{file.path}"))
+    # The values of partitions are in the paths below the base; Spark puts them behind the other columns.
+    reader = store.spark.read.schema(schema).option("basePath", folder)
+    return reader.parquet(*(f"{folder}/{file.path}" for file in files)).select(*table.column_names)
 
 
-def _refuse_other_columns(table: Table, schema: pa.Schema) -> None:
+def _refuse_other_columns(table: Table, file: DataFile, schema: pa.Schema) -> None:
     found = {field.name: field.dataType.simpleString() for field in from_arrow_schema(schema)}
-    expected = {column.name: column.ddl for column in table.columns}
+    found |= {f"partition {name}": "" for name in file.partition}
+    partitions = table.write.partition_by
+    expected = {column.name: column.ddl for column in table.columns if column.name not in partitions}
+    expected |= {f"partition {name}": "" for name in partitions}
     if found != expected:
         wrong = sorted(
             name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)

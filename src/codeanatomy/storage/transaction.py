@@ -47,6 +47,8 @@ class DataFile(Struct, frozen=True):
     rows: int
     # Delta's statistics: minima, maxima and counts of nulls, by column.
     stats: str
+    # Values of the partition columns, which are in the path and not in the file.
+    partition: dict[str, str] = {}
 
 
 def add_rows(
@@ -135,8 +137,9 @@ def _commit(
 
 def _add_action(file: DataFile) -> str:
     add = {
-        "path": quote(file.path),
-        "partitionValues": {},
+        # As Spark writes the folders of partitions.
+        "path": quote(file.path, safe="/="),
+        "partitionValues": file.partition,
         "size": file.size_bytes,
         "modificationTime": int(time.time() * 1000),
         "dataChange": True,

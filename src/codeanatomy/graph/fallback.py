@@ -1,0 +1,155 @@
+"""LibCST's lists made of CPython's syntax tree, for files that LibCST was not shown or could not read.
+
+    x = f(a.b)       refs x, f, a, b; a call site with one argument
+
+What only LibCST knows is left out: comments, and where the names of handlers, patterns and `global` stand.
+Tests: `tests/test_graph_facts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from codeanatomy.graph.files import READS, Columns, columns_of
+from codeanatomy.graph.syntax import DEFINITIONS, Syntax
+
+CONTEXTS = {"Load": "load", "Store": "store", "Del": "del"}
+SHAPES = {"Name": "name", "Attribute": "attribute", "Subscript": "subscript", "Call": "call"}
+KINDS = {"ClassDef": "class", "Lambda": "lambda"}
+PARAMETERS = {
+    "posonlyargs": "positional_only",
+    "args": "positional",
+    "vararg": "vararg",
+    "kwonlyargs": "keyword_only",
+    "kwarg": "kwarg",
+}
+
+
+def lists_of_tree(syntax: Syntax) -> dict[str, Columns]:
+    """The lists, by name."""
+    return {name: columns_of(make(syntax), *READS["libcst_files_v1"][name]) for name, make in LISTS.items()}
+
+
+def _children(syntax: Syntax, *slots: str) -> dict[int, list[int]]:
+    """Nodes in some fields, by their parents."""
+    found: dict[int, list[int]] = {}
+    for node, (parent, slot) in enumerate(zip(syntax.parent, syntax.slot, strict=True)):
+        if parent is not None and slot in slots:
+            found.setdefault(parent, []).append(node)
+    return found
+
+
+def _place(syntax: Syntax, node: int) -> tuple[int | None, int | None, int | None]:
+    return syntax.bstart[node], syntax.bend[node], syntax.line[node]
+
+
+def _refs(syntax: Syntax) -> list[tuple[Any, ...]]:
+    contexts = {parent: nodes[0] for parent, nodes in _children(syntax, "ctx").items()}
+    rows = []
+    for node, kind in enumerate(syntax.kind):
+        start, end, line = _place(syntax, node)
+        name = syntax.name[node]
+        if kind not in ("Name", "Attribute") or start is None or end is None or name is None:
+            continue
+        context = CONTEXTS.get(syntax.kind[contexts[node]], "load") if node in contexts else "load"
+        # The identifier of an attribute is its last token.
+        first = start if kind == "Name" else end - len(name.encode())
+        rows.append((name, kind.lower(), context, start, end, first, end, line))
+    return rows
+
+
+def _defs(syntax: Syntax) -> list[tuple[Any, ...]]:
+    rows = []
+    for node, kind in enumerate(syntax.kind):
+        start, end, line = _place(syntax, node)
+        if kind not in DEFINITIONS or start is None:
+            continue
+        outer = syntax.container(node)
+        around = KINDS.get(syntax.kind[outer], "function") if outer else "module"
+        place = (syntax.bstart[outer], syntax.bend[outer]) if outer else (None, None)
+        is_async = kind == "AsyncFunctionDef"
+        own = KINDS.get(kind, "function")
+        rows.append((own, syntax.name[node], is_async, around, *place, start, end, None, None, line))
+    return rows
+
+
+def _params(syntax: Syntax) -> list[tuple[Any, ...]]:
+    rows = []
+    count: dict[int, int] = {}
+    defaults = _children(syntax, "defaults", "kw_defaults")
+    for node, kind in enumerate(syntax.kind):
+        start, _, line = _place(syntax, node)
+        arguments, name, slot = syntax.parent[node], syntax.name[node], syntax.slot[node] or ""
+        if kind != "arg" or start is None or name is None or arguments is None:
+            continue
+        owner = syntax.parent[arguments] or 0
+        index = count[arguments] = count.get(arguments, -1) + 1
+        # Which parameters have one is told by their order; the place itself is not needed.
+        default = start if arguments in defaults and slot in ("args", "kwonlyargs", "posonlyargs") else None
+        place = (syntax.bstart[owner], syntax.bend[owner])
+        end = start + len(name.encode())
+        rows.append((*place, name, PARAMETERS[slot], index, default, start, end, line))
+    return rows
+
+
+def _imports(syntax: Syntax) -> list[tuple[Any, ...]]:
+    rows = []
+    for node, kind in enumerate(syntax.kind):
+        statement, name = syntax.parent[node], syntax.name[node]
+        if kind != "alias" or statement is None or name is None:
+            continue
+        start, end, line = _place(syntax, node)
+        is_from = syntax.kind[statement] == "ImportFrom"
+        module = syntax.name[statement] if is_from else None
+        form = "from" if is_from else "import"
+        rows.append((form, module, name, None, 0, name == "*", start, end, None, None, line))
+    return rows
+
+
+def _callsites(syntax: Syntax) -> list[tuple[Any, ...]]:
+    functions = {parent: nodes[0] for parent, nodes in _children(syntax, "func").items()}
+    rows: list[tuple[Any, ...]] = []
+    for node, kind in enumerate(syntax.kind):
+        start, end, line = _place(syntax, node)
+        if kind == "Call" and start is not None:
+            called = syntax.kind[functions[node]]
+            dotted = syntax.name[functions[node]] if called == "Name" else None
+            rows.append((start, end, SHAPES.get(called, "other"), dotted, {"name": []}, line))
+    return rows
+
+
+def _call_args(syntax: Syntax) -> list[tuple[Any, ...]]:
+    values = {parent: nodes[0] for parent, nodes in _children(syntax, "value").items()}
+    rows = []
+    for call, given in _children(syntax, "args", "keywords").items():
+        if syntax.kind[call] != "Call" or syntax.bstart[call] is None:
+            continue
+        for index, node in enumerate(sorted(given, key=lambda one: (syntax.bstart[one] or 0, one))):
+            kind = syntax.kind[node]
+            value = values[node] if kind in ("Starred", "keyword") else node
+            keyword = syntax.name[node] if kind == "keyword" else None
+            star = "*" if kind == "Starred" else "**" if kind == "keyword" and keyword is None else ""
+            if syntax.bstart[value] is not None:
+                place = (syntax.bstart[call], syntax.bend[call])
+                rows.append((*place, index, keyword, star, *_place(syntax, value)))
+    return rows
+
+
+def _decorators(syntax: Syntax) -> list[tuple[Any, ...]]:
+    return [
+        (syntax.bstart[owner], syntax.bend[owner], index, syntax.name[node] or "", *_place(syntax, node))
+        for owner, nodes in _children(syntax, "decorator_list").items()
+        for index, node in enumerate(nodes)
+    ]
+
+
+LISTS: Mapping[str, Callable[[Syntax], list[tuple[Any, ...]]]] = {
+    "refs": _refs,
+    "defs": _defs,
+    "params": _params,
+    "imports": _imports,
+    "callsites": _callsites,
+    "call_args": _call_args,
+    "decorators": _decorators,
+}

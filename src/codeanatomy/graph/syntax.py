@@ -1,0 +1,93 @@
+"""CPython's syntax tree of a file, to be looked up by place.
+
+    syntax.at(4, 9)                          # numbers of the nodes with this span, outermost first
+    syntax.first(4, 9, CALLS)                # the first of these classes
+    syntax.ids[7]                            # id of node 7 in the graph
+
+Tests: `tests/test_graph_facts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from typing import Any
+
+from codeanatomy.graph.files import Columns
+from codeanatomy.ids import ids_within
+from codeanatomy.nodes import PREFIXES
+
+FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda"})
+DEFINITIONS = FUNCTIONS | {"ClassDef"}
+
+
+class Syntax:
+    """The tree of one file; empty where CPython could not parse it."""
+
+    def __init__(self, file_id: str, nodes: Columns) -> None:
+        self.columns = nodes
+        empty: Sequence[Any] = ()
+        self.kind: Sequence[str] = nodes.get("kind", empty)
+        self.parent: Sequence[int | None] = nodes.get("parent_ast_id", empty)
+        self.slot: Sequence[str | None] = nodes.get("slot", empty)
+        self.name: Sequence[str | None] = nodes.get("name", empty)
+        self.value: Sequence[str | None] = nodes.get("value", empty)
+        self.bstart: Sequence[int | None] = nodes.get("bstart", empty)
+        self.bend: Sequence[int | None] = nodes.get("bend", empty)
+        self.line: Sequence[int | None] = nodes.get("line", empty)
+        made = ids_within(PREFIXES["AST_NODE"], file_id)
+        self.ids = list(map(made, self.bstart, self.bend, range(len(self.kind))))
+        self._at: dict[tuple[int | None, int | None], list[int]] = {}
+        for node, place in enumerate(zip(self.bstart, self.bend, strict=True)):
+            if place[0] is not None:
+                self._at.setdefault(place, []).append(node)
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def at(self, bstart: int | None, bend: int | None) -> Sequence[int]:
+        """The nodes with a span, outermost first."""
+        return self._at.get((bstart, bend), ())
+
+    def first(self, bstart: int | None, bend: int | None, kinds: Collection[str]) -> int | None:
+        """The outermost node of these classes with a span."""
+        return next((node for node in self.at(bstart, bend) if self.kind[node] in kinds), None)
+
+    def last(self, bstart: int | None, bend: int | None) -> int | None:
+        """The innermost node with a span."""
+        found = self.at(bstart, bend)
+        return found[-1] if found else None
+
+    def ending(self, bstart: int | None, bend: int | None) -> int | None:
+        """The innermost node with an end that begins at a place or before."""
+        found = [node for node in self._ends.get(bend, ()) if (self.bstart[node] or 0) <= (bstart or 0)]
+        return max(found, key=lambda node: (self.bstart[node], node)) if found else None
+
+    @cached_property
+    def _ends(self) -> dict[int | None, list[int]]:
+        found: dict[int | None, list[int]] = {}
+        for node, (start, end) in enumerate(zip(self.bstart, self.bend, strict=True)):
+            if start is not None:
+                found.setdefault(end, []).append(node)
+        return found
+
+    def container(self, node: int) -> int:
+        """The definition, or the module, in whose body a node stands."""
+        child, parent = node, self.parent[node]
+        while parent is not None and not (self.kind[parent] in DEFINITIONS and self.slot[child] == "body"):
+            child, parent = parent, self.parent[parent]
+        return parent or 0
+
+    def children(self, node: int, slot: str) -> list[int]:
+        """The nodes in a field of a node."""
+        found, child = [], node + 1
+        # In preorder, what is below a node follows it.
+        while child < len(self) and (self.parent[child] or 0) >= node:
+            if self.parent[child] == node and self.slot[child] == slot:
+                found.append(child)
+            child += 1
+        return found
+
+    def id_of(self, node: int | None) -> str | None:
+        """The node's id; null for none."""
+        return None if node is None else self.ids[node]

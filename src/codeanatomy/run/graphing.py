@@ -1,0 +1,121 @@
+"""The graph stage on Spark: nodes, edges and properties of each file, and what all files say together.
+
+    per_file, done = graphed(inputs, "default", tasks)     # a row per file: its rows, packed by table
+    shared = together(per_file)                            # a row per repository: packages, types, ...
+
+Both go into the same tables, the second without an owner. The accelerators are the same rows in another
+order, written from the same packed streams. Tests: `tests/test_graph.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+import pyarrow as pa
+from pyspark import Accumulator, StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from codeanatomy.arrow import packed, unpacked
+from codeanatomy.catalog.extract import CHOSEN_REASONS
+from codeanatomy.catalog.kinds import Profile
+from codeanatomy.graph.files import READS
+from codeanatomy.graph.merging import merged
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, TABLES, Batches, file_rows, whole
+from codeanatomy.run.bundles import FILES, bundled, files_in, selected
+from codeanatomy.run.inputs import file_tasks, input_rows, read_files
+from codeanatomy.run.packing import PATH, commit_all, packed_ddl, packed_row, replacements, work_through
+from codeanatomy.run.state import Run
+from codeanatomy.storage.session import isolated
+
+# Copies of the edges in another order.
+COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
+REPO = "repo_id"
+# Columns of what a file says of its repository.
+SHARED = {name: f"shared_{name}" for name in (NODES, EDGES, PROPS)}
+SETTINGS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 1024 * 1024),
+}
+
+
+def graph_stage(run: Run) -> None:
+    """Make the graph of what the stages before have found, and commit it."""
+    store = replace(run.store, spark=isolated(run.store.spark, SETTINGS))
+    inputs = {name: input_rows(run, store, name) for name in READS}
+    per_file, done = graphed(inputs, run.profile, file_tasks(run))
+    shared = together(per_file)
+    total = read_files(run)
+    gathered = per_file.drop(REPO, *SHARED.values()).unionByName(shared)
+    try:
+        sizes = work_through(run, "graph", gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
+        with run.step("graph_commit"):
+            commit_all(run, replacements(run, gathered, (*TABLES, *COPIES), sizes, COPIES))
+    finally:
+        shared.unpersist()
+        per_file.unpersist()
+
+
+def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple[DataFrame, Accumulator[int]]:
+    """A frame with a row per file and a column per table, and a counter of the files that are done."""
+    frames = {
+        name: selected(name, _wanted(name, rows), instructions=profile == "full")
+        for name, rows in inputs.items()
+    }
+    bundles = bundled(frames, tasks)
+    done = bundles.sparkSession.sparkContext.accumulator(0)
+
+    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # No rule makes cycles, and looking for them among millions of values takes long.
+        gc.disable()
+        try:
+            for file in files_in(batches):
+                made = file_rows(file, profile)
+                told = {shared: packed(whole(name, made.shared[name])) for name, shared in SHARED.items()}
+                streams, counts = _streams(made.tables)
+                done.add(1)
+                keys = {PATH: file.path, REPO: file.repo_id}
+                yield packed_row(file.file_id, {**streams, **told}, {file.repo_id: counts}, **keys)
+        finally:
+            gc.enable()
+
+    ddl = packed_ddl((*TABLES, *SHARED.values()), PATH, REPO)
+    return bundles.mapInArrow(make, ddl).persist(StorageLevel.DISK_ONLY), done
+
+
+def together(per_file: DataFrame) -> DataFrame:
+    """A frame with a row per repository and a column per table: what belongs to no file of it."""
+
+    def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
+        for repo_id, files in groupby(rows, key=lambda row: row[0].as_py()):
+            told = (_unpacked(streams) for _, *streams in files)
+            streams, counts = _streams(merged(told))
+            yield packed_row(None, streams, {repo_id: counts}, **{PATH: None})
+
+    found = per_file.select(REPO, *SHARED.values()).repartition(REPO).sortWithinPartitions(REPO)
+    return found.mapInArrow(merge, packed_ddl(TABLES, PATH)).persist(StorageLevel.DISK_ONLY)
+
+
+def _unpacked(streams: Sequence[pa.Scalar]) -> dict[str, Batches]:
+    return {name: list(unpacked(each.as_buffer())) for name, each in zip(SHARED, streams, strict=True)}
+
+
+def _streams(tables: Mapping[str, Batches]) -> tuple[dict[str, bytes], dict[str, int]]:
+    """The rows packed by table, and their counts, of the copies too."""
+    rows = {name: whole(name, tables[name]) for name in TABLES}
+    counts = {name: rows[name].num_rows for name in TABLES}
+    copied = {copy: counts[name] for copy, name in COPIES.items()}
+    return {name: packed(rows[name]) for name in TABLES}, {**counts, **copied}
+
+
+def _wanted(name: str, rows: DataFrame) -> DataFrame:
+    if name == FILES:
+        chosen = F.col("skipped_reason").isin(list(CHOSEN_REASONS))
+        return rows.where(F.col("skipped_reason").isNull() | ~chosen)
+    if name == "scip_index_v1":
+        return rows.where("row_kind = 'document' AND file_id IS NOT NULL")
+    return rows

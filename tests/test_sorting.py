@@ -1,0 +1,237 @@
+"""Tables in an order that is not that of the files: sorted by executors, in one range or in many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.catalog.spec import Table
+from codeanatomy.ids import stable_id
+from codeanatomy.run.packing import (
+    FIRST,
+    PATH,
+    count,
+    frame_order,
+    packed_ddl,
+    packed_row,
+    replacements,
+    write_ordered,
+)
+from codeanatomy.run.sorting import sort_keys, split_rows, write_ranges, write_sorted
+from codeanatomy.run.state import Run
+from codeanatomy.storage.store import Store
+from codeanatomy.storage.transaction import DataFile
+
+EDGES, BY_SRC, BY_DST = map(catalog.table, ("cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst"))
+PROPS, PROPS_MAP = catalog.table("cpg_props"), catalog.table("cpg_props_map")
+KINDS = ("AST_CHILD", "CALLS", "REFERENCES")
+
+Row = dict[str, Any]
+
+
+def edge(number: int, path: str) -> Row:
+    return {
+        **dict.fromkeys(EDGES.column_names),
+        "repo_id": "r",
+        "edge_id": stable_id("edge", path, number),
+        "edge_kind": KINDS[number % 3],
+        "src_node_id": stable_id("node", path, number // 2),
+        # One that many edges lead to.
+        "dst_node_id": stable_id("node", "hub" if number % 4 else str(number)),
+        "owner_file_id": stable_id("file", "r", path),
+        "path": path,
+        "bstart": number,
+        "bend": number + 1,
+        "origin": "ast",
+        "confidence": 1.0,
+        "rule_name": "made_up",
+    }
+
+
+def edges(files: int, rows: int) -> dict[str, list[Row]]:
+    """The edges of files by path, each file in the order of the table."""
+    paths = (f"m{number}.py" for number in range(files))
+    return {path: ordered(EDGES, [edge(number, path) for number in range(rows)]) for path in paths}
+
+
+def ordered(table: Table, rows: Sequence[Row]) -> list[Row]:
+    """As Spark orders them: null first, text by its bytes."""
+
+    def key(row: Row) -> list[tuple[bool, Any]]:
+        cells = (row[name] for name in sort_keys(table))
+        return [(cell is not None, cell.encode() if isinstance(cell, str) else cell or 0) for cell in cells]
+
+    return sorted(rows, key=key)
+
+
+def stream(table: Table, rows: Sequence[Row], size: int = 7) -> bytes:
+    """Rows as a packed stream of several batches."""
+    sink = pa.BufferOutputStream()
+    schema = arrow_schema(table)
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
+        for start in range(0, len(rows), size):
+            out.write_batch(pa.RecordBatch.from_pylist(rows[start : start + size], schema=schema))
+    return bytes(sink.getvalue())
+
+
+def frame(spark: SparkSession, table: Table, files: dict[str, list[Row]], tasks: int = 3) -> DataFrame:
+    """The frame of a stage: a row per source file."""
+    rows = [
+        packed_row(
+            stable_id("file", "r", path),
+            {table.name: stream(table, rows)},
+            {"r": {table.name: len(rows)}},
+            path=path,
+        )
+        for path, rows in files.items()
+    ]
+    schema = packed_ddl((table.name,), PATH)
+    found = pa.Table.from_batches(rows).to_pylist()
+    return spark.createDataFrame(found, schema).repartition(tasks, FIRST)
+
+
+def read(folder: Path, table: Table, file: DataFile) -> list[Row]:
+    """The rows of a file, in its order."""
+    rows = pq.ParquetFile(folder / file.path).read().to_pylist()
+    return [{name: {**row, **file.partition}[name] for name in table.column_names} for row in rows]
+
+
+def all_rows(files: dict[str, list[Row]]) -> list[Row]:
+    return [row for rows in files.values() for row in rows]
+
+
+@pytest.mark.parametrize(("files", "ranges"), [(1, 5), (3, 2)])
+def test_rows_are_sorted_over_all_files(spark: SparkSession, tmp_path: Path, files: int, ranges: int) -> None:
+    made = edges(9, 40)
+    streams = frame(spark, EDGES, made).select(EDGES.name)
+    found = write_ranges(streams, BY_DST, str(tmp_path), files, ranges, step=500)
+    parts = [read(tmp_path, BY_DST, file) for file in found]
+    parts.sort(key=lambda part: (part[0]["dst_node_id"], part[0]["edge_id"]))
+    # In each file and from file to file, although one node is where most edges lead to.
+    assert [row for part in parts for row in part] == ordered(BY_DST, all_rows(made))
+    assert len(parts) == files
+    assert files == 1 or max(map(len, parts)) < 0.6 * 9 * 40
+
+
+def prop(number: int, kind: str, key: str) -> Row:
+    return {
+        **dict.fromkeys(PROPS.column_names),
+        "repo_id": "r",
+        "entity_kind": kind,
+        "entity_id": stable_id("edge" if kind == "edge" else "node", number),
+        "node_kind": None if kind == "edge" else "CLASS",
+        "prop_key": key,
+        "value_type": "int",
+        "value_int": number,
+    }
+
+
+def test_partitions_are_sorted_each(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        prop(number, kind, key)
+        for number in range(60)
+        for kind in ("node", "edge")
+        for key in ("a", "\u00e9", "\uffee", "\U0001f600")
+    ]
+    made = {f"m{start}.py": rows[start : start + 50] for start in range(0, len(rows), 50)}
+    found = write_ranges(frame(spark, PROPS, made).select(PROPS.name), PROPS, str(tmp_path), 3, 2, step=300)
+    assert {file.partition["entity_kind"] for file in found} == {"node", "edge"}
+    parts = [read(tmp_path, PROPS, file) for file in found]
+    key = sort_keys(PROPS)
+    parts.sort(key=lambda part: [part[0][name].encode() for name in key])
+    assert [row for part in parts for row in part] == ordered(PROPS, rows)
+
+
+def test_nested_rows_and_none(spark: SparkSession, tmp_path: Path) -> None:
+    value = {
+        **dict.fromkeys(("value_string", "value_float", "value_bool", "value_json")),
+        "value_type": "int",
+    }
+    made = {
+        f"m{number}.py": [
+            {
+                **{name: prop(number, "node", "a")[name] for name in PROPS_MAP.column_names[:-1]},
+                "props": [{"prop_key": "a", "value_int": number, **value}] * (number % 3),
+            }
+        ]
+        for number in range(8)
+    }
+    streams = frame(spark, PROPS_MAP, made).select(PROPS_MAP.name)
+    (file,) = write_sorted(streams, PROPS_MAP, str(tmp_path), 1)
+    assert read(tmp_path, PROPS_MAP, file) == ordered(PROPS_MAP, all_rows(made))
+    empty = frame(spark, PROPS_MAP, {"m.py": []}).select(PROPS_MAP.name)
+    assert write_sorted(empty, PROPS_MAP, str(tmp_path), 1) == []
+    assert write_ranges(empty, PROPS_MAP, str(tmp_path), 2, 2, step=300) == []
+
+
+def test_ranges_agree_with_sorting() -> None:
+    cells = [None, "", "a", "b", "\u00e9", "\uffee", "\U0001f600"]
+    rows = [{"text": text, "number": number} for text in cells for number in (None, 1, 2)]
+    batch = pa.RecordBatch.from_pylist(rows[::2] + rows[1::2])
+    cuts = [("", None), ("a", 2), ("\u00e9", 1), ("\uffee", None), ("\U0001f600", 2)]
+    pieces = dict(split_rows(batch, ("text", "number"), cuts))
+
+    def ordinal(row: Row) -> int:
+        return rows.index(row)
+
+    starts = [0, *(ordinal({"text": text, "number": number}) for text, number in cuts), len(rows)]
+    for place, (start, end) in enumerate(pairwise(starts)):
+        assert sorted(pieces[place].to_pylist(), key=ordinal) == rows[start:end]
+
+
+def test_which_tables_have_the_order_of_the_frame() -> None:
+    orders = {table.name: frame_order(table) for table in catalog.TABLES if table.stage == "graph"}
+    assert orders == {
+        "cpg_nodes": FIRST,
+        "cpg_edges": PATH,
+        "cpg_props": None,
+        "cpg_props_map": None,
+        "cpg_edges_by_src": None,
+        "cpg_edges_by_dst": None,
+    }
+    assert frame_order(catalog.table("relations_v1")) == frame_order(catalog.table("ast_files_v1")) == FIRST
+
+
+def test_the_order_of_the_frame_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    made = edges(7, 20)
+    gathered = frame(spark, EDGES, made)
+    target = EDGES.write.target_file_size
+    for size, files in ((1, 1), (3 * target, 3)):
+        found = write_ordered(gathered, EDGES.name, EDGES, str(tmp_path), size, PATH)
+        for kind in KINDS:
+            own = [file for file in found if file.partition["edge_kind"] == kind]
+            assert 1 <= len(own) <= files
+            parts = sorted((read(tmp_path, EDGES, file) for file in own), key=lambda part: part[0]["path"])
+            assert [row for part in parts for row in part] == ordered(
+                EDGES, [row for row in all_rows(made) if row["edge_kind"] == kind]
+            )
+
+
+def test_copies_are_committed_from_the_column_of_the_table(
+    spark: SparkSession, make_store: Callable[..., Store]
+) -> None:
+    store = make_store()
+    gathered = frame(spark, EDGES, edges(4, 30))
+    counts, sizes = count(gathered)
+    run = cast("Run", SimpleNamespace(store=store, run_id="r1", listings={"r": None}, counts=counts))
+    copies = {BY_SRC.name: EDGES.name}
+    commits = replacements(run, gathered, (EDGES.name, *copies), sizes, copies)
+    for name, commit in commits.items():
+        assert commit().rows == 120
+        found = DeltaTable(store.location(name)).to_pyarrow_table().select(EDGES.column_names).to_pylist()
+        assert ordered(EDGES, found) == ordered(EDGES, all_rows(edges(4, 30)))
+    counts["r"][EDGES.name] = 0
+    run.run_id = "r2"
+    commits[BY_SRC.name]()
+    assert DeltaTable(store.location(BY_SRC.name)).to_pyarrow_table().num_rows == 0
