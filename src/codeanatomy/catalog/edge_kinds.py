@@ -1,4 +1,4 @@
-"""The kinds of edges, one literal each, by family; symbols, types, flow and evidence are in `edge_kinds_more`.
+"""The kinds of edges, one literal each, by family; symbols, types and flow are in `edge_kinds_more`.
 
 An edge's id is `stable_id("edge", kind, src, dst, bstart, bend, role, ordinal)`: two arguments that are
 passed to one parameter, or a type that has another twice among its arguments, are two edges.

@@ -11,7 +11,7 @@ Tests: `tests/test_graph_facts.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,6 +24,7 @@ from codeanatomy.nodes import PREFIXES, module_id, node_id
 LIBCST = "libcst_files_v1"
 RELATIONS = "relations_v1"
 INITS = ("__init__.py", "__init__.pyi")
+MESSAGE_CHARS = 1000
 T = TypeVar("T")
 
 
@@ -51,6 +52,8 @@ class Context:
         self._ids: dict[tuple[str, int | None, int | None], str] = {}
         self._made: dict[Callable[[Context], Any], Any] = {}
         self.module_id = module_id(file.file_id)
+        # Lists that could not be made, and why.
+        self.failures: list[str] = []
 
     def id_at(self, kind: str, bstart: int | None, bend: int | None) -> str:
         """The id of the node of a kind at a place."""
@@ -66,6 +69,14 @@ class Context:
             self._made[make] = make(self)
         found: T = self._made[make]
         return found
+
+    def attempt(self, name: str, make: Callable[[Context], Mapping[str, T]]) -> Mapping[str, T]:
+        """What a function says of this file; a bug of ours, or a strange file, costs that and no more."""
+        try:
+            return self.once(make)
+        except Exception as error:  # noqa: BLE001
+            self.failures.append(f"{name}: {type(error).__name__}: {error}"[:MESSAGE_CHARS])
+            return {}
 
     def shared_id(self, kind: str, *key: str) -> str:
         """The id of a node of the repository."""

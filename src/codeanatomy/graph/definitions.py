@@ -283,20 +283,24 @@ def complaints(context: Context) -> Columns:
 
 
 def diagnostics(context: Context) -> Columns:
-    """Complaints of witnesses, and about their disagreements."""
-    rows = context.file.rows("diagnostics_norm_v1")
-    if not rows:
-        return {}
-    return {
-        "node_id": rows["diag_id"],
-        "name": rows["diag_code"],
-        "subkind": rows["diag_kind"],
-        "bstart": rows["bstart"],
-        "bend": rows["bend"],
-        "line": rows["diag_line_start"],
-        "severity": rows["diag_severity"],
-        "message": rows["message"],
-    }
+    """Complaints of witnesses, about their disagreements, and about this stage."""
+    columns = (
+        "diag_id",
+        "diag_code",
+        "diag_kind",
+        "bstart",
+        "bend",
+        "diag_line_start",
+        "diag_severity",
+        "message",
+    )
+    rows = list(each(context.file.rows("diagnostics_norm_v1"), *columns))
+    for message in context.failures:
+        place = (None, None, None)
+        identity = (context.file.repo_id, context.file.file_id, "graph", "not_graphed", *place, message)
+        found = stable_id(PREFIXES["DIAGNOSTIC"], *identity)
+        rows.append((found, "not_graphed", "graph", *place, "error", message))
+    return columns_of(rows, "node_id", "name", "subkind", *SPAN, "severity", "message")
 
 
 def ts_errors(context: Context) -> Columns:

@@ -31,8 +31,6 @@ MADE: Mapping[str, Callable[[Context], Columns]] = {
     "decorators": definitions.decorators,
     "docstrings": definitions.docstrings,
     "comments": definitions.comments,
-    "complaints": definitions.complaints,
-    "diagnostics": definitions.diagnostics,
     "ts_errors": definitions.ts_errors,
     "ts_missing": definitions.ts_missing,
     "names": uses.names,
@@ -70,29 +68,42 @@ SHARED: Mapping[str, Callable[[Context], Columns]] = {
     "types": types.types,
     "type_arguments": types.type_arguments,
 }
-RELATED = "relations."
 
 
 def facts_of(context: Context, names: Collection[str]) -> Lists:
     """Those lists of the file that are named."""
-    found = {name: context.once(make) for name, make in MADE.items() if name in names}
-    found.update({f"events.{kind}": rows for kind, rows in context.once(flow.events).items()})
-    found.update({f"cfg.{kind}": rows for kind, rows in context.once(flow.cfg).items()})
-    found.update({f"{RELATED}{kind}": _resolved(rows) for kind, rows in context.relations.items()})
+    found: dict[str, Columns] = {}
+    for name, make in MADE.items():
+        if name in names:
+            found[name] = context.attempt(name, make)
+    for family, each_of in FAMILIES.items():
+        lists = context.attempt(family, each_of)
+        found.update({f"{family}.{kind}": rows for kind, rows in lists.items()})
     compiled = (*(f"events.{kind}" for kind in flow.EVENT_KINDS), "instructions")
-    found["anchors"] = flow.anchors(context, [found[name] for name in compiled if name in found])
+    anchored = [found[name] for name in compiled if name in found]
+    found["anchors"] = context.attempt("anchors", lambda known: flow.anchors(known, anchored))
     found["spelled"] = _spelled(context, found)
     found["contained"] = _with_aliases(found["contained"], found["type_aliases"])
-    return found
+    # Last, to tell of lists that could not be made.
+    return {
+        **found,
+        "diagnostics": definitions.diagnostics(context),
+        "complaints": definitions.complaints(context),
+    }
 
 
 def shared_facts_of(context: Context) -> Lists:
     """What the file has to say of the repository."""
-    return {name: make(context) for name, make in SHARED.items()}
+    return {name: context.attempt(name, make) for name, make in SHARED.items()}
+
+
+def related(context: Context) -> dict[str, Columns]:
+    """The relations that have a target, by kind."""
+    return {kind: _resolved(rows) for kind, rows in context.relations.items()}
 
 
 def _resolved(rows: Columns) -> Columns:
-    """The relations that have a target."""
+    """Those that have a target."""
     if None not in rows["dst_id"]:
         return {**rows, "cut": rows["reason"]}
     kept = [place for place, dst in enumerate(rows["dst_id"]) if dst is not None]
@@ -125,3 +136,9 @@ def _spelled(context: Context, found: Lists) -> Columns:
 
 
 SPELLED = frozenset(kind for ends in EDGE_KINDS["SYNTAX_OF"].ends for kind in ends.src)
+# Lists that are made together, by kind.
+FAMILIES: Mapping[str, Callable[[Context], Mapping[str, Columns]]] = {
+    "events": flow.events,
+    "cfg": flow.cfg,
+    "relations": related,
+}
