@@ -18,8 +18,15 @@ import click
 import msgspec
 
 from codeanatomy import __version__, catalog
-from codeanatomy.catalog.describe import flattened, policy_facts, size_text, type_text
-from codeanatomy.catalog.kinds import PROFILES, Profile
+from codeanatomy.catalog.describe import (
+    ends_text,
+    flattened,
+    kind_facts,
+    policy_facts,
+    size_text,
+    type_text,
+)
+from codeanatomy.catalog.kinds import KINDS, PROFILES, EdgeKind, NodeKind, Profile, kind
 from codeanatomy.catalog.spec import Table, contract_json
 from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_BUG, EXIT_ENVIRONMENT, EXIT_FINDINGS, CodeAnatomyError
@@ -106,6 +113,45 @@ def table(flags: tuple[str, ...], name: str, form: Format) -> None:
     rules = {f"constraint {rule.name}": rule.expression for rule in found.constraints}
     facts = {"declared in": catalog.declared_in(name), **policy_facts(found), **rules}
     _print_grid(("policy", "value"), list(facts.items()))
+
+
+@cli.command()
+@click.argument("name", required=False)
+@click.option(
+    "--profile", type=click.Choice(list(PROFILES)), default="full", help="Only kinds of this profile."
+)
+@format_option
+def kinds(name: str | None, profile: Profile, form: Format) -> None:
+    """List the kinds of nodes and edges, or show one with an example."""
+    if name is not None:
+        _print_kind(kind(name.upper()), form)
+        return
+    found = [each for each in KINDS.values() if profile in each.profiles]
+    if form == "json":
+        _print_json([msgspec.to_builtins(each) for each in found])
+        return
+    _print_grid(
+        ("kind", "what", "family", "ends", "meaning"),
+        [
+            (
+                each.name,
+                "node" if isinstance(each, NodeKind) else "edge",
+                each.family,
+                "" if isinstance(each, NodeKind) else ends_text(each.ends),
+                each.doc,
+            )
+            for each in found
+        ],
+    )
+
+
+def _print_kind(found: NodeKind | EdgeKind, form: Format) -> None:
+    if form == "json":
+        _print_json(msgspec.to_builtins(found))
+        return
+    click.echo(f"{found.name}: {found.doc}\n")
+    click.echo("\n".join(f"    {line}" for line in found.example.splitlines()) + "\n")
+    _print_grid(("fact", "value"), list(kind_facts(found).items()))
 
 
 @cli.group()

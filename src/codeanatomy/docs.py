@@ -7,14 +7,15 @@ Tests: `tests/test_docs.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import click
 import msgspec
 
 from codeanatomy import catalog, errors
-from codeanatomy.catalog.describe import flattened, policy_facts, type_text
+from codeanatomy.catalog.describe import flattened, kind_facts, policy_facts, type_text
+from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind, NodeKind
 from codeanatomy.catalog.semantics import SEMANTIC_TYPES
 from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
 from codeanatomy.config import RuntimeProfile
@@ -68,6 +69,7 @@ def _holds(path: Path, text: str) -> bool:
 def _pages(commands: click.Group) -> Iterator[tuple[str, str]]:
     makers: tuple[tuple[str, Callable[[], str]], ...] = (
         ("tables.md", tables_page),
+        ("kinds.md", kinds_page),
         ("errors.md", errors_page),
         ("functions.md", functions_page),
         ("commands.md", lambda: commands_page(commands)),
@@ -100,6 +102,24 @@ def tables_page() -> str:
         f"| {_cell(known.doc)} |"
         for known in SEMANTIC_TYPES
     ]
+    return "\n".join(parts) + "\n"
+
+
+def kinds_page() -> str:
+    """Every kind of node and edge, with an example."""
+    parts = [NOTE, "# Kinds of the graph\n"]
+    parts += [f"- `{name}`: {doc}" for name, doc in PROFILES.items()]
+    sections: tuple[tuple[str, Mapping[str, NodeKind | EdgeKind]], ...] = (
+        ("Nodes", NODE_KINDS),
+        ("Edges", EDGE_KINDS),
+    )
+    for title, kinds in sections:
+        parts += ["", f"## {title}\n", "| kind | family | |", "|---|---|---|"]
+        parts += [f"| [{k.name}](#{k.name.lower()}) | {k.family} | {_cell(k.doc)} |" for k in kinds.values()]
+    for _, kinds in sections:
+        for kind in kinds.values():
+            parts += ["", f"### {kind.name}\n", f"{kind.doc}\n", "```python", kind.example, "```", ""]
+            parts += [f"- {name}: {_cell(value)}" for name, value in kind_facts(kind).items()]
     return "\n".join(parts) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A table in words: what the command line and the generated pages show of it.
+"""A table or a kind in words: what the command line and the generated pages show of it.
 
 >>> from codeanatomy.catalog import table
 >>> policy_facts(table("cpg_nodes"))["partition"]
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from codeanatomy.catalog.kind_spec import EdgeKind, Ends, NodeKind, Prop
 from codeanatomy.catalog.spec import MB, Column, DeltaFeatureGate, Table
 
 
@@ -63,3 +64,52 @@ def _gate_text(gate: DeltaFeatureGate) -> str:
     versions = (("reader", gate.min_reader_version), ("writer", gate.min_writer_version))
     features = dict.fromkeys((*gate.required_reader_features, *gate.required_writer_features))
     return ", ".join((*(f"{side} >= {least}" for side, least in versions if least is not None), *features))
+
+
+def ends_text(ends: Sequence[Ends]) -> str:
+    """What an edge leads from and to.
+
+    >>> ends_text([Ends(("CALLSITE",), ("ARGUMENT",))])
+    'CALLSITE -> ARGUMENT'
+    """
+    return "; ".join(f"{', '.join(pair.src)} -> {', '.join(pair.dst)}" for pair in ends)
+
+
+def kind_facts(kind: NodeKind | EdgeKind) -> dict[str, str]:
+    """What is declared about a kind beside its meaning; only what is set."""
+    facts = _node_facts(kind) if isinstance(kind, NodeKind) else _edge_facts(kind)
+    facts |= {
+        "properties": "; ".join(map(_prop_text, kind.props)),
+        "sources": ", ".join(kind.sources),
+        "made of": f"{kind.made_of.of} (codeanatomy.graph.facts)",
+        "owner": {"file": "its file", "repository": "the repository"}.get(kind.owner, "file or repository"),
+        "profiles": ", ".join(kind.profiles),
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _node_facts(kind: NodeKind) -> dict[str, str]:
+    return {
+        "id": f"{kind.prefix}: + hash of {', '.join(kind.key)}",
+        "subkind": kind.subkind,
+        "name": kind.named,
+        "qualname": kind.qualified,
+        "span": kind.placed,
+    }
+
+
+def _edge_facts(kind: EdgeKind) -> dict[str, str]:
+    counts = (
+        f"{count} {end}" for count, end in ((kind.per_src, "from a source"), (kind.per_dst, "to a target"))
+    )
+    return {
+        "ends": ends_text(kind.ends),
+        "cardinality": ", ".join(counts),
+        "role": kind.role,
+        "ordinal": kind.ordinal,
+        "origin": f"{kind.origin}, rule {kind.rule}" if kind.rule else "as of the relation",
+    }
+
+
+def _prop_text(prop: Prop) -> str:
+    return f"{prop.name} {prop.type}{', required' if prop.required else ''}: {prop.doc.rstrip('.')}"

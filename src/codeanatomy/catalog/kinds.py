@@ -22,7 +22,18 @@ from codeanatomy.catalog.kind_spec import EdgeKind, Ends, NodeKind, Profile, Pro
 from codeanatomy.catalog.node_kinds import NODES
 from codeanatomy.errors import UnknownName
 
-__all__ = ["EDGE_KINDS", "NODE_KINDS", "PROFILES", "EdgeKind", "Ends", "NodeKind", "Profile", "Prop", "kind"]
+__all__ = [
+    "EDGE_KINDS",
+    "KINDS",
+    "NODE_KINDS",
+    "PROFILES",
+    "EdgeKind",
+    "Ends",
+    "NodeKind",
+    "Profile",
+    "Prop",
+    "kind",
+]
 
 PROFILES: Mapping[Profile, str] = {
     "default": "Everything but the kinds that are large and seldom asked for.",
@@ -30,11 +41,11 @@ PROFILES: Mapping[Profile, str] = {
 }
 NODE_KINDS: Mapping[str, NodeKind] = {each.name: each for each in NODES}
 EDGE_KINDS: Mapping[str, EdgeKind] = {each.name: each for each in EDGES}
+KINDS: Mapping[str, NodeKind | EdgeKind] = {**NODE_KINDS, **EDGE_KINDS}
 
 
 def kind(name: str) -> NodeKind | EdgeKind:
     """The kind of that name, or an error that lists what exists."""
-    known: dict[str, NodeKind | EdgeKind] = {**NODE_KINDS, **EDGE_KINDS}
-    if name not in known:
-        raise UnknownName("kind", name, known)
-    return known[name]
+    if name not in KINDS:
+        raise UnknownName("kind", name, KINDS)
+    return KINDS[name]

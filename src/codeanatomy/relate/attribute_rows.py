@@ -42,7 +42,8 @@ class AttributeRows(CallRows):
         if chosen:
             verdicts = {"attribute": verdict}
             self._calls(op[-1], chosen, "AST_NODE", self._ast(site), len(chosen), "attribute", verdicts)
-        self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
+        if verdict.added:
+            self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
         if site.inner[0] is not None:
             self._identifier(op, site, things)
 
@@ -88,6 +89,13 @@ class AttributeRows(CallRows):
         return [Answer(each, "values", VALUE if len(targets) == 1 else SEVERAL) for each in targets]
 
     def _attribute_of(self, thing: Object, name: str) -> Sequence[Target]:
+        members = self.definitions.members
+        found = members.get((thing, name))
+        if found is None:
+            found = members[thing, name] = self._looked_up(thing, name)
+        return found
+
+    def _looked_up(self, thing: Object, name: str) -> Sequence[Target]:
         values = self.values
         kind, one, two, _ = values.things[thing >> 1]
         if kind == "M":

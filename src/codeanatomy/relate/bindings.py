@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from codeanatomy.ids import ids_within
-from codeanatomy.nodes import PREFIXES, binding_id
+from codeanatomy.nodes import PREFIXES, binding_id, node_ids
 from codeanatomy.relate.rows import Evidence, Place, Rows
 from codeanatomy.relate.scope import FUNCTIONS, TYPE_VARIABLES, Scope
 from codeanatomy.relate.scopes import Scopes
@@ -214,7 +214,7 @@ class _Binder:
         self._targets: dict[tuple[Scope, str], _Target | None] = {}
         self._scope_ids = _Scoped(rows.file_id)
         self._span_id = ids_within("span", rows.file_id)
-        self._ids = {kind: ids_within(PREFIXES[kind], rows.file_id) for kind in ENTITIES}
+        self._ids = {kind: node_ids(kind, rows.file_id) for kind in ENTITIES}
 
     def _target(self, scope: Scope, name: str, place: Place) -> _Target | None:
         """The binding that a name, first met at this place, means in a scope; none if the file has none."""

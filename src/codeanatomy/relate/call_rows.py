@@ -200,6 +200,7 @@ class CallRows(NameRows):
             return
         file, function = values.function(thing)
         passed, _ = match(function.parameters, args, skip)
+        said = [Evidence(origin, self.at("CALLSITE", site.place))] if passed else []
         for each in passed:
             place = places[each.argument]
             parameter = function.parameters[each.parameter]
@@ -218,7 +219,7 @@ class CallRows(NameRows):
                 score=found[1],
                 role=parameter.name,
                 ordinal=each.argument,
-                evidence=[Evidence(origin, self.at("CALLSITE", site.place))],
+                evidence=said,
             )
 
     def _count(self, site: Site, target: Target, confidence: float, origin: str = "values") -> None:

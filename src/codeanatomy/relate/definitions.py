@@ -9,16 +9,15 @@ Every target is a node of the graph. Tests: `tests/test_relate_definitions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from codeanatomy.ids import stable_id
 from codeanatomy.nodes import (
-    PREFIXES,
     binding_id,
     external_module_id,
     module_id,
     node_id,
+    node_ids,
     qualified_name_id,
     scope_id,
 )
@@ -47,6 +46,9 @@ class Definitions:
     def __init__(self, values: Values) -> None:
         self.values = values
         self._targets: dict[tuple[Any, ...], Target] = {}
+        self._ids: dict[tuple[str, int], Callable[[int, int], str]] = {}
+        # What attributes of things mean, once that was looked up for any file.
+        self.members: dict[tuple[Object, str], Sequence[Target]] = {}
         self._known: dict[Step, tuple[Target, ...]] = {}
 
     # -- nodes
@@ -56,8 +58,11 @@ class Definitions:
         start, end, _ = place
         file_id = self.values.programs[file].file_id
         if start is None or end is None:
-            return stable_id(PREFIXES[kind], file_id, start, end, "unplaced")
-        return node_id(kind, file_id, start, end)
+            return node_id(kind, file_id, start, end)
+        made = self._ids.get((kind, file))
+        if made is None:
+            made = self._ids[kind, file] = node_ids(kind, file_id)
+        return made(start, end)
 
     def function(self, file: int, number: int) -> Target:
         """A function."""
@@ -102,8 +107,12 @@ class Definitions:
 
     def binding(self, file: int, scope_key: str, name: str, owner: str) -> Target:
         """A name of a scope; in a class, an attribute."""
-        scope = scope_id(self.values.programs[file].file_id, scope_key)
-        return Target("BINDING", binding_id(scope, name), f"{owner}.{name}" if owner else name)
+        key = ("B", file, scope_key, name)
+        if key not in self._targets:
+            scope = scope_id(self.values.programs[file].file_id, scope_key)
+            qname = f"{owner}.{name}" if owner else name
+            self._targets[key] = Target("BINDING", binding_id(scope, name), qname)
+        return self._targets[key]
 
     def attribute(self, cls: Object, name: str) -> Target:
         """An attribute of a class or of its instances."""

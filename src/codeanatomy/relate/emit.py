@@ -22,6 +22,7 @@ from codeanatomy.relate.ownership import stored_attributes
 from codeanatomy.relate.program import Op, Site
 from codeanatomy.relate.rows import Complaint, Evidence, Rows
 from codeanatomy.relate.solver import Object
+from codeanatomy.relate.structure import unlisted_attributes
 from codeanatomy.relate.values import Values
 from codeanatomy.relate.verdicts import Problem, Verdict
 from codeanatomy.relate.witnesses import Witnesses
@@ -43,6 +44,8 @@ class Analysis:
         self.values = values
         self.definitions = Definitions(values)
         self.attributes = stored_attributes(values)
+        # Those of them that only we know of, by the file of their class.
+        self.unlisted = unlisted_attributes(values, self.attributes)
         # Where other witnesses disagree is added to the problems.
         self.witnesses = Witnesses(self.definitions, self.attributes, problems)
 
@@ -173,7 +176,8 @@ class FileRows(AttributeRows):
         if own:
             verdicts = {how: verdict for _, how in own}
             self._calls(number, own, "AST_NODE", self._ast(site), len(own), site.role, verdicts)
-        self._added(number, "AST_NODE", self._ast(site), verdict, None, site.role)
+        if verdict.added:
+            self._added(number, "AST_NODE", self._ast(site), verdict, None, site.role)
 
     def _call_graph(self) -> None:
         for (function, _), (target, confidence, place, origin) in self.graph.items():

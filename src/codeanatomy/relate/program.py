@@ -209,5 +209,7 @@ class Program(Struct, array_like=True):
     decorators: list[tuple[Place, str, int, Node]] = []
     # Places of the arguments of calls, by site.
     arguments: dict[int, list[Place]] = {}
+    # Names that rows of the scopes or the symbol tables tell of, by the key of a class's scope.
+    listed: dict[str, list[str]] = {}
     # Constant arguments of calls whose meaning depends on them, by site, as Python spells them.
     texts: dict[int, list[str | None]] = {}

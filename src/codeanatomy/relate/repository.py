@@ -10,7 +10,7 @@ gets a diagnostic. Tests: `tests/test_relate.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -20,7 +20,9 @@ from codeanatomy.ids import stable_id
 from codeanatomy.relate.emit import Analysis
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.rows import RELATIONS, Complaint, Rows
+from codeanatomy.relate.structure import Attribute, file_relations
 from codeanatomy.relate.values import Values
+from codeanatomy.relate.world import names_by_path
 
 DIAGNOSTICS = "diagnostics_norm_v1"
 TABLES = (RELATIONS, DIAGNOSTICS)
@@ -30,6 +32,7 @@ MESSAGE_CHARS = 1000
 def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict[str, pa.RecordBatch]]]:
     """The rows of each file of a repository."""
     ordered = sorted(programs, key=lambda program: program.path)
+    names = names_by_path(ordered)
     try:
         values = Values(ordered)
         values.solve()
@@ -37,26 +40,31 @@ def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict
     # A bug of ours, or code that nobody imagined, costs what is found across files and no more.
     except Exception as error:  # noqa: BLE001
         for program in ordered:
-            yield program, _without(program, error)
+            yield program, _tables(program, _without(program, error), names[program.path])
         return
     for number, program in enumerate(ordered):
+        whole = names[program.path], analysis.unlisted.get(number, ())
         try:
-            tables = _tables(program, analysis.rows_of(number))
-        # Or the rows of one file.
+            tables = _tables(program, analysis.rows_of(number), *whole)
+        # Or the rows of one file, but not what others may refer to.
         except Exception as error:  # noqa: BLE001
-            tables = _without(program, error)
+            tables = _tables(program, _without(program, error), *whole)
         yield program, tables
 
 
-def _without(program: Program, error: Exception) -> dict[str, pa.RecordBatch]:
-    """What remains of a file of which the analysis failed."""
+def _without(program: Program, error: Exception) -> Rows:
+    """What there is to say of a file of which the analysis failed."""
     rows = Rows(program.repo_id, program.file_id, program.path)
     said = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
     rows.complaints.append(Complaint("relate", "not_related", said, severity="error"))
-    return _tables(program, rows)
+    return rows
 
 
-def _tables(program: Program, rows: Rows) -> dict[str, pa.RecordBatch]:
+def _tables(
+    program: Program, rows: Rows, name: str, attributes: Iterable[Attribute] = ()
+) -> dict[str, pa.RecordBatch]:
+    """The tables of a file, with the name of its module and what only we know of its classes."""
+    file_relations(rows, name, attributes)
     batches = [*(unpacked(program.scope_rows) if program.scope_rows else ()), rows.batch()]
     whole = pa.Table.from_batches(batches).combine_chunks()
     order = [name for name in catalog.table(RELATIONS).ordering if name != "owner_file_id"]

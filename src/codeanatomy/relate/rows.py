@@ -13,13 +13,15 @@ evidence is one row. Tests: `tests/test_relate_rows.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import array, arrow_schema
+from codeanatomy.arrow import array, arrow_field, arrow_schema
+from codeanatomy.catalog.spec import Column
 from codeanatomy.ids import ids_within
 
 RELATIONS = "relations_v1"
@@ -158,14 +160,25 @@ class Rows:
         rows = sorted(self._rows.values(), key=itemgetter(*order))
         columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
         cells: dict[str, Sequence[Any]] = dict(zip(FIELDS, columns, strict=True))
-        cells["evidence"] = list(map(_columns, cells["evidence"]))
         arrays = [
             pa.repeat(shared[column.name], len(rows))
             if column.name in shared
+            else _evidence(column, cells["evidence"])
+            if column.name == "evidence"
             else array(column, cells[column.name])
             for column in table.columns
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
+
+
+def _evidence(column: Column, cells: Sequence[Sequence[Evidence]]) -> pa.ListArray:
+    """The column of evidence at once: a dictionary for each of its rows would be a tenth of all the time."""
+    joined = list(chain.from_iterable(cells))
+    fields = zip(*joined, strict=True) if joined else [()] * len(column.fields)
+    parts = [array(field, values) for field, values in zip(column.fields, fields, strict=True)]
+    inner = pa.StructArray.from_arrays(parts, fields=list(map(arrow_field, column.fields)))
+    offsets = pa.array(accumulate(map(len, cells), initial=0), pa.int32())
+    return pa.ListArray.from_arrays(offsets, inner)
 
 
 def _columns(evidence: Sequence[Evidence]) -> dict[str, list[Any]]:

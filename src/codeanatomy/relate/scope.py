@@ -106,7 +106,7 @@ class Scope:
         self.state: Literal["listed", "made_up", "lost"] = "lost"
         # Names it binds, mangled; of the module also those that are only assigned below a `global`.
         self.bound: set[str] = set()
-        # Those of them that inner functions use.
+        # Those of them that inner functions use; of a class those that its methods do.
         self.cells: set[str] = set()
         self._symbols: Mapping[str, Sequence[Any]] = {}
         self._places: dict[str, int] = {}
@@ -141,6 +141,14 @@ class Scope:
         if self._symbols["is_nonlocal"][at]:
             return "nonlocal"
         return "free" if self._symbols["is_free"][at] else None
+
+    def listed(self) -> Iterable[str]:
+        """Names that it has symbols of."""
+        return self._places
+
+    def unlisted(self) -> set[str]:
+        """Names that have their home here and no symbol."""
+        return (self.bound | self.cells).difference(self._places)
 
     def imported(self) -> set[str]:
         """Names that an import binds here."""
@@ -222,6 +230,7 @@ class Scope:
         while scope is not None and scope.kind != "module":
             if scope.kind == "class":
                 if name in CLASS_CELLS:
+                    scope.cells.add(name)
                     return scope
             elif name in scope.bound:
                 return scope

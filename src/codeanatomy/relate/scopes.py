@@ -305,7 +305,11 @@ def _has_future_annotations(tree: Tree) -> bool:
 
 def _of_annotations(plan: _Plan) -> list[Scope]:
     """Annotations without a block and all that is in them."""
-    waiting = [scope for scope in plan.annotations if scope.state != "listed"]
+    waiting = [
+        scope
+        for scope in plan.annotations
+        if scope.state != "listed" and scope.parent is not None and scope.parent.state != "lost"
+    ]
     found: list[Scope] = []
     while waiting:
         scope = waiting.pop()

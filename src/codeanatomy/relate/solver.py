@@ -91,8 +91,31 @@ class Solver:
         if dst in edges:
             return
         edges[dst] = None
-        for thing in list(self.objects[src] or ()):
-            self.add(dst, thing | weak)
+        things = self.objects[src]
+        if things:
+            self._pour(dst, [thing | weak for thing in things] if weak else things)
+
+    def _pour(self, node: int, things: Iterable[Object]) -> None:
+        """Add objects, of which there is at least one: this is what the time is spent on."""
+        found = self.objects[node]
+        if found is None:
+            found = self.objects[node] = {}
+        new = []
+        for thing in things:
+            if thing in found or (thing & WEAK and thing ^ WEAK in found):
+                continue
+            if len(found) >= self.limit:
+                self.cut.add(node)
+                continue
+            found[thing] = None
+            new.append(thing)
+        if not new:
+            return
+        if node in self._new:
+            self._new[node] += new
+        else:
+            self._new[node] = new
+            self._queue.append(node)
 
     def wait(self, node: int, rule: Callable[..., None], *data: Any) -> None:
         """Tell a rule all objects of a node, now and later."""
@@ -121,11 +144,11 @@ class Solver:
             node = self._queue.popleft()
             new = self._new.pop(node)
             for dst in self._edges[node] or ():
-                for thing in new:
-                    self.add(dst, thing)
-            for dst in self._weak_edges.get(node, ()):
-                for thing in new:
-                    self.add(dst, thing | WEAK)
+                self._pour(dst, new)
+            if node in self._weak_edges:
+                hints = [thing | WEAK for thing in new]
+                for dst in self._weak_edges[node]:
+                    self._pour(dst, hints)
             for rule, *data in list(self._rules.get(node, ())):
                 rule(new, *data)
 

@@ -18,6 +18,7 @@ from codeanatomy.relate.bindings import binding_relations
 from codeanatomy.relate.program import CALL_TARGETS, Program
 from codeanatomy.relate.rows import Rows
 from codeanatomy.relate.scopes import scopes_of
+from codeanatomy.relate.structure import listed_in_classes, scope_relations
 from codeanatomy.relate.tree import Tree
 from codeanatomy.relate.walk import program_of
 
@@ -57,7 +58,10 @@ def summary(file: Witnessed) -> Program:
         program = program_of(program, tree, scopes, imports, identifiers(file.libcst))
     if program.failure is not None:
         program = _without(file, program.failure)
+    # Last, for a scope learns of its cells when somebody asks for them.
+    scope_relations(rows, tree, scopes)
     program.scope_rows = packed(rows.batch())
+    program.listed = listed_in_classes(scopes)
     program.names = definition_names(file.libcst)
     program.scip, program.typed = occurrences(file.scip), call_targets(file.typed)
     program.open_uses = [((use.bstart, use.bend, use.line), use.name) for use in open_uses]

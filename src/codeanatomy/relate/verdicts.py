@@ -139,14 +139,20 @@ class Verdict:
 
     def confidence(self, target: Target, own: float) -> float:
         """The trust in an answer: ours, or that of the witnesses that say the same."""
+        if target not in self._words:
+            return own
         return max([own, *(TRUST[claim.witness] for claim in self._same(target))])
 
     def rank(self, target: Target) -> float:
         """What its witnesses add to its score."""
+        if target not in self._words:
+            return 0.0
         return max([0.0, *(RANK[claim.witness] for claim in self._same(target))])
 
     def roles(self, target: Target) -> int | None:
         """The bits of SCIP, where it says the same."""
+        if target not in self._words:
+            return None
         return next((claim.roles for claim in self._same(target) if claim.roles), None)
 
     def _same(self, target: Target) -> Iterator[Claim]:

@@ -195,7 +195,7 @@ class Walk(Definers):
             self.assign(target, value)
         self._note_all([target], source)
         if self.frame.scope.kind == "class" and is_name:
-            self.program.classes[self.frame.owner].fields.append(tree.name[target] or "")
+            self.program.classes[self.frame.owner].fields.append(self.mangled(tree.name[target] or ""))
 
     def do_return(self, node: int) -> None:
         value = self.value(self.tree.one(node, "value"))

@@ -28,7 +28,7 @@ Tests: `tests/test_relate_world.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codeanatomy.relate.modules import Modules, module_names
@@ -46,6 +46,18 @@ class Thing(NamedTuple):
     copy: int | None = None
 
 
+def names_by_path(programs: Iterable[Program]) -> dict[str, str]:
+    """The names of the modules of a repository."""
+    programs = list(programs)
+    imported = (
+        each.module if each.name is None else f"{each.module}.{each.name}"
+        for program in programs
+        for each in program.imports
+        if each.level == 0
+    )
+    return module_names((program.path for program in programs), imported)
+
+
 class World(Solver):
     """What is known of a repository before any rule runs."""
 
@@ -54,27 +66,22 @@ class World(Solver):
         self.programs = sorted(programs, key=lambda program: program.path)
         self.offsets = [self.reserve(program.nodes) for program in self.programs]
         self.files = {program.path: number for number, program in enumerate(self.programs)}
-        imported = (
-            each.module if each.name is None else f"{each.module}.{each.name}"
-            for program in self.programs
-            for each in program.imports
-            if each.level == 0
-        )
-        self.modules = Modules(module_names(self.files, imported))
+        self.modules = Modules(names_by_path(self.programs))
         self.names = [self.modules.names[program.path] for program in self.programs]
         self.things: list[Thing] = []
         # Nodes of each copy of a function, by those of its file.
         self.copies: list[Mapping[int, int]] = []
-        self._numbers: dict[Thing, Object] = {}
+        self._numbers: dict[tuple[Any, ...], Object] = {}
         # Nodes of the copy that is being made, by those of its file.
         self.copied: Mapping[int, int] = {}
         self.fields: dict[Object, dict[str, int]] = {}
 
     def thing(self, kind: str, one: Any = None, two: Any = None, copy: int | None = None) -> Object:
         """The number of a thing."""
-        key = Thing(kind, one, two, copy)
-        found = self._numbers.get(key)
+        # A plain tuple is the same key, and is made in a fraction of the time.
+        found = self._numbers.get((kind, one, two, copy))
         if found is None:
+            key = Thing(kind, one, two, copy)
             found = self._numbers[key] = len(self.things) * 2
             self.things.append(key)
         return found

@@ -1,0 +1,506 @@
+"""What must be true of a built graph: one SQL query per rule, which finds what breaks it.
+
+    RULES["src_exists"]     # SELECT ... FROM edges e ANTI JOIN nodes n ON n.node_id = e.src_node_id ...
+
+The queries are for DuckDB, over views that `codeanatomy.query.verify` makes of a run's tables, each with the
+rows of its repositories: `nodes`, `edges`, `props`, `props_map`, `by_src`, `by_dst`, `files`, `lines`,
+`syntax`, `relations`. `entities` are nodes and edges in columns that both have. What the catalogue of kinds
+declares is in small tables (`CATALOGUE`), so that a rule is one query over all kinds. A row that breaks a
+rule is answered with its place and a message (`PLACE`).
+
+Tests: `tests/test_verify.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import Any, Literal
+
+from codeanatomy import catalog
+from codeanatomy.catalog.graph import CPG_EDGES, CPG_PROPS, ENTITY, VALUE
+from codeanatomy.catalog.kind_spec import Count
+from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind
+from codeanatomy.catalog.semantics import BY_NAME
+from codeanatomy.catalog.spec import Column, Table
+
+# View -> table of the lake it shows.
+VIEWS: Mapping[str, str] = {
+    "nodes": "cpg_nodes",
+    "edges": "cpg_edges",
+    "props": "cpg_props",
+    "props_map": "cpg_props_map",
+    "by_src": "cpg_edges_by_src",
+    "by_dst": "cpg_edges_by_dst",
+    "files": "repo_files_v1",
+    "lines": "file_line_index_v1",
+    "syntax": "ast_files_v1",
+    "relations": "relations_v1",
+}
+# The other two are equal to `edges`, or that is found.
+CONSTRAINED = ("nodes", "edges", "props", "props_map")
+# Columns of a finding, in this order, and their types; of the line only the byte is known here.
+PLACE: Mapping[str, str] = {
+    **dict.fromkeys(("table_name", "repo_id", "kind", "entity_id", "file_id", "path"), "VARCHAR"),
+    "bstart": "BIGINT",
+    "message": "VARCHAR",
+}
+
+Rows = list[dict[str, Any]]
+Side = Literal["src", "dst"]
+
+
+def _node_kinds(kinds: EdgeKind, side: Side) -> Iterable[str]:
+    return dict.fromkeys(name for ends in kinds.ends for name in getattr(ends, side))
+
+
+def _kinds() -> Rows:
+    nodes = [
+        {
+            "entity_kind": "node",
+            "kind": kind.name,
+            "prefix": kind.prefix,
+            "owner": kind.owner,
+            "placed": kind.placed,
+        }
+        for kind in NODE_KINDS.values()
+    ]
+    edges = [
+        {
+            "entity_kind": "edge",
+            "kind": kind.name,
+            "prefix": "edge",
+            "owner": kind.owner,
+            "placed": "sometimes",
+        }
+        for kind in EDGE_KINDS.values()
+    ]
+    return nodes + edges
+
+
+def _ends() -> Rows:
+    return [
+        {"edge_kind": kind.name, "src_kind": src, "dst_kind": dst}
+        for kind in EDGE_KINDS.values()
+        for ends in kind.ends
+        for src, dst in product(ends.src, ends.dst)
+    ]
+
+
+def _needed() -> Rows:
+    """Edges that a node has to have; if a profile leaves them out, only where there are some."""
+    sides: tuple[Side, Side] = ("src", "dst")
+    return [
+        {
+            "edge_kind": kind.name,
+            "side": side,
+            "node_kind": node,
+            "always": len(kind.profiles) == len(PROFILES),
+        }
+        for kind in EDGE_KINDS.values()
+        for side, count in zip(sides, (kind.per_src, kind.per_dst), strict=True)
+        if count == "one"
+        for node in _node_kinds(kind, side)
+    ]
+
+
+def _declared() -> Rows:
+    return [
+        {
+            "entity_kind": entity,
+            "kind": kind.name,
+            "prop_key": prop.name,
+            "type": prop.type,
+            "required": prop.required,
+        }
+        for entity, kinds in (("node", NODE_KINDS.values()), ("edge", EDGE_KINDS.values()))
+        for kind in kinds
+        for prop in kind.props
+    ]
+
+
+def is_relation(kind: EdgeKind) -> bool:
+    """Whether the edges of a kind are resolved relations."""
+    return kind.made_of.of.startswith("relations.")
+
+
+def _partitions() -> Rows:
+    """Values of the columns by which the tables of the graph are partitioned."""
+    values = {"node_kind": NODE_KINDS, "edge_kind": EDGE_KINDS, "entity_kind": ("node", "edge")}
+    return [{"column_name": column, "value": value} for column, known in values.items() for value in known]
+
+
+# Small tables of what is declared.
+CATALOGUE: Mapping[str, Rows] = {
+    "kinds": _kinds(),
+    "ends": _ends(),
+    "needed": _needed(),
+    "declared": _declared(),
+    "partitions": _partitions(),
+}
+
+# The file of an edge is the one that states it.
+ENTITIES = """
+SELECT 'node' AS entity_kind, 'cpg_nodes' AS table_name, repo_id, node_kind AS kind, node_id AS entity_id,
+  owner_file_id, file_id, path, bstart, bend
+FROM nodes
+UNION ALL
+SELECT 'edge', 'cpg_edges', repo_id, edge_kind, edge_id,
+  owner_file_id, CASE WHEN path IS NOT NULL THEN owner_file_id END, path, bstart, bend
+FROM edges
+"""
+
+ENTITY_PLACE = """
+x.table_name, x.repo_id, x.kind, x.entity_id, coalesce(x.file_id, x.owner_file_id), x.path, x.bstart"""
+EDGE_PLACE = "'cpg_edges', e.repo_id, e.edge_kind, e.edge_id, e.owner_file_id, e.path, e.bstart"
+NODE_PLACE = """
+'cpg_nodes', n.repo_id, n.node_kind, n.node_id, coalesce(n.file_id, n.owner_file_id), n.path, n.bstart"""
+# Of a property the place of what has it, if there is such a thing.
+PROP_PLACE = """
+'cpg_props', p.repo_id, coalesce(p.kind, p.node_kind), p.entity_id,
+  coalesce(p.file_id, p.owner_file_id), p.path, p.bstart"""
+# What several rules look at, made once.
+PREPARED: Mapping[str, str] = {
+    "sizes": """
+SELECT file_id, max(line_end_byte) AS size, max(line_no) + 1 AS lines FROM lines GROUP BY file_id""",
+    "wrong_ends": """
+SELECT e.*, s.node_kind AS src_kind, d.node_kind AS dst_kind
+FROM edges e
+LEFT JOIN nodes s ON s.node_id = e.src_node_id AND s.repo_id = e.repo_id
+LEFT JOIN nodes d ON d.node_id = e.dst_node_id AND d.repo_id = e.repo_id
+LEFT JOIN ends a ON a.edge_kind = e.edge_kind AND a.src_kind = s.node_kind AND a.dst_kind = d.node_kind
+WHERE a.edge_kind IS NULL""",
+    "placed_props": """
+SELECT p.*, x.entity_id IS NOT NULL AS exists, x.kind, x.file_id, x.path, x.bstart,
+  x.owner_file_id AS entity_owner
+FROM props p
+LEFT JOIN entities x
+  ON x.entity_kind = p.entity_kind AND x.entity_id = p.entity_id AND x.repo_id = p.repo_id""",
+}
+
+
+def sql_text(value: str | None) -> str:
+    """A text as SQL spells it.
+
+    >>> sql_text("it's"), sql_text(None)
+    ("'it''s'", 'NULL')
+    """
+    if value is None:
+        return "NULL"
+    quoted = value.replace("'", "''")
+    return f"'{quoted}'"
+
+
+def _names(columns: Iterable[Column]) -> str:
+    return ", ".join(column.name for column in columns)
+
+
+def _unique_id(entity_kind: str) -> str:
+    return f"""
+SELECT {ENTITY_PLACE}, format('{{}} rows have this id', k.times)
+FROM entities x
+JOIN (
+  SELECT entity_id, count(*) AS times FROM entities WHERE entity_kind = '{entity_kind}'
+  GROUP BY entity_id HAVING count(*) > 1
+) k ON k.entity_id = x.entity_id
+WHERE x.entity_kind = '{entity_kind}'"""
+
+
+PROP_UNIQUE = f"""
+SELECT {PROP_PLACE}, format('{{}} rows have the property {{}}', k.times, k.prop_key)
+FROM placed_props p
+JOIN (
+  SELECT entity_kind, entity_id, prop_key, count(*) AS times FROM props
+  GROUP BY entity_kind, entity_id, prop_key HAVING count(*) > 1
+) k ON k.entity_kind = p.entity_kind AND k.entity_id = p.entity_id AND k.prop_key = p.prop_key"""
+
+
+def _end_exists(side: Side) -> str:
+    return f"""
+SELECT {EDGE_PLACE}, format('{side} {{}} is no node', e.{side}_node_id)
+FROM wrong_ends e WHERE e.{side}_kind IS NULL"""
+
+
+ENDS_ALLOWED = f"""
+SELECT {EDGE_PLACE}, format('leads from {{}} to {{}}', e.src_kind, e.dst_kind)
+FROM wrong_ends e WHERE e.src_kind IS NOT NULL AND e.dst_kind IS NOT NULL"""
+
+KIND_KNOWN = f"""
+SELECT {ENTITY_PLACE}, format('{{}} is no kind of {{}}', x.kind, x.entity_kind)
+FROM entities x
+ANTI JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind"""
+
+ID_PREFIX = f"""
+SELECT {ENTITY_PLACE}, format('the id of a {{}} begins with {{}}:', x.kind, k.prefix)
+FROM entities x
+JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind
+WHERE NOT starts_with(x.entity_id, k.prefix || ':')"""
+
+
+def _counted_kinds(side: Side, *counts: Count) -> str:
+    """Kinds of edges of which a node has so many, at the side where it stands."""
+    found = [kind.name for kind in EDGE_KINDS.values() if getattr(kind, f"per_{side}") in counts]
+    return ", ".join(map(sql_text, found))
+
+
+def _too_many(side: Side) -> str:
+    return f"""
+SELECT {EDGE_PLACE}, format('is one of {{}} where {side} {{}} has one', k.times, e.{side}_node_id)
+FROM edges e
+JOIN (
+  SELECT edge_kind, {side}_node_id, count(*) AS times FROM edges
+  WHERE edge_kind IN ({_counted_kinds(side, "one", "at most one")})
+  GROUP BY ALL HAVING count(*) > 1
+) k ON k.edge_kind = e.edge_kind AND k.{side}_node_id = e.{side}_node_id"""
+
+
+def _too_few(side: Side) -> str:
+    return f"""
+SELECT {NODE_PLACE}, format('has no edge {{}} of which it is {side}', q.edge_kind)
+FROM nodes n
+JOIN needed q ON q.node_kind = n.node_kind AND q.side = '{side}'
+ANTI JOIN (
+  SELECT edge_kind, {side}_node_id FROM edges WHERE edge_kind IN ({_counted_kinds(side, "one")})
+) e ON e.edge_kind = q.edge_kind AND e.{side}_node_id = n.node_id
+WHERE q.always OR q.edge_kind IN (SELECT DISTINCT edge_kind FROM edges)"""
+
+
+CARDINALITY = f"""{_too_many("src")}
+UNION ALL {_too_many("dst")}
+UNION ALL {_too_few("src")}
+UNION ALL {_too_few("dst")}"""
+
+PROP_REQUIRED = f"""
+SELECT {ENTITY_PLACE}, format('the property {{}} is missing', d.prop_key)
+FROM entities x
+JOIN declared d ON d.entity_kind = x.entity_kind AND d.kind = x.kind AND d.required
+ANTI JOIN props p
+  ON p.entity_kind = x.entity_kind AND p.entity_id = x.entity_id AND p.prop_key = d.prop_key"""
+
+VALUE_TYPES = tuple(column.name.removeprefix("value_") for column in VALUE[1:])
+FILLED_RIGHT = " AND ".join(f"(p.value_{name} IS NOT NULL) = (d.type = '{name}')" for name in VALUE_TYPES)
+PROP_TYPED = f"""
+SELECT {PROP_PLACE}, format('the property {{}} is no {{}} and nothing else', p.prop_key, d.type)
+FROM placed_props p
+JOIN declared d ON d.entity_kind = p.entity_kind AND d.kind = p.kind AND d.prop_key = p.prop_key
+WHERE (p.value_type = d.type AND {FILLED_RIGHT}) IS NOT TRUE"""
+
+PROP_DECLARED = f"""
+SELECT {PROP_PLACE}, format('a {{}} has no property {{}}', p.kind, p.prop_key)
+FROM placed_props p
+ANTI JOIN declared d ON d.entity_kind = p.entity_kind AND d.kind = p.kind AND d.prop_key = p.prop_key
+WHERE p.exists"""
+
+PROP_ENTITY_EXISTS = f"""
+SELECT {PROP_PLACE}, CASE WHEN p.exists
+  THEN format('the property {{}} says it is of a {{}}', p.prop_key, coalesce(p.node_kind, 'null'))
+  ELSE format('the property {{}} is of no {{}}', p.prop_key, p.entity_kind) END
+FROM placed_props p
+WHERE NOT p.exists OR (p.entity_kind = 'node' AND p.node_kind IS DISTINCT FROM p.kind)"""
+
+SPAN_IN_FILE = f"""
+SELECT {ENTITY_PLACE}, CASE
+  WHEN x.bstart IS NULL THEN 'has no span'
+  WHEN k.placed = 'never' THEN 'has a span'
+  ELSE format('span {{}}-{{}} of a file of {{}} bytes', x.bstart, x.bend, coalesce(z.size, 0)) END
+FROM entities x
+LEFT JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind
+LEFT JOIN sizes z ON z.file_id = x.file_id
+WHERE (k.placed = 'always' AND x.bstart IS NULL) OR (k.placed = 'never' AND x.bstart IS NOT NULL)
+  OR (x.bstart IS NOT NULL
+    AND (x.bstart >= 0 AND x.bstart <= x.bend AND x.bend <= coalesce(z.size, 0)) IS NOT TRUE)"""
+
+# A position at the very end is on the last line; a file without any text has one line.
+LINE_RIGHT = f"""
+SELECT {NODE_PLACE}, format('line {{}} for byte {{}}', coalesce(n.line::VARCHAR, 'null'), n.bstart)
+FROM nodes n
+LEFT JOIN lines l ON l.file_id = n.file_id AND l.line_no = n.line - 1
+LEFT JOIN sizes z ON z.file_id = n.file_id
+WHERE n.bstart IS NOT NULL AND CASE
+  WHEN n.bstart < coalesce(z.size, 0) THEN n.bstart >= l.line_start_byte AND n.bstart < l.line_end_byte
+  ELSE n.line = coalesce(z.lines, 1) END IS NOT TRUE"""
+
+PATH_RIGHT = f"""
+SELECT {ENTITY_PLACE},
+  format('its path is {{}}, that of its file {{}}', coalesce(x.path, 'null'), coalesce(f.path, 'unknown'))
+FROM entities x
+LEFT JOIN files f ON f.file_id = x.file_id AND f.repo_id = x.repo_id
+WHERE x.file_id IS NOT NULL AND x.path IS DISTINCT FROM f.path"""
+
+OWNER = f"""
+SELECT {ENTITY_PLACE}, CASE
+  WHEN x.owner_file_id IS NULL THEN 'has no owner'
+  WHEN k.owner = 'repository' THEN 'has an owner and belongs to the repository'
+  WHEN f.file_id IS NULL THEN format('its owner {{}} is no file of the repository', x.owner_file_id)
+  ELSE format('stands in {{}} and is owned by {{}}', x.file_id, x.owner_file_id) END
+FROM entities x
+LEFT JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind
+LEFT JOIN files f ON f.file_id = x.owner_file_id AND f.repo_id = x.repo_id
+WHERE (k.owner = 'file' AND x.owner_file_id IS NULL)
+  OR (k.owner = 'repository' AND x.owner_file_id IS NOT NULL)
+  OR (x.owner_file_id IS NOT NULL AND f.file_id IS NULL) OR x.file_id <> x.owner_file_id
+UNION ALL
+SELECT {PROP_PLACE}, format('the property {{}} has another owner', p.prop_key)
+FROM placed_props p
+WHERE p.exists AND p.owner_file_id IS DISTINCT FROM p.entity_owner"""
+
+# A data file stands for the place.
+PARTITION = """
+SELECT f.table_name, NULL, f.value, f.file, NULL, f.file, NULL, CASE
+  WHEN f.folder IS DISTINCT FROM f.column_name || '=' || f.value
+  THEN format('the log has it under {}={}', f.column_name, coalesce(f.value, 'null'))
+  ELSE format('{} is no {}', f.value, f.column_name) END
+FROM data_files f
+WHERE f.column_name IS NOT NULL AND (
+  f.folder IS DISTINCT FROM f.column_name || '=' || f.value
+  OR (f.column_name, f.value) NOT IN (SELECT (column_name, value) FROM partitions)
+)"""
+
+
+def _difference(names: str, rows: str, copies: str, groups: str) -> str:
+    """Makes `lost` (rows without a copy) and `extra`; looks only into groups whose counts or sums differ."""
+    sums = f"SELECT {groups}, count(*) AS times, sum(hash({names})) AS hashes"
+    return f"""
+WITH row_sums AS MATERIALIZED ({sums} FROM {rows} GROUP BY ALL),
+copy_sums AS MATERIALIZED ({sums} FROM {copies} GROUP BY ALL),
+differing AS MATERIALIZED (
+  SELECT DISTINCT {groups}
+  FROM ((FROM row_sums EXCEPT FROM copy_sums) UNION ALL (FROM copy_sums EXCEPT FROM row_sums))
+),
+differing_rows AS MATERIALIZED (SELECT {names} FROM {rows} SEMI JOIN differing USING ({groups})),
+differing_copies AS MATERIALIZED (SELECT {names} FROM {copies} SEMI JOIN differing USING ({groups})),
+lost AS (FROM differing_rows EXCEPT ALL FROM differing_copies),
+extra AS (FROM differing_copies EXCEPT ALL FROM differing_rows)"""
+
+
+def _edges_equal(view: str) -> str:
+    place = f"'{VIEWS[view]}', repo_id, edge_kind, edge_id, owner_file_id, path, bstart"
+    return f"""
+{_difference(_names(CPG_EDGES.columns), "edges", view, "repo_id, edge_kind")}
+SELECT {place}, 'an edge is missing or different' FROM lost
+UNION ALL
+SELECT {place}, 'no edge is like this' FROM extra"""
+
+
+FLAT_PROPS = f"(SELECT {_names(ENTITY)}, unnest(props, recursive := true) FROM props_map)"
+MAP_PLACE = "'cpg_props_map', repo_id, node_kind, entity_id, owner_file_id, NULL, NULL"
+KEYS = "[p.prop_key FOR p IN props]"
+PROPS_MAP_EQUAL = f"""
+{_difference(_names(CPG_PROPS.columns), "props", FLAT_PROPS, "repo_id, entity_kind, prop_key")}
+SELECT {MAP_PLACE}, format('the property {{}} is missing or different', prop_key) FROM lost
+UNION ALL
+SELECT {MAP_PLACE}, format('no property {{}} is like this', prop_key) FROM extra
+UNION ALL
+SELECT {MAP_PLACE}, 'its properties are not sorted by key' FROM props_map
+WHERE (len(props) > 0 AND {KEYS} = list_sort({KEYS})) IS NOT TRUE
+UNION ALL
+SELECT 'cpg_props_map', any_value(repo_id), any_value(node_kind), entity_id, any_value(owner_file_id), NULL,
+  NULL, format('{{}} rows have this id', count(*))
+FROM props_map GROUP BY entity_kind, entity_id HAVING count(*) > 1"""
+
+# What was recorded of a table that a run did not create is only told by repository.
+COUNTS = """
+SELECT table_name, NULL, NULL, file, NULL, file, NULL,
+  format('{} rows, by the log {}', rows, coalesce(logged::VARCHAR, 'unknown'))
+FROM data_files WHERE rows IS DISTINCT FROM logged
+UNION ALL
+SELECT p.table_name, NULL, NULL, NULL, NULL, NULL, NULL,
+  format('{} rows, by the manifest {}', coalesce(f.rows, 0), p.rows)
+FROM pins p
+LEFT JOIN (SELECT table_name, sum(rows)::BIGINT AS rows FROM data_files GROUP BY table_name) f
+  ON f.table_name = p.table_name
+WHERE p.rows <> coalesce(f.rows, 0)
+UNION ALL
+SELECT r.table_name, r.repo_id, NULL, NULL, NULL, NULL, NULL,
+  format('{} rows, by the manifest {}', coalesce(c.rows, 0), r.rows)
+FROM recorded r
+LEFT JOIN counted c ON c.table_name = r.table_name AND c.repo_id = r.repo_id
+WHERE r.rows <> coalesce(c.rows, 0)"""
+
+
+def _conditions(table: Table) -> dict[str, str]:
+    """What a row must satisfy, by name: as it is checked where rows are committed."""
+    found = {
+        f"{each.name} is not null": f"{each.name} IS NOT NULL" for each in table.columns if not each.nullable
+    }
+    for column in table.columns:
+        semantic = BY_NAME.get(column.semantic_type or "")
+        if semantic is not None and semantic.check is not None:
+            check = semantic.check.format(c=column.name)
+            found[f"{column.name} is a {semantic.name}"] = f"{column.name} IS NULL OR ({check})"
+    return found | {rule.name: rule.expression for rule in table.constraints}
+
+
+def _broken(view: str) -> str:
+    table = catalog.table(VIEWS[view])
+    conditions = _conditions(table)
+    broken = ", ".join(
+        f"CASE WHEN ({condition}) IS NOT TRUE THEN {sql_text(name)} END"
+        for name, condition in conditions.items()
+    )
+    names = table.column_names
+    place = [
+        "repo_id",
+        next(name for name in ("edge_kind", "node_kind") if name in names),
+        next(name for name in ("edge_id", "node_id", "entity_id") if name in names),
+        "owner_file_id",
+        *(name if name in names else "NULL" for name in ("path", "bstart")),
+    ]
+    return f"""
+SELECT '{table.name}', {", ".join(place)}, 'breaks: ' || broken
+FROM (SELECT *, concat_ws(', ', {broken}) AS broken FROM {view}) WHERE broken <> ''"""
+
+
+SHARED = "role, ordinal, owner_file_id, path, bstart, bend"
+RELATED = f"""(
+  SELECT DISTINCT repo_id, relation_kind AS edge_kind, src_id AS src, dst_id AS dst, {SHARED} FROM relations
+  WHERE dst_id IS NOT NULL AND relation_kind IN ({", ".join(map(sql_text, EDGE_KINDS))})
+)"""
+EMITTED = f"""(
+  SELECT repo_id, edge_kind, src_node_id AS src, dst_node_id AS dst, {SHARED} FROM edges
+  WHERE edge_kind IN ({", ".join(sql_text(kind.name) for kind in EDGE_KINDS.values() if is_relation(kind))})
+)"""
+RELATIONS_KEPT = f"""
+{_difference(f"repo_id, edge_kind, src, dst, {SHARED}", RELATED, EMITTED, "repo_id, edge_kind")}
+SELECT 'relations_v1', repo_id, edge_kind, src, owner_file_id, path, bstart,
+  format('is related to {{}} and no edge says so', dst)
+FROM lost
+UNION ALL
+SELECT 'cpg_edges', repo_id, edge_kind, src, owner_file_id, path, bstart,
+  format('has an edge to {{}} and is not related to it', dst)
+FROM extra"""
+
+SYNTAX_COMPLETE = """
+SELECT 'cpg_nodes', repo_id, 'AST_NODE', file_id, file_id, NULL, NULL,
+  format('{} nodes in the graph, {} in the syntax tree', coalesce(n.times, 0), coalesce(a.times, 0))
+FROM (SELECT repo_id, file_id, count(*) AS times FROM nodes WHERE node_kind = 'AST_NODE' GROUP BY ALL) n
+FULL JOIN (SELECT repo_id, file_id, len(nodes) AS times FROM syntax) a USING (repo_id, file_id)
+WHERE coalesce(n.times, 0) <> coalesce(a.times, 0)"""
+
+RULES: Mapping[str, str] = {
+    "node_id_unique": _unique_id("node"),
+    "edge_id_unique": _unique_id("edge"),
+    "prop_unique": PROP_UNIQUE,
+    "src_exists": _end_exists("src"),
+    "dst_exists": _end_exists("dst"),
+    "ends_allowed": ENDS_ALLOWED,
+    "kind_known": KIND_KNOWN,
+    "id_prefix": ID_PREFIX,
+    "cardinality": CARDINALITY,
+    "prop_required": PROP_REQUIRED,
+    "prop_typed": PROP_TYPED,
+    "prop_declared": PROP_DECLARED,
+    "prop_entity_exists": PROP_ENTITY_EXISTS,
+    "span_in_file": SPAN_IN_FILE,
+    "line_right": LINE_RIGHT,
+    "path_right": PATH_RIGHT,
+    "owner": OWNER,
+    "partition": PARTITION,
+    "by_src_equal": _edges_equal("by_src"),
+    "by_dst_equal": _edges_equal("by_dst"),
+    "props_map_equal": PROPS_MAP_EQUAL,
+    "counts": COUNTS,
+    "constraints": "\nUNION ALL".join(map(_broken, CONSTRAINED)),
+    "relations_kept": RELATIONS_KEPT,
+    "syntax_complete": SYNTAX_COMPLETE,
+}
