@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from collections import Counter
 from hashlib import sha256
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codeanatomy.ids import stable_id
 from codeanatomy.nodes import (
     PREFIXES,
     ast_node_id,
@@ -15,12 +17,17 @@ from codeanatomy.nodes import (
     external_module_id,
     module_id,
     node_id,
+    node_ids,
     qualified_name_id,
     scope_id,
 )
 
-KINDS = st.sampled_from(sorted(PREFIXES))
-PLACES = st.tuples(KINDS, st.text(max_size=5), st.integers(0, 50), st.integers(0, 50))
+# Definitions and uses of variables have one key: each event is of one of these kinds.
+EVENTS = {name for name, prefix in PREFIXES.items() if prefix == "event"}
+KINDS = st.sampled_from(sorted(PREFIXES.keys() - EVENTS))
+BYTES = st.none() | st.integers(0, 50)
+PLACES = st.tuples(KINDS, st.text(max_size=5), BYTES, BYTES)
+Place = tuple[str, str, int | None, int | None]
 
 
 def test_an_id_is_a_prefix_and_a_hash_of_framed_parts() -> None:
@@ -30,15 +37,27 @@ def test_an_id_is_a_prefix_and_a_hash_of_framed_parts() -> None:
 
 
 def test_no_two_kinds_share_a_prefix() -> None:
-    assert len(set(PREFIXES.values())) == len(PREFIXES)
+    prefixes = Counter(prefix for name, prefix in PREFIXES.items() if name not in EVENTS)
+    assert set(prefixes.values()) == {1}
     assert all(prefix == prefix.lower() and ":" not in prefix for prefix in PREFIXES.values())
 
 
 @given(PLACES, PLACES)
-def test_ids_are_equal_only_if_everything_is(
-    one: tuple[str, str, int, int], two: tuple[str, str, int, int]
-) -> None:
+def test_ids_are_equal_only_if_everything_is(one: Place, two: Place) -> None:
     assert (node_id(*one) == node_id(*two)) == (one == two)
+
+
+def test_what_has_lost_its_place_is_no_other_node() -> None:
+    lost = node_id("FUNCTION", "file:a", None, None)
+    assert lost == stable_id("function", "file:a", None, None, "unplaced")
+    assert lost != stable_id("function", "file:a", None, None)
+
+
+def test_many_ids_of_a_kind_are_those_of_one() -> None:
+    made = node_ids("CLASS", "file:a")
+    assert [made(start, 9) for start in range(3)] == [
+        node_id("CLASS", "file:a", start, 9) for start in range(3)
+    ]
 
 
 def test_nodes_of_the_tree_with_one_span_differ() -> None:
