@@ -55,14 +55,14 @@ def graph_of(
 ) -> Graph:
     """The graph of a repository; `scip` has the lists of an index by path."""
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in (NODES, EDGES, PROPS, PROPS_MAP)}
-    shared: list[dict[str, list[pa.RecordBatch]]] = []
+    shared: list[dict[str, pa.RecordBatch]] = []
     for file in graph_files(sources, scip or {}, repo_id):
         made = file_rows(file, profile)
         for name, found in made.tables.items():
-            batches[name] += found
+            batches[name].append(found)
         shared.append(made.shared)
     for name, found in merged(shared).items():
-        batches[name] += found
+        batches[name].append(found)
     return Graph(*(_rows(batches[name]) for name in (NODES, EDGES, PROPS, PROPS_MAP)))
 
 

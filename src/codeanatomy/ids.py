@@ -29,8 +29,9 @@ The Spark forms are in `codeanatomy.functions`. Tests: `tests/test_ids.py` (gold
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
+from itertools import repeat
 from typing import TypeAlias, overload
 
 Part: TypeAlias = str | int | bool | None
@@ -107,6 +108,36 @@ def ids_within(prefix: str, *parts: Part) -> Callable[..., str]:
         return _spelled(prefix, head + frame(*rest))
 
     return made
+
+
+def ids_of(prefix: str, first: str, *columns: Sequence[Part] | None) -> list[str]:
+    """The ids of many things at once, column by column; a column that is None is null for all.
+
+    >>> ids_of("edge", "CALLS", ["a", "b"], [1, 2], None) == [
+    ...     stable_id("edge", "CALLS", "a", 1, None), stable_id("edge", "CALLS", "b", 2, None)]
+    True
+    """
+    head = frame(prefix, first)
+    # Positions and words repeat: most frames are looked up.
+    known = _Frames()
+    size = len(next(column for column in columns if column is not None))
+    framed = (repeat(b"~", size) if column is None else map(known.__getitem__, column) for column in columns)
+    lead = f"{prefix}:"
+    return [
+        lead
+        + b2a_base64(sha256(head + b"".join(parts)).digest()[:ID_BYTES], newline=False)
+        .translate(URL_SAFE)[:ID_CHARS]
+        .decode()
+        for parts in zip(*framed, strict=True)
+    ]
+
+
+class _Frames(dict[Part, bytes]):
+    """Frames of parts, made when first asked for; True is no part here, since it equals 1."""
+
+    def __missing__(self, part: Part) -> bytes:
+        made = self[part] = _framed(part)
+        return made
 
 
 def _spelled(prefix: str, framed: bytes) -> str:

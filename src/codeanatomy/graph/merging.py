@@ -13,24 +13,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, Batches, Place, Property, in_order, property_rows
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, SCHEMAS, Place, Property, in_order, property_rows
 
-# What identifies a row, and what parts the rows of a table.
+# What identifies a row.
 KEYS = {NODES: ("node_id",), EDGES: ("edge_id",), PROPS: ("entity_id", "prop_key")}
-PARTS = {NODES: "node_kind", EDGES: "edge_kind"}
 
 
-def merged(told: Iterable[Mapping[str, Batches]]) -> dict[str, Batches]:
+def merged(told: Iterable[Mapping[str, pa.RecordBatch]]) -> dict[str, pa.RecordBatch]:
     """The rows of a repository, by table."""
     found: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {name: {} for name in KEYS}
     for tables in told:
         for name, key in KEYS.items():
-            for batch in tables[name]:
-                _merge(found[name], batch, key)
+            _merge(found[name], tables[name], key)
     rows = {name: list(each.values()) for name, each in found.items()}
-    made = {name: _batches(name, rows[name], part) for name, part in PARTS.items()}
+    made = {
+        name: in_order(name, pa.RecordBatch.from_pylist(rows[name], SCHEMAS[name])) for name in (NODES, EDGES)
+    }
     repo_id = rows[NODES][0]["repo_id"] if rows[NODES] else ""
     return {**made, **property_rows([_property(row) for row in rows[PROPS]], Place(repo_id, None, None))}
 
@@ -47,14 +45,6 @@ def _greater(one: Any, other: Any) -> Any:
     if one is None or other is None:
         return other if one is None else one
     return max(one, other)
-
-
-def _batches(name: str, rows: list[dict[str, Any]], part: str) -> Batches:
-    schema = arrow_schema(catalog.table(name))
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        kinds.setdefault(row[part], []).append(row)
-    return [in_order(name, pa.RecordBatch.from_pylist(kinds[kind], schema)) for kind in sorted(kinds)]
 
 
 def _property(row: Mapping[str, Any]) -> Property:

@@ -1,7 +1,7 @@
 """From facts to rows: nodes, edges and properties by the catalogue of kinds, as Arrow.
 
     made = file_rows(file, "default")
-    made.tables["cpg_nodes"]        # record batches, one for each kind, each in the table's order
+    made.tables["cpg_nodes"]        # the rows of all kinds, in the table's order
     made.shared["cpg_nodes"]        # the same of what belongs to the repository as a whole
 
 Nothing here knows a kind by name: which list it is made of, which fields become which columns and
@@ -11,7 +11,7 @@ properties, and to which profiles it belongs is declared. Tests: `tests/test_gra
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import repeat
 from operator import itemgetter
@@ -26,23 +26,24 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import Lists, facts_of, shared_facts_of
 from codeanatomy.graph.files import Columns, File
-from codeanatomy.ids import ids_within
+from codeanatomy.ids import ids_of
 
 NODES, EDGES, PROPS, PROPS_MAP = "cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map"
 TABLES = (NODES, EDGES, PROPS, PROPS_MAP)
-Batches: TypeAlias = list[pa.RecordBatch]
 # Entity, kind of node or null, key, type, value.
 Property: TypeAlias = tuple[str, str | None, str, str, Any]
 VALUES = ("string", "int", "float", "bool", "json")
-# Columns that are the same in all rows of a batch.
-SAME = frozenset({"node_kind", "edge_kind", "file_id", "path"})
+# Columns that are the same in all rows of a file.
+SAME = frozenset({"file_id", "path"})
+# What makes an edge beside its kind and ends.
+EDGE_KEY = ("bstart", "bend", "role", "ordinal")
 
 
 class Made(NamedTuple):
-    """The rows of a file: its own, and what it says of the repository."""
+    """The rows of a file by table: its own, and what it says of the repository."""
 
-    tables: dict[str, Batches]
-    shared: dict[str, Batches]
+    tables: dict[str, pa.RecordBatch]
+    shared: dict[str, pa.RecordBatch]
 
 
 class Place(NamedTuple):
@@ -75,14 +76,21 @@ def file_rows(file: File, profile: Profile) -> Made:
 
 def _rows(
     facts: Lists, nodes: Sequence[NodeKind], edges: Sequence[EdgeKind], place: Place
-) -> dict[str, Batches]:
+) -> dict[str, pa.RecordBatch]:
     properties: dict[tuple[str, str], Property] = {}
-    made: dict[str, Batches] = {NODES: [], EDGES: []}
+    owner = {"repo_id": place.repo_id, "owner_file_id": place.file_id}
+    of_file = {} if place.path is None else {"path": place.path}
+    found = TableRows(NODES, {**owner, **of_file, "file_id": place.file_id})
     for node in nodes:
-        made[NODES] += _node_batch(node, _fields(node, facts), place, properties)
+        _add_nodes(node, _fields(node, facts), found, properties)
+    joined = TableRows(EDGES, {**owner, **of_file})
     for edge in edges:
-        made[EDGES] += _edge_batch(edge, _fields(edge, facts), place, properties)
-    return {**made, **property_rows(list(properties.values()), place)}
+        _add_edges(edge, _fields(edge, facts), joined, properties)
+    return {
+        NODES: found.batch(),
+        EDGES: joined.batch(),
+        **property_rows(list(properties.values()), place),
+    }
 
 
 def _fields(kind: NodeKind | EdgeKind, facts: Lists) -> Columns:
@@ -91,47 +99,84 @@ def _fields(kind: NodeKind | EdgeKind, facts: Lists) -> Columns:
     return {**found, **{name: found[field] for name, field in kind.made_of.fields.items() if found}}
 
 
-def _node_batch(
-    kind: NodeKind, facts: Columns, place: Place, properties: dict[tuple[str, str], Property]
-) -> Iterator[pa.RecordBatch]:
+class TableRows:
+    """Rows of a table on their way into Arrow: lists that grow kind by kind.
+
+    One array for a column of a file, not one for each kind: there are fifty of them.
+    """
+
+    def __init__(self, name: str, same: Mapping[str, Any]) -> None:
+        self._table = catalog.table(name)
+        # What is the same in all rows.
+        self._same = same
+        self._lists: dict[str, list[Any]] = {
+            each: [] for each in self._table.column_names if each not in same
+        }
+        self._count = 0
+
+    def add(self, facts: Columns, kept: Sequence[int], count: int, constants: Mapping[str, Any]) -> None:
+        """Some rows of a list of so many; what is the same in all of them is given apart."""
+        self._count += len(kept)
+        for name, found in self._lists.items():
+            values = facts.get(name)
+            if name in constants or not values:
+                found.extend(repeat(constants.get(name), len(kept)))
+            elif len(kept) == count:
+                found.extend(values)
+            else:
+                found.extend([values[place] for place in kept])
+
+    def batch(self) -> pa.RecordBatch:
+        """The rows in the order of the table."""
+        arrays = [
+            pa.array([self._same[column.name]], SCHEMAS[self._table.name].field(column.name).type).take(
+                pa.array([0] * self._count, pa.int32())
+            )
+            if column.name in self._same
+            else array(column, self._lists[column.name])
+            for column in self._table.columns
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMAS[self._table.name])
+        return in_order(self._table.name, batch)
+
+
+SCHEMAS = {name: arrow_schema(catalog.table(name)) for name in TABLES}
+
+
+def in_order(name: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of one file in the order of the table."""
+    table = catalog.table(name)
+    keys = dict.fromkeys(key for key in (*table.ordering, *table.primary_key) if key not in SAME)
+    order = pc.sort_indices(rows, sort_keys=[(key, "ascending", "at_start") for key in keys])
+    return rows.take(order)
+
+
+def _add_nodes(
+    kind: NodeKind, facts: Columns, found: TableRows, properties: dict[tuple[str, str], Property]
+) -> None:
     ids = facts.get("node_id", ())
     kept = _first(ids)
-    if not kept:
-        return
-    constants = {
-        "repo_id": place.repo_id,
-        "node_kind": kind.name,
-        "file_id": place.file_id,
-        "path": place.path,
-        "owner_file_id": place.file_id,
-    }
-    # A package has a folder for its path, and no file.
-    found = {name: facts[name] for name in facts if place.path is None or name != "path"}
-    _add_properties(kind, kind.name, ids, facts, kept, properties)
-    yield _batch(NODES, found, kept, len(ids), constants)
+    if kept:
+        found.add(facts, kept, len(ids), {"node_kind": kind.name})
+        _add_properties(kind, kind.name, ids, facts, kept, properties)
 
 
-def _edge_batch(
-    kind: EdgeKind, facts: Columns, place: Place, properties: dict[tuple[str, str], Property]
-) -> Iterator[pa.RecordBatch]:
+def _add_edges(
+    kind: EdgeKind, facts: Columns, found: TableRows, properties: dict[tuple[str, str], Property]
+) -> None:
     sources, targets = facts.get("src_id", ()), facts.get("dst_id", ())
-    count = len(sources)
-    parts = [facts.get(name) or repeat(None, count) for name in ("bstart", "bend", "role", "ordinal")]
-    ids = list(map(ids_within("edge", kind.name), sources, targets, *parts))
-    kept = [each for each in _first(ids) if sources[each] is not None and targets[each] is not None]
-    if not kept:
+    if not sources:
         return
-    constants: dict[str, Any] = {
-        "repo_id": place.repo_id,
-        "edge_kind": kind.name,
-        "path": place.path,
-        "owner_file_id": place.file_id,
-    }
+    ids = ids_of("edge", kind.name, sources, targets, *(facts.get(name) for name in EDGE_KEY))
+    kept = _first(ids)
+    if None in sources or None in targets:
+        kept = [each for each in kept if sources[each] is not None and targets[each] is not None]
+    constants: dict[str, Any] = {"edge_kind": kind.name}
     if kind.rule:
         constants |= {"origin": kind.origin, "rule_name": kind.rule, "confidence": 1.0}
-    found = {**facts, "edge_id": ids, "src_node_id": sources, "dst_node_id": targets}
+    rows = {**facts, "edge_id": ids, "src_node_id": sources, "dst_node_id": targets}
+    found.add(rows, kept, len(ids), constants)
     _add_properties(kind, None, ids, facts, kept, properties)
-    yield _batch(EDGES, found, kept, count, constants)
 
 
 def _first(ids: Sequence[str]) -> Sequence[int]:
@@ -161,60 +206,12 @@ def _add_properties(
                 )
 
 
-def _batch(
-    name: str, facts: Columns, kept: Sequence[int], count: int, constants: Mapping[str, Any]
-) -> pa.RecordBatch:
-    """Rows of a table in its order; what is the same for all of them is given apart."""
-    table, schema = catalog.table(name), _schema(name)
-    arrays = []
-    for column, field in zip(table.columns, schema, strict=True):
-        value, values = constants.get(column.name), facts.get(column.name)
-        if value is not None:
-            arrays.append(pa.repeat(pa.scalar(value, field.type), len(kept)))
-        elif column.name in constants or not values:
-            arrays.append(pa.nulls(len(kept), field.type))
-        else:
-            arrays.append(array(column, values if len(kept) == count else [values[place] for place in kept]))
-    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    return in_order(name, batch)
-
-
-def whole(name: str, batches: Batches) -> pa.RecordBatch:
-    """All rows of a file as one batch, kind by kind."""
-    part = catalog.table(name).write.partition_by
-    ordered = sorted(batches, key=lambda batch: batch.column(part[0])[0].as_py()) if part else batches
-    return pa.concat_batches(ordered) if ordered else pa.RecordBatch.from_pylist([], _schema(name))
-
-
-@cache
-def _schema(name: str) -> pa.Schema:
-    return arrow_schema(catalog.table(name))
-
-
-def in_order(name: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of one file and kind in the order of the table."""
-    table = catalog.table(name)
-    keys = dict.fromkeys(key for key in (*table.ordering, *table.primary_key) if key not in SAME)
-    order = pc.sort_indices(rows, sort_keys=[(key, "ascending", "at_start") for key in keys])
-    return rows.take(order)
-
-
-def property_rows(properties: Sequence[Property], place: Place) -> dict[str, Batches]:
+def property_rows(properties: Sequence[Property], place: Place) -> dict[str, pa.RecordBatch]:
     """The properties, one by one and by entity."""
     shared = {"repo_id": place.repo_id, "owner_file_id": place.file_id}
-    single: Batches = []
-    for entity_kind in ("edge", "node"):
-        rows = [row for row in properties if (row[1] is None) == (entity_kind == "edge")]
-        if rows:
-            single.append(
-                _batch(
-                    PROPS,
-                    _property_columns(rows),
-                    range(len(rows)),
-                    len(rows),
-                    {**shared, "entity_kind": entity_kind},
-                )
-            )
+    single = TableRows(PROPS, shared)
+    kinds = ["edge" if row[1] is None else "node" for row in properties]
+    single.add({"entity_kind": kinds, **_property_columns(properties)}, range(len(kinds)), len(kinds), {})
     by_entity: defaultdict[tuple[str, str | None, str], list[Property]] = defaultdict(list)
     for row in sorted(properties, key=itemgetter(0, 2)):
         by_entity["edge" if row[1] is None else "node", row[1], row[0]].append(row)
@@ -224,9 +221,9 @@ def property_rows(properties: Sequence[Property], place: Place) -> dict[str, Bat
         "entity_id": [entity for _, _, entity in by_entity],
         "props": [_inner(rows) for rows in by_entity.values()],
     }
-    count = len(by_entity)
-    whole = [_batch(PROPS_MAP, together, range(count), count, shared)] if count else []
-    return {PROPS: single, PROPS_MAP: whole}
+    by_all = TableRows(PROPS_MAP, shared)
+    by_all.add(together, range(len(by_entity)), len(by_entity), {})
+    return {PROPS: single.batch(), PROPS_MAP: by_all.batch()}
 
 
 def _property_columns(rows: Sequence[Property]) -> dict[str, list[Any]]:

@@ -32,7 +32,7 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.graph import TABLES as GRAPH_TABLES
-from codeanatomy.errors import StorageFailure, TableMissing, UsageError
+from codeanatomy.errors import EnvironmentProblem, StorageFailure, TableMissing, UsageError
 from codeanatomy.query.runs import newest_runs
 from codeanatomy.query.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS, sql_text
 from codeanatomy.storage.light import DataFile, light_files, location
@@ -190,6 +190,10 @@ def _database() -> Iterator[duckdb.DuckDBPyConnection]:
             for name, rows in CATALOGUE.items():
                 database.register(name, pa.Table.from_pylist(rows))
             yield database
+        except duckdb.OutOfMemoryException as problem:
+            raise EnvironmentProblem(
+                f"not enough memory: {problem}", "verify one --repo-id at a time"
+            ) from problem
         except duckdb.Error as problem:
             raise StorageFailure(f"the graph cannot be read: {problem}", "build the lake again") from problem
         finally:

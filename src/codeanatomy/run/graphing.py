@@ -24,7 +24,7 @@ from codeanatomy.catalog.extract import CHOSEN_REASONS
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.graph.files import READS
 from codeanatomy.graph.merging import merged
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, TABLES, Batches, file_rows, whole
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, TABLES, file_rows
 from codeanatomy.run.bundles import FILES, bundled, files_in, selected
 from codeanatomy.run.inputs import file_tasks, input_rows, read_files
 from codeanatomy.run.packing import PATH, commit_all, packed_ddl, packed_row, replacements, work_through
@@ -74,7 +74,7 @@ def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple
         try:
             for file in files_in(batches):
                 made = file_rows(file, profile)
-                told = {shared: packed(whole(name, made.shared[name])) for name, shared in SHARED.items()}
+                told = {shared: packed(made.shared[name]) for name, shared in SHARED.items()}
                 streams, counts = _streams(made.tables)
                 done.add(1)
                 keys = {PATH: file.path, REPO: file.repo_id}
@@ -100,16 +100,15 @@ def together(per_file: DataFrame) -> DataFrame:
     return found.mapInArrow(merge, packed_ddl(TABLES, PATH)).persist(StorageLevel.DISK_ONLY)
 
 
-def _unpacked(streams: Sequence[pa.Scalar]) -> dict[str, Batches]:
-    return {name: list(unpacked(each.as_buffer())) for name, each in zip(SHARED, streams, strict=True)}
+def _unpacked(streams: Sequence[pa.Scalar]) -> dict[str, pa.RecordBatch]:
+    return {name: next(unpacked(each.as_buffer())) for name, each in zip(SHARED, streams, strict=True)}
 
 
-def _streams(tables: Mapping[str, Batches]) -> tuple[dict[str, bytes], dict[str, int]]:
+def _streams(tables: Mapping[str, pa.RecordBatch]) -> tuple[dict[str, bytes], dict[str, int]]:
     """The rows packed by table, and their counts, of the copies too."""
-    rows = {name: whole(name, tables[name]) for name in TABLES}
-    counts = {name: rows[name].num_rows for name in TABLES}
+    counts = {name: tables[name].num_rows for name in TABLES}
     copied = {copy: counts[name] for copy, name in COPIES.items()}
-    return {name: packed(rows[name]) for name in TABLES}, {**counts, **copied}
+    return {name: packed(tables[name]) for name in TABLES}, {**counts, **copied}
 
 
 def _wanted(name: str, rows: DataFrame) -> DataFrame:
