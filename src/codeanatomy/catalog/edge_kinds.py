@@ -193,10 +193,11 @@ SCOPE = (
         "def f():\n    x = lambda: 0   # lambda -> f",
         ("symtable_files_v1", "relations_v1"),
         (Ends(("SCOPE",), ("SCOPE",)),),
-        Facts("scopes", {"src_id": "node_id", "dst_id": "parent_id"}),
+        Facts("scopes", {"src_id": "node_id", "dst_id": "parent_id", "role": "subkind"}),
         "symtable",
         "scope",
         per_src="at most one",
+        role="type of the inner scope",
     ),
     EdgeKind(
         "SCOPE_BINDS",

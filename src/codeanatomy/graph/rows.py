@@ -172,7 +172,7 @@ def _add_edges(
     if None in sources or None in targets:
         kept = [each for each in kept if sources[each] is not None and targets[each] is not None]
     constants: dict[str, Any] = {"edge_kind": kind.name}
-    if kind.rule:
+    if "rule_name" not in facts:
         constants |= {"origin": kind.origin, "rule_name": kind.rule, "confidence": 1.0}
     rows = {**facts, "edge_id": ids, "src_node_id": sources, "dst_node_id": targets}
     found.add(rows, kept, len(ids), constants)

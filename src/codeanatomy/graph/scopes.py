@@ -19,6 +19,9 @@ from codeanatomy.nodes import binding_id, scope_id
 
 SYMTABLE = "symtable_files_v1"
 BLOCK = ("scope_key", "parent_key", "type", "name", "symbols")
+# Who says that a scope has a name, and what of those that the symbol tables list.
+TRUST = ("origin", "rule_name", "resolution_method", "confidence")
+LISTED = ("symtable", "scope", None, 1.0)
 # By flag of a symbol, the first that is set.
 FLAGS = {
     "is_declared_global": "global",
@@ -43,6 +46,8 @@ class Scope(NamedTuple):
     bstart: int | None
     bend: int | None
     line: int | None
+    # Of the edge to its parent.
+    resolution_method: str | None
 
 
 def scopes_of(context: Context) -> dict[str, Scope]:
@@ -54,21 +59,22 @@ def scopes_of(context: Context) -> dict[str, Scope]:
     named = {one.node_id: one.qualname for one in context.definitions.values()}
     named[context.module_id] = context.module_name
     found: dict[str, Scope] = {}
-    for node, parent, kind, name in _known(context):
+    for node, parent, kind, name, method in _known(context):
         src, *place = owners.get(node, (None, None, None, None))
         outer = found[parent].qualname if parent in found else context.module_name
         qualname = named.get(src or "", outer if parent is None else f"{outer}.<{name}>")
-        found[node] = Scope(node, parent, kind, name, qualname, *place)
+        found[node] = Scope(node, parent, kind, name, qualname, *place, method)
     return found
 
 
-def _known(context: Context) -> Iterator[tuple[str, str | None, str, str]]:
-    """Id, parent, type and name of every scope: those of the tables, then those that have no block."""
+def _known(context: Context) -> Iterator[tuple[str, str | None, str, str, str | None]]:
+    """Id, parent, type and name of every scope, and how its parent was found: first those of the tables."""
     file_id = context.file.file_id
     blocks = context.file.list(SYMTABLE, "blocks")
     for key, parent, kind, name, _ in each(blocks, *BLOCK):
-        yield scope_id(file_id, key), scope_id(file_id, parent) if parent else None, kind, name
-    waiting = list(each(context.relations.get("SCOPE_PARENT", {}), "src_id", "dst_id", "role", "src_qname"))
+        yield scope_id(file_id, key), scope_id(file_id, parent) if parent else None, kind, name, None
+    told = context.relations.get("SCOPE_PARENT", {})
+    waiting = list(each(told, "src_id", "dst_id", "role", "src_qname", "resolution_method"))
     inner = {src for src, *_ in waiting}
     while waiting:
         ready = [row for row in waiting if row[1] not in inner] or waiting
@@ -95,10 +101,10 @@ def bindings(context: Context) -> Columns:
             subkind = next(compress(meanings.values(), flags), None)
             # Names that are only read, and nowhere in the file bound, are nobody's.
             if subkind is not None:
-                rows.append((binding_id(scope, name), scope, name, f"{qualname}.{name}", subkind))
+                rows.append((binding_id(scope, name), scope, name, f"{qualname}.{name}", subkind, *LISTED))
     told = context.relations.get("SCOPE_BINDS", {})
-    for scope, node, name, rule in each(told, "src_id", "dst_id", "role", "rule_name"):
-        subkind = "attribute" if rule == "attribute" else "local"
+    for scope, node, name, *trust in each(told, "src_id", "dst_id", "role", *TRUST):
+        subkind = "attribute" if "attribute" in trust else "local"
         owner = known[scope].qualname if scope in known else context.module_name
-        rows.append((node, scope, name, f"{owner}.{name}", subkind))
-    return columns_of(rows, "node_id", "scope_id", "name", "qualname", "subkind")
+        rows.append((node, scope, name, f"{owner}.{name}", subkind, *trust))
+    return columns_of(rows, "node_id", "scope_id", "name", "qualname", "subkind", *TRUST)

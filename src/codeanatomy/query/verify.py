@@ -116,8 +116,8 @@ class _Run(Struct, frozen=True):
 def verify(lake: str, repo_id: str | None = None, limit: int = 20) -> Verification:
     """Check the graph of each repository, or of one; of each rule at most so many findings are told."""
     began = time.monotonic()
-    runs, unbuilt = _newest(lake, repo_id)
     root = _local(lake)
+    runs, unbuilt = _newest(lake, repo_id)
     totals = dict.fromkeys(RULES, 0)
     findings: dict[str, list[Finding]] = {name: [] for name in RULES}
     rows = dict.fromkeys(VIEWS.values(), 0)

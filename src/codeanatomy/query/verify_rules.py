@@ -119,11 +119,6 @@ def _declared() -> Rows:
     ]
 
 
-def is_relation(kind: EdgeKind) -> bool:
-    """Whether the edges of a kind are resolved relations."""
-    return kind.made_of.of.startswith("relations.")
-
-
 def _partitions() -> Rows:
     """Values of the columns by which the tables of the graph are partitioned."""
     values = {"node_kind": NODE_KINDS, "edge_kind": EDGE_KINDS, "entity_kind": ("node", "edge")}
@@ -191,6 +186,10 @@ def sql_text(value: str | None) -> str:
     return f"'{quoted}'"
 
 
+def _texts(values: Iterable[str]) -> str:
+    return ", ".join(map(sql_text, values))
+
+
 def _names(columns: Iterable[Column]) -> str:
     return ", ".join(column.name for column in columns)
 
@@ -240,7 +239,7 @@ WHERE NOT starts_with(x.entity_id, k.prefix || ':')"""
 def _counted_kinds(side: Side, *counts: Count) -> str:
     """Kinds of edges of which a node has so many, at the side where it stands."""
     found = [kind.name for kind in EDGE_KINDS.values() if getattr(kind, f"per_{side}") in counts]
-    return ", ".join(map(sql_text, found))
+    return _texts(found)
 
 
 def _too_many(side: Side) -> str:
@@ -454,12 +453,14 @@ FROM (SELECT *, concat_ws(', ', {broken}) AS broken FROM {view}) WHERE broken <>
 SHARED = "role, ordinal, owner_file_id, path, bstart, bend"
 RELATED = f"""(
   SELECT DISTINCT repo_id, relation_kind AS edge_kind, src_id AS src, dst_id AS dst, {SHARED} FROM relations
-  WHERE dst_id IS NOT NULL AND relation_kind IN ({", ".join(map(sql_text, EDGE_KINDS))})
+  WHERE dst_id IS NOT NULL AND relation_kind IN ({_texts(EDGE_KINDS)})
 )"""
 EMITTED = f"""(
   SELECT repo_id, edge_kind, src_node_id AS src, dst_node_id AS dst, {SHARED} FROM edges
-  WHERE edge_kind IN ({", ".join(sql_text(kind.name) for kind in EDGE_KINDS.values() if is_relation(kind))})
+  WHERE edge_kind IN ({_texts(kind.name for kind in EDGE_KINDS.values() if "relations_v1" in kind.sources)})
 )"""
+# Of some kinds only some edges are relations.
+ALL_RELATED = _texts(kind.name for kind in EDGE_KINDS.values() if kind.sources == ("relations_v1",))
 RELATIONS_KEPT = f"""
 {_difference(f"repo_id, edge_kind, src, dst, {SHARED}", RELATED, EMITTED, "repo_id, edge_kind")}
 SELECT 'relations_v1', repo_id, edge_kind, src, owner_file_id, path, bstart,
@@ -468,7 +469,7 @@ FROM lost
 UNION ALL
 SELECT 'cpg_edges', repo_id, edge_kind, src, owner_file_id, path, bstart,
   format('has an edge to {{}} and is not related to it', dst)
-FROM extra"""
+FROM extra WHERE edge_kind IN ({ALL_RELATED})"""
 
 SYNTAX_COMPLETE = """
 SELECT 'cpg_nodes', repo_id, 'AST_NODE', file_id, file_id, NULL, NULL,

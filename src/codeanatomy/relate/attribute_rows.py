@@ -40,8 +40,7 @@ class AttributeRows(CallRows):
             dict.fromkeys((each | thing & WEAK, "attribute") for thing, found in run for each in found)
         )
         if chosen:
-            verdicts = {"attribute": verdict}
-            self._calls(op[-1], chosen, "AST_NODE", self._ast(site), len(chosen), "attribute", verdicts)
+            self._each_method(op[-1], chosen, "attribute", {"attribute": verdict})
         if verdict.added:
             self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
         if site.inner[0] is not None:

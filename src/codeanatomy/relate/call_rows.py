@@ -15,6 +15,7 @@ from codeanatomy.nodes import ast_node_id
 from codeanatomy.relate.answers import SCOPED, VALUE, Answer
 from codeanatomy.relate.arguments import match
 from codeanatomy.relate.callgraph import callee, is_declaration
+from codeanatomy.relate.classes import DEFAULT_FACTORY
 from codeanatomy.relate.definitions import Target
 from codeanatomy.relate.name_rows import NameRows
 from codeanatomy.relate.program import NOTHING, Arg, Op, Site
@@ -25,6 +26,10 @@ from codeanatomy.relate.verdicts import Verdict
 # Kinds of things whose members are told by import rules: modules, namespaces, names outside.
 IMPORTED = frozenset({"M", "N", "X"})
 CALL_KINDS = {"FUNCTION": "CALLS", "CLASS": "INSTANTIATES"}
+# Ways to run a method in which one stands for another: which of them runs depends on the class.
+ONE_OF = frozenset({"operator", "truth", "format"})
+# Methods that run for every attribute, before the one that has it.
+HOOKS = frozenset({"__getattribute__", "__setattr__", "__delattr__"})
 
 
 class CallRows(NameRows):
@@ -47,13 +52,14 @@ class CallRows(NameRows):
         role: str | None = None,
         verdicts: Mapping[str, Verdict] = {},
         reason: str | None = None,
+        method_name: str = "",
     ) -> None:
         """The rows of a call: what runs, what is made, what is passed."""
         values, site = self.values, self.program.sites[number]
         targets = {thing: self._called(thing, site.role) for thing, _ in chosen}
         listed = [target for thing, how in chosen if (target := targets[thing]) is not None]
         sure = {one.target: one for one in self._trusted(listed, [thing for thing, _ in chosen], site.inner)}
-        group = stable_id("ambig", "CALLS", src, role) if alternatives > 1 else None
+        group = self._group(src, role, method_name) if alternatives > 1 else None
         for thing, how in chosen:
             target = targets[thing]
             if target is None:
@@ -64,7 +70,8 @@ class CallRows(NameRows):
                 confidence = VALUE
             if how == "callback":
                 method = "callback"
-            if alternatives <= 1 and method == "values" and (by_name := self._named_by(number, target)):
+            is_itself = alternatives <= 1 and method == "values" and how != DEFAULT_FACTORY
+            if is_itself and (by_name := self._named_by(number, target)):
                 method, confidence = by_name, SCOPED
             part = role or (how if how != site.role else None)
             verdict = verdicts.get(how, self.claims.witnesses.silence)
@@ -85,6 +92,36 @@ class CallRows(NameRows):
                 self._count(site, target, confidence)
             if target.kind == "FUNCTION" and src_kind == "CALLSITE" and how != "callback":
                 self._passes(number, thing, confidence, method)
+
+    def _each_method(
+        self,
+        number: int,
+        chosen: Sequence[tuple[Object, str]],
+        role: str,
+        verdicts: Mapping[str, Verdict],
+    ) -> None:
+        """The rows of what a syntax node runs: `__enter__` and `__exit__` both, of each the one or the other."""
+        methods: dict[str, list[tuple[Object, str]]] = {}
+        for thing, how in chosen:
+            methods.setdefault(self._method(thing, role), []).append((thing, how))
+        src = self._ast(self.program.sites[number])
+        for name, found in methods.items():
+            self._calls(number, found, "AST_NODE", src, len(found), role, verdicts, method_name=name)
+
+    def _method(self, thing: Object, role: str) -> str:
+        """The method that is asked for; of those that share it, one runs."""
+        if role in ONE_OF or self.values.things[thing >> 1].kind != "F":
+            return ""
+        name = self.values.function(thing)[1].name
+        is_asked = name in HOOKS if role == "attribute" else name.startswith("__") and name.endswith("__")
+        return name if is_asked else ""
+
+    @staticmethod
+    def _group(src: str, role: str | None, method_name: str = "") -> str:
+        """The group of what may be called, one or the other."""
+        if not method_name:
+            return stable_id("ambig", "CALLS", src, role)
+        return stable_id("ambig", "CALLS", src, role, method_name)
 
     def _added(
         self,

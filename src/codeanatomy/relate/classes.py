@@ -16,6 +16,9 @@ from codeanatomy.relate.container_models import container_method
 from codeanatomy.relate.program import POSITIONAL, STAR, Op
 from codeanatomy.relate.solver import WEAK, Object
 
+# Role of what makes the default of a dataclass's field.
+DEFAULT_FACTORY = "default_factory"
+
 
 class Classes(Calls):
     """Classes and their instances."""
@@ -114,7 +117,8 @@ class Classes(Calls):
         for thing in things:
             if self.things[thing >> 1].kind == "O":
                 self.flow(self.field(thing, "default"), dst)
-                self.wait_call(self.field(thing, "default_factory"), call.with_args([], dst))
+                made = call.with_args([], dst, DEFAULT_FACTORY)
+                self.wait_call(self.field(thing, "default_factory"), made)
 
     def create_class(self, file: int, op: Op) -> None:
         """The metaclass, `__init_subclass__` and `__set_name__` run; members of an Enum are made."""

@@ -203,6 +203,8 @@ class Containers(Attributes):
                 self.add(dst, self.thing("Y", "builtins.str"))
             elif kind == "C" and self.is_enum(thing & ~1):
                 self.add(dst, self.thing("I", thing & ~1) | weak)
+            elif kind == "C":
+                self._each_by(thing, "__iter__", "__next__", dst, where)
             elif kind == "I":
                 inner = self.as_container(thing, "__iter__")
                 if inner is not None:
@@ -222,15 +224,18 @@ class Containers(Attributes):
             self.add(dst, pair | weak)
 
     def _each_of_instance(self, thing: Object, dst: int, where: Where) -> None:
-        iterator = self.node()
         cls = self.things[thing >> 1].one
         for name, next_name in (("__aiter__", "__anext__"), ("__iter__", "__next__")):
             if self.is_own(self.find(cls, name)):
-                self.special([thing], [name], Call(where, [], iterator, role="iteration"))
-                self.wait(iterator, self.next_of, next_name, dst, where)
+                self._each_by(thing, name, next_name, dst, where)
                 return
         call = Call(where, [plain(-1)], dst, role="iteration")
         self.special([thing], ["__getitem__"], call)
+
+    def _each_by(self, thing: Object, name: str, next_name: str, dst: int, where: Where) -> None:
+        iterator = self.node()
+        self.special([thing], [name], Call(where, [], iterator, role="iteration"))
+        self.wait(iterator, self.next_of, next_name, dst, where)
 
     def next_of(self, things: Sequence[Object], name: str, dst: int, where: Where) -> None:
         """What `next` of iterators gives."""

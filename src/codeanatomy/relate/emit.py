@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from codeanatomy.ids import stable_id
 from codeanatomy.nodes import module_id
 from codeanatomy.relate.attribute_rows import CUT, AttributeRows
 from codeanatomy.relate.attributes import HOWS
 from codeanatomy.relate.callgraph import caller
+from codeanatomy.relate.classes import DEFAULT_FACTORY
 from codeanatomy.relate.definitions import Definitions, Target
 from codeanatomy.relate.ownership import stored_attributes
 from codeanatomy.relate.program import Op, Site
@@ -28,6 +28,8 @@ from codeanatomy.relate.verdicts import Problem, Verdict
 from codeanatomy.relate.witnesses import Witnesses
 
 CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
+# Roles of what runs at a call and is not what is called.
+BESIDE = frozenset({"callback", DEFAULT_FACTORY})
 
 
 def relations(values: Values, problems: list[Problem] | None = None) -> Iterator[Rows]:
@@ -128,8 +130,13 @@ class FileRows(AttributeRows):
             or self.values.is_cut(self.file, node)
             or (load is not None and self.values.is_cut(self.file, load[1]))
         )
-        self._calls(number, chosen, kind, src, alternatives, role, verdicts, CUT if is_cut else None)
-        group = stable_id("ambig", "CALLS", src, role) if alternatives > 1 else None
+        reason = CUT if is_cut else None
+        made = [each for each in chosen if each[1] == DEFAULT_FACTORY]
+        run = [each for each in chosen if each[1] != DEFAULT_FACTORY] if made else chosen
+        self._calls(number, run, kind, src, alternatives, role, verdicts, reason)
+        # Whichever class it is, the defaults of its fields are made beside it.
+        self._calls(number, made, kind, src, 1, role, verdicts, reason)
+        group = self._group(src, role) if alternatives > 1 else None
         self._added(number, kind, src, verdict, group, role, args)
 
     def _verdicts(self, site: Site, chosen: Sequence[tuple[Object, str]]) -> dict[str, Verdict]:
@@ -140,13 +147,13 @@ class FileRows(AttributeRows):
         called = [
             one
             for thing, how in chosen
-            if how != "callback" and (one := self._called(thing, site.role)) is not None
+            if how not in BESIDE and (one := self._called(thing, site.role)) is not None
         ]
         passed = [
             one for thing, how in chosen if how == "callback" and (one := self._called(thing)) is not None
         ]
         verdict = claims.verdict(site.place, called, said)
-        found = {how: verdict for _, how in chosen} | {site.role: verdict}
+        found = {how: verdict for _, how in chosen if how not in BESIDE} | {site.role: verdict}
         return found | {
             "callback": claims.verdict(site.place, passed, claims.passed(site.place) if passed else ())
         }
@@ -174,8 +181,7 @@ class FileRows(AttributeRows):
         targets = [one for thing, _ in own if (one := self._called(thing)) is not None]
         verdict = self.claims.verdict(site.place, targets, self.claims.implicit(site.place, site.role))
         if own:
-            verdicts = {how: verdict for _, how in own}
-            self._calls(number, own, "AST_NODE", self._ast(site), len(own), site.role, verdicts)
+            self._each_method(number, own, site.role, {how: verdict for _, how in own})
         if verdict.added:
             self._added(number, "AST_NODE", self._ast(site), verdict, None, site.role)
 

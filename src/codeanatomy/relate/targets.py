@@ -51,8 +51,9 @@ class Targets(Expressions):
         self.write(name, value, self.define(VARIABLE, -1, self.place(target), name))
 
     def _unpack(self, targets: Sequence[int], value: Node, node: int) -> None:
-        if value != NOTHING:
-            self.special(node, value, ["__iter__"], [], "iteration")
+        if value != NOTHING and value not in self.const_nodes:
+            self.events += 1
+            self.ops.append(("*", value, NOTHING, self.site(node, "iteration")))
         starred = [at for at, target in enumerate(targets) if self.tree.kind[target] == "Starred"]
         for at, target in enumerate(targets):
             inner = NOTHING
