@@ -49,6 +49,11 @@ def module_id(file_id: str) -> str:
     return stable_id(PREFIXES["MODULE"], file_id)
 
 
+def package_id(repo_id: str, qname: str) -> str:
+    """A package of the repository, with or without an `__init__.py`."""
+    return stable_id(PREFIXES["PACKAGE"], repo_id, qname)
+
+
 def scope_id(file_id: str, scope_key: str) -> str:
     """A scope of the compiler's symbol tables."""
     return stable_id(PREFIXES["SCOPE"], file_id, scope_key)

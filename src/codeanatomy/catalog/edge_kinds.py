@@ -14,7 +14,16 @@ from codeanatomy.catalog.kind_spec import FULL, EdgeKind, Ends, Facts, Prop
 DEFINED = ("CLASS", "FUNCTION")
 CALLERS = ("CALLSITE", "DECORATOR", "AST_NODE")
 REFERENCES = ("NAME_REF", "ATTRIBUTE_REF")
-MEANT = ("FUNCTION", "CLASS", "PARAMETER", "BINDING", "MODULE", "EXTERNAL_MODULE", "QUALIFIED_NAME")
+MEANT = (
+    "FUNCTION",
+    "CLASS",
+    "PARAMETER",
+    "BINDING",
+    "MODULE",
+    "PACKAGE",
+    "EXTERNAL_MODULE",
+    "QUALIFIED_NAME",
+)
 RELATIONS = ("relations_v1",)
 CUT = Prop("cut", "string", "Why further candidates are missing; absent if none are.")
 
@@ -282,7 +291,7 @@ IMPORT = (
         "import",
         "An import and the module it names.",
         "from pkg.mod import f   # -> pkg.mod",
-        Ends(("IMPORT_ALIAS",), ("MODULE", "EXTERNAL_MODULE")),
+        Ends(("IMPORT_ALIAS",), ("MODULE", "PACKAGE", "EXTERNAL_MODULE")),
         role="python-stdlib, if it is of the standard library",
     ),
     _related(

@@ -57,15 +57,14 @@ RELATIONS_V1 = Table(
     primary_key=("relation_id",),
     foreign_keys=(OWNER_KEY,),
     owner="owner_file_id",
-    # To the diagnostics this stage adds its own.
     inputs=(
         "ast_files_v1",
         "libcst_files_v1",
         "symtable_files_v1",
         "scip_index_v1",
         "type_checker_files_v1",
-        "diagnostics_norm_v1",
     ),
+    adds_to=("diagnostics_norm_v1",),
     constraints=(
         SPAN_ORDERED,
         Constraint(

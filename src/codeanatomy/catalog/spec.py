@@ -177,6 +177,8 @@ class Table(Struct, frozen=True, omit_defaults=True):
     owner: str | None = None
     # Tables it is derived from: they give the order of a run.
     inputs: tuple[str, ...] = ()
+    # Tables of other stages that get rows on the way, after their own have been written.
+    adds_to: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     write: DeltaWritePolicy = DeltaWritePolicy()
     schema: DeltaSchemaPolicy = DeltaSchemaPolicy()

@@ -22,6 +22,7 @@ BLOCK = ("scope_key", "parent_key", "type", "name", "symbols")
 # Who says that a scope has a name, and what of those that the symbol tables list.
 TRUST = ("origin", "rule_name", "resolution_method", "confidence")
 LISTED = ("symtable", "scope", None, 1.0)
+NOWHERE = (None, None, None, None)
 # By flag of a symbol, the first that is set.
 FLAGS = {
     "is_declared_global": "global",
@@ -52,18 +53,16 @@ class Scope(NamedTuple):
 
 def scopes_of(context: Context) -> dict[str, Scope]:
     """The scopes by their ids, outer ones first."""
-    owners = {
-        dst: (src, *place)
-        for src, dst, *place in each(context.relations.get("OWNS_SCOPE", {}), "src_id", "dst_id", *SPAN)
-    }
+    owned = each(context.relations.get("OWNS_SCOPE", {}), "src_id", "dst_id", *SPAN)
+    owners = {dst: (src, start, end, line) for src, dst, start, end, line in owned}
     named = {one.node_id: one.qualname for one in context.definitions.values()}
     named[context.module_id] = context.module_name
     found: dict[str, Scope] = {}
     for node, parent, kind, name, method in _known(context):
-        src, *place = owners.get(node, (None, None, None, None))
+        src, start, end, line = owners.get(node, NOWHERE)
         outer = found[parent].qualname if parent in found else context.module_name
         qualname = named.get(src or "", outer if parent is None else f"{outer}.<{name}>")
-        found[node] = Scope(node, parent, kind, name, qualname, *place, method)
+        found[node] = Scope(node, parent, kind, name, qualname, start, end, line, method)
     return found
 
 

@@ -80,11 +80,11 @@ def arguments(context: Context) -> Columns:
     """Arguments, by the call they are given to."""
     rows = []
     generators = _bare_generators(context)
-    for call_start, call_end, index, keyword, star, first, last, line in each(
+    for call_start, call_end, index, keyword, star, *place in each(
         context.libcst("call_args"), "call_bstart", "call_bend", "index", "keyword", "star", *SPAN
     ):
         subkind = STARS.get(star) or ("keyword" if keyword else "positional")
-        start, end = generators.get((call_start, call_end), (first, last))
+        start, end, line = generators.get((call_start, call_end), place)
         node = _argument_node(context, start, end)
         found = context.id_at("ARGUMENT", start, end)
         call = context.id_at("CALLSITE", call_start, call_end)
@@ -92,7 +92,7 @@ def arguments(context: Context) -> Columns:
     return columns_of(rows, *REF, "call_id", "index")
 
 
-def _bare_generators(context: Context) -> dict[tuple[Any, Any], tuple[Any, Any]]:
+def _bare_generators(context: Context) -> dict[tuple[Any, Any], list[Any]]:
     """Of `f(x for x in y)` the place of the generator, by that of the call: the parentheses are of both."""
     syntax, found = context.syntax, {}
     for node, kind in enumerate(syntax.kind):
@@ -100,7 +100,8 @@ def _bare_generators(context: Context) -> dict[tuple[Any, Any], tuple[Any, Any]]
         if kind != "GeneratorExp" or syntax.slot[node] != "args" or call is None:
             continue
         if syntax.bend[node] == syntax.bend[call]:
-            found[syntax.bstart[call], syntax.bend[call]] = (syntax.bstart[node], syntax.bend[node])
+            place = [syntax.bstart[node], syntax.bend[node], syntax.line[node]]
+            found[syntax.bstart[call], syntax.bend[call]] = place
     return found
 
 

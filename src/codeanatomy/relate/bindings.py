@@ -4,6 +4,7 @@
         global total              BINDING_RESOLVES_TO total of count -> total of the module, as global
         total += step             READS and WRITES name -> total of the module, READS name -> step of count
         print(total)              READS total; `print` is bound nowhere here: an `OpenUse`
+        return lambda: step       BINDING_RESOLVES_TO step of the lambda -> step of count, as free
 
 LibCST says where names stand, CPython's tree in which scope, CPython's symbol tables what that means; the
 role of a row is the way by which the compiler gets at the name (`scopes.Found.family`). A name that nothing
@@ -30,13 +31,13 @@ from unicodedata import normalize
 
 from codeanatomy.ids import ids_within
 from codeanatomy.nodes import PREFIXES, binding_id, node_ids
-from codeanatomy.relate.rows import Evidence, Place, Rows
+from codeanatomy.relate.rows import NOWHERE, Evidence, Place, Rows
 from codeanatomy.relate.scope import FUNCTIONS, TYPE_VARIABLES, Scope
 from codeanatomy.relate.scopes import Scopes
 from codeanatomy.relate.tree import Tree
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
-Saying: TypeAlias = tuple[Evidence, Evidence]
+Saying: TypeAlias = tuple[Evidence, ...]
 
 # Nodes that carry names which are no nodes.
 CARRIERS = (
@@ -62,17 +63,18 @@ class OpenUse(NamedTuple):
 
 def binding_relations(rows: Rows, tree: Tree, scopes: Scopes, libcst: Mapping[str, Columns]) -> list[OpenUse]:
     """Add the rows of a file's bindings; the names that are not bound in it, in the order of the text."""
-    if not libcst or libcst.get("refs") is None:
-        return []
+    is_read = bool(libcst) and libcst.get("refs") is not None
     if not scopes:
-        refs = (name for name in _names(libcst["refs"]))
+        refs = _names(libcst["refs"]) if is_read else ()
         return [OpenUse(start, end, line, name, None) for name, _, start, end, line in refs]
     binder = _Binder(rows, tree, scopes)
-    # Names first: a `global` stands before what it is about.
-    binder.names(libcst["refs"])
-    binder.definitions(libcst["defs"])
-    binder.parameters(libcst["params"])
-    binder.imports(libcst["imports"])
+    if is_read:
+        # Names first: a `global` stands before what it is about.
+        binder.names(libcst["refs"])
+        binder.definitions(libcst["defs"])
+        binder.parameters(libcst["params"])
+        binder.imports(libcst["imports"])
+    binder.handed_through()
     return sorted(binder.open_uses, key=lambda use: use.bstart)
 
 
@@ -212,6 +214,8 @@ class _Binder:
         self._scopes = scopes
         self._nodes = _Nodes(tree)
         self._targets: dict[tuple[Scope, str], _Target | None] = {}
+        # Bindings that are told to be those of another scope.
+        self._resolved: set[str] = set()
         self._scope_ids = _Scoped(rows.file_id)
         self._span_id = ids_within("span", rows.file_id)
         self._ids = {kind: node_ids(kind, rows.file_id) for kind in ENTITIES}
@@ -227,12 +231,19 @@ class _Binder:
             own, home = self._scope_ids[scope], self._scope_ids[found.home]
             target = _Target(binding_id(home, found.name), found.family, Evidence("symtable", own))
             declared = scope.declares(name) if found.home is not scope else None
-            if declared is not None:
-                source = binding_id(own, found.name)
-                said = self._said(target, place)
+            source = "" if declared is None else binding_id(own, found.name)
+            if source and source not in self._resolved:
+                self._resolved.add(source)
+                said = (target.said,) if place == NOWHERE else self._said(target, place)
                 self._add("BINDING_RESOLVES_TO", "BINDING", source, target, place, declared, said)
         self._targets[key] = target
         return target
+
+    def handed_through(self) -> None:
+        """Free names that a scope only has for one inside of it; and `__class__`, which `super()` uses."""
+        for scope in self._scopes.values():
+            for name in scope.free():
+                self._target(scope, name, NOWHERE)
 
     def _said(self, target: _Target, place: Place) -> Saying:
         return target.said, Evidence("libcst", self._span_id(place[0], place[1]))

@@ -18,6 +18,7 @@ from codeanatomy.nodes import (
     module_id,
     node_id,
     node_ids,
+    package_id,
     qualified_name_id,
     scope_id,
 )
@@ -91,6 +92,8 @@ class Definitions:
         if paths:
             program = values.programs[values.files[paths[0]]]
             return Target("MODULE", module_id(program.file_id), name)
+        if name in values.modules.namespaces:
+            return Target("PACKAGE", package_id(self.repo_id, name), name)
         return Target("EXTERNAL_MODULE", external_module_id(self.repo_id, name), name)
 
     @property

@@ -92,18 +92,17 @@ class NameRows(Answers):
                 )
                 continue
             module = self.definitions.module(name)
-            if not (name in values.modules.namespaces and name not in values.modules.paths):
-                role = distribution(name) if module.kind == "EXTERNAL_MODULE" else None
-                self.answer(
-                    "IMPORTS_MODULE",
-                    "IMPORT_ALIAS",
-                    src,
-                    each.place,
-                    [Answer(module, "import", SCOPED)],
-                    rule="import",
-                    origin="imports",
-                    role=role or None,
-                )
+            role = distribution(name) if module.kind == "EXTERNAL_MODULE" else None
+            self.answer(
+                "IMPORTS_MODULE",
+                "IMPORT_ALIAS",
+                src,
+                each.place,
+                [Answer(module, "import", SCOPED)],
+                rule="import",
+                origin="imports",
+                role=role or None,
+            )
             if each.name is None or each.bound is None:
                 continue
             targets = self.definitions.imported(self.file, number)

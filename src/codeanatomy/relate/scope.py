@@ -159,9 +159,13 @@ class Scope:
         declared = set(self._those("is_declared_global"))
         return declared and declared.intersection([*self._those("is_assigned"), *self._those("is_imported")])
 
+    def free(self) -> Iterable[str]:
+        """Names that it has from a function or class around it, to use them or to hand them through."""
+        return self._those("is_free")
+
     def find_cells(self) -> None:
         """Note in the scopes around what this one uses of them; outer scopes must come first."""
-        for name in self._those("is_free"):
+        for name in self.free():
             home = self._function_around(name)
             if home is not None:
                 home.cells.add(name)

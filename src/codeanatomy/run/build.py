@@ -16,6 +16,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -79,12 +81,39 @@ def build(run: Run, until: str | None = None) -> BuildReport:
     stages = planned_stages(run.store.tables, until)
     began = time.monotonic()
     if run.listings:
-        for stage in stages:
-            STAGES[stage](run)
+        run_stages(run, stages)
     with run.step("publish"):
         publish(run)
     run.seconds["total"] = round(run.listed.seconds + time.monotonic() - began, 3)
     return _report(run)
+
+
+def run_stages(run: Run, stages: Sequence[str]) -> None:
+    """Run stages, each as soon as those it reads are done.
+
+    Two that do not read each other run side by side: relate takes one core for most of its time, so normalize
+    has the others. Spark serves jobs in their order, so relate, which takes longest, goes first.
+    """
+    with ThreadPoolExecutor(len(stages)) as pool:
+        for stage in sorted(stages, key=lambda each: (len(_read(run, each, stages)), each != "relate")):
+            before = [run.stages[name] for name in _read(run, stage, stages)]
+            run.stages[stage] = pool.submit(_after, before, partial(STAGES[stage], run))
+        for stage in stages:
+            run.stages[stage].result()
+
+
+def _after(before: Sequence[Future[None]], work: Callable[[], None]) -> None:
+    for stage in before:
+        stage.result()
+    work()
+
+
+def _read(run: Run, stage: str, stages: Sequence[str]) -> list[str]:
+    """The stages whose tables a stage reads, directly or through others."""
+    stage_of = {table.name: table.stage for table in run.store.tables}
+    inputs = {stage_of[name] for table in run.store.tables if table.stage == stage for name in table.inputs}
+    found = [each for each in stages if each in inputs and each != stage]
+    return [each for each in stages if each in found or any(each in _read(run, one, stages) for one in found)]
 
 
 def planned_stages(tables: Sequence[Table], until: str | None = None) -> list[str]:

@@ -5,7 +5,7 @@ table is committed. Nothing passes through the driver but the listing and some c
 
     gathered = gather(spark, tasks, WITNESSES, options, counters)   # lazy: a row per chunk of files
     work_through(run, "extract", gathered, said)                    # runs the witnesses, fills the cache
-    commit_tables(run, gathered, sizes)
+    commit_tables(run, gathered, worked)
 
 Tests: `tests/test_build.py`.
 """
@@ -30,6 +30,7 @@ from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.packing import (
     PACKED_BYTES_PER_FILE_BYTE,
+    Worked,
     commit_all,
     packed_ddl,
     packed_row,
@@ -64,24 +65,24 @@ def _extract(run: Run, tasks: Sequence[Task]) -> None:
         return f"{counters.files.value:,}/{total:,} files, {counters.failures.value:,} failures"
 
     try:
-        sizes = work_through(run, "extract", gathered, said)
+        worked = work_through(run, "extract", gathered, said)
         with run.step("extract_commit"):
-            commit_tables(run, gathered, sizes)
+            commit_tables(run, gathered, worked)
     finally:
         gathered.unpersist()
 
 
-def commit_tables(run: Run, gathered: DataFrame, sizes: dict[str, int]) -> None:
+def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:
     """Replace the repositories' rows in every table; failures are added to those of other runs."""
 
     def failures() -> Committed:
         found = table_rows(gathered, FAILURES, table_columns(FAILURES))
         rows = found.select(F.lit(run.run_id).alias("run_id"), "*")
-        size = sizes.get(FAILURES, 0) // PACKED_BYTES_PER_FILE_BYTE
+        size = worked.packed_bytes.get(FAILURES, 0) // PACKED_BYTES_PER_FILE_BYTE
         return append(run.store, FAILURES, rows, Commit(run.run_id), file_bytes=size)
 
     names = [name for name in tables_of(WITNESSES) if name != FAILURES]
-    commit_all(run, {**replacements(run, gathered, names, sizes), FAILURES: failures})
+    commit_all(run, {**replacements(run, gathered, names, worked), FAILURES: failures})
 
 
 class Counters:

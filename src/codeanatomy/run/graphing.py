@@ -51,9 +51,9 @@ def graph_stage(run: Run) -> None:
     total = read_files(run)
     gathered = per_file.drop(REPO, *SHARED.values()).unionByName(shared)
     try:
-        sizes = work_through(run, "graph", gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
+        worked = work_through(run, "graph", gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
         with run.step("graph_commit"):
-            commit_all(run, replacements(run, gathered, (*TABLES, *COPIES), sizes, COPIES))
+            commit_all(run, replacements(run, gathered, (*TABLES, *COPIES), worked, COPIES))
     finally:
         shared.unpersist()
         per_file.unpersist()

@@ -53,6 +53,7 @@ def read_files(run: Run) -> int:
 def add_rows(run: Run, name: str, rows: DataFrame, sequence: int) -> None:
     """Append a few rows to a table that this run has written to already."""
     before = run.committed[name]
+    run.recount.add(name)
     added = append(run.store, name, rows, Commit(run.run_id, sequence=sequence), file_bytes=SMALL)
     run.committed[name] = structs.replace(
         added,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from codeanatomy.extract.files import failures_by_extractor
-from codeanatomy.run.inputs import SMALL
+from codeanatomy.run.inputs import SMALL, input_rows
 from codeanatomy.run.repositories import Repository, git_commit
 from codeanatomy.run.state import Run
 from codeanatomy.storage.commit import Commit, append
@@ -23,10 +23,20 @@ TABLE = "run_manifest"
 
 def publish(run: Run) -> None:
     """Append the run's rows; afterwards readers see what it has written."""
+    _recount(run)
     finished = datetime.now(UTC)
     rows = [_row(run, repository, finished) for repository in run.listed.repositories]
     frame = run.store.spark.createDataFrame(rows, spark_schema(run.store.table(TABLE)))
     append(run.store, TABLE, frame, Commit(run.run_id), file_bytes=SMALL)
+
+
+def _recount(run: Run) -> None:
+    """Count by repository what was not counted when it was made."""
+    for name in sorted(run.recount):
+        rows = input_rows(run, run.store, name)
+        found = {row["repo_id"]: row["count"] for row in rows.groupBy("repo_id").count().collect()}
+        for repo_id in run.listings:
+            run.counts.setdefault(repo_id, Counter())[name] = found.get(repo_id, 0)
 
 
 def _row(run: Run, repository: Repository, finished: datetime) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, PACKED_TABLES,
 from codeanatomy.normalize.span_errors import span_errors_v1
 from codeanatomy.run.inputs import FILES_PER_BATCH, SMALL, add_rows, file_tasks, input_rows, read_files
 from codeanatomy.run.packing import (
+    Worked,
     commit_all,
     packed_ddl,
     packed_row,
@@ -55,9 +56,9 @@ def normalize_stage(run: Run) -> None:
     gathered, done = gather({name: read(name) for name in FILE_INPUTS}, file_tasks(run))
     total = read_files(run)
     try:
-        sizes = work_through(run, "normalize", gathered, lambda: f"{done.value:,}/{total:,} files")
+        worked = work_through(run, "normalize", gathered, lambda: f"{done.value:,}/{total:,} files")
         with run.step("normalize_commit"):
-            commit_files(run, read, gathered, sizes)
+            commit_files(run, read, gathered, worked)
             add_evidence(run, read)
     finally:
         gathered.unpersist()
@@ -83,7 +84,7 @@ def gather(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Ac
     return files.mapInArrow(rules, packed_ddl(PACKED_TABLES)).persist(StorageLevel.DISK_ONLY), done
 
 
-def commit_files(run: Run, read: Read, gathered: DataFrame, sizes: dict[str, int]) -> None:
+def commit_files(run: Run, read: Read, gathered: DataFrame, worked: Worked) -> None:
     """The tables that are made file by file, and those that Spark makes of whole tables."""
 
     def spans() -> Committed:
@@ -94,7 +95,7 @@ def commit_files(run: Run, read: Read, gathered: DataFrame, sizes: dict[str, int
         ours = table_rows(gathered, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
         return _replace(run, DIAGNOSTICS, told.unionByName(ours))
 
-    made = replacements(run, gathered, FILE_TABLES, sizes)
+    made = replacements(run, gathered, FILE_TABLES, worked)
     commit_all(run, {DIAGNOSTICS: diagnostics, **made, "span_errors_v1": spans})
 
 
@@ -108,6 +109,7 @@ def add_evidence(run: Run, read: Read) -> None:
 
 def _replace(run: Run, name: str, rows: DataFrame) -> Committed:
     owners = sorted(run.listings)
+    run.recount.add(name)
     # An exchange of its own: else one task would read and compare everything.
     few = rows.repartition(1)
     return replace_by_owner(run.store, name, few, owners, Commit(run.run_id), by="repo_id", file_bytes=SMALL)

@@ -14,11 +14,12 @@ Tests: `tests/test_build.py`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -85,13 +86,23 @@ def count(gathered: DataFrame) -> tuple[dict[str, dict[str, int]], dict[str, int
     return {repo_id: counts for repo_id, counts in found.items() if repo_id is not None}, sizes
 
 
-def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], str]) -> dict[str, int]:
-    """Do the work, telling how far it is; packed bytes by table."""
+class Worked(NamedTuple):
+    """What a step has made, by table."""
+
+    rows: Mapping[str, int]
+    packed_bytes: Mapping[str, int]
+
+
+def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], str]) -> Worked:
+    """Do the work, telling how far it is."""
     with run.step(step):
         counts, sizes = watched(lambda: count(gathered), lambda: run.progress.tell(step, said()))
         run.progress.tell(step, said(), last=True)
     run.count(counts)
-    return sizes
+    rows: Counter[str] = Counter()
+    for counted in counts.values():
+        rows.update(counted)
+    return Worked(rows, sizes)
 
 
 def table_rows(gathered: DataFrame, name: str, columns: Sequence[Column]) -> DataFrame:
@@ -110,14 +121,14 @@ def replacements(
     run: Run,
     gathered: DataFrame,
     names: Sequence[str],
-    sizes: Mapping[str, int],
+    worked: Worked,
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Callable[[], Committed]]:
     """The commits of tables, the largest first: it takes longest.
 
     `columns` names the column of a table that has none of its own: a copy in another order.
     """
-    packed = {name: sizes.get(columns.get(name, name), 0) for name in names}
+    packed = {name: worked.packed_bytes.get(columns.get(name, name), 0) for name in names}
     return {
         name: partial(replace_table, run, gathered, name, packed[name], columns.get(name))
         for name in sorted(names, key=lambda name: -packed[name])

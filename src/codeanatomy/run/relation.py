@@ -55,13 +55,14 @@ def relate_stage(run: Run) -> None:
     inputs = {name: input_rows(run, store, name) for name in INPUTS}
     programs, done = summaries(inputs, file_tasks(run))
     gathered = solved(programs, len(run.listings))
-    total, before = read_files(run), _complaints(run)
+    total = read_files(run)
     try:
-        sizes = work_through(run, "relate", gathered, lambda: f"{done.value:,}/{total:,} files")
+        worked = work_through(run, "relate", gathered, lambda: f"{done.value:,}/{total:,} files")
         with run.step("relate_commit"):
-            for commit in replacements(run, gathered, (RELATIONS,), sizes).values():
+            for commit in replacements(run, gathered, (RELATIONS,), worked).values():
                 run.committed[RELATIONS] = commit()
-            if _complaints(run) > before:
+            if worked.rows[DIAGNOSTICS]:
+                run.wait_for("normalize")
                 rows = table_rows(gathered, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
                 add_rows(run, DIAGNOSTICS, rows.repartition(1), sequence=SEQUENCE)
     finally:
@@ -111,7 +112,3 @@ def solved(programs: DataFrame, repositories: int) -> DataFrame:
     tasks = max(1, min(repositories, TASKS_PER_CORE * cores))
     together = programs.repartition(tasks, "repo_id").sortWithinPartitions("repo_id", "path")
     return together.mapInArrow(solve, packed_ddl(TABLES)).persist(StorageLevel.DISK_ONLY)
-
-
-def _complaints(run: Run) -> int:
-    return sum(counts[DIAGNOSTICS] for counts in run.counts.values())

@@ -9,6 +9,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -61,6 +62,10 @@ class Run:
     committed: dict[str, Committed] = field(default_factory=dict)
     witness_versions: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    # Tables that Spark has added rows to, which nobody has counted by repository.
+    recount: set[str] = field(default_factory=set)
+    # Stages under way, or done.
+    stages: dict[str, Future[None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.seconds["list"] = self.listed.seconds
@@ -74,6 +79,11 @@ class Run:
     def failed(self) -> dict[str, str]:
         """Why a repository failed, by its name."""
         return self.listed.failed
+
+    def wait_for(self, stage: str) -> None:
+        """Until another stage of this run is done; its failure is ours."""
+        if stage in self.stages:
+            self.stages[stage].result()
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
