@@ -6,23 +6,27 @@ graph = graph_of({"main.py": "def f(): ...\\nf()\\n"})
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import values
+from codeanatomy.arrow import array, arrow_schema, values
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
 from codeanatomy.extract.files import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
+from codeanatomy.extract.testimony import Testimony
 from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
-from codeanatomy.graph.files import NESTED, READS, File
+from codeanatomy.graph.files import READS, File
 from codeanatomy.graph.merging import merged
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
+from codeanatomy.ids import stable_id
 from codeanatomy.normalize.files import File as Normalized
 from codeanatomy.normalize.rules import file_rows as normalized_rows
 from codeanatomy.relate.repository import repository_rows
@@ -35,6 +39,15 @@ WITNESSES = {
     "libcst_files_v1": libcst_files_v1,
     "symtable_files_v1": symtable_files_v1,
     "tree_sitter_files_v1": tree_sitter_files_v1,
+}
+
+
+COMPLAINTS = {
+    "ast_files_v1": "cpython",
+    "symtable_files_v1": "cpython",
+    "bytecode_files_v1": "cpython",
+    "libcst_files_v1": "libcst",
+    "tree_sitter_files_v1": "tree_sitter",
 }
 
 
@@ -70,7 +83,11 @@ def graph_files(
     sources: Mapping[str, str | bytes], scip: Mapping[str, Mapping[str, Any]], repo_id: str
 ) -> list[File]:
     """Files as the graph stage sees them."""
-    said = {path: _witnessed(path, text) for path, text in sources.items()}
+    heard = {path: _heard(path, text) for path, text in sources.items()}
+    said = {
+        path: {"repo_files_v1": _row(path, sources[path])} | {name: one.cells for name, one in told.items()}
+        for path, told in heard.items()
+    }
     programs = []
     for path, told in said.items():
         names = ("ast_files_v1", "symtable_files_v1", "libcst_files_v1")
@@ -91,18 +108,50 @@ def graph_files(
         flat = {name: [rows] for name, rows in normalized_rows(normal).items()}
         for name, rows in related[path].items():
             flat.setdefault(name, []).append(rows)
+        flat["diagnostics_norm_v1"].append(_diagnostics(repo_id, path, heard[path]))
         tables = {**told, "scip_index_v1": scip.get(path, {})}
         tables |= {name: _columns(rows) for name, rows in flat.items() if name in READS}
         files.append(File(repo_id, file_id(repo_id, path), path, tables))
     return files
 
 
-def _witnessed(path: str, text: str | bytes) -> dict[str, Any]:
+def _heard(path: str, text: str | bytes) -> dict[str, Testimony]:
     source = source_of(text, path)
-    raw = text if isinstance(text, bytes) else text.encode()
-    row = {"size_bytes": len(raw), "encoding": source.encoding, "is_stub": path.endswith(".pyi")}
-    told: dict[str, Any] = {name: witness(source, OPTIONS).cells for name, witness in WITNESSES.items()}
-    return {"repo_files_v1": row, **told}
+    return {name: witness(source, OPTIONS) for name, witness in WITNESSES.items()}
+
+
+def _row(path: str, text: str | bytes) -> dict[str, Any]:
+    source = source_of(text, path)
+    return {
+        "file_sha256": sha256(source.raw).hexdigest(),
+        "size_bytes": len(source.raw),
+        "encoding": source.encoding,
+        "newline": source.newline,
+        "is_stub": path.endswith(".pyi"),
+    }
+
+
+def _diagnostics(repo_id: str, path: str, told: Mapping[str, Testimony]) -> pa.RecordBatch:
+    """What the witnesses themselves complain about; Spark makes these rows, and more, in a build."""
+    table = catalog.table("diagnostics_norm_v1")
+    found: dict[str, dict[str, Any]] = {}
+    for name, kind in COMPLAINTS.items():
+        for problem in told[name].problems:
+            code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", problem.error_type).lower()
+            place = (problem.bstart, problem.bend, problem.line)
+            diag_id = stable_id("diag", repo_id, file_id(repo_id, path), kind, code, *place, problem.message)
+            found[diag_id] = {
+                "diag_id": diag_id,
+                "diag_kind": kind,
+                "diag_severity": problem.severity,
+                "diag_code": code,
+                "diag_line_start": problem.line,
+                "bstart": problem.bstart,
+                "bend": problem.bend,
+                "message": problem.message,
+            }
+    arrays = [array(column, [row.get(column.name) for row in found.values()]) for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
 def _columns(batches: Iterable[pa.RecordBatch]) -> dict[str, list[Any]]:
@@ -112,6 +161,3 @@ def _columns(batches: Iterable[pa.RecordBatch]) -> dict[str, list[Any]]:
 
 def _rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
-
-
-assert NESTED <= {table.name for table in catalog.TABLES}

@@ -17,7 +17,17 @@ def _control(name: str, doc: str, example: str, role: str = "") -> EdgeKind:
     """A way that control may go."""
     ends = (Ends(("CFG_BLOCK",), ("CFG_BLOCK",)),)
     return EdgeKind(
-        name, "flow", doc, example, CFG, ends, Facts(f"cfg.{name}"), "bytecode", "control_flow", role=role
+        name,
+        "flow",
+        doc,
+        example,
+        CFG,
+        ends,
+        Facts(f"cfg.{name}"),
+        "bytecode",
+        "control_flow",
+        role=role,
+        ordinal="offset of the instruction that decides",
     )
 
 

@@ -84,7 +84,7 @@ class Context:
 
     @cached_property
     def _of_tree(self) -> dict[str, Columns]:
-        return lists_of_tree(self.syntax)
+        return lists_of_tree(self.syntax, self.file)
 
     def libcst(self, name: str) -> Columns:
         """A list of LibCST's; of the syntax tree where LibCST said nothing."""

@@ -239,7 +239,16 @@ def decorators(context: Context) -> Columns:
         found = context.id_at("DECORATOR", start, end)
         owner = context.owner_id(owner_start, owner_end)
         rows.append(
-            (found, text[:TEXT_CHARS], None, *place, node, owner, index, context.unresolved.get(found))
+            (
+                found,
+                text and text[:TEXT_CHARS],
+                None,
+                *place,
+                node,
+                owner,
+                index,
+                context.unresolved.get(found),
+            )
         )
     return columns_of(rows, *NAMED, "owner_id", "index", "unresolved")
 

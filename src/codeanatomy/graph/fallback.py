@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from codeanatomy.graph.files import READS, Columns, columns_of
+from codeanatomy.graph.files import READS, SPAN, Columns, File, columns_of, each
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
 
 CONTEXTS = {"Load": "load", "Store": "store", "Del": "del"}
@@ -26,9 +26,12 @@ PARAMETERS = {
 }
 
 
-def lists_of_tree(syntax: Syntax) -> dict[str, Columns]:
+def lists_of_tree(syntax: Syntax, file: File) -> dict[str, Columns]:
     """The lists, by name."""
-    return {name: columns_of(make(syntax), *READS["libcst_files_v1"][name]) for name, make in LISTS.items()}
+    rows = {name: make(syntax) for name, make in LISTS.items()}
+    rows["imports"] = _imports(file.list("ast_files_v1", "imports"))
+    rows["docstrings"] = _docstrings(syntax, file.list("ast_files_v1", "docstrings"))
+    return {name: columns_of(found, *READS["libcst_files_v1"][name]) for name, found in rows.items()}
 
 
 def _children(syntax: Syntax, *slots: str) -> dict[int, list[int]]:
@@ -77,7 +80,7 @@ def _defs(syntax: Syntax) -> list[tuple[Any, ...]]:
 def _params(syntax: Syntax) -> list[tuple[Any, ...]]:
     rows = []
     count: dict[int, int] = {}
-    defaults = _children(syntax, "defaults", "kw_defaults")
+    given = _with_defaults(syntax)
     for node, kind in enumerate(syntax.kind):
         start, _, line = _place(syntax, node)
         arguments, name, slot = syntax.parent[node], syntax.name[node], syntax.slot[node] or ""
@@ -85,26 +88,61 @@ def _params(syntax: Syntax) -> list[tuple[Any, ...]]:
             continue
         owner = syntax.parent[arguments] or 0
         index = count[arguments] = count.get(arguments, -1) + 1
-        # Which parameters have one is told by their order; the place itself is not needed.
-        default = start if arguments in defaults and slot in ("args", "kwonlyargs", "posonlyargs") else None
+        # Whether there is one counts, not where.
+        default = start if node in given else None
         place = (syntax.bstart[owner], syntax.bend[owner])
         end = start + len(name.encode())
         rows.append((*place, name, PARAMETERS[slot], index, default, start, end, line))
     return rows
 
 
-def _imports(syntax: Syntax) -> list[tuple[Any, ...]]:
+def _with_defaults(syntax: Syntax) -> set[int]:
+    """The parameters that have a default: the last of those by position, and by place those by keyword."""
+    found: set[int] = set()
+    positional, keyword = _children(syntax, "posonlyargs", "args"), _children(syntax, "kwonlyargs")
+    for arguments, defaults in _children(syntax, "defaults").items():
+        found.update(positional[arguments][-len(defaults) :])
+    for arguments, defaults in _children(syntax, "kw_defaults").items():
+        found.update(keyword[arguments][syntax.columns["idx"][default]] for default in defaults)
+    return found
+
+
+def _imports(found: Columns) -> list[tuple[Any, ...]]:
+    return [
+        (
+            "from" if kind == "ImportFrom" else "import",
+            module,
+            name,
+            asname,
+            level,
+            name == "*",
+            start,
+            end,
+            None,
+            None,
+            line,
+        )
+        for kind, module, name, asname, level, start, end, line in each(
+            found, "kind", "module", "name", "asname", "level", *SPAN
+        )
+    ]
+
+
+def _docstrings(syntax: Syntax, found: Columns) -> list[tuple[Any, ...]]:
     rows = []
-    for node, kind in enumerate(syntax.kind):
-        statement, name = syntax.parent[node], syntax.name[node]
-        if kind != "alias" or statement is None or name is None:
-            continue
-        start, end, line = _place(syntax, node)
-        is_from = syntax.kind[statement] == "ImportFrom"
-        module = syntax.name[statement] if is_from else None
-        form = "from" if is_from else "import"
-        rows.append((form, module, name, None, 0, name == "*", start, end, None, None, line))
+    for owner, text, *place in each(found, "owner_ast_id", "text", *SPAN):
+        span = (syntax.bstart[owner], syntax.bend[owner]) if owner else (None, None)
+        rows.append((*span, text, *place))
     return rows
+
+
+def _dotted(syntax: Syntax, node: int) -> str | None:
+    """Names joined by dots, if the expression is nothing else."""
+    parts: list[str] = []
+    while syntax.kind[node] == "Attribute":
+        parts.append(syntax.name[node] or "")
+        (node,) = syntax.children(node, "value")
+    return ".".join([syntax.name[node] or "", *reversed(parts)]) if syntax.kind[node] == "Name" else None
 
 
 def _callsites(syntax: Syntax) -> list[tuple[Any, ...]]:
@@ -114,7 +152,7 @@ def _callsites(syntax: Syntax) -> list[tuple[Any, ...]]:
         start, end, line = _place(syntax, node)
         if kind == "Call" and start is not None:
             called = syntax.kind[functions[node]]
-            dotted = syntax.name[functions[node]] if called == "Name" else None
+            dotted = _dotted(syntax, functions[node])
             rows.append((start, end, SHAPES.get(called, "other"), dotted, {"name": []}, line))
     return rows
 
@@ -138,7 +176,7 @@ def _call_args(syntax: Syntax) -> list[tuple[Any, ...]]:
 
 def _decorators(syntax: Syntax) -> list[tuple[Any, ...]]:
     return [
-        (syntax.bstart[owner], syntax.bend[owner], index, syntax.name[node] or "", *_place(syntax, node))
+        (syntax.bstart[owner], syntax.bend[owner], index, _dotted(syntax, node), *_place(syntax, node))
         for owner, nodes in _children(syntax, "decorator_list").items()
         for index, node in enumerate(nodes)
     ]
@@ -148,7 +186,6 @@ LISTS: Mapping[str, Callable[[Syntax], list[tuple[Any, ...]]]] = {
     "refs": _refs,
     "defs": _defs,
     "params": _params,
-    "imports": _imports,
     "callsites": _callsites,
     "call_args": _call_args,
     "decorators": _decorators,

@@ -24,7 +24,11 @@ READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "repo_files_v1": dict.fromkeys(
         ("file_sha256", "size_bytes", "encoding", "newline", "is_stub", "skipped_reason"), ()
     ),
-    "ast_files_v1": {"nodes": ("parent_ast_id", "slot", "idx", "kind", "name", "value", *SPAN)},
+    "ast_files_v1": {
+        "nodes": ("parent_ast_id", "slot", "idx", "kind", "name", "value", *SPAN),
+        "imports": ("kind", "module", "name", "asname", "level", *SPAN),
+        "docstrings": ("owner_ast_id", "text", *SPAN),
+    },
     "libcst_files_v1": {
         "refs": ("text", "kind", "context", "expr_bstart", "expr_bend", *SPAN),
         "defs": (

@@ -66,8 +66,9 @@ def file_rows(file: File, profile: Profile) -> Made:
     context = Context(file)
     nodes, edges = kinds_of(profile)
     lists = {node.made_of.of for node in nodes} | {edge.made_of.of for edge in edges}
-    own = facts_of(context, lists)
+    # First, since the file's own facts tell of lists that could not be made.
     shared = shared_facts_of(context)
+    own = facts_of(context, lists)
     return Made(
         _rows(own, nodes, edges, Place(file.repo_id, file.file_id, file.path)),
         _rows(shared, nodes, edges, Place(file.repo_id, None, None)),

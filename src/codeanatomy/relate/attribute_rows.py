@@ -1,7 +1,8 @@
 """Rows of attributes: what is read, written or deleted of which class, module or thing outside.
 
     self.x = 1       in a method of A: DEFINES_BINDING and REFERS_TO, from the identifier to x of A
-    a.size           REFERS_TO A.size; where that is a property, also CALLS with the role `attribute`
+    a.size           REFERS_TO A.size; where that is a property, the function that runs, and CALLS it with
+                     the role `attribute`
     a.nope           REFERS_TO nothing, since there is `no_such_attribute`
 
 Tests: `tests/test_relate_emit.py`.
@@ -18,6 +19,7 @@ from codeanatomy.relate.definitions import Target
 from codeanatomy.relate.ownership import owners, self_class
 from codeanatomy.relate.program import Op, Site
 from codeanatomy.relate.solver import WEAK, Object
+from codeanatomy.relate.verdicts import is_special
 
 # Why candidates are missing.
 CUT = "too_many_candidates"
@@ -51,10 +53,10 @@ class AttributeRows(CallRows):
         values, name = self.values, op[2]
         targets: list[Target] = []
         for thing in things:
-            targets += self._attribute_of(thing, name)
+            targets += self._meant(thing, name, HOWS[op[0]])
         own = self_class(values, self.file, op)
         if own is not None:
-            targets += self._attribute_of(values.thing("I", own), name)
+            targets += self._meant(values.thing("I", own), name, HOWS[op[0]])
         answers = self._attribute_answers(list(dict.fromkeys(targets)), things, own)
         src = self.at("ATTRIBUTE_REF", site.inner)
         if op[0] == ":":
@@ -86,6 +88,16 @@ class AttributeRows(CallRows):
         if own is None and things and all(thing & WEAK for thing in things):
             return [Answer(each, "annotation", HINTED) for each in targets]
         return [Answer(each, "values", VALUE if len(targets) == 1 else SEVERAL) for each in targets]
+
+    def _meant(self, thing: Object, name: str, how: str) -> Sequence[Target]:
+        """An attribute of a thing; of a property, the function that runs."""
+        found = self._attribute_of(thing, name)
+        run = self.values.attr_calls.get((thing & ~1, name, how))
+        if run and found and all(one.kind == "FUNCTION" for one in found):
+            # Special methods are those of descriptors, or run for all attributes.
+            own = [one for each in run if (one := self._called(each)) is not None and not is_special(one)]
+            return own or found
+        return found
 
     def _attribute_of(self, thing: Object, name: str) -> Sequence[Target]:
         members = self.definitions.members

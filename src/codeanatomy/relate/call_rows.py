@@ -91,7 +91,7 @@ class CallRows(NameRows):
             if counted is not None:
                 self._count(site, target, confidence)
             if target.kind == "FUNCTION" and src_kind == "CALLSITE" and how != "callback":
-                self._passes(number, thing, confidence, method)
+                self._passes(number, thing, (method, confidence, group))
 
     def _each_method(
         self,
@@ -153,7 +153,7 @@ class CallRows(NameRows):
                 # Of a method the receiver is bound: through its class, values would have found it.
                 _, function = self.values.function(thing)
                 skip = int(function.owner >= 0 and function.binds != "nothing")
-                self._passed(number, thing, args, skip, (claim.witness, confidence), claim.witness)
+                self._passed(number, thing, args, skip, (claim.witness, confidence, group), claim.witness)
 
     def _row(
         self,
@@ -216,9 +216,9 @@ class CallRows(NameRows):
             return self.definitions.outside(one)
         return None
 
-    def _passes(self, number: int, thing: Object, confidence: float, method: str) -> None:
+    def _passes(self, number: int, thing: Object, found: tuple[str, float, str | None]) -> None:
         args, skip = self.values.arguments.get(((self.file, number), thing & ~1), ((), 0))
-        self._passed(number, thing, args, skip, (method, confidence))
+        self._passed(number, thing, args, skip, found)
 
     def _passed(
         self,
@@ -226,10 +226,10 @@ class CallRows(NameRows):
         thing: Object,
         args: Sequence[Arg],
         skip: int,
-        found: tuple[str, float],
+        found: tuple[str, float, str | None],
         origin: str = "values",
     ) -> None:
-        """The rows of arguments; found is how, and how sure we are."""
+        """The rows of arguments; found is how, how sure we are, and the group of what is called."""
         values, site = self.values, self.program.sites[number]
         places = self.program.arguments.get(number, ())
         if len(args) != len(places):
@@ -256,6 +256,7 @@ class CallRows(NameRows):
                 score=found[1],
                 role=parameter.name,
                 ordinal=each.argument,
+                group=found[2],
                 evidence=said,
             )
 

@@ -28,6 +28,8 @@ from codeanatomy.relate.verdicts import Problem, Verdict
 from codeanatomy.relate.witnesses import Witnesses
 
 CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
+# Kinds of callable things that calls outside make: of `functools.wraps`, `x.setter`, `f.register`.
+MADE_OUTSIDE = frozenset({"w", "Q", "K"})
 # Roles of what runs at a call and is not what is called.
 BESIDE = frozenset({"callback", DEFAULT_FACTORY})
 
@@ -168,12 +170,24 @@ class FileRows(AttributeRows):
     def _why_uncalled(self, node: int) -> str:
         found = self.values.held(self.file, node)
         if found:
-            return "not_callable"
+            return self._why_unrun(found)
         load = self.receivers.get(node)
         if load is None:
             return self._why_unknown(node).replace("unknown_receiver", "unknown_value")
         received = self.values.held(self.file, load[1])
         return "no_such_attribute" if received else self._why_unknown(load[1])
+
+    def _why_unrun(self, found: Sequence[Object]) -> str:
+        """Why nothing runs when these are called."""
+        things = [self.values.things[thing >> 1] for thing in found]
+        if all(thing.kind == "f" for thing in things):
+            # An annotation says no more than that it can be called.
+            return "unknown_value"
+        is_made = any(
+            thing.kind in MADE_OUTSIDE or (thing.kind == "Y" and not thing.one.startswith("builtins."))
+            for thing in things
+        )
+        return "external_result" if is_made else "not_callable"
 
     def _implicit(self, number: int, site: Site) -> None:
         chosen = self.values.called((self.file, number))

@@ -10,6 +10,7 @@ Tests: `tests/test_relate_emit.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from codeanatomy.nodes import module_id
 from codeanatomy.relate.answers import HINTED, SCOPED, SEVERAL, SURE, Answer, Answers
@@ -153,7 +154,7 @@ class NameRows(Answers):
             for node, place, ordinal in cls.bases:
                 things = values.held(self.file, node) if node >= 0 else ()
                 targets = [one for each in things for one in self._class_target(each)]
-                answers = self._trusted(targets, things, place)
+                answers = [self._builtin(one, place) for one in self._trusted(targets, things, place)]
                 self.answer(
                     "INHERITS",
                     "CLASS",
@@ -183,6 +184,19 @@ class NameRows(Answers):
                             rule="override",
                             origin="classes",
                         )
+
+    def _builtin(self, answer: Answer, place: Place) -> Answer:
+        """Surer, if it is the builtin that a name at this place means."""
+        target = answer.target
+        is_outside = target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.")
+        if not is_outside or self._open_names.get((place[0], place[1])) != target.qname:
+            return answer
+        return Answer(target, "builtin", SCOPED)
+
+    @cached_property
+    def _open_names(self) -> dict[tuple[int | None, int | None], str]:
+        """Builtins by the places of the names that nothing in the file binds."""
+        return {(place[0], place[1]): f"builtins.{name}" for place, name in self.program.open_uses}
 
     def _class_target(self, thing: Object) -> list[Target]:
         kind, one, two, _ = self.values.things[thing >> 1]
