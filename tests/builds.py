@@ -11,7 +11,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
+from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
+from codeanatomy.query.verify import verify
 from codeanatomy.run.build import BuildReport, build
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.repositories import Repository, list_repositories
@@ -28,14 +30,20 @@ def built(
     scip: ScipChoice | None = None,
     types: TypesChoice = "off",
     until: str | None = "extract",
+    profile: Profile = "default",
 ) -> BuildReport:
-    """Build the repositories into a lake, by default with the first stage alone."""
+    """Build the repositories into a lake, by default with the first stage alone; a graph must be sound."""
     effective = load_settings(tuple(settings), env={}, start=None)
     store = Store.of(effective, spark, str(lake))
     progress = Progress(io.StringIO())
     sources = [Repository(repo_id, path) for repo_id, path in repositories.items()]
     listed = list_repositories(sources, effective.extract, progress)
-    return build(Run(store, effective, listed, progress, scip or ScipChoice(), types), until)
+    report = build(Run(store, effective, listed, progress, scip or ScipChoice(), types, profile), until)
+    if until in (None, "graph"):
+        checked = verify(str(lake))
+        assert not checked.findings, checked.findings
+        assert set(checked.runs) >= {name for name, one in report.repositories.items() if one.files}
+    return report
 
 
 def rows(lake: Path, name: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""One Spark session for the whole run, started by the first test that asks for it."""
+"""One Spark session for the whole run, started by the first test that asks for it; the option of goldens."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from codeanatomy.config import RuntimeProfile
 from codeanatomy.storage.events import Event
 from codeanatomy.storage.session import open_session
 from codeanatomy.storage.store import Store
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--regenerate", action="store_true", help="write the goldens of tests/golden anew")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 
+from codeanatomy.ids import stable_id
 from codeanatomy.relate.definitions import Definitions, Target
 from related import solved
 
@@ -167,6 +168,20 @@ def test_a_module_and_its_stub_are_one() -> None:
         "FUNCTION", definitions.at("FUNCTION", definitions.values.files["m.pyi"], (13, 25, 2)), "m.g"
     )
     assert files["m.py"] != files["m.pyi"]
+
+
+def test_namespace_packages_are_packages_of_the_repository() -> None:
+    sources = {
+        "space/one/part.py": "def f(): ...\n",
+        "main.py": "import space.one.part, other.one\nfrom space import one\n",
+    }
+    definitions = Definitions(solved(sources))
+    space, one = (
+        Target("PACKAGE", stable_id("package", "test", name), name) for name in ("space", "space.one")
+    )
+    assert definitions.name_of("main", "space") == (space,)
+    assert definitions.name_of("main", "one") == definitions.name_of("space", "one") == (one,)
+    assert [each.kind for each in definitions.name_of("main", "other")] == ["EXTERNAL_MODULE"]
 
 
 def test_two_files_of_one_name_are_searched_in_order() -> None:

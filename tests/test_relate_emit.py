@@ -28,16 +28,17 @@ from related import solved, sources_below
 Row = dict[str, Any]
 CASES = score.cases()
 DEFINITIONS = {"CLASS", "FUNCTION", "BINDING"}
+MODULES = {"MODULE", "PACKAGE", "EXTERNAL_MODULE"}
 SITES = {"CALLSITE", "AST_NODE", "DECORATOR"}
 # Which nodes a relation may join.
 ENDS: dict[str, tuple[set[str], set[str]]] = {
     "REFERS_TO": (
         {"NAME_REF", "ATTRIBUTE_REF"},
-        {*DEFINITIONS, "PARAMETER", "MODULE", "QUALIFIED_NAME", "EXTERNAL_MODULE"},
+        {*DEFINITIONS, *MODULES, "PARAMETER", "QUALIFIED_NAME"},
     ),
     "DEFINES_BINDING": ({"ATTRIBUTE_REF"}, {"BINDING"}),
-    "IMPORTS_MODULE": ({"IMPORT_ALIAS"}, {"MODULE", "EXTERNAL_MODULE"}),
-    "IMPORTS_NAME": ({"IMPORT_ALIAS"}, {*DEFINITIONS, "MODULE", "QUALIFIED_NAME", "EXTERNAL_MODULE"}),
+    "IMPORTS_MODULE": ({"IMPORT_ALIAS"}, MODULES),
+    "IMPORTS_NAME": ({"IMPORT_ALIAS"}, {*DEFINITIONS, *MODULES, "QUALIFIED_NAME"}),
     "RE_EXPORTS": ({"MODULE"}, {*DEFINITIONS, "MODULE"}),
     "CALLS": (SITES, {"FUNCTION"}),
     "CALLS_NAME": (SITES, {"QUALIFIED_NAME"}),
@@ -175,10 +176,11 @@ def test_imports_lead_to_modules_and_names() -> None:
 
 def test_classes_inherit_override_and_are_decorated() -> None:
     text = (
-        "import abc\nclass A:\n  def m(self): ...\n  def n(self): ...\ndef d(x): return x\n"
+        "import abc\nclass A(list):\n  def m(self): ...\n  def n(self): ...\ndef d(x): return x\n"
         "@d\nclass B(A, abc.ABC, *nothing):\n  @d\n  def m(self): ...\n  n = 1\n"
     )
     assert shown({"main.py": text}, "INHERITS", "OVERRIDES", "DECORATES") == [
+        "2 INHERITS builtins.list builtin 0.9",
         "6 DECORATES main.B syntax 1.0",
         "7 INHERITS main.A scope 0.9",
         "7 INHERITS abc.ABC values 0.7",

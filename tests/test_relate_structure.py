@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, compress
 from textwrap import dedent
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import corpus
 from callgraph import score
 from codeanatomy.extract.files import file_id
-from codeanatomy.nodes import ast_node_id, binding_id, module_id, node_id, scope_id
+from codeanatomy.nodes import ast_node_id, binding_id, module_id, node_id, package_id, scope_id
 from codeanatomy.relate import repository
 from codeanatomy.relate.bindings import binding_relations
 from codeanatomy.relate.repository import repository_rows
@@ -231,6 +232,40 @@ def test_attributes_belong_to_the_file_of_their_class() -> None:
     ]  # fmt: skip
 
 
+def test_free_names_are_those_of_the_scope_that_binds_them() -> None:
+    text = """
+    class A:
+        def m(self, n):
+            super().m()
+            def through():
+                return lambda: (n, n)
+    """
+    cls = f"{TOP}/class:A@2#0"
+    method = f"{cls}/function:m@3#0"
+    through = f"{method}/function:through@5#0"
+    keys = {
+        binding_id(scope_id(MAIN, key), name): f"{key.rpartition(':')[2]} {name}"
+        for key in (cls, method, through, f"{through}/function:lambda@6#0")
+        for name in ("n", "__class__")
+    }
+    rows = related({"main.py": text}, "BINDING_RESOLVES_TO")
+    found = [(keys[row["src_id"]], keys[row["dst_id"]], row["role"], row["line"]) for row in rows]
+    assert sorted(found, key=str) == [
+        ("lambda@6#0 n", "m@3#0 n", "free", 6),
+        ("m@3#0 __class__", "A@2#0 __class__", "free", None),
+        ("through@5#0 n", "m@3#0 n", "free", None),
+    ]
+    assert [one["witness"] for one in rows[0]["evidence"]] == ["symtable"]
+
+
+def test_free_names_of_a_file_that_only_cpython_reads() -> None:
+    text = "(x): int = 1\ndef f(a):\n    return lambda: a\n"
+    file = witnessed(text)
+    assert file.libcst.get("refs") is None
+    [row] = related({"main.py": text}, "BINDING_RESOLVES_TO")
+    assert (row["role"], row["line"]) == ("free", None)
+
+
 # -- all ends
 
 
@@ -286,7 +321,7 @@ OUTSIDE = {"QUALIFIED_NAME", "EXTERNAL_MODULE"}
 
 def check(files: Sequence[Witnessed]) -> Counter[str]:
     """Every end of every row is listed by a witness, or told of by a row of the file it belongs to."""
-    scopes, bindings = {}, set()
+    scopes, bindings, free = {}, set(), set()
     known: defaultdict[str, set[str]] = defaultdict(set)
     for file in files:
         for kind, node in nodes_of(file):
@@ -296,6 +331,7 @@ def check(files: Sequence[Witnessed]) -> Counter[str]:
             own = scope_id(file.file_id, key)
             scopes[own] = file.file_id
             bindings.update(binding_id(own, name) for name in symbols["name"])
+            free.update(binding_id(own, name) for name in compress(symbols["name"], symbols["is_free"]))
     rows = rows_of(files)
     parents = [row for row in rows if row["relation_kind"] == "SCOPE_PARENT"]
     scopes |= {row["src_id"]: row["owner_file_id"] for row in parents}
@@ -307,6 +343,15 @@ def check(files: Sequence[Witnessed]) -> Counter[str]:
         if row["relation_kind"] == "SCOPE_BINDS":
             assert scopes[row["src_id"]] == row["owner_file_id"], row
             assert row["dst_id"] == binding_id(row["src_id"], row["role"])
+    resolved = [row for row in rows if row["relation_kind"] == "BINDING_RESOLVES_TO"]
+    assert len({row["src_id"] for row in resolved}) == len(resolved)
+    assert {row["src_id"] for row in resolved if row["role"] != "global"} == free
+    known["PACKAGE"] = {
+        package_id(row["repo_id"], around)
+        for row in rows
+        if row["relation_kind"] == "DECLARES_MODULE"
+        for around in accumulate(row["dst_qname"].split(".")[:-1], lambda *parts: ".".join(parts))
+    }
     known["SCOPE"] |= scopes.keys()
     known["BINDING"] |= bindings | bound.keys()
     for row in rows:

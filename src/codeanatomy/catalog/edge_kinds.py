@@ -274,7 +274,7 @@ SCOPE = (
     EdgeKind(
         "TYPE_PARAM_OF",
         "scope",
-        "A type parameter and what it is a parameter of.",
+        "A type parameter and what it is a parameter of; variables that are imported are not followed.",
         "class Box(Generic[T]): ...",
         ("ast_files_v1", "libcst_files_v1"),
         (Ends(("TYPE_PARAM",), ("CLASS", "FUNCTION", "TYPE_ALIAS")),),

@@ -133,14 +133,17 @@ def _named(context: Context) -> dict[tuple[int, int], str]:
     found: dict[tuple[int, int], str] = {}
     for start, end in each(context.libcst("params"), "bstart", "bend"):
         found[start, end] = context.id_at("PARAMETER", start, end)
-    for first, last, start, end in each(
-        context.libcst("imports"), "alias_bstart", "alias_bend", "bound_bstart", "bound_bend"
-    ):
+    columns = ("name", "alias_bstart", "alias_bend", "bound_bstart", "bound_bend")
+    for name, first, last, start, end in each(context.libcst("imports"), *columns):
+        alias = context.id_at("IMPORT_ALIAS", first, last)
         if start is not None:
-            found[start, end] = context.id_at("IMPORT_ALIAS", first, last)
-        found.setdefault((first, last), context.id_at("IMPORT_ALIAS", first, last))
-    columns = ("name_bstart", "name_bend", "def_bstart", "def_bend")
-    for start, end, first, last in each(context.libcst("defs"), *columns):
+            found[start, end] = alias
+        # The name before `as`, and all of it.
+        found.setdefault((first, first + len(name.encode())), alias)
+        found.setdefault((first, last), alias)
+    for start, end, first, last in each(
+        context.libcst("defs"), "name_bstart", "name_bend", "def_bstart", "def_bend"
+    ):
         owner = context.owner_id(first, last)
         if start is not None and owner is not None:
             found[start, end] = owner

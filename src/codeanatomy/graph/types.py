@@ -177,22 +177,27 @@ def _type_params(
 
 
 def type_param_uses(context: Context) -> Columns:
-    """Type parameters and what they are parameters of."""
+    """Type parameters and what they are parameters of; variables of other files are left out."""
     syntax = context.syntax
     rows: list[tuple[Any, ...]] = []
-    made = {
-        name: place for name, _, place, node in context.once(_type_params) if syntax.slot[node] == "targets"
-    }
-    for _, _, place, node in context.once(_type_params):
-        owner = syntax.parent[node]
+    written, read = _bindings(context, "WRITES"), _bindings(context, "READS")
+    made: dict[str, str] = {}
+    for _, _, (start, end, _), node in context.once(_type_params):
+        found, owner = context.id_at("TYPE_PARAM", start, end), syntax.parent[node]
         if syntax.slot[node] == "type_params" and owner is not None:
-            rows.append(
-                (context.id_at("TYPE_PARAM", *place[:2]), _parametrised(context, owner), None, *place[:2])
-            )
-    for cls, ordinal, name, where in _generic_arguments(context):
-        if name in made:
-            rows.append((context.id_at("TYPE_PARAM", *made[name][:2]), cls, ordinal, *where))
+            rows.append((found, _parametrised(context, owner), None, start, end))
+        elif (binding := written.get(context.id_at("NAME_REF", start, end))) is not None:
+            made[binding] = found
+    for cls, ordinal, start, end in _generic_arguments(context):
+        variable = made.get(read.get(context.id_at("NAME_REF", start, end), ""))
+        if variable is not None:
+            rows.append((variable, cls, ordinal, start, end))
     return columns_of(rows, "src_id", "dst_id", "ordinal", "bstart", "bend")
+
+
+def _bindings(context: Context, kind: str) -> dict[str, str]:
+    """The bindings that names read or write."""
+    return dict(each(context.relations.get(kind, {}), "src_id", "dst_id"))
 
 
 def _parametrised(context: Context, node: int) -> str | None:
@@ -203,8 +208,8 @@ def _parametrised(context: Context, node: int) -> str | None:
     return context.owner_id(start, end)
 
 
-def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, str, tuple[Any, Any]]]:
-    """The names in `Generic[...]` and `Protocol[...]` among bases: class, place among them, name, span."""
+def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, int | None, int | None]]:
+    """The names in `Generic[...]` and `Protocol[...]` among bases: class, place among them, span."""
     syntax = context.syntax
     generic = {
         src
@@ -223,8 +228,7 @@ def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, str,
         cls = context.owner_id(syntax.bstart[parent], syntax.bend[parent])
         names = [inner] if syntax.kind[inner] == "Name" else syntax.children(inner, "elts")
         for ordinal, one in enumerate(names):
-            place = (syntax.bstart[one], syntax.bend[one])
-            yield cls, ordinal, syntax.name[one] or "", place
+            yield cls, ordinal, syntax.bstart[one], syntax.bend[one]
 
 
 def _reference_of(context: Context, node: int) -> set[str]:

@@ -100,7 +100,7 @@ class CallRows(NameRows):
         role: str,
         verdicts: Mapping[str, Verdict],
     ) -> None:
-        """The rows of what a syntax node runs: `__enter__` and `__exit__` both, of each the one or the other."""
+        """The rows of what a syntax node runs: of `__enter__` and of `__exit__` one each."""
         methods: dict[str, list[tuple[Object, str]]] = {}
         for thing, how in chosen:
             methods.setdefault(self._method(thing, role), []).append((thing, how))

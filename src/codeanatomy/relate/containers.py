@@ -201,10 +201,8 @@ class Containers(Attributes):
                 self.add(dst, thing)
             elif kind == "J" or (kind == "Y" and one == "io.TextIOWrapper"):
                 self.add(dst, self.thing("Y", "builtins.str"))
-            elif kind == "C" and self.is_enum(thing & ~1):
-                self.add(dst, self.thing("I", thing & ~1) | weak)
             elif kind == "C":
-                self._each_by(thing, "__iter__", "__next__", dst, where)
+                self._each_of_class(thing, dst, where)
             elif kind == "I":
                 inner = self.as_container(thing, "__iter__")
                 if inner is not None:
@@ -222,6 +220,13 @@ class Containers(Attributes):
             self.put(pair, "0", self.field(container, "[keys]"))
             self.put(pair, "1", self.field(container, "[*]"))
             self.add(dst, pair | weak)
+
+    def _each_of_class(self, cls: Object, dst: int, where: Where) -> None:
+        """The members of an Enum, or what a metaclass iterates over."""
+        if self.is_enum(cls & ~1):
+            self.add(dst, self.thing("I", cls & ~1) | cls & WEAK)
+        else:
+            self._each_by(cls, "__iter__", "__next__", dst, where)
 
     def _each_of_instance(self, thing: Object, dst: int, where: Where) -> None:
         cls = self.things[thing >> 1].one

@@ -1,0 +1,6 @@
+﻿# -*- coding: utf-8 -*-
+name = 'é'
+
+
+def f():
+    return name

@@ -1,0 +1,7 @@
+def f():
+    x = 1
+    nonlocal y
+    return x
+
+
+return f

@@ -1,0 +1,3 @@
+"""The sources are data: pytest is not to import them for their docstrings."""
+
+collect_ignore_glob = ["*/*"]

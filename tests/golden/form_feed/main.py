@@ -1,0 +1,6 @@
+a = 1
+
+def f():
+    return a
+
+b = 'x'; f()

@@ -1,0 +1,15 @@
+state = None
+
+
+def switch():
+    global state, created
+    state = "on"
+    created = state
+
+
+def reader():
+    return state, created
+
+
+switch()
+print(reader())

@@ -1,0 +1,4 @@
+import package
+
+package.User().save()
+package.views.show()

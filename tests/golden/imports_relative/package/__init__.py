@@ -1,0 +1,2 @@
+from .models import User
+from . import views

@@ -1,0 +1,9 @@
+def serve(step):
+    while True:
+        step()
+
+
+def spin():
+    while 1:
+        pass
+    print("never")

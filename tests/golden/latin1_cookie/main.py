@@ -1,0 +1,3 @@
+# coding: latin-1
+café = 'é'
+print(café, 'ü'); café

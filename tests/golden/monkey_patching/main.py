@@ -1,0 +1,8 @@
+import tools
+
+
+def replacement(): ...
+
+
+tools.work = replacement
+tools.work()

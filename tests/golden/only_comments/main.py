@@ -1,0 +1,3 @@
+# Nothing but this.
+
+# And this.

@@ -1,0 +1,4 @@
+from app import name
+from app.cli import main
+
+main(name)

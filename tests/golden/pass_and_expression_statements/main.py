@@ -1,0 +1,6 @@
+pass
+1 + 1
+"alone"
+...
+print
+(yes := True)

@@ -1,0 +1,8 @@
+class Client: ...
+
+
+def connect():
+    return Client()
+
+
+def helper(): ...

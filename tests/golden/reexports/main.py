@@ -1,0 +1,6 @@
+from api import PublicClient, connect
+import api
+
+connect()
+PublicClient()
+api.helper()

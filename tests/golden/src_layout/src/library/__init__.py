@@ -1,0 +1,1 @@
+from library.core import Engine

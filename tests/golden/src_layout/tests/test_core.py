@@ -1,0 +1,5 @@
+from library import Engine
+
+
+def test_start():
+    Engine().start()

@@ -1,0 +1,15 @@
+def first(function):
+    return function
+
+
+def second(function):
+    return function
+
+
+registry = []
+
+
+@first
+@second
+@registry.append
+def job(): ...

@@ -1,0 +1,9 @@
+from shapes import *
+from plain import *
+from os.path import *
+
+area()
+Square()
+visible()
+join("a", "b")
+hidden()

@@ -1,0 +1,10 @@
+__all__ = ["area", "Square"]
+
+
+def area(): ...
+
+
+class Square: ...
+
+
+def hidden(): ...

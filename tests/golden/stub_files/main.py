@@ -1,0 +1,3 @@
+from speedups import fast
+
+fast(1).bit_length()

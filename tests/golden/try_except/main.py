@@ -1,0 +1,12 @@
+def parse(text):
+    try:
+        value = int(text)
+    except (TypeError, ValueError) as problem:
+        value = problem.args
+    except KeyError:
+        raise
+    else:
+        print("fine")
+    finally:
+        print("over")
+    return value

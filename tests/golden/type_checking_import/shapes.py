@@ -1,0 +1,3 @@
+class Shape:
+    def area(self) -> float:
+        return 1.0
