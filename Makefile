@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime callgraph lock
+.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -61,6 +61,9 @@ bench-agreement: $(VENV)/.ready ## agreement with scip-python and pyrefly, disag
 
 bench-runtime: $(VENV)/.ready ## calls that happen in the test suites of real packages, and the share we have
 	@PYTHONPATH=tests $(PY) bench/runtime.py
+
+bench-graph: $(VENV)/.ready ## whole builds of flask, django and the standard library, beside Joern
+	@PYTHONPATH=tests $(PY) bench/graph.py
 
 callgraph: $(VENV)/.ready ## precision and recall of the labelled call graphs, per construct
 	@$(PY) tests/callgraph_table.py

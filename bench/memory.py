@@ -1,11 +1,12 @@
-"""The memory of this process and its descendants, sampled while something runs.
+"""The memory of a process and its descendants, sampled while something runs.
 
-    memory = Memory()
+    memory = Memory()           # of this process, or of another: Memory(process.pid)
     memory.start()
     work()
-    memory.stop()               # {"driver": ..., "jvm": ..., "workers": ...}: peaks in bytes
+    memory.stop()               # {"driver": ..., "jvm": ..., "workers": ..., "together": ...}: peaks in bytes
 
-Processes that forked from each other share pages; each page counts once.
+The driver is the process itself, workers are all descendants that run no Java. Processes that forked from
+each other share pages; each page counts once. `together` is the most that all had at one moment.
 """
 
 from __future__ import annotations
@@ -14,20 +15,25 @@ import os
 import threading
 from pathlib import Path
 
+PAGE = os.sysconf("SC_PAGE_SIZE")
+EVERY_SECONDS = 0.25
+
 
 class Memory(threading.Thread):
-    """Samples the proportional set size of this process and its descendants, by kind."""
+    """Samples the memory of a process and its descendants, by kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: int | None = None) -> None:
         super().__init__(daemon=True)
+        self.root = os.getpid() if root is None else root
         self.peak: dict[str, int] = {}
         self.done = threading.Event()
 
     def run(self) -> None:
-        while not self.done.wait(0.25):
+        while not self.done.wait(EVERY_SECONDS):
             now: dict[str, int] = {}
-            for pid, name in _family(os.getpid()):
-                now[name] = now.get(name, 0) + _proportional(pid)
+            for pid, name in _family(self.root):
+                now[name] = now.get(name, 0) + (_resident(pid) if name == "jvm" else _proportional(pid))
+            now["together"] = sum(now.values())
             for name, size in now.items():
                 self.peak[name] = max(self.peak.get(name, 0), size)
 
@@ -61,3 +67,11 @@ def _proportional(pid: int) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+
+
+def _resident(pid: int) -> int:
+    """Resident set size: a JVM shares next to nothing, and a walk over a large heap slows it down."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+    except OSError:
+        return 0

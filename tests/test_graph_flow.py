@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from textwrap import dedent
+from typing import Any
 from unicodedata import normalize
 
 import pytest
@@ -218,7 +219,7 @@ def test_what_units_say_of_themselves() -> None:
 
 def test_instructions_are_in_the_blocks_that_cover_them() -> None:
     view = whole("requests")
-    blocks = {}
+    blocks: dict[str, list[Any]] = {}
     for file in files_of("requests"):
         columns = ("bc_block_id", "bc_offset_start", "bc_offset_end", "bc_block_kind")
         blocks |= {node: place for node, *place in each(file.rows("py_bc_blocks_norm_v1"), *columns)}

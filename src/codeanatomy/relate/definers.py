@@ -116,7 +116,13 @@ class Definers(Targets):
         made = self.new()
         self.ops.append(("o", made, "F", index))
         made = self._decorated(FUNCTION, index, decorators, values, made)
-        self.write(name, made, self.define(FUNCTION, index, function.place, name))
+        definition = self.define(FUNCTION, index, function.place, name)
+        is_overload = self.program.path.endswith(".pyi") and any(
+            tree.name[decorator] == "overload" for decorator in decorators
+        )
+        self.write(name, made, definition, self.overloads if is_overload else frozenset())
+        if is_overload:
+            self.overloads.add(definition)
 
     do_asyncfunctiondef = do_functiondef
 

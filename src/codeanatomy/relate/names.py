@@ -9,6 +9,7 @@ Constants share one node per type. Tests: `tests/test_relate_walk.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from codeanatomy.relate.frames import Cell, Frame, Version, Versions
 from codeanatomy.relate.program import NOTHING, VARIABLE, Definition, Node, Op, Place, Program, Site, Use
@@ -40,6 +41,8 @@ class Names:
         self.declared: set[str] = set()
         self.identifiers: dict[tuple[int, int], tuple[int, int]] = {}
         self.uses: list[tuple[Place, str, Sequence[Iterable[int]]]] = []
+        # Definitions of a stub that are overloads: no other takes their place.
+        self.overloads: set[int] = set()
         self._phis: dict[tuple[Node, ...], Node] = {}
 
     def new(self) -> Node:
@@ -152,15 +155,20 @@ class Names:
             self.ops.append(("n", name, made))
         return self.open_nodes[name]
 
-    def write(self, name: str, node: Node, definition: int) -> None:
-        """A name gets a value."""
+    def write(self, name: str, node: Node, definition: int, beside: AbstractSet[int] = frozenset()) -> None:
+        """A name gets a value, and keeps those that come from some definitions."""
         found = self.frame.scope.find(name)
         home = found.home or self.frame.scope
         holder = self.frame.holder(home)
         if holder is None:
             self.cell(home, found.name).show(node, [definition])
             return
-        self.bind(holder, found.name, (Version(node, [definition], self.events),))
+        made = Version(node, [definition], self.events)
+        if beside:
+            kept = [old for old in holder.env.get(found.name, ()) if set(old.definitions) <= beside]
+            self.bind(holder, found.name, (*kept, made))
+        else:
+            self.bind(holder, found.name, (made,))
 
     def bind(self, holder: Frame, name: str, versions: Versions) -> None:
         """New versions take the place of the old ones."""

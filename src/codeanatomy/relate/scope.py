@@ -142,13 +142,14 @@ class Scope:
             return "nonlocal"
         return "free" if self._symbols["is_free"][at] else None
 
-    def listed(self) -> Iterable[str]:
-        """Names that it has symbols of."""
-        return self._places
+    def listed(self) -> set[str]:
+        """Names that it binds or has from other scopes by its symbols; what is only read is not its own."""
+        flags = ("is_local", "is_free", "is_declared_global", "is_nonlocal")
+        return {name for flag in flags for name in self._those(flag)}
 
     def unlisted(self) -> set[str]:
-        """Names that have their home here and no symbol."""
-        return (self.bound | self.cells).difference(self._places)
+        """Names that have their home here and no symbol that says so."""
+        return (self.bound | self.cells) - self.listed()
 
     def imported(self) -> set[str]:
         """Names that an import binds here."""

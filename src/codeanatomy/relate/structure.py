@@ -102,7 +102,7 @@ def _add(
 def listed_in_classes(scopes: Scopes) -> dict[str, list[str]]:
     """Names that the symbol tables or the rows above tell of, by the key of a class's scope."""
     return {
-        scope.key: [*scope.listed(), *sorted(scope.unlisted())]
+        scope.key: sorted(scope.listed() | scope.unlisted())
         for scope in scopes.values()
         if scope.kind == "class"
     }
