@@ -112,6 +112,20 @@ def test_the_repository_contains_files_packages_and_modules() -> None:
     }
 
 
+def test_a_package_may_be_inside_of_a_folder_that_is_none() -> None:
+    view = view_of({"pkg/__init__.py": "", "pkg/space/deep/__init__.py": ""})
+    assert told(view.all("PACKAGE"), "qualname", "subkind", "path") == [
+        ("pkg", "regular", "pkg"),
+        ("pkg.space", "namespace", "pkg/space"),
+        ("pkg.space.deep", "regular", "pkg/space/deep"),
+    ]
+
+
+def test_a_folder_above_all_packages_is_none() -> None:
+    view = view_of({"lib/pkg/__init__.py": ""})
+    assert told(view.all("PACKAGE"), "qualname", "path") == [("pkg", "lib/pkg")]
+
+
 def test_a_package_at_the_root_is_a_module() -> None:
     view = view_of({"__init__.py": "def f(): ...\n", "mod.py": ""})
     assert view.all("PACKAGE") == []

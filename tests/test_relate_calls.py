@@ -179,6 +179,28 @@ def test_why_nothing_runs(text: str, reason: str) -> None:
     assert [row["reason"] for row in rows if row["dst_id"] is None] == [reason]
 
 
+def test_all_overloads_of_a_stub_may_be_meant() -> None:
+    stub = (
+        "from typing import overload\ndef f(n: bytes) -> bytes: ...\n"
+        "@overload\ndef f(n: int) -> int: ...\n@overload\ndef f(n: str) -> str: ...\n"
+        "class A:\n  @overload\n  def m(self, n: int): ...\n  @overload\n  def m(self, n: str): ...\n"
+    )
+    main = "from m import f, A\nf(1).bit_length()\nA().m(1)\n"
+
+    def called(path: str) -> list[tuple[Any, ...]]:
+        rows = [each for rows in relations(solved({path: stub, "main.py": main})) for each in rows.rows()]
+        calls = [row for row in rows if row["src_kind"] == "CALLSITE" and row["dst_kind"] != "CLASS"]
+        return sorted((row["line"], row["dst_qname"], row["confidence"]) for row in calls if row["dst_id"])
+
+    assert called("m.pyi") == [
+        (2, "builtins.int.bit_length", 0.3),
+        *[(2, "m.f", 0.5)] * 2,
+        *[(3, "m.A.m", 0.5)] * 2,
+    ]
+    # In a module the last definition is the one that stands.
+    assert called("m.py") == [(2, "m.f", 0.9), (3, "m.A.m", 0.7)]
+
+
 def test_imports_of_namespace_packages_lead_to_packages() -> None:
     sources = {
         "space/one/part.py": "def f(): ...\n",

@@ -224,6 +224,7 @@ def test_attributes_belong_to_the_file_of_their_class() -> None:
     assert told(rows, "src_id", "dst_id", "role", "rule_name", "dst_qname") == [
         (cls, binding_id(cls, "_A__private"), "_A__private", "attribute", "main.A._A__private"),
         (cls, binding_id(cls, "__class__"), "__class__", "scope", None),
+        (cls, binding_id(cls, "print"), "print", "attribute", "main.A.print"),
         *((scope, binding_id(scope, "x"), "x", "attribute", name) for scope, name in sorted([
             (cls, "main.A.x"), (sub, "main.B.x")
         ])),
