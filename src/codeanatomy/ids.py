@@ -110,16 +110,14 @@ def ids_within(prefix: str, *parts: Part) -> Callable[..., str]:
     return made
 
 
-def ids_of(prefix: str, first: str, *columns: Sequence[Part] | None) -> list[str]:
+def ids_of(known: Frames, prefix: str, first: str, *columns: Sequence[Part] | None) -> list[str]:
     """The ids of many things at once, column by column; a column that is None is null for all.
 
-    >>> ids_of("edge", "CALLS", ["a", "b"], [1, 2], None) == [
+    >>> ids_of(Frames(), "edge", "CALLS", ["a", "b"], [1, 2], None) == [
     ...     stable_id("edge", "CALLS", "a", 1, None), stable_id("edge", "CALLS", "b", 2, None)]
     True
     """
     head = frame(prefix, first)
-    # Positions and words repeat: most frames are looked up.
-    known = _Frames()
     size = len(next(column for column in columns if column is not None))
     framed = (repeat(b"~", size) if column is None else map(known.__getitem__, column) for column in columns)
     lead = f"{prefix}:"
@@ -132,8 +130,11 @@ def ids_of(prefix: str, first: str, *columns: Sequence[Part] | None) -> list[str
     ]
 
 
-class _Frames(dict[Part, bytes]):
-    """Frames of parts, made when first asked for; True is no part here, since it equals 1."""
+class Frames(dict[Part, bytes]):
+    """Frames of parts, made when first asked for: ids and positions of a file are parts of many other ids.
+
+    Truth values are no parts here, since True equals 1.
+    """
 
     def __missing__(self, part: Part) -> bytes:
         made = self[part] = _framed(part)

@@ -19,7 +19,7 @@ from codeanatomy.graph.fallback import lists_of_tree
 from codeanatomy.graph.files import SPAN, Columns, File, columns_of, each
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
 from codeanatomy.ids import stable_id
-from codeanatomy.nodes import PREFIXES, module_id, node_id
+from codeanatomy.nodes import PREFIXES, module_id, node_id, node_ids
 
 LIBCST = "libcst_files_v1"
 RELATIONS = "relations_v1"
@@ -50,6 +50,7 @@ class Context:
         self.file = file
         self.syntax = Syntax(file.file_id, file.list("ast_files_v1", "nodes"))
         self._ids: dict[tuple[str, int | None, int | None], str] = {}
+        self._makers: dict[str, Callable[[int, int], str]] = {}
         self._made: dict[Callable[[Context], Any], Any] = {}
         self.module_id = module_id(file.file_id)
         # Lists that could not be made, and why.
@@ -60,8 +61,15 @@ class Context:
         key = (kind, bstart, bend)
         found = self._ids.get(key)
         if found is None:
-            found = self._ids[key] = node_id(kind, self.file.file_id, bstart, bend)
+            found = self._ids[key] = self._made_id(kind, bstart, bend)
         return found
+
+    def _made_id(self, kind: str, bstart: int | None, bend: int | None) -> str:
+        if bstart is None or bend is None:
+            return node_id(kind, self.file.file_id, bstart, bend)
+        if kind not in self._makers:
+            self._makers[kind] = node_ids(kind, self.file.file_id)
+        return self._makers[kind](bstart, bend)
 
     def once(self, make: Callable[[Context], T]) -> T:
         """What a function says of this file; it is asked once."""

@@ -26,7 +26,7 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import Lists, facts_of, shared_facts_of
 from codeanatomy.graph.files import Columns, File
-from codeanatomy.ids import ids_of
+from codeanatomy.ids import Frames, ids_of
 
 NODES, EDGES, PROPS, PROPS_MAP = "cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map"
 TABLES = (NODES, EDGES, PROPS, PROPS_MAP)
@@ -114,6 +114,8 @@ class TableRows:
             each: [] for each in self._table.column_names if each not in same
         }
         self._count = 0
+        # What ids of the rows are made of.
+        self.frames = Frames()
 
     def add(self, facts: Columns, kept: Sequence[int], count: int, constants: Mapping[str, Any]) -> None:
         """Some rows of a list of so many; what is the same in all of them is given apart."""
@@ -168,7 +170,7 @@ def _add_edges(
     sources, targets = facts.get("src_id", ()), facts.get("dst_id", ())
     if not sources:
         return
-    ids = ids_of("edge", kind.name, sources, targets, *(facts.get(name) for name in EDGE_KEY))
+    ids = ids_of(found.frames, "edge", kind.name, sources, targets, *(facts.get(name) for name in EDGE_KEY))
     kept = _first(ids)
     if None in sources or None in targets:
         kept = [each for each in kept if sources[each] is not None and targets[each] is not None]

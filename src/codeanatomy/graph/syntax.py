@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from codeanatomy.graph.files import Columns
-from codeanatomy.ids import ids_within
+from codeanatomy.ids import Frames, ids_of
 from codeanatomy.nodes import PREFIXES
 
 FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda"})
@@ -35,8 +35,8 @@ class Syntax:
         self.bstart: Sequence[int | None] = nodes.get("bstart", empty)
         self.bend: Sequence[int | None] = nodes.get("bend", empty)
         self.line: Sequence[int | None] = nodes.get("line", empty)
-        made = ids_within(PREFIXES["AST_NODE"], file_id)
-        self.ids = list(map(made, self.bstart, self.bend, range(len(self.kind))))
+        numbers = range(len(self.kind))
+        self.ids = ids_of(Frames(), PREFIXES["AST_NODE"], file_id, self.bstart, self.bend, numbers)
         self._at: dict[tuple[int | None, int | None], list[int]] = {}
         for node, place in enumerate(zip(self.bstart, self.bend, strict=True)):
             if place[0] is not None:
