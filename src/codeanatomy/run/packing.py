@@ -147,7 +147,7 @@ def replace_table(
         return replace_by_owner(run.store, name, rows, owners, commit, by="repo_id", file_bytes=size)
     empty = not any(counts[source] for counts in run.counts.values())
     files = [] if empty else _files(gathered, source, table, folder, size)
-    return adopt_files(run.store, name, files, owners, commit, by="repo_id")
+    return adopt_files(run.store, name, files, owners, commit, by="repo_id", is_copy=column is not None)
 
 
 def _files(gathered: DataFrame, column: str, table: Table, folder: str, size: int) -> list[DataFile]:
