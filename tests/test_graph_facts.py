@@ -112,12 +112,11 @@ def test_the_repository_contains_files_packages_and_modules() -> None:
     }
 
 
-def test_a_package_may_be_inside_of_a_folder_that_is_none() -> None:
-    view = view_of({"pkg/__init__.py": "", "pkg/space/deep/__init__.py": ""})
+def test_a_package_may_be_inside_of_a_namespace() -> None:
+    view = view_of({"space/part/__init__.py": "", "main.py": "import space.part\n"})
     assert told(view.all("PACKAGE"), "qualname", "subkind", "path") == [
-        ("pkg", "regular", "pkg"),
-        ("pkg.space", "namespace", "pkg/space"),
-        ("pkg.space.deep", "regular", "pkg/space/deep"),
+        ("space", "namespace", "space"),
+        ("space.part", "regular", "space/part"),
     ]
 
 
