@@ -1,4 +1,4 @@
-"""One Spark session for the whole run, started by the first test that asks for it; the option of goldens."""
+"""One Spark session and one large lake for the whole run, made by the first test that asks for them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from builds import built
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.storage.events import Event
 from codeanatomy.storage.session import open_session
 from codeanatomy.storage.store import Store
+from hostile import repositories_in
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +34,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = open_session(profile)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The repositories of the lake below, by name."""
+    return repositories_in(tmp_path_factory.mktemp("repositories"))
+
+
+@pytest.fixture(scope="session")
+def lake(
+    spark: SparkSession, repositories: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """All of them built through every stage, and verified; tests may add to it, not take from it."""
+    lake = tmp_path_factory.mktemp("lake")
+    assert built(spark, lake, repositories, until=None, profile="full").status == "succeeded"
+    return lake
 
 
 @pytest.fixture(scope="module")

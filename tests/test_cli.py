@@ -309,7 +309,15 @@ def test_help_lists_the_commands_and_exit_codes(run: Run, flag: str) -> None:
 
 
 def test_docs_are_written_once_and_checked(run: Run, tmp_path: Path) -> None:
-    names = ["tables.md", "kinds.md", "errors.md", "functions.md", "commands.md", "catalog.json", "schemas.json"]
+    names = [
+        "tables.md",
+        "kinds.md",
+        "errors.md",
+        "functions.md",
+        "commands.md",
+        "catalog.json",
+        "schemas.json",
+    ]
     stale = run("docs", "--check")
     assert (stale.returncode, stale.stdout.splitlines()) == (1, names)
     assert not (tmp_path / "docs").exists()

@@ -26,71 +26,27 @@ from codeanatomy.storage.scan import scan
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store
 from graphed import graph_of
+from hostile import GOLDEN, STRANGE
 from related import sources_below
 
-GOLDEN = Path(__file__).with_name("golden")
 GRAPH = tuple(table.name for table in catalog.TABLES if table.stage == "graph")
-HOSTILE = {
-    "broken.py": b"def f(:\n    g()\n",
-    "python2.py": b"print f()\n",
-    "refused.py": b"f()\nnonlocal x\n",
-    "undecodable.py": b"x = '\xff'\n",
-    "zeros.py": b"x = 1\x00\n",
-    "empty.py": b"",
-    "umlaut.py": "def größe(): pass\r\nß = größe\r\nß()\r\n".encode(),
-    "deep.py": b"x = " + b"(" * 150 + b"1" + b")" * 150 + b"\n",
-    "deeper.py": b"x = " + b"[" * 5000 + b"]" * 5000 + b"\n",
-    "sum.py": b"x = " + b" + ".join(b"f()" for _ in range(2000)) + b"\n",
-    "future.py": b"type X[T] = list[T]\ndef f[U](u: U) -> U: return u\nclass C[V]: pass\n",
-    "late.py": b"from __future__ import annotations\ndef f(x: (lambda: y)) -> [z for z in w]: ...\n",
-    "markup.py": b"x = '<script>alert(1)</script>' ; y = '\\ud800' ; z = \"it's\"\n",
-    "name with space.py": b"import os\n",
-}
-
-
-@pytest.fixture(scope="module")
-def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    hostile = tmp_path_factory.mktemp("hostile")
-    for name, content in HOSTILE.items():
-        (hostile / name).write_bytes(content)
-    return {
-        "hostile": hostile,
-        **{each.name: each for each in sorted(GOLDEN.glob("[a-z]*")) if each.is_dir()},
-    }
-
-
-@pytest.fixture(scope="module")
-def lake(
-    spark: SparkSession, repositories: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """Many repositories in one build; `built` verifies it."""
-    lake = tmp_path_factory.mktemp("lake")
-    assert built(spark, lake, repositories, until=None, profile="full").status == "succeeded"
-    return lake
 
 
 def test_rows_are_those_of_one_process(lake: Path, repositories: dict[str, Path]) -> None:
-    """But for what only Spark tells: witnesses that contradict each other."""
-    there: dict[str, dict[str, list[Any]]] = {}
-    for name in (NODES, EDGES):
+    """But for complaints, of which Spark makes the most."""
+    there: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, key in ((NODES, "node_id"), (EDGES, "edge_id")):
         for row in rows(lake, name):
-            there.setdefault(row["repo_id"], {}).setdefault(name, []).append(row)
+            if row.get("node_kind") != "DIAGNOSTIC" and row.get("edge_kind") != "HAS_DIAGNOSTIC":
+                there.setdefault(row["repo_id"], {}).setdefault(name, {})[row[key]] = row
     for repo_id, folder in repositories.items():
-        if repo_id == "hostile":
+        if repo_id in ("hostile", "strange"):
             continue
         graph = graph_of(sources_below(folder), repo_id=repo_id)
-        complaints = {row["node_id"] for row in there[repo_id][NODES] if row["node_kind"] == "DIAGNOSTIC"}
-        for name, key, here in ((NODES, "node_id", graph.nodes), (EDGES, "edge_id", graph.edges)):
-            stored = {row[key]: row for row in there[repo_id][name]}
-            told = {row[key]: row for row in here}
-            only_here = [row for each, row in told.items() if stored.get(each) != row]
-            only_there = [row for each, row in stored.items() if each not in told]
-            assert not [row for row in only_here if row.get("node_kind") != "DIAGNOSTIC"], repo_id
-            assert not [
-                row
-                for row in only_there
-                if row.get("node_kind") != "DIAGNOSTIC" and row.get("dst_node_id") not in complaints
-            ], repo_id
+        nodes = {row["node_id"]: row for row in graph.nodes if row["node_kind"] != "DIAGNOSTIC"}
+        edges = {row["edge_id"]: row for row in graph.edges if row["edge_kind"] != "HAS_DIAGNOSTIC"}
+        assert there[repo_id][NODES] == nodes, repo_id
+        assert there[repo_id][EDGES] == edges, repo_id
 
 
 def test_every_kind_is_there(lake: Path) -> None:
@@ -101,12 +57,12 @@ def test_every_kind_is_there(lake: Path) -> None:
     assert missing == {kind for kind in missing if "SCIP" in kind or "SYMBOL" in kind or "OCCURRENCE" in kind}
 
 
-def test_hostile_files_have_their_nodes(lake: Path) -> None:
-    nodes = [row for row in rows(lake, NODES) if row["repo_id"] == "hostile"]
+def test_strange_files_have_their_nodes(lake: Path) -> None:
+    nodes = [row for row in rows(lake, NODES) if row["repo_id"] == "strange"]
     files = {row["path"]: row for row in nodes if row["node_kind"] == "FILE"}
-    assert set(files) == set(HOSTILE)
+    assert set(files) == set(STRANGE)
     assert files["undecodable.py"]["subkind"] == "unread"
-    by_path = {name: {row["node_kind"] for row in nodes if row["path"] == name} for name in HOSTILE}
+    by_path = {name: {row["node_kind"] for row in nodes if row["path"] == name} for name in STRANGE}
     assert {"DIAGNOSTIC", "TS_ERROR"} <= by_path["broken.py"]
     assert "DIAGNOSTIC" in by_path["undecodable.py"]
     assert "DIAGNOSTIC" in by_path["deeper.py"]
@@ -156,7 +112,7 @@ def test_the_layout_is_as_declared(lake: Path) -> None:
 def test_partitions_do_not_matter(spark: SparkSession, lake: Path) -> None:
     store = Store.of(load_settings((), env={}, start=None), spark, str(lake))
     store = replace(store, spark=isolated(spark, SETTINGS))
-    wanted = "repo_id IN ('hostile', 'closures', 'reexports', 'namespace_package', 'match_structures')"
+    wanted = "repo_id IN ('strange', 'closures', 'reexports', 'namespace_package', 'match_structures')"
     inputs = {name: scan(store, name).rows.where(wanted) for name in READS}
     found = []
     for tasks in (1, 2, 7):
@@ -166,7 +122,7 @@ def test_partitions_do_not_matter(spark: SparkSession, lake: Path) -> None:
         found.append((own, shared))
         frame.unpersist()
     assert found[0] == found[1] == found[2]
-    assert len(found[0][0]) > len(HOSTILE)
+    assert len(found[0][0]) > len(STRANGE)
 
 
 def test_a_moved_repository_is_the_same(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
