@@ -36,8 +36,8 @@ from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.storage.light import light_table, location
 
-ROOT = Path(__file__).parents[1]
-PEER = Path(os.environ.get("JOERN_RUN", ROOT.parent / "shared" / "peers" / "joern" / "run.sh"))
+# A script that runs Joern on a folder and prints its seconds.
+PEER = Path(os.environ.get("JOERN_RUN", "joern-run.sh"))
 COMMAND = Path(sys.executable).with_name("codeanatomy")
 OPTIONS = ("--types", "off", "--master", "local[2]", "--profile", "default", "--format", "json")
 SOURCES: dict[str, Callable[[], Path]] = {
@@ -274,7 +274,7 @@ def main() -> None:
     if unknown := set(names) - set(SOURCES):
         parser.error(f"no such source: {', '.join(sorted(unknown))}; there are {', '.join(SOURCES)}")
     if given.peer and not PEER.is_file():
-        talk(f"Joern is left out: {PEER} is not there; JOERN_RUN may name another")
+        talk("Joern is left out: set JOERN_RUN to a script that runs it on a folder and prints its seconds")
         given.peer = None
     with tempfile.TemporaryDirectory() as temporary:
         work = given.work or Path(temporary)

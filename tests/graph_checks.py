@@ -35,7 +35,7 @@ Row: TypeAlias = dict[str, Any]
 Sources: TypeAlias = Mapping[str, str | bytes]
 
 GOLDEN = Path(__file__).with_name("golden")
-CONSTRUCTS = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir() and folder.name[0] != "_")
+CONSTRUCTS = sorted(folder.name for folder in GOLDEN.glob("[a-z]*") if folder.is_dir())
 CONFIDENCES = {1.0, 0.9, 0.7, 0.5, 0.3}
 PYTHON_TYPES = {"string": str, "int": int, "float": float, "bool": bool, "json": str}
 VALUES = [f"value_{kind}" for kind in PYTHON_TYPES]

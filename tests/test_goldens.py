@@ -21,12 +21,12 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, Profile
 from codeanatomy.extract.scip_frames import Dialect
 from codeanatomy.extract.scip_index import document_cells
 from codeanatomy.extract.scip_schema import Document, Occurrence, SymbolInformation
+from graph_checks import CONSTRUCTS
 from graphed import Graph, graph_of
 from normalized import source_of
 from related import sources_below
 
 GOLDEN = Path(__file__).with_name("golden")
-CONSTRUCTS = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir() and folder.name[0] != "_")
 # Bytecode, and the nodes of the tree, are those of one version of Python.
 AS_WRITTEN = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the goldens are of Python 3.11")
 SYMBOL = "scip-python python golden 1.0 "

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import corpus
 from builds import built, rows, timeless
 from codeanatomy import catalog
-from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
+from codeanatomy.catalog.kinds import KINDS
 from codeanatomy.config import load_settings
 from codeanatomy.graph.files import READS
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, TABLES
@@ -52,9 +52,9 @@ def test_rows_are_those_of_one_process(lake: Path, repositories: dict[str, Path]
 def test_every_kind_is_there(lake: Path) -> None:
     found = Counter(row["node_kind"] for row in rows(lake, NODES))
     found.update(row["edge_kind"] for row in rows(lake, EDGES))
-    # SCIP's kinds need an index; the goldens have one.
-    missing = {kind for kind in (*NODE_KINDS, *EDGE_KINDS) if not found[kind]}
-    assert missing == {kind for kind in missing if "SCIP" in kind or "SYMBOL" in kind or "OCCURRENCE" in kind}
+    # SCIP's kinds need an index, which this lake is built without; the goldens have one.
+    missing = {kind for kind in KINDS if not found[kind]}
+    assert missing == {kind for kind, each in KINDS.items() if set(each.sources) == {"scip_index_v1"}}
 
 
 def test_strange_files_have_their_nodes(lake: Path) -> None:
@@ -63,10 +63,10 @@ def test_strange_files_have_their_nodes(lake: Path) -> None:
     assert set(files) == set(STRANGE)
     assert files["undecodable.py"]["subkind"] == "unread"
     by_path = {name: {row["node_kind"] for row in nodes if row["path"] == name} for name in STRANGE}
-    assert {"DIAGNOSTIC", "TS_MISSING"} <= by_path["broken.py"]
+    assert {"DIAGNOSTIC", "TS_ERROR"} <= by_path["future.py"] | by_path["zeros.py"]
     assert "DIAGNOSTIC" in by_path["undecodable.py"]
     assert "DIAGNOSTIC" in by_path["deeper.py"]
-    assert {"FUNCTION", "CALLSITE", "BINDING", "CFG_BLOCK"} <= by_path["umlaut.py"]
+    assert {"FUNCTION", "SCOPE", "BINDING", "CFG_BLOCK"} <= by_path["late.py"]
     assert not [row for row in nodes if row["name"] == "not_graphed"]
 
 
@@ -130,7 +130,7 @@ def test_a_moved_repository_is_the_same(spark: SparkSession, lake: Path, tmp_pat
     moved = tmp_path / "elsewhere" / "deeper"
     shutil.copytree(GOLDEN / "reexports", moved)
     built(spark, tmp_path / "lake", {"reexports": moved}, until=None)
-    off = {kind for kind, each in {**NODE_KINDS, **EDGE_KINDS}.items() if "default" not in each.profiles}
+    off = {kind for kind, each in KINDS.items() if "default" not in each.profiles}
     for name, kind, ends in ((NODES, "node_kind", ()), (EDGES, "edge_kind", ("src_node_id", "dst_node_id"))):
         before = [row for row in rows(lake, name) if row["repo_id"] == "reexports"]
         after = rows(tmp_path / "lake", name)

@@ -8,6 +8,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from callgraph import score
 from codeanatomy.extract.files import file_id
@@ -797,3 +798,12 @@ def test_single_lists(
     make: Callable[[Context], Mapping[str, Any]], text: str, expected: tuple[str, ...]
 ) -> None:
     assert tuple(sorted(make(context_of(text))["qualname"])) == expected
+
+
+def test_an_odd_row_costs_its_list() -> None:
+    (file,) = graph_files({"main.py": "def f(): ...\n"}, {}, "test")
+    odd = {**file.said, "tree_sitter_files_v1": {"errors": {"odd": [1]}, "missing": {}}}
+    made = file_rows(structs.replace(file, said=odd), "default")
+    nodes = made.tables["cpg_nodes"].to_pylist()
+    assert [row["name"] for row in nodes if row["node_kind"] == "DIAGNOSTIC"] == ["not_graphed"]
+    assert [row["name"] for row in nodes if row["node_kind"] == "FUNCTION"] == ["f"]

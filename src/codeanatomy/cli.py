@@ -118,7 +118,11 @@ def table(flags: tuple[str, ...], name: str, form: Format) -> None:
 @cli.command()
 @click.argument("name", required=False)
 @click.option(
-    "--profile", type=click.Choice(list(PROFILES)), default="full", help="Only kinds of this profile."
+    "--profile",
+    type=click.Choice(list(PROFILES)),
+    default="full",
+    show_default=True,
+    help="List only kinds of this profile.",
 )
 @format_option
 def kinds(name: str | None, profile: Profile, form: Format) -> None:
@@ -415,7 +419,7 @@ def setup() -> None:
 @click.option("--check", is_flag=True, help="Only say which pages are stale (exit code 1).")
 @click.option("--to", "folder", type=click.Path(path_type=Path), default=Path("docs"), show_default=True)
 def docs(check: bool, folder: Path) -> None:
-    """Write the generated pages: tables, errors, functions, commands, JSON Schemas."""
+    """Write the generated pages: tables, kinds, errors, functions, commands, JSON Schemas."""
     from codeanatomy.docs import stale_pages, write_pages
 
     changed = stale_pages(folder, cli) if check else write_pages(folder, cli)

@@ -199,7 +199,7 @@ def _foreign_key(
 def _inputs(table: Table, by_name: dict[str, Table]) -> Iterator[str]:
     for name in _repeated(table.inputs):
         yield f"inputs name {name} twice"
-    for name in table.inputs:
+    for name in (*table.inputs, *table.adds_to):
         if name == table.name:
             yield "it is its own input"
         elif name not in by_name:

@@ -3,6 +3,8 @@
 >>> from codeanatomy.catalog import table
 >>> policy_facts(table("cpg_nodes"))["partition"]
 'node_kind'
+
+Tests: `tests/test_docs.py`, `tests/test_cli.py`.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ def policy_facts(table: Table) -> dict[str, str]:
         "foreign keys": "; ".join(keys),
         "owner": table.owner or "",
         "inputs": ", ".join(table.inputs),
+        "adds to": ", ".join(table.adds_to),
         "partition": ", ".join(write.partition_by),
         "cluster": ", ".join(write.zorder_by),
         "ordering": ", ".join(table.ordering),

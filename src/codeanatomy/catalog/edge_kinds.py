@@ -9,7 +9,7 @@ Tests: `tests/test_kinds.py`.
 from __future__ import annotations
 
 from codeanatomy.catalog.edge_kinds_more import EVIDENCE, FLOW, SCIP, TYPE
-from codeanatomy.catalog.kind_spec import FULL, EdgeKind, Ends, Facts, Prop
+from codeanatomy.catalog.kind_spec import FULL, Count, EdgeKind, Ends, Facts, Prop
 
 DEFINED = ("CLASS", "FUNCTION")
 CALLERS = ("CALLSITE", "DECORATOR", "AST_NODE")
@@ -34,6 +34,8 @@ def _related(
     doc: str,
     example: str,
     *ends: Ends,
+    per_src: Count = "many",
+    per_dst: Count = "many",
     role: str = "",
     ordinal: str = "",
     props: tuple[Prop, ...] = (),
@@ -41,7 +43,18 @@ def _related(
     """A kind whose edges are the resolved relations of that name."""
     facts = Facts(f"relations.{name}")
     return EdgeKind(
-        name, family, doc, example, RELATIONS, ends, facts, role=role, ordinal=ordinal, props=props
+        name,
+        family,
+        doc,
+        example,
+        RELATIONS,
+        ends,
+        facts,
+        per_src=per_src,
+        per_dst=per_dst,
+        role=role,
+        ordinal=ordinal,
+        props=props,
     )
 
 
@@ -69,6 +82,8 @@ CONTAINMENT = (
         "A file is a module.",
         "# pkg/mod.py -> pkg.mod",
         Ends(("FILE",), ("MODULE",)),
+        per_src="at most one",
+        per_dst="one",
     ),
     EdgeKind(
         "AST_PARENT_OF",
@@ -193,6 +208,7 @@ SCOPE = (
         "What makes a scope.",
         "def f(): ...   # f -> scope of f",
         Ends(("MODULE", "CLASS", "FUNCTION", "AST_NODE"), ("SCOPE",)),
+        per_dst="at most one",
         role="module, class, function, lambda, comprehension, ...",
     ),
     EdgeKind(
@@ -227,6 +243,7 @@ SCOPE = (
         "A name that a scope has from another scope of the file.",
         "def f():\n    global x   # x of f -> x of the module",
         Ends(("BINDING",), ("BINDING",)),
+        per_src="at most one",
         role="global, nonlocal or free",
     ),
     _related(
@@ -253,6 +270,7 @@ SCOPE = (
         "A name and the binding it reads, by the compiler's symbol tables.",
         "print(x)",
         Ends(("NAME_REF",), ("BINDING",)),
+        per_src="at most one",
         role="how the compiler gets at it: fast, deref, global or name",
     ),
     _related(
@@ -261,6 +279,7 @@ SCOPE = (
         "A name and the binding it writes.",
         "x = 1",
         Ends(("NAME_REF",), ("BINDING",)),
+        per_src="at most one",
         role="how the compiler gets at it: fast, deref, global or name",
     ),
     _related(
@@ -269,6 +288,7 @@ SCOPE = (
         "A name and the binding it deletes.",
         "del x",
         Ends(("NAME_REF",), ("BINDING",)),
+        per_src="at most one",
         role="how the compiler gets at it: fast, deref, global or name",
     ),
     EdgeKind(
@@ -299,10 +319,7 @@ IMPORT = (
         "import",
         "An import and what the imported name means, through any number of re-exports.",
         "from pkg.mod import f   # -> function f",
-        Ends(
-            ("IMPORT_ALIAS",),
-            MEANT,
-        ),
+        Ends(("IMPORT_ALIAS",), tuple(kind for kind in MEANT if kind != "PARAMETER")),
     ),
     _related(
         "RE_EXPORTS",
@@ -318,7 +335,7 @@ RESOLUTION = (
     _related(
         "REFERS_TO",
         "resolution",
-        "A name or attribute and what it means.",
+        "A name or attribute and what it means; a variable of the same file is told by READS.",
         "a.run()   # run -> function A.run",
         Ends(REFERENCES, MEANT),
     ),
@@ -386,6 +403,7 @@ RESOLUTION = (
         "A decorator and what it decorates.",
         "@cache\ndef f(): ...",
         Ends(("DECORATOR",), DEFINED),
+        per_src="at most one",
     ),
 )
 

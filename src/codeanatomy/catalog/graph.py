@@ -1,7 +1,7 @@
 """Tables of the graph stage: nodes, edges and properties, and copies laid out for lookups.
 
 `def f(): g()` gives FUNCTION and CALLSITE rows in `cpg_nodes`, a CALLS row in `cpg_edges` (and in its two
-sorted copies), and a row in `cpg_props` for what only some kinds have, such as the call's shape.
+sorted copies), and a row in `cpg_props` for what only some kinds have, such as the text of a docstring.
 
 `owner_file_id` is the file whose change invalidates a row. It is null for what belongs to a repository as a
 whole (repository, packages, external modules, qualified names, types) and is derived anew from all its files.
@@ -62,7 +62,9 @@ CPG_NODES = Table(
         REPO_ID,
         Column("node_id", "string", "The node.", False, "NodeId"),
         Column("node_kind", "string", "Its kind, from the catalogue of kinds.", nullable=False),
-        Column("subkind", "string", "Finer kind: ast class, function kind, scope type, event kind."),
+        Column(
+            "subkind", "string", "Finer kind: ast class, function kind, scope type, where a variable lives."
+        ),
         Column("file_id", "string", "File it stands in; null if it stands in none.", semantic_type="FileId"),
         Column("path", "string", "Path of that file, of a package its folder.", semantic_type="Path"),
         *span(of="its source; null if it has none"),

@@ -1,7 +1,9 @@
 """The kinds of nodes, one literal each, by family.
 
 Every id is `stable_id(prefix, *key)` (`codeanatomy.nodes`). What has a place is keyed by file and span; where
-it has no place (Python before 3.12 does not place what is in some f-strings) the key ends in `unplaced`.
+it has no place (Python before 3.12 does not place what is in some f-strings) the key ends in `unplaced`. An
+event of a parameter has `entry` for its offset; the ordinal counts events at one offset. A SCIP symbol that
+is local to a document has its file in the key.
 
 Tests: `tests/test_kinds.py`.
 """
@@ -408,7 +410,7 @@ FLOW = (
         "if a: b()   # test, b(), and what follows",
         ("py_bc_blocks_norm_v1",),
         "block",
-        ("code_unit_id", "bc_offset_start", "bc_block_kind"),
+        ("code_unit_id", "bc_offset_start"),
         Facts("blocks"),
         subkind="entry, normal, handler or exit",
         placed="sometimes",
@@ -435,7 +437,7 @@ FLOW = (
         "x = 1",
         ("py_bc_def_use_events_v1",),
         "event",
-        ("code_unit_id", "bc_event_offset", "bc_event_kind", "name"),
+        ("code_unit_id", "bc_event_offset", "ordinal"),
         Facts("events.def"),
         subkind="where the variable lives: fast, cell, free, global or name",
         named="the variable",
@@ -448,11 +450,17 @@ FLOW = (
         "print(x)",
         ("py_bc_def_use_events_v1",),
         "event",
-        ("code_unit_id", "bc_event_offset", "bc_event_kind", "name"),
+        ("code_unit_id", "bc_event_offset", "ordinal"),
         Facts("events.use"),
         subkind="where the variable lives: fast, cell, free, global or name",
         named="the variable",
-        props=(Prop("may_be_unbound", "bool", "Some path comes here without a definition."),),
+        props=(
+            Prop(
+                "may_be_unbound",
+                "bool",
+                "Some path comes here without a definition, or other code deletes it; absent if not.",
+            ),
+        ),
         placed="sometimes",
     ),
     NodeKind(
@@ -462,7 +470,7 @@ FLOW = (
         "del x",
         ("py_bc_def_use_events_v1",),
         "event",
-        ("code_unit_id", "bc_event_offset", "bc_event_kind", "name"),
+        ("code_unit_id", "bc_event_offset", "ordinal"),
         Facts("events.del"),
         subkind="where the variable lives: fast, cell, free, global or name",
         named="the variable",
@@ -492,7 +500,7 @@ TYPES = (
         "type",
         ("repo_id", "type"),
         Facts("types"),
-        subkind="name, generic, union, literal, ...",
+        subkind="form of the type: name, generic, union, callable, literal, annotated, tuple or other",
         named="normal form of the type",
         qualified="name at its head, if it has one",
         owner="repository",
@@ -532,7 +540,7 @@ EVIDENCE = (
         "def f(:   # invalid syntax",
         ("diagnostics_norm_v1",),
         "diag",
-        (*SPAN, "kind", "code", "message"),
+        ("repo_id", "file_id", "kind", "code", "bstart", "bend", "line", "message"),
         Facts("diagnostics"),
         subkind="who complains",
         named="code of the complaint",

@@ -9,6 +9,7 @@ Tests: `tests/test_graph_facts.py`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -19,6 +20,7 @@ from codeanatomy.nodes import PREFIXES
 
 # Characters of a source text that stands in a name.
 TEXT_CHARS = 120
+NOWHERE = (None, None, None)
 NAMED = ("node_id", "name", "qualname", *SPAN, "ast_id")
 
 
@@ -208,7 +210,13 @@ def _unplaced_parameters(context: Context) -> list[tuple[Any, ...]]:
     owner = context.definitions.get((None, None))
     if node is None or owner is None:
         return []
-    row = (context.id_at("PARAMETER", None, None), syntax.name[node], owner.qualname, None, None, None, node)
+    row = (
+        context.id_at("PARAMETER", None, None),
+        syntax.name[node],
+        f"{owner.qualname}.{syntax.name[node]}",
+        *NOWHERE,
+        node,
+    )
     return [(*row, "positional", "positional", owner.node_id, None, False)]
 
 
@@ -281,11 +289,11 @@ def comments(context: Context) -> Columns:
     return columns_of(rows, "node_id", "file_id", *SPAN, "text")
 
 
-def complaints(context: Context) -> Columns:
+def complaints(context: Context, told: Sequence[Columns]) -> Columns:
     """What there is to complain about, from the file to the complaint."""
     rows = [
         (context.file.file_id, node, start, end)
-        for found in (diagnostics(context), ts_errors(context), ts_missing(context))
+        for found in told
         for node, start, end in each(found, "node_id", "bstart", "bend")
     ]
     return columns_of(rows, "src_id", "dst_id", "bstart", "bend")
@@ -305,10 +313,9 @@ def diagnostics(context: Context) -> Columns:
     )
     rows = list(each(context.file.rows("diagnostics_norm_v1"), *columns))
     for message in context.failures:
-        place = (None, None, None)
-        identity = (context.file.repo_id, context.file.file_id, "graph", "not_graphed", *place, message)
+        identity = (context.file.repo_id, context.file.file_id, "graph", "not_graphed", *NOWHERE, message)
         found = stable_id(PREFIXES["DIAGNOSTIC"], *identity)
-        rows.append((found, "not_graphed", "graph", *place, "error", message))
+        rows.append((found, "not_graphed", "graph", *NOWHERE, "error", message))
     return columns_of(rows, "node_id", "name", "subkind", *SPAN, "severity", "message")
 
 

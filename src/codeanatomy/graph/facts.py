@@ -1,6 +1,6 @@
 """The lists of facts that the catalogue of kinds names, and the functions that make them.
 
-    facts = facts_of(context)                 # the file's own
+    facts = facts_of(context, names)          # the file's own
     facts["calls"]["name"]                    # ("os.getcwd",)
     shared_facts_of(context)["packages"]      # of the repository as a whole, as this file sees it
 
@@ -82,14 +82,12 @@ def facts_of(context: Context, names: Collection[str]) -> Lists:
     compiled = (*(f"events.{kind}" for kind in flow.EVENT_KINDS), "instructions")
     anchored = [found[name] for name in compiled if name in found]
     found["anchors"] = context.attempt("anchors", lambda known: flow.anchors(known, anchored))
-    found["spelled"] = _spelled(context, found)
+    found["spelled"] = context.attempt("spelled", lambda known: _spelled(known, found))
     found["contained"] = _with_aliases(found["contained"], found["type_aliases"])
     # Last, to tell of lists that could not be made.
-    return {
-        **found,
-        "diagnostics": definitions.diagnostics(context),
-        "complaints": definitions.complaints(context),
-    }
+    found["diagnostics"] = definitions.diagnostics(context)
+    told = [found[name] for name in ("diagnostics", "ts_errors", "ts_missing")]
+    return {**found, "complaints": definitions.complaints(context, told)}
 
 
 def shared_facts_of(context: Context) -> Lists:

@@ -69,11 +69,10 @@ def _defs(syntax: Syntax) -> list[tuple[Any, ...]]:
         if kind not in DEFINITIONS or start is None:
             continue
         outer = syntax.container(node)
-        around = KINDS.get(syntax.kind[outer], "function") if outer else "module"
         place = (syntax.bstart[outer], syntax.bend[outer]) if outer else (None, None)
         is_async = kind == "AsyncFunctionDef"
         own = KINDS.get(kind, "function")
-        rows.append((own, syntax.name[node], is_async, around, *place, start, end, None, None, line))
+        rows.append((own, syntax.name[node], is_async, *place, start, end, None, None, line))
     return rows
 
 

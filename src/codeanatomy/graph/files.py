@@ -35,7 +35,6 @@ READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "kind",
             "name",
             "is_async",
-            "container_kind",
             "container_bstart",
             "container_bend",
             "def_bstart",
@@ -72,7 +71,7 @@ READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "bytecode_files_v1": {
         "code_objects": ("code_unit_key", "qualname", "name", "flags", "bstart", "bend", "instructions"),
     },
-    "symtable_files_v1": {"blocks": ("scope_key", "parent_key", "type", "name", "lineno", "symbols")},
+    "symtable_files_v1": {"blocks": ("scope_key", "parent_key", "type", "name", "symbols")},
     "scip_index_v1": {
         "occurrences": (
             "symbol",
@@ -124,7 +123,7 @@ READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         (),
     ),
     "py_bc_blocks_norm_v1": dict.fromkeys(
-        ("code_unit_id", "bc_block_id", "bc_block_kind", "bc_offset_start", "bc_offset_end", *SPAN), ()
+        ("code_unit_id", "bc_block_id", "bc_block_kind", "bc_offset_start", *SPAN), ()
     ),
     "py_bc_cfg_edges_norm_v1": dict.fromkeys(
         (

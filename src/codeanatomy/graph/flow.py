@@ -64,11 +64,13 @@ def units(context: Context) -> Columns:
     cut = context.once(control_of).cut
     rows = []
     found = context.file.list(BYTECODE, "code_objects")
-    for key, qualname, name, flags, start, end in each(
+    for key, qualname, name, flags, *place in each(
         found, "code_unit_key", "qualname", "name", "flags", "bstart", "bend"
     ):
         kind = _unit_kind(name, flags)
-        owner, line = _origin(context, kind, name, start, end)
+        owner, line = _origin(context, kind, name, *place)
+        # In an f-string, before Python 3.12, the compiler tells a place where nothing stands.
+        start, end = place if line is not None else (None, None)
         full = context.module_name if kind == "module" else f"{context.module_name}.{qualname}"
         is_generator = bool(flags & GENERATORS)
         unit = made(key)
@@ -84,12 +86,12 @@ def _origin(
     """What a unit was compiled from, and its line."""
     if kind == "module":
         return context.module_id, None if start is None else 1
-    if start is None:
-        return None, None
     if kind == "comprehension":
         node = context.syntax.first(start, end, (COMPREHENSIONS[name],))
         return context.syntax.id_of(node), None if node is None else context.syntax.line[node]
     found = context.definitions.get((start, end))
+    if found is None and kind == "lambda":
+        found = context.definitions.get((None, None))
     return (found.node_id, found.line) if found else (None, None)
 
 
@@ -169,19 +171,20 @@ def control(context: Context) -> Columns:
 def events(context: Context) -> dict[str, Columns]:
     """Definitions, uses and deletions, by kind."""
     found: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in EVENT_KINDS}
-    for kind, *row in each(
+    for kind, is_open, *row in each(
         context.file.rows(EVENTS),
         "bc_event_kind",
+        "bc_may_be_unbound",
         "bc_event_id",
         "bc_var_name",
         "bc_var_kind",
         "bc_block_id",
         "bc_event_offset",
-        "bc_may_be_unbound",
         *SPAN,
     ):
-        found[kind].append(tuple(row))
-    names = ("node_id", "name", "subkind", "block_id", "bc_event_offset", "may_be_unbound", *SPAN)
+        # What most uses are not is not told of each.
+        found[kind].append((is_open or None, *row))
+    names = ("may_be_unbound", "node_id", "name", "subkind", "block_id", "bc_event_offset", *SPAN)
     return {kind: columns_of(rows, *names) for kind, rows in found.items()}
 
 

@@ -1,7 +1,7 @@
 """CPython's syntax tree of a file, to be looked up by place.
 
     syntax.at(4, 9)                          # numbers of the nodes with this span, outermost first
-    syntax.first(4, 9, CALLS)                # the first of these classes
+    syntax.first(4, 9, ("Call",))            # the first of these classes
     syntax.ids[7]                            # id of node 7 in the graph
 
 Tests: `tests/test_graph_facts.py`.
@@ -17,8 +17,7 @@ from codeanatomy.graph.files import Columns
 from codeanatomy.ids import Frames, ids_of
 from codeanatomy.nodes import PREFIXES
 
-FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda"})
-DEFINITIONS = FUNCTIONS | {"ClassDef"}
+DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda", "ClassDef"})
 
 
 class Syntax:

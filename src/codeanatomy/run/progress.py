@@ -29,20 +29,21 @@ class Progress(AbstractContextManager["Progress"]):
         self._to = to
         self._clock = clock
         self._moving = to.isatty()
-        self._last = ("", "")
-        self._told = float("-inf")
+        self._last = ""
+        # By step, since two may be under way: what was said of it, and when.
+        self._told: dict[str, tuple[str, float]] = {}
         self._open = False
 
     def tell(self, step: str, said: str, *, last: bool = False) -> None:
         """Say how far a step is; the first and the last word of a step are always printed."""
         now = self._clock()
         pause = MOVING_SECONDS if self._moving else QUIET_SECONDS
-        begins = step != self._last[0]
-        if (step, said) == self._last or (not begins and not last and now - self._told < pause):
+        before, when = self._told.get(step, ("", float("-inf")))
+        if said == before or (not last and now - when < pause):
             return
-        if begins:
+        if step != self._last:
             self.close()
-        self._last, self._told = (step, said), now
+        self._last, self._told[step] = step, (said, now)
         line = f"{step:<9} {said}"
         if self._moving:
             # Back to the start of the line, and clear what was there.

@@ -62,7 +62,8 @@ def relate_stage(run: Run) -> None:
             for commit in replacements(run, gathered, (RELATIONS,), worked).values():
                 run.committed[RELATIONS] = commit()
             if worked.rows[DIAGNOSTICS]:
-                run.wait_for("normalize")
+                for name in run.store.table(RELATIONS).adds_to:
+                    run.wait_for(run.store.table(name).stage)
                 rows = table_rows(gathered, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
                 add_rows(run, DIAGNOSTICS, rows.repartition(1), sequence=SEQUENCE)
     finally:
