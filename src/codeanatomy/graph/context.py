@@ -42,6 +42,11 @@ class Definition(NamedTuple):
     line: int | None
     ast_id: int | None
 
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """What every list of definitions begins with: `definitions.NAMED`."""
+        return self.node_id, self.name, self.qualname, self.bstart, self.bend, self.line, self.ast_id
+
 
 class Context:
     """A file on its way into the graph."""

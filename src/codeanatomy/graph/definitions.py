@@ -122,13 +122,7 @@ def classes(context: Context) -> Columns:
     )
     rows = [
         (
-            one.node_id,
-            one.name,
-            one.qualname,
-            one.bstart,
-            one.bend,
-            one.line,
-            one.ast_id,
+            *one.named,
             None if one.ast_id is None else bases[one.ast_id],
             context.unresolved.get(one.node_id),
         )
@@ -147,13 +141,7 @@ def functions(context: Context) -> Columns:
     found = {one.node_id: one for one in context.definitions.values() if one.kind == "FUNCTION"}
     rows = [
         (
-            one.node_id,
-            one.name,
-            one.qualname,
-            one.bstart,
-            one.bend,
-            one.line,
-            one.ast_id,
+            *one.named,
             one.subkind,
             counts[one.node_id],
         )

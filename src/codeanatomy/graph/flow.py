@@ -95,15 +95,23 @@ def _origin(
     return (found.node_id, found.line) if found else (None, None)
 
 
+def _in_order(context: Context) -> dict[str, list[tuple[int, str]]]:
+    """First offsets and ids of the blocks of each unit; the exit begins where the code ends: it is last."""
+    found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for unit, offset, block in each(
+        context.file.rows(BLOCKS), "code_unit_id", "bc_offset_start", "bc_block_id"
+    ):
+        found[unit].append((offset, block))
+    return {unit: sorted(blocks_of) for unit, blocks_of in found.items()}
+
+
 def blocks(context: Context) -> Columns:
     """Basic blocks, by place in their unit."""
     rows = context.file.rows(BLOCKS)
     if not rows:
         return {}
-    order: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-    for unit, offset, block in each(rows, "code_unit_id", "bc_offset_start", "bc_block_id"):
-        order[unit].append((offset, block))
-    place = {block: number for found in order.values() for number, (_, block) in enumerate(sorted(found))}
+    units_of = context.once(_in_order).values()
+    place = {block: number for found in units_of for number, (_, block) in enumerate(found)}
     return {
         "node_id": rows["bc_block_id"],
         "code_unit_id": rows["code_unit_id"],
@@ -140,20 +148,14 @@ class Control(NamedTuple):
 
 def control_of(context: Context) -> Control:
     """Control dependence, unit by unit."""
-    found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-    for unit, block, offset in each(
-        context.file.rows(BLOCKS), "code_unit_id", "bc_block_id", "bc_offset_start"
-    ):
-        found[unit].append((offset, block))
     ways: defaultdict[str, list[tuple[str, str, str]]] = defaultdict(list)
     for unit, src, dst, kind in each(
         context.file.rows(CFG), "code_unit_id", "bc_src_block_id", "bc_dst_block_id", "bc_edge_kind"
     ):
         ways[unit].append((src, dst, kind))
     made = Control([], set())
-    for unit, blocks_of in found.items():
-        # The exit begins where the code ends, so it is the last.
-        ordered = [block for _, block in sorted(blocks_of)]
+    for unit, blocks_of in context.once(_in_order).items():
+        ordered = [block for _, block in blocks_of]
         number = {block: place for place, block in enumerate(ordered)}
         edges = [(number[src], number[dst], kind) for src, dst, kind in ways[unit]]
         depends = control_dependence(len(ordered), edges, len(ordered) - 1, MAX_DEPENDENCES)
@@ -283,17 +285,12 @@ def anchors(context: Context, compiled: Sequence[Columns]) -> Columns:
 
 def instructions(context: Context) -> Columns:
     """Instructions, by the block they are in."""
-    blocks_of: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-    for unit, offset, block, kind in each(
-        context.file.rows(BLOCKS), "code_unit_id", "bc_offset_start", "bc_block_id", "bc_block_kind"
-    ):
-        if kind != "exit":
-            blocks_of[unit].append((offset, block))
+    blocks_of = context.once(_in_order)
     rows = []
     for key, found in each(context.file.list(BYTECODE, "code_objects"), "code_unit_key", "instructions"):
         unit = stable_id(PREFIXES["CODE_UNIT"], context.file.file_id, key)
         made = ids_within(PREFIXES["INSTRUCTION"], unit)
-        ordered = sorted(blocks_of[unit])
+        ordered = blocks_of.get(unit, [])[:-1]
         count: defaultdict[int, int] = defaultdict(int)
         for offset, opname, argval, *place in each(found, "offset", "opname", "argval", *SPAN):
             block = bisect_right(ordered, offset, key=lambda one: one[0]) - 1

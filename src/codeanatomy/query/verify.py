@@ -36,7 +36,7 @@ from codeanatomy.catalog.graph import TABLES as GRAPH_TABLES
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, TableMissing, UsageError
 from codeanatomy.query.runs import newest_runs
 from codeanatomy.query.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS, sql_text
-from codeanatomy.storage.light import DataFile, light_files, location
+from codeanatomy.storage.light import LoggedFile, light_files, location
 
 GB = 1024**3
 # Beyond it, or half of what the machine has, the disk is used.
@@ -220,7 +220,7 @@ def _open(database: duckdb.DuckDBPyConnection, root: str, run: _Run) -> None:
 
 
 def _open_counts(
-    database: duckdb.DuckDBPyConnection, root: str, run: _Run, files: Mapping[str, Sequence[DataFile]]
+    database: duckdb.DuckDBPyConnection, root: str, run: _Run, files: Mapping[str, Sequence[LoggedFile]]
 ) -> None:
     """Rows by data file, table and repository: as they are, as the log and as the manifest has them."""
     listed = [_listed(root, name, file) for name, found in files.items() for file in found]
@@ -246,7 +246,7 @@ def _open_counts(
     database.register("recorded", pa.Table.from_pylist(recorded, RECORDED))
 
 
-def _listed(root: str, name: str, file: DataFile) -> dict[str, Any]:
+def _listed(root: str, name: str, file: LoggedFile) -> dict[str, Any]:
     column = next(iter(file.partition), None)
     return {
         "table_name": name,
@@ -259,7 +259,7 @@ def _listed(root: str, name: str, file: DataFile) -> dict[str, Any]:
     }
 
 
-def _rows_of(root: str, name: str, files: Sequence[DataFile], columns: str) -> str:
+def _rows_of(root: str, name: str, files: Sequence[LoggedFile], columns: str) -> str:
     """The rows of a table, in the catalogue's columns: what a file lacks is null."""
     table = catalog.table(name)
     parts: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
@@ -272,7 +272,7 @@ def _rows_of(root: str, name: str, files: Sequence[DataFile], columns: str) -> s
     return f"SELECT {', '.join(table.column_names)} FROM ({' UNION ALL BY NAME '.join(selects)})"
 
 
-def _counted(root: str, name: str, files: Iterable[DataFile], run: _Run) -> str:
+def _counted(root: str, name: str, files: Iterable[LoggedFile], run: _Run) -> str:
     """Rows of each repository; of a table to which every run adds only those of this run."""
     paths = [f"{location(root, name)}/{file.path}" for file in files]
     added = f" AND run_id = {sql_text(run.run_id)}" if "run_id" in catalog.table(name).column_names else ""

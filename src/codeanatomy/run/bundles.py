@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from itertools import chain, groupby
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,13 +24,12 @@ from pyspark.sql import functions as F
 from codeanatomy.arrow import packed, unpacked, values
 from codeanatomy.catalog.columns import PLACE_NAMES
 from codeanatomy.graph.files import INNER, NESTED, READS, File
+from codeanatomy.storage.files import Batches
 
 TASK = "task"
 PIECES = "task int, name string, piece binary"
 # Who is asked which files there are.
 FILES = "repo_files_v1"
-
-Batches: TypeAlias = Iterator[pa.RecordBatch]
 
 
 def selected(name: str, rows: DataFrame, *, instructions: bool) -> DataFrame:

@@ -26,7 +26,7 @@ from codeanatomy.errors import StorageFailure, TableMissing
 HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
 
-class DataFile(Struct, frozen=True):
+class LoggedFile(Struct, frozen=True):
     """A Parquet file of a version of a table, as the log has it."""
 
     # Below the table's folder.
@@ -47,7 +47,7 @@ def light_table(root: str, name: str, columns: Sequence[str], where: pc.Expressi
         return table.to_pyarrow_dataset().to_table(columns=list(columns), filter=where, use_threads=False)
 
 
-def light_files(root: str, name: str, version: int) -> tuple[DataFile, ...]:
+def light_files(root: str, name: str, version: int) -> tuple[LoggedFile, ...]:
     """The data files of a version of a table, for a reader that knows only Parquet."""
     with _opened(root, name, version) as table:
         protocol = table.protocol()
@@ -62,7 +62,7 @@ def light_files(root: str, name: str, version: int) -> tuple[DataFile, ...]:
         keys = table.metadata().partition_columns
         rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     return tuple(
-        DataFile(unquote(row["path"]), row["num_records"], {key: row[f"partition.{key}"] for key in keys})
+        LoggedFile(unquote(row["path"]), row["num_records"], {key: row[f"partition.{key}"] for key in keys})
         for row in rows
     )
 
