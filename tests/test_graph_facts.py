@@ -807,3 +807,27 @@ def test_an_odd_row_costs_its_list() -> None:
     nodes = made.tables["cpg_nodes"].to_pylist()
     assert [row["name"] for row in nodes if row["node_kind"] == "DIAGNOSTIC"] == ["not_graphed"]
     assert [row["name"] for row in nodes if row["node_kind"] == "FUNCTION"] == ["f"]
+
+
+def test_folders_and_files_with_dots_have_packages() -> None:
+    paths = ("v1.2/pkg/x.py", "dir.py/inner.py", "names/a.b.py", "foo.test.py", "plain/__init__.py")
+    graph = graph_of(dict.fromkeys(paths, "x = 1\n"))
+    found = {row["qualname"]: row["path"] for row in graph.nodes if row["node_kind"] == "PACKAGE"}
+    assert found == {
+        "v1.2": "v1.2",
+        "v1.2.pkg": "v1.2/pkg",
+        "dir.py": "dir.py",
+        "names": "names",
+        "plain": "plain",
+    }
+
+
+def test_identifiers_that_the_compiler_spells_differently() -> None:
+    source = "def \ufb01(\uff41): return \uff41 + a\n\ufb01(1)\n"
+    graph = graph_of({"main.py": source})
+    assert problems_of(graph) == []
+    (parameter,) = (row for row in graph.nodes if row["node_kind"] == "PARAMETER")
+    assert (parameter["name"], parameter["qualname"]) == ("\uff41", "main.fi.a")
+    assert [row["dst_node_id"] for row in graph.edges if row["edge_kind"] == "PASSES_TO"] == [
+        parameter["node_id"]
+    ]

@@ -395,6 +395,8 @@ def verify(lake: str, repo_id: str | None, limit: int, form: str) -> None:
         f" {len(found.runs):,} repositories in {found.seconds:.1f} s",
         err=True,
     )
+    if found.newer:
+        click.echo(f"not checked: versions that no run has published, of {', '.join(found.newer)}", err=True)
     if found.total:
         raise SystemExit(EXIT_FINDINGS)
 

@@ -458,7 +458,7 @@ FLOW = (
             Prop(
                 "may_be_unbound",
                 "bool",
-                "Some path comes here without a definition, or other code deletes it; absent if not.",
+                "It may have no value here; a name of a module or class is then looked up further out.",
             ),
         ),
         placed="sometimes",

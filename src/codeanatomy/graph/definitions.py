@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
+from unicodedata import normalize
 
 from codeanatomy.graph.context import INITS, Context
 from codeanatomy.graph.files import SPAN, Columns, columns_of, each
@@ -64,16 +65,21 @@ def packages_of(context: Context) -> list[tuple[str, str, str]]:
     if "DECLARES_MODULE" not in context.relations:
         return []
     path = PurePosixPath(context.file.path)
-    folders = path.parts[:-1]
-    parts = context.module_name.split(".")
-    is_init = path.name in INITS
-    count = len(parts) if is_init and folders else len(parts) - 1
-    found = []
-    for length in range(1, count + 1):
-        folder = "/".join(folders[: len(folders) - (count - length)])
-        subkind = "regular" if is_init and length == count else "namespace"
-        found.append((".".join(parts[:length]), folder, subkind))
-    return found
+    folders, is_init = path.parts[:-1], path.name in INITS
+    own = () if is_init else (path.name.removesuffix(".pyi").removesuffix(".py"),)
+    # Where the module's name begins; names of folders may have dots themselves.
+    starts = (
+        start for start in range(len(folders)) if ".".join((*folders[start:], *own)) == context.module_name
+    )
+    start = next(starts, len(folders))
+    return [
+        (
+            ".".join(folders[start:end]),
+            "/".join(folders[:end]),
+            "regular" if is_init and end == len(folders) else "namespace",
+        )
+        for end in range(start + 1, len(folders) + 1)
+    ]
 
 
 def packages(context: Context) -> Columns:
@@ -165,7 +171,8 @@ def parameters(context: Context) -> Columns:
     ):
         owner = context.definitions.get((owner_start, owner_end))
         node = context.id_at("PARAMETER", place[0], place[1])
-        qualname = f"{owner.qualname}.{name}" if owner else None
+        # As the compiler spells it, like its binding.
+        qualname = f"{owner.qualname}.{normalize('NFKC', name)}" if owner else None
         rows.append(
             (
                 node,

@@ -36,7 +36,7 @@ from codeanatomy.catalog.graph import TABLES as GRAPH_TABLES
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, TableMissing, UsageError
 from codeanatomy.query.runs import newest_runs
 from codeanatomy.query.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS, sql_text
-from codeanatomy.storage.light import LoggedFile, light_files, location
+from codeanatomy.storage.light import LoggedFile, light_files, location, newest_version
 
 GB = 1024**3
 # Beyond it, or half of what the machine has, the disk is used.
@@ -96,6 +96,8 @@ class Verification(Struct, frozen=True):
     findings: tuple[Finding, ...]
     # Rows that were checked, by table.
     rows: dict[str, int]
+    # Tables that have versions after those that were published and checked.
+    newer: tuple[str, ...]
     seconds: float
 
     @property
@@ -138,8 +140,15 @@ def verify(lake: str, repo_id: str | None = None, limit: int = 20) -> Verificati
         totals,
         tuple(finding for name in RULES for finding in findings[name]),
         rows,
+        _newer(lake, runs),
         round(time.monotonic() - began, 3),
     )
+
+
+def _newer(lake: str, runs: Sequence[_Run]) -> tuple[str, ...]:
+    """Tables that somebody has written to since the newest run."""
+    pinned = {name: max(run.pins[name][0] for run in runs) for name in VIEWS.values()}
+    return tuple(name for name, version in pinned.items() if newest_version(lake, name) > version)
 
 
 def _newest(lake: str, repo_id: str | None) -> tuple[list[_Run], tuple[str, ...]]:

@@ -248,8 +248,9 @@ class Definers(Targets):
                     self.ops.append(("t", hint, made))
             place = self.place(node)
             if place[0] is not None:
-                # Without its annotation.
-                place = (place[0], place[0] + len(name.encode("utf-8", "surrogatepass")), place[2])
+                # Without its annotation; as written, which the compiler's spelling need not be.
+                plain = (place[0], place[0] + len(name.encode("utf-8", "surrogatepass")))
+                place = (*self.identifiers.get((place[0], place[0]), plain), place[2])
             parameter = Parameter(name, how, made, default, place, node in needed)
             function.parameters.append(parameter)
             definition = self.define(PARAMETER, index, place, str(number))

@@ -75,7 +75,8 @@ class Modules:
         for path, name in names.items():
             self.paths.setdefault(name, []).append(path)
         for found in self.paths.values():
-            found.sort(key=lambda path: (path.endswith(".pyi"), path))
+            # A package hides a module of its name, and code the stub of it.
+            found.sort(key=lambda path: (path.endswith(".pyi"), PurePosixPath(path).name not in INITS, path))
         self.namespaces = {
             ".".join(name.split(".")[:end]) for name in self.paths for end in range(1, len(name.split(".")))
         }

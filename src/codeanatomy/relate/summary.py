@@ -78,16 +78,19 @@ def _without(file: Witnessed, reason: str) -> Program:
 
 
 def identifiers(libcst: Lists) -> dict[tuple[int, int], tuple[int, int]]:
-    """The place of the identifier of an attribute, by the place of the whole."""
+    """Places of identifiers: of attributes by those of the whole, of parameters by where they begin."""
     refs = libcst.get("refs") or {}
     columns = ("kind", "expr_bstart", "expr_bend", "bstart", "bend")
     if not refs:
         return {}
-    return {
+    found = {
         (start, end): (inner_start, inner_end)
         for kind, start, end, inner_start, inner_end in zip(*(refs[name] for name in columns), strict=True)
         if kind == "attribute"
     }
+    params = libcst.get("params") or {}
+    places = zip(params["bstart"], params["bend"], strict=True) if params else ()
+    return found | {(start, start): (start, end) for start, end in places}
 
 
 def definition_names(libcst: Lists) -> list[tuple[int, int, int, int]]:

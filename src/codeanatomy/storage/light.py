@@ -67,6 +67,12 @@ def light_files(root: str, name: str, version: int) -> tuple[LoggedFile, ...]:
     )
 
 
+def newest_version(root: str, name: str) -> int:
+    """The newest version of a table."""
+    with _opened(root, name) as table:
+        return int(table.version())
+
+
 @contextmanager
 def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaTable]:
     """A table; what goes wrong with it is an error of ours."""
