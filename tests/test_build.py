@@ -204,7 +204,7 @@ def test_an_archive_is_its_folder(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_stages_follow_from_the_catalogue() -> None:
-    assert planned_stages(catalog.TABLES) == ["extract", "normalize", "relate"]
+    assert planned_stages(catalog.TABLES) == ["extract", "normalize", "relate", "graph"]
     assert planned_stages(catalog.TABLES, "extract") == ["extract"]
     with pytest.raises(UnknownName, match="unknown stage 'nope'"):
         planned_stages(catalog.TABLES, "nope")

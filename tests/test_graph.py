@@ -125,6 +125,7 @@ def test_partitions_do_not_matter(spark: SparkSession, lake: Path) -> None:
     assert len(found[0][0]) > len(STRANGE)
 
 
+@pytest.mark.full
 def test_a_moved_repository_is_the_same(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     """And so is a second build, in the other profile a part of it."""
     moved = tmp_path / "elsewhere" / "deeper"

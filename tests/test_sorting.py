@@ -18,7 +18,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.ids import stable_id
-from codeanatomy.run.packing import (
+from codeanatomy.run.packing import Worked, (
     FIRST,
     PATH,
     count,
@@ -226,7 +226,8 @@ def test_copies_are_committed_from_the_column_of_the_table(
     counts, sizes = count(gathered)
     run = cast("Run", SimpleNamespace(store=store, run_id="r1", listings={"r": None}, counts=counts))
     copies = {BY_SRC.name: EDGES.name}
-    commits = replacements(run, gathered, (EDGES.name, *copies), sizes, copies)
+    worked = Worked(counts["r"], sizes)
+    commits = replacements(run, gathered, (EDGES.name, *copies), worked, copies)
     for name, commit in commits.items():
         assert commit().rows == 120
         found = DeltaTable(store.location(name)).to_pyarrow_table().select(EDGES.column_names).to_pylist()
