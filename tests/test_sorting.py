@@ -18,9 +18,10 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.ids import stable_id
-from codeanatomy.run.packing import Worked, (
+from codeanatomy.run.packing import (
     FIRST,
     PATH,
+    Worked,
     count,
     frame_order,
     packed_ddl,
