@@ -27,7 +27,7 @@ from things import frame, thing
 
 MakeStore = Callable[..., Store]
 Start = Callable[..., subprocess.Popen[str]]
-EACH = 8
+EACH = 5
 
 
 @pytest.fixture
