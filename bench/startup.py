@@ -38,7 +38,8 @@ print("committed", flush=True)
 OURS = """
 import sys
 from codeanatomy.config import RuntimeProfile
-from codeanatomy.storage.commit import Commit, append
+from codeanatomy.storage.commit import append
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.session import open_session
 from codeanatomy.storage.store import Store
 spark = open_session(RuntimeProfile(cores=2))

@@ -20,8 +20,9 @@ from pyspark.sql import functions as F
 from codeanatomy import functions
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.ids import stable_id
-from codeanatomy.storage.commit import Commit, append, replace_by_owner
+from codeanatomy.storage.commit import append, replace_by_owner
 from codeanatomy.storage.session import open_session
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from things import frame, thing, with_policy
 

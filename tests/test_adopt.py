@@ -18,9 +18,10 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.errors import ConstraintViolation, ContractError
 from codeanatomy.ids import stable_id
 from codeanatomy.storage.adopt import adopt_files, local_folder
-from codeanatomy.storage.commit import Commit, append
+from codeanatomy.storage.commit import append
 from codeanatomy.storage.files import write_files
 from codeanatomy.storage.scan import scan
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from codeanatomy.storage.transaction import DataFile
 

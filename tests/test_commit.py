@@ -18,10 +18,11 @@ from codeanatomy.errors import (
     TableMissing,
     UsageError,
 )
-from codeanatomy.storage.commit import Commit, append, delete, merge, overwrite, replace_by_owner
+from codeanatomy.storage.commit import append, delete, merge, overwrite, replace_by_owner
 from codeanatomy.storage.events import CommitRefused, Committed, Event
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.session import isolated
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from things import THINGS, changed, file_id, frame, thing
 

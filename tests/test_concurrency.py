@@ -20,8 +20,9 @@ from pyspark.sql import SparkSession
 import committer
 from codeanatomy.errors import CommitConflict
 from codeanatomy.storage import commit as commit_module
-from codeanatomy.storage.commit import LOST, Commit, Retry, append
+from codeanatomy.storage.commit import LOST, Retry, append
 from codeanatomy.storage.scan import scan
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from things import frame, thing
 

@@ -9,8 +9,9 @@ from pyspark.sql import functions as F
 
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
 from codeanatomy.storage.checks import join_on, meaning, rules_for, violation
-from codeanatomy.storage.commit import Commit, append, merge
+from codeanatomy.storage.commit import append, merge
 from codeanatomy.storage.scan import scan
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from things import THINGS, frame, thing, with_policy
 

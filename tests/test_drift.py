@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 
 from codeanatomy.catalog.spec import Column, DeltaSchemaPolicy, Table
 from codeanatomy.errors import ContractError, SchemaDrift
-from codeanatomy.storage.commit import Commit, append, merge, overwrite
+from codeanatomy.storage.commit import append, merge, overwrite
 from codeanatomy.storage.events import Event, TableAltered
 from codeanatomy.storage.scan import scan
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from things import THINGS, changed, frame, thing, with_policy
 

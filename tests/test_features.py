@@ -8,10 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.spec import DeltaSchemaPolicy, FeatureName
-from codeanatomy.storage.commit import Commit, append, delete, merge, replace_by_owner
+from codeanatomy.storage.commit import append, delete, merge, replace_by_owner
 from codeanatomy.storage.evolve import evolve
 from codeanatomy.storage.layout import FEATURES
 from codeanatomy.storage.scan import scan, snapshot
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from things import THINGS, changed, frame, thing, with_policy
 

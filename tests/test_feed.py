@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
-from codeanatomy.storage.commit import Commit, append, merge, overwrite, replace_by_owner
+from codeanatomy.storage.commit import append, merge, overwrite, replace_by_owner
 from codeanatomy.storage.events import Event, FeedRead
 from codeanatomy.storage.feed import Cursor, Window, feed, follow, move_cursor, read_cursor
 from codeanatomy.storage.scan import snapshot
 from codeanatomy.storage.session import isolated
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from things import THINGS, file_id, frame, thing, with_policy
 

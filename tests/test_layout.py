@@ -19,9 +19,10 @@ from pyspark.sql import functions as F
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import MB, BloomFilter, Table, WriterProperties
 from codeanatomy.functions import stable_id
-from codeanatomy.storage.commit import Commit, append, overwrite, replace_by_owner
+from codeanatomy.storage.commit import append, overwrite, replace_by_owner
 from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.events import Event, StatsDecided
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from things import THINGS, file_id, frame, thing, with_policy
 

@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.spec import Column, DeltaFeatureGate
 from codeanatomy.errors import GateError, TableMissing, UnknownName, UsageError
-from codeanatomy.storage.commit import Commit, append, overwrite
+from codeanatomy.storage.commit import append, overwrite
 from codeanatomy.storage.events import Event, GateChecked, Scanned
 from codeanatomy.storage.scan import scan, snapshot
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 from things import THINGS, changed, frame, thing
 

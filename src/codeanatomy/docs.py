@@ -21,9 +21,10 @@ from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.functions import FUNCTIONS
 from codeanatomy.storage import events
-from codeanatomy.storage.commit import Commit, Retry
+from codeanatomy.storage.commit import Retry
 from codeanatomy.storage.deltalog import SnapshotInfo
 from codeanatomy.storage.feed import Cursor, Window
+from codeanatomy.storage.stamps import Commit
 
 NOTE = "<!-- made by `codeanatomy docs`; edit the code instead -->\n"
 

@@ -17,12 +17,13 @@ VERSION = Column("version", "bigint", "Delta version.")
 RUN_MANIFEST = Table(
     "run_manifest",
     "meta",
-    "One row per run and repository; the newest succeeded one is the published snapshot.",
+    "One row per run and repository that it built; the newest succeeded one is the published snapshot.",
     (
         RUN_ID,
         REPO_ID,
         Column("repo_root", "string", "Label of the source, as the user gave it."),
         Column("git_commit", "string", "Commit the source was at; null outside git."),
+        Column("source_digest", "string", "Paths and bytes that were read.", semantic_type="Fingerprint"),
         Column("status", "string", "succeeded, failed or cancelled.", nullable=False),
         Column("mode", "string", "full or incremental.", nullable=False),
         Column("started_at", "timestamp", "Begin of the run.", nullable=False),
@@ -32,8 +33,8 @@ RUN_MANIFEST = Table(
         Column("settings_hash", "string", "Settings that can change results.", semantic_type="Fingerprint"),
         Column("catalog_hash", "string", "Contracts of all tables.", semantic_type="Fingerprint"),
         Column("witness_versions", "map<string,string>", "Version of each witness."),
-        Column("plan_fingerprints", "map<string,string>", "Fingerprint of each step."),
-        structs("input_pins", "Table versions the run read.", TABLE_NAME, VERSION),
+        Column("plan_fingerprints", "map<string,string>", "Fingerprint of each step, done now or before."),
+        structs("input_pins", "Table versions the run began with.", TABLE_NAME, VERSION),
         structs(
             "output_pins",
             "Table versions a reader of this run opens.",
@@ -52,7 +53,7 @@ RUN_MANIFEST = Table(
             Column("from_version", "bigint", "First version read."),
             Column("to_version", "bigint", "Last version read."),
         ),
-        Column("artifact_ids", "map<string,string>", "Plan artifact of each step."),
+        Column("artifact_ids", "map<string,string>", "Plan artifact of each step, of this run or before."),
         Column("error_counts", "map<string,bigint>", "Failures, by extractor."),
         Column("step_ms", "map<string,bigint>", "Milliseconds each step took."),
         Column("trace_id", "string", "Trace of the run; null if tracing was off."),
@@ -115,4 +116,43 @@ CDF_CURSORS = Table(
     write=DeltaWritePolicy(target_file_size=32 * MB, zorder_by=("dataset", "repo_id")),
 )
 
-TABLES = (RUN_MANIFEST, EXTRACT_ERROR_ARTIFACTS, CDF_CURSORS)
+RUN_LEASE = Table(
+    "run_lease",
+    "meta",
+    "One row: the run that writes to the lake, or the last that did, and how far it is.",
+    (
+        RUN_ID,
+        Column("state", "string", "held or released.", nullable=False),
+        Column("host", "string", "Machine of the holder.", nullable=False),
+        Column("process", "string", "The holder among all processes of all machines.", nullable=False),
+        strings("repo_ids", "Repositories it builds."),
+        Column("acquired_at", "timestamp", "When it got the lease.", nullable=False),
+        Column("heartbeat_at", "timestamp", "When it last said that it lives.", nullable=False),
+        Column("ttl_seconds", "int", "Silence after which others may take the lease.", nullable=False),
+        Column("base_run_id", "string", "Published run it builds on, if any.", semantic_type="RunId"),
+        structs(
+            "steps",
+            "Steps it has done, by repository.",
+            Column("step_name", "string", "Step of the run."),
+            Column("repo_id", "string", "Repository.", semantic_type="RepoId"),
+            Column("fingerprint", "string", "What it was made from.", semantic_type="Fingerprint"),
+            Column("rows", "map<string,bigint>", "Rows of the repository in each table, and its failures."),
+        ),
+        structs(
+            "pins",
+            "Table versions that those steps left.",
+            Column("step_name", "string", "Step of the run."),
+            TABLE_NAME,
+            VERSION,
+        ),
+    ),
+    primary_key=("run_id",),
+    constraints=(
+        one_of("state", "held", "released"),
+        Constraint("beats_after", "heartbeat_at >= acquired_at", "A holder lives after it was born."),
+        Constraint("ttl_counted", "ttl_seconds >= 1", "A lease is held for some time."),
+    ),
+    write=DeltaWritePolicy(target_file_size=32 * MB),
+)
+
+TABLES = (RUN_MANIFEST, RUN_LEASE, EXTRACT_ERROR_ARTIFACTS, CDF_CURSORS)

@@ -41,8 +41,9 @@ from codeanatomy.run.packing import (
 from codeanatomy.run.scip import scip_tasks
 from codeanatomy.run.state import Run
 from codeanatomy.run.type_checker import type_tasks
-from codeanatomy.storage.commit import Commit, append
+from codeanatomy.storage.commit import append
 from codeanatomy.storage.events import Committed
+from codeanatomy.storage.stamps import Commit
 
 
 def extract_stage(run: Run) -> None:

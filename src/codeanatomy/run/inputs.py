@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from codeanatomy.run.state import Run
-from codeanatomy.storage.commit import Commit, append
+from codeanatomy.storage.commit import append
 from codeanatomy.storage.scan import scan
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 
 # Files that a Python worker holds at a time: one of 8 MB is a hundred times that as objects.

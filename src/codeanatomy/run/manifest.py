@@ -15,8 +15,9 @@ from codeanatomy.extract.files import failures_by_extractor
 from codeanatomy.run.inputs import SMALL, input_rows
 from codeanatomy.run.repositories import Repository, git_commit
 from codeanatomy.run.state import Run
-from codeanatomy.storage.commit import Commit, append
+from codeanatomy.storage.commit import append
 from codeanatomy.storage.contract import spark_schema
+from codeanatomy.storage.stamps import Commit
 
 TABLE = "run_manifest"
 

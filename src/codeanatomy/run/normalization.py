@@ -37,9 +37,10 @@ from codeanatomy.run.packing import (
     work_through,
 )
 from codeanatomy.run.state import Run
-from codeanatomy.storage.commit import Commit, replace_by_owner
+from codeanatomy.storage.commit import replace_by_owner
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.session import isolated
+from codeanatomy.storage.stamps import Commit
 
 # What the rules of single files read.
 FILE_INPUTS = ("repo_files_v1", "bytecode_files_v1", "ast_files_v1", "libcst_files_v1")

@@ -31,9 +31,10 @@ from codeanatomy.run.progress import watched
 from codeanatomy.run.sorting import write_sorted
 from codeanatomy.run.state import Run
 from codeanatomy.storage.adopt import adopt_files, local_folder
-from codeanatomy.storage.commit import Commit, replace_by_owner
+from codeanatomy.storage.commit import replace_by_owner
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.files import write_files, written
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.transaction import DataFile
 
 FIRST = "first_file_id"

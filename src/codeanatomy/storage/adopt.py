@@ -26,11 +26,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import ContractError
 from codeanatomy.storage.checks import rules_for, violation
-from codeanatomy.storage.commit import Change, Commit, Retry, recorded, replace_by_owner
+from codeanatomy.storage.commit import Change, Retry, recorded, replace_by_owner
 from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.evolve import evolve, new_table
 from codeanatomy.storage.scan import scan
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import SCHEME, Store
 from codeanatomy.storage.transaction import DataFile, add_files
 

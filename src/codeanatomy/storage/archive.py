@@ -134,10 +134,11 @@ def _forget_old(newest: Path) -> None:
 def _run_once(options: str, folder: Path) -> None:
     """What a session does, in small: every class that this loads is in the archive."""
     from codeanatomy.config import RuntimeProfile
-    from codeanatomy.storage.commit import Commit, append, merge, overwrite, replace_by_owner
+    from codeanatomy.storage.commit import append, merge, overwrite, replace_by_owner
     from codeanatomy.storage.contract import spark_schema
     from codeanatomy.storage.scan import scan
     from codeanatomy.storage.session import open_session
+    from codeanatomy.storage.stamps import Commit
     from codeanatomy.storage.store import Store
 
     extra = {"spark.driver.extraJavaOptions": options, "spark.sql.warehouse.dir": (folder / "wh").as_uri()}

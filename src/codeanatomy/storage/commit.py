@@ -41,7 +41,7 @@ from delta.exceptions import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from msgspec import DecodeError, Struct, ValidationError, json, structs
+from msgspec import Struct
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -77,6 +77,7 @@ from codeanatomy.storage.events import CommitRefused, Committed
 from codeanatomy.storage.evolve import evolve, new_table, replaces_schema
 from codeanatomy.storage.layout import RANGES, arranged, rebound
 from codeanatomy.storage.session import active, isolated
+from codeanatomy.storage.stamps import Commit, stamp, stamped
 from codeanatomy.storage.store import Store
 from codeanatomy.storage.transaction import add_rows
 
@@ -93,20 +94,6 @@ CONFLICTS = (
 LOST = "LostCommit"
 
 
-class Commit(Struct, frozen=True, omit_defaults=True):
-    """Who commits and from what; run id and sequence together are the transaction.
-
-    A second commit of the same pair to a table is not made: it is taken for the first, repeated.
-    """
-
-    run_id: str
-    # Grows with every commit of a run to the same table.
-    sequence: int = 0
-    plan_fingerprint: str | None = None
-    # Versions of the tables the rows were computed from.
-    inputs: dict[str, int] = {}
-
-
 class Retry(Struct, frozen=True):
     """How often and how patiently a conflict is tried again."""
 
@@ -118,12 +105,6 @@ class Retry(Struct, frozen=True):
     def pause(self, attempt: int) -> float:
         """Seconds to wait after a failed attempt: doubling, with full jitter."""
         return random.uniform(0, min(self.most_seconds, self.first_seconds * 2**attempt))
-
-
-class Stamp(Commit, frozen=True, omit_defaults=True):
-    """A commit's metadata in Delta's history: who committed, from what, and by which verb."""
-
-    operation: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,8 +126,7 @@ class Change:
     @property
     def stamp(self) -> str:
         """What is written into the commit, to find it again."""
-        fields = {**structs.asdict(self.commit), "operation": self.operation}
-        return json.encode(Stamp(**fields), order="deterministic").decode()
+        return stamp(self.commit, self.operation)
 
 
 def overwrite(
@@ -450,11 +430,12 @@ def _already(log: DeltaLog, change: Change) -> CommitRecord | None:
             f"sequence {commit.sequence} is not in its log",
             "a repeated commit older than the log cannot be found; a new one needs a larger sequence",
         )
-    made = json.decode(record.user_metadata or "", type=Stamp)
-    if (made.operation, made.plan_fingerprint) != (change.operation, commit.plan_fingerprint):
+    made = stamped(record.user_metadata)
+    if made is None or (made.operation, made.plan_fingerprint) != (change.operation, commit.plan_fingerprint):
+        used = f"{made.operation}, " if made is not None else ""
         raise UsageError(
             f"run {commit.run_id} has used sequence {commit.sequence} of {change.table.name} for another "
-            f"commit ({made.operation}, version {record.version})",
+            f"commit ({used}version {record.version})",
             "give every commit of a run to the same table a sequence of its own",
         )
     return record
@@ -464,11 +445,8 @@ def _own_commit(log: DeltaLog, commit: Commit, after: int) -> CommitRecord | Non
     """The newest commit after a version that carries this transaction's metadata."""
     for version in range(log.snapshot().version, after, -1):
         record = log.commit(version)
-        try:
-            found = json.decode(record.user_metadata or "", type=Stamp)
-        except (DecodeError, ValidationError):
-            continue
-        if (found.run_id, found.sequence) == (commit.run_id, commit.sequence):
+        found = stamped(record.user_metadata)
+        if found is not None and (found.run_id, found.sequence) == (commit.run_id, commit.sequence):
             return record
     return None
 

@@ -24,11 +24,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
-from codeanatomy.storage.commit import Commit, merge
+from codeanatomy.storage.commit import merge
 from codeanatomy.storage.contract import plan_projection, project, spark_schema, stored_schema
 from codeanatomy.storage.deltalog import DeltaLog, SnapshotInfo
 from codeanatomy.storage.events import Committed, FeedRead
 from codeanatomy.storage.scan import scan, snapshot
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 
 Actions = Sequence[Mapping[str, Any]]

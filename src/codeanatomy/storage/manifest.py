@@ -1,0 +1,77 @@
+"""The manifest: what every run of a lake has done, and so what a reader opens.
+
+    read_manifest("lake")[-1].output_pins[0]       # OutputPin("ast_files_v1", 3, rows=18, ...)
+
+The last commit of a run appends a row for each repository it has built. A repository that failed has a row
+too, with the reason and without pins; its older snapshot stays the published one.
+
+Tests: `tests/test_manifest.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+TABLE = "run_manifest"
+
+Status = Literal["succeeded", "failed", "cancelled"]
+
+
+class InputPin(Struct, frozen=True):
+    """A version of a table that a run began with."""
+
+    table_name: str
+    version: int
+
+
+class OutputPin(Struct, frozen=True):
+    """A version of a table that a reader of the run opens."""
+
+    table_name: str
+    version: int
+    # Of the whole table, all repositories together.
+    rows: int | None = None
+    min_reader_version: int | None = None
+    min_writer_version: int | None = None
+    features: tuple[str, ...] = ()
+
+
+class ChangeWindow(Struct, frozen=True):
+    """Versions of a change feed that a run has consumed, first and last."""
+
+    table_name: str
+    from_version: int
+    to_version: int
+
+
+class RunManifest(Struct, frozen=True, kw_only=True):
+    """A run and a repository that it has built, as the row of the manifest."""
+
+    run_id: str
+    repo_id: str
+    repo_root: str | None = None
+    git_commit: str | None = None
+    source_digest: str | None = None
+    status: Status
+    mode: Literal["full", "incremental"] = "full"
+    started_at: datetime
+    finished_at: datetime
+    error: str | None = None
+    profile_hash: str
+    settings_hash: str | None = None
+    catalog_hash: str | None = None
+    witness_versions: dict[str, str] = {}
+    # By step; of a step that was skipped, those of the run that did it.
+    plan_fingerprints: dict[str, str] = {}
+    input_pins: tuple[InputPin, ...] = ()
+    # Of every table of the lake, whoever wrote it.
+    output_pins: tuple[OutputPin, ...] = ()
+    row_counts: dict[str, int] = {}
+    change_windows: tuple[ChangeWindow, ...] = ()
+    artifact_ids: dict[str, str] = {}
+    error_counts: dict[str, int] = {}
+    step_ms: dict[str, int] = {}
+    trace_id: str | None = None
