@@ -15,10 +15,9 @@ from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
 from codeanatomy.query.verify import verify
 from codeanatomy.run.build import BuildReport, build
+from codeanatomy.run.order import Order, ScipChoice, TypesChoice
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.repositories import Repository, list_repositories
-from codeanatomy.run.state import Run, ScipChoice, TypesChoice
-from codeanatomy.storage.store import Store
+from codeanatomy.run.repositories import Repository
 
 
 def built(
@@ -34,11 +33,9 @@ def built(
 ) -> BuildReport:
     """Build the repositories into a lake, by default with the first stage alone; a graph must be sound."""
     effective = load_settings(tuple(settings), env={}, start=None)
-    store = Store.of(effective, spark, str(lake))
-    progress = Progress(io.StringIO())
-    sources = [Repository(repo_id, path) for repo_id, path in repositories.items()]
-    listed = list_repositories(sources, effective.extract, progress)
-    report = build(Run(store, effective, listed, progress, scip or ScipChoice(), types, profile), until)
+    sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
+    order = Order(str(lake), effective, sources, scip or ScipChoice(), types, profile, until)
+    report = build(order, Progress(io.StringIO()), lambda: spark)
     if until in (None, "graph"):
         checked = verify(str(lake))
         assert not checked.findings, checked.findings

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from codeanatomy import __version__, catalog, cli, doctor
 from codeanatomy.catalog.describe import flattened, policy_facts, size_text
 from codeanatomy.catalog.spec import MB, DeltaFeatureGate, DeltaSchemaPolicy, Table, contract_json
+from codeanatomy.commands import catalogue
 from codeanatomy.doctor import Check, Status
 from codeanatomy.errors import CatalogError, CommitConflict, EnvironmentProblem, GateError, UsageError
 
@@ -286,7 +287,7 @@ def _fail_with(monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> None:
     def fail(flags: tuple[str, ...]) -> None:
         raise problem
 
-    monkeypatch.setattr(cli, "load_settings", fail)
+    monkeypatch.setattr(catalogue, "load_settings", fail)
 
 
 # Help, version, pages

@@ -18,6 +18,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import MB, BloomFilter, Table
 from codeanatomy.config import SIZE_UNITS, RuntimeProfile, Settings, load_settings, parse_size
 from codeanatomy.errors import CodeAnatomyError, ConfigError, UnknownName
+from codeanatomy.options import ObserveOptions
 
 NODES = "tables.cpg_nodes.write"
 HUSH = "hush-hush"
@@ -91,6 +92,22 @@ def test_a_table_policy_has_one_name_in_every_layer(tmp_path: Path) -> None:
         assert after == replace(before, write=replace(before.write, target_file_size=64 * MB))
         untouched = [table for table in settings.tables if table.name != "cpg_nodes"]
         assert untouched == [table for table in catalog.TABLES if table.name != "cpg_nodes"]
+
+
+def test_what_a_run_tells_has_one_name_in_every_layer(tmp_path: Path) -> None:
+    assert load_settings((), {}, None).observe == ObserveOptions(trace="off", endpoint="", log_level="off")
+    file = "[observe]\ntrace = 'console'\nendpoint = 'http://collector:4318'\nlog_level = 'info'\n"
+    settings = from_file(
+        tmp_path, file, "observe.log_level=debug", "observe.endpoint=", CODEANATOMY_OBSERVE__LOG_FORMAT="json"
+    )
+    assert settings.observe == ObserveOptions("console", "", "debug", "json")
+    rows = {key: source for key, _, source in settings.rows() if key.startswith("observe.")}
+    assert rows == {
+        "observe.trace": "file",
+        "observe.endpoint": "flag",
+        "observe.log_level": "flag",
+        "observe.log_format": "environment",
+    }
 
 
 def test_the_environment_is_the_process_own_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,6 +332,15 @@ def test_secrets_are_used_but_never_shown(entry: str, value: str) -> None:
         assert HUSH not in shown
 
 
+@pytest.mark.parametrize("url", [f"https://me:{HUSH}@collector:4318", f"https://collector/?api-key={HUSH}"])
+def test_credentials_of_a_collector_are_used_but_never_shown(url: str) -> None:
+    settings = from_flags(f"observe.endpoint={url}")
+    assert settings.observe.endpoint == url
+    assert ("observe.endpoint", "***", "flag") in list(settings.rows())
+    for shown in (repr(settings.observe), repr(settings), str(list(settings.rows()))):
+        assert HUSH not in shown
+
+
 def test_what_is_no_secret_is_shown() -> None:
     settings = from_flags("runtime.storage_options.fs.s3a.endpoint=https://store:9000")
     assert ("runtime.storage_options.fs.s3a.endpoint", "https://store:9000", "flag") in list(settings.rows())
@@ -347,6 +373,11 @@ def test_what_is_no_secret_is_shown() -> None:
         ("tables.cpg_nodes.writ.x=1", "'tables.cpg_nodes.writ.x'", "tables.cpg_nodes.write", "gate"),
         ("tables.cpg_nodes=1", "'tables.cpg_nodes'", "tables.cpg_nodes.", "tables.cpg_nodes.schema"),
         ("runtme.cores=1", "unknown section of the settings 'runtme'", "runtime", "tables"),
+        ("observe.trac=off", "unknown setting 'observe.trac'", "observe.trace", "observe.log_level"),
+        ("observe.trace=oltp", "unknown value of observe.trace 'oltp'", "otlp", "console"),
+        ("observe.log_level=warn", "unknown value of observe.log_level 'warn'", "warning", "debug"),
+        ("observe.log_format=jsn", "unknown value of observe.log_format 'jsn'", "json", "text"),
+        ("observe.endpoint.x=1", "unknown setting 'observe.endpoint.x'", "observe.endpoint", "observe.trace"),
     ],
 )
 def test_an_unknown_name_lists_what_exists(flag: str, message: str, guess: str, listed: str) -> None:
@@ -369,7 +400,7 @@ def test_unknown_names_in_a_file_are_refused_alike(tmp_path: Path) -> None:
 def test_a_misspelt_variable_is_refused() -> None:
     with pytest.raises(UnknownName, match="'runtime_cores'") as problem:
         from_env(CODEANATOMY_RUNTIME_CORES="2")
-    assert problem.value.hint == "did you mean runtime? known: extract, runtime, tables"
+    assert problem.value.hint == "did you mean runtime? known: extract, observe, runtime, tables"
 
 
 @pytest.mark.parametrize(
@@ -391,6 +422,10 @@ def test_a_misspelt_variable_is_refused() -> None:
         ("runtime.master = 3", "runtime.master"),
         ("runtime.log_level = 3", "runtime.log_level"),
         ("runtime.require_local_paths = 'perhaps'", "runtime.require_local_paths"),
+        ("observe.endpoint = 'collector:4318'", "observe.endpoint"),
+        ("observe.endpoint = 'http://'", "observe.endpoint"),
+        ("observe.trace = true", "observe.trace"),
+        ("observe = 3", "observe"),
         ("runtime = 3", "runtime"),
         ("tables = 3", "tables"),
         (f"{NODES} = 3", NODES),

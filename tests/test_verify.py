@@ -129,12 +129,12 @@ def reordered(tables: Tables) -> None:
 
 def miscounted(tables: Tables) -> None:
     row = tables["run_manifest"][0]
-    row["row_counts"] = [(name, rows + (name == PROPS)) for name, rows in row["row_counts"]]
+    row["row_counts"] = {name: rows + (name == PROPS) for name, rows in row["row_counts"].items()}
 
 
 def uncounted(tables: Tables) -> None:
     row = tables["run_manifest"][0]
-    row["row_counts"] = [(name, rows) for name, rows in row["row_counts"] if name != MAP]
+    row["row_counts"] = {name: rows for name, rows in row["row_counts"].items() if name != MAP}
 
 
 DAMAGES = (
@@ -448,28 +448,46 @@ def test_an_edge_into_another_repository_is_found(lake: Path) -> None:
     ]
 
 
-def test_a_repository_is_checked_at_the_versions_its_run_pins(lake: Path) -> None:
-    """What came later is of a run that has published nothing, or of another repository."""
-    stray = node(made("callsite", "stray"), "NOTHING", A, (15, 19))
-    write(lake, {NODES: [stray]}, mode="append")
-    assert verify(str(lake)).findings == ()
+def test_the_lake_is_checked_at_the_versions_that_its_newest_run_pins(lake: Path) -> None:
     second = moved(damaged(Damage("line_right", "", None, changed(NODES, of(CALL), line=1))), 1)
     del second["run_manifest"]
     write(lake, second, mode="append")
+    # Nobody has published it yet.
+    assert verify(str(lake)).findings == ()
+    assert set(verify(str(lake)).newer) == set(second)
     row = manifest(second, run_id="run-2", repo_id=name_of(1))
-    row["output_pins"] = [
-        {"table_name": name, "version": 1 + (name == NODES), "rows": None} for name in second
-    ]
-    write(lake, {"run_manifest": [row]}, mode="append")
+    row["output_pins"] = [{"table_name": name, "version": 1, "rows": None} for name in second]
+    write(lake, {"run_manifest": [row]})
     found = verify(str(lake))
     assert found.runs == {REPO: RUN, name_of(1): "run-2"}
-    # The stray node's file is listed at the version that the second run pins.
-    assert {(each.rule, each.repo_id) for each in found.findings} == {
-        ("line_right", name_of(1)),
-        ("partition", None),
-    }
-    assert verify(str(lake), REPO).findings == ()
+    assert {(each.rule, each.repo_id) for each in found.findings} == {("line_right", name_of(1))}
     assert found.rows[NODES] == 2 * len(second[NODES])
+    assert found.newer == ()
+    assert verify(str(lake), REPO).findings == ()
+    assert verify(str(lake), as_of=RUN).runs == {REPO: RUN}
+    assert verify(str(lake), as_of=RUN).findings == ()
+    stray = node(made("callsite", "stray"), "NOTHING", A, (15, 19))
+    write(lake, {NODES: [stray]}, mode="append")
+    assert {(each.rule, each.repo_id) for each in verify(str(lake)).findings} == {("line_right", name_of(1))}
+    assert verify(str(lake)).newer == (NODES,)
+
+
+@pytest.mark.parametrize(("extracted", "wrong"), [({"extract": "run-0/extract"}, []), ({}, ["counts"])])
+def test_failures_are_counted_in_the_run_that_read_the_files(
+    tmp_path: Path, extracted: dict[str, str], wrong: list[str]
+) -> None:
+    tables = derived(healthy())
+    failure = {"run_id": "run-0", "repo_id": REPO, "extractor_name": "ast_files_v1", "path": "a.py"}
+    failures = [
+        {**failure, "error_index": 0, "error_type": "SyntaxError", "message": "no"},
+        {**failure, "error_index": 0, "error_type": "SyntaxError", "message": "no", "run_id": "run-00"},
+    ]
+    row = manifest({**tables, "extract_error_artifacts": failures}, artifact_ids=extracted)
+    row["row_counts"] = {**row["row_counts"], "extract_error_artifacts": 1}
+    row["output_pins"] = [pin for pin in row["output_pins"] if pin["table_name"] != "run_manifest"]
+    del row["row_counts"]["run_manifest"]
+    write(tmp_path, {**tables, "extract_error_artifacts": failures, "run_manifest": [row]})
+    assert [each.rule for each in verify(str(tmp_path)).findings] == wrong
 
 
 def test_findings_are_bounded_and_counted(lake: Path) -> None:
@@ -491,21 +509,25 @@ def test_a_lake_without_a_graph_says_what_to_do(tmp_path: Path) -> None:
     tables = derived(healthy())
     row = tables["run_manifest"][0]
     pins = [pin for pin in row["output_pins"] if pin["table_name"] not in GRAPH]
-    write(tmp_path, {"run_manifest": [{**row, "output_pins": pins}]})
+    write(tmp_path, {"run_manifest": [{**row, "output_pins": pins, "plan_fingerprints": {}}]})
     with pytest.raises(TableMissing, match="tiny was last built without it") as problem:
         verify(str(tmp_path))
     assert "--until" in problem.value.hint
 
 
 def test_a_repository_without_a_graph_is_named(lake: Path) -> None:
-    write(lake, {"run_manifest": [manifest({}, repo_id="other", run_id="run-2")]}, mode="append")
+    tables = derived(healthy())
+    del tables["run_manifest"]
+    row = manifest(tables, repo_id="other", run_id="run-2", plan_fingerprints={}, row_counts={})
+    write(lake, {"run_manifest": [row]})
     assert verify(str(lake)).unbuilt == ("other",)
+    assert verify(str(lake)).findings == ()
     with pytest.raises(TableMissing):
         verify(str(lake), "other")
 
 
 def test_a_lake_where_every_build_failed_has_no_graph(tmp_path: Path) -> None:
-    write(tmp_path, {"run_manifest": [manifest({}, status="failed")]})
+    write(tmp_path, {"run_manifest": [manifest({}, status="failed", error="no")]})
     with pytest.raises(TableMissing, match="no build has succeeded"):
         verify(str(tmp_path))
 

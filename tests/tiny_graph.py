@@ -17,24 +17,18 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
+from msgspec import convert
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.storage.manifest import RunManifest, append_manifest
+from codeanatomy.storage.stamps import Commit
 
 TEXT = "def f(x): pass\nf(1)\n"
 REPO, RUN = "tiny", "run-1"
 GRAPH = ("cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map", "cpg_edges_by_src", "cpg_edges_by_dst")
-PINS = pa.list_(pa.struct({"table_name": pa.string(), "version": pa.int64(), "rows": pa.int64()}))
-MANIFEST = pa.schema(
-    {
-        "run_id": pa.string(),
-        "repo_id": pa.string(),
-        "status": pa.string(),
-        "started_at": pa.timestamp("us", "UTC"),
-        "output_pins": PINS,
-        "row_counts": pa.map_(pa.string(), pa.int64()),
-    }
-)
+HASH = "0123456789abcdef" * 2
+STEPS = ("extract", "normalize", "relate", "graph")
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -251,10 +245,13 @@ def manifest(tables: Tables, **more: Any) -> Row:
         "repo_id": REPO,
         "status": "succeeded",
         "started_at": datetime(2026, 1, 1, tzinfo=UTC),
+        "finished_at": datetime(2026, 1, 1, 0, 1, tzinfo=UTC),
+        "profile_hash": HASH,
+        "plan_fingerprints": dict.fromkeys(STEPS, HASH),
         "output_pins": [
             {"table_name": name, "version": 0, "rows": len(rows)} for name, rows in tables.items()
         ],
-        "row_counts": [(name, len(rows)) for name, rows in tables.items()],
+        "row_counts": {name: len(rows) for name, rows in tables.items()},
         **more,
     }
 
@@ -262,8 +259,12 @@ def manifest(tables: Tables, **more: Any) -> Row:
 def write(lake: Path, tables: Tables, mode: Any = "error") -> None:
     """Write tables into a lake."""
     for name, rows in tables.items():
+        if name == "run_manifest":
+            runs = [convert(row, RunManifest) for row in rows]
+            append_manifest(str(lake), runs, Commit(runs[0].run_id), after=None)
+            continue
         table = catalog.table(name)
-        schema = MANIFEST if name == "run_manifest" else arrow_schema(table)
+        schema = arrow_schema(table)
         known = [{key: value for key, value in row.items() if key in schema.names} for row in rows]
         write_deltalake(
             str(lake / table.path),

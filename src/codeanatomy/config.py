@@ -13,9 +13,9 @@ them are flattened to dotted keys, so a setting has one name everywhere:
 >>> settings.runtime.cores, settings.source("runtime.cores"), settings.source("runtime.master")
 (2, 'flag', 'default')
 
-Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, and
-`tables.<table>.<write|schema|gate>.<field>` of the policies in `catalog.spec`. An unknown table, field,
-column or feature is an error that lists what exists. Tests: `tests/test_config.py`.
+Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, `observe.<field>` of
+ObserveOptions, and `tables.<table>.<write|schema|gate>.<field>` of the policies in `catalog.spec`. An unknown
+table, field, column or feature is an error that lists what exists. Tests: `tests/test_config.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.check import check_catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
-from codeanatomy.options import ExtractOptions
+from codeanatomy.options import ExtractOptions, ObserveOptions
 
 ENV_PREFIX = "CODEANATOMY_"
 # Variables with our prefix that are no settings: they are read before any setting is.
@@ -47,6 +47,7 @@ POLICIES = ("write", "schema", "gate")
 SECTIONS = {
     "runtime": "runtime.<field>",
     "extract": "extract.<field>",
+    "observe": "observe.<field>",
     "tables": "tables.<table>.<write|schema|gate>.<field>",
 }
 SIZE_UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
@@ -102,6 +103,7 @@ class Settings(Struct, frozen=True):
 
     runtime: RuntimeProfile
     extract: ExtractOptions
+    observe: ObserveOptions
     tables: tuple[Table, ...]
     sources: Mapping[str, Source]
 
@@ -112,9 +114,10 @@ class Settings(Struct, frozen=True):
     def rows(self) -> Iterator[tuple[str, object, Source]]:
         """Every key with its effective value and source, a map entry by entry; secrets are masked."""
         policies = {t.name: {part: _fields(getattr(t, part)) for part in POLICIES} for t in self.tables}
-        sections = {"runtime": _fields(self.runtime), "extract": _fields(self.extract), "tables": policies}
-        for key, value in _flatten(sections).items():
-            yield key, _masked(key, value) if key.startswith("runtime.") else value, self.source(key)
+        plain = {name: _fields(getattr(self, name)) for name in SECTIONS if name != "tables"}
+        for key, value in _flatten({**plain, "tables": policies}).items():
+            # A table's policy holds no secret, whatever the name of the table makes one think.
+            yield key, value if key.startswith("tables.") else _masked(key, value), self.source(key)
 
 
 def load_settings(
@@ -136,7 +139,8 @@ def load_settings(
     _refuse_unknown(values)
     _refuse_broken_text(values)
     runtime = _runtime({key: value for key, value in values.items() if key.startswith("runtime.")})
-    extract = _extract({key: value for key, value in values.items() if key.startswith("extract.")})
+    extract = _section("extract", ExtractOptions(), values)
+    observe = _section("observe", ObserveOptions(), values)
     tables = tuple(_override(table, values) for table in catalog.TABLES)
     try:
         check_catalog(tables)
@@ -145,7 +149,7 @@ def load_settings(
         raise ConfigError(
             f"a table setting does not fit: {problem.message}", f"change what was set: {changed}"
         ) from problem
-    return Settings(runtime=runtime, extract=extract, tables=tables, sources=sources)
+    return Settings(runtime, extract, observe, tables, sources)
 
 
 def parse_size(text: str) -> int:
@@ -227,11 +231,13 @@ def _runtime(values: Mapping[str, object]) -> RuntimeProfile:
     return _convert(tree, RuntimeProfile, "runtime")
 
 
-def _extract(values: Mapping[str, object]) -> ExtractOptions:
-    tree = _fields(ExtractOptions())
+def _section(name: str, defaults: Kind, values: Mapping[str, object]) -> Kind:
+    """A section without maps: its defaults, and what was set."""
+    tree, prefix = _fields(defaults), f"{name}."
     for key, value in values.items():
-        _put(tree, key.removeprefix("extract."), value, "extract.")
-    return _convert(tree, ExtractOptions, "extract")
+        if key.startswith(prefix):
+            _put(tree, key.removeprefix(prefix), value, prefix)
+    return _convert(tree, type(defaults), name)
 
 
 def _entry_text(key: str, value: object) -> str:

@@ -17,6 +17,7 @@ Exit codes of the command line follow from the class:
 | 5 | storage: another writer won, try again |
 | 6 | contract: data or a table does not fit what the catalogue declares |
 | 70 | a bug of ours |
+| 130, 143 | stopped by Ctrl-C, by SIGTERM |
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ EXIT_ENVIRONMENT = 4
 EXIT_STORAGE = 5
 EXIT_CONTRACT = 6
 EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
 
 
 class CodeAnatomyError(Exception):
@@ -169,6 +171,20 @@ class StorageFailure(CodeAnatomyError):
     exit_code = EXIT_STORAGE
 
 
+class LeaseHeld(CodeAnatomyError):
+    """Another run is writing to the lake, and this one was told not to wait."""
+
+    code = "CA042"
+    exit_code = EXIT_STORAGE
+
+
+class LeaseLost(CodeAnatomyError):
+    """Another run has taken over the lake, or could have: this one may not write any more."""
+
+    code = "CA043"
+    exit_code = EXIT_STORAGE
+
+
 class FeedOutOfRange(CodeAnatomyError):
     """A change-feed window that begins after the newest version, and was not allowed to."""
 
@@ -181,3 +197,10 @@ class FeedLost(CodeAnatomyError):
 
     code = "CA051"
     exit_code = EXIT_CONTRACT
+
+
+class StepFailed(CodeAnatomyError):
+    """A step of a build that the engine or the system has stopped; nothing of the run was published."""
+
+    code = "CA044"
+    exit_code = EXIT_STORAGE

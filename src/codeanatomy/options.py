@@ -1,12 +1,14 @@
-"""What a user may change about extraction; settings below `extract.`.
+"""What a user may change about extraction (`extract.`), and about what a run tells (`observe.`).
 
 >>> ExtractOptions().max_file_size // 1024**2
 8
+>>> ObserveOptions(trace="otlp", endpoint="https://me:hush@collector:4318")
+ObserveOptions(trace='otlp', endpoint='***', log_level='off', log_format='text')
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -40,3 +42,23 @@ class ExtractOptions(Struct, frozen=True, forbid_unknown_fields=True):
     types_seconds: Annotated[float, Meta(gt=0)] = 600.0
     # Tasks the files are spread over; none means by their size.
     partitions: Annotated[int, Meta(ge=1)] | None = None
+
+
+class ObserveOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a run tells while it works: spans and log lines, both off by default."""
+
+    # Spans of run, steps and commits: to stderr, or to an OpenTelemetry collector.
+    trace: Literal["off", "console", "otlp"] = "off"
+    # The collector, as in OTEL_EXPORTER_OTLP_ENDPOINT; empty means what that variable says.
+    endpoint: Annotated[str, Meta(pattern="^(https?://[^/]+.*)?$")] = ""
+    # What our own logger may write to stderr.
+    log_level: Literal["off", "error", "warning", "info", "debug"] = "off"
+    log_format: Literal["text", "json"] = "text"
+
+    def __repr__(self) -> str:
+        # The address of a collector may hold a password, and this text may get into a log.
+        hidden = "***" if self.endpoint else ""
+        return (
+            f"ObserveOptions(trace={self.trace!r}, endpoint={hidden!r}, "
+            f"log_level={self.log_level!r}, log_format={self.log_format!r})"
+        )

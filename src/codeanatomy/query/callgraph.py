@@ -8,14 +8,13 @@ once. Tests: `tests/test_relate.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from codeanatomy.query.runs import newest_runs
-from codeanatomy.storage.light import light_table
+from codeanatomy.query.lake import Lake
 
 RELATIONS = "relations_v1"
 # Sorted callees by caller, sorted.
@@ -29,24 +28,20 @@ class CallGraphs(Struct, frozen=True):
     outdated: tuple[str, ...]
 
 
-def call_graphs(lake: str, repo_id: str | None = None) -> CallGraphs:
+def call_graphs(root: str, repo_id: str | None = None, as_of: str | None = None) -> CallGraphs:
     """The call graph of each repository that was built."""
-    newest = newest_runs(lake, ["output_pins"], repo_id, status="succeeded")
+    lake = Lake.open(root, as_of)
+    repositories = lake.chosen(repo_id)
     wanted = pc.field("relation_kind") == "CALL_GRAPH"
     if repo_id is not None:
         wanted &= pc.field("repo_id") == repo_id
-    rows = light_table(lake, RELATIONS, ["repo_id", "src_qname", "dst_qname"], wanted)
-    found: dict[str, dict[str, set[str]]] = {name: {} for name in newest}
+    rows = lake.rows(RELATIONS, ["repo_id", "src_qname", "dst_qname"], wanted)
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in repositories}
     for repository, caller, callee in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-        # What no run has published yet is not told.
         if repository in found:
             found[repository].setdefault(caller, set()).add(callee)
-    outdated = [name for name in found if not _is_related(newest[name]["output_pins"])]
+    outdated = [name for name, row in repositories.items() if "relate" not in row.plan_fingerprints]
     return CallGraphs({name: _sorted(calls) for name, calls in found.items()}, tuple(outdated))
-
-
-def _is_related(pins: Sequence[Mapping[str, Any]] | None) -> bool:
-    return any(pin["table_name"] == RELATIONS for pin in pins or ())
 
 
 def merged(graphs: Iterable[Calls]) -> Calls:

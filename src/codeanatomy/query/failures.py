@@ -4,11 +4,13 @@
     answer.rows[0]     # Failure("requests", "requests/api.py", 12, "ast_files_v1", "SyntaxError", ...)
     answer.total       # 31: more than were asked for
 
-Tests: `tests/test_build.py`.
+A run that finds a repository unchanged does not read it again: what failed is told by the run that did.
+Tests: `tests/test_build.py`, `tests/test_lake.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -17,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from codeanatomy.query.runs import newest_runs
-from codeanatomy.storage.light import light_table
+from codeanatomy.query.lake import Lake, RecordedRun, chosen, newest_rows, recorded_runs
+from codeanatomy.storage.manifest import RunManifest
 
+ERRORS = "extract_error_artifacts"
 ORDER = ("repo_id", "path", "extractor_name", "error_index")
 
 
@@ -50,37 +53,49 @@ class Failures(Struct, frozen=True):
     runs: dict[str, str]
 
 
-def failures(lake: str, repo_id: str | None = None, limit: int | None = None) -> Failures:
-    """The failures of the newest run of each repository, by repository, path and extractor."""
-    columns = ["repo_root", "error", "error_counts"]
-    newest = list(newest_runs(lake, columns, repo_id).values())
-    runs = {row["repo_id"]: row["run_id"] for row in newest}
-    broken = [
-        Failure(row["repo_id"], row["repo_root"] or "", None, "build", "failed", row["error"] or "")
-        for row in newest
-        if row["status"] != "succeeded"
-    ]
-    built = [row for row in newest if row["status"] == "succeeded" and sum(_counts(row).values())]
-    found = _artifacts(lake, built)
+def failures(
+    root: str, repo_id: str | None = None, limit: int | None = None, as_of: str | None = None
+) -> Failures:
+    """The failures of the published rows of each repository, and of builds that came after them.
+
+    First the repositories whose newest build has failed; then by repository, path and extractor.
+    """
+    runs = recorded_runs(root, as_of)
+    newest = chosen(newest_rows(runs), repo_id)
+    broken = [_unbuilt(row) for row in newest.values() if row.status != "succeeded"]
+    found = _artifacts(root, runs, newest)
     wanted = len(found) if limit is None else max(limit - len(broken), 0)
     shown = map(_failure, found.slice(0, wanted).to_pylist())
-    return Failures((*broken, *shown)[:limit], len(broken) + len(found), runs)
+    names = {name: row.run_id for name, row in newest.items()}
+    return Failures((*broken, *shown)[:limit], len(broken) + len(found), names)
 
 
-def _counts(row: dict[str, Any]) -> dict[str, int]:
-    return dict(row["error_counts"] or ())
+def extracted_by(row: RunManifest) -> str:
+    """The run that has read the files of a repository: the row's own, or one before that it builds on."""
+    run_id, _, _ = row.artifact_ids.get("extract", "").rpartition("/")
+    return run_id or row.run_id
 
 
-def _artifacts(lake: str, built: list[dict[str, Any]]) -> pa.Table:
-    """The failures of these runs and repositories, in order."""
-    nothing = pc.scalar(False)
-    wanted = reduce(or_, (_of_run(row) for row in built), nothing)
-    rows = light_table(lake, "extract_error_artifacts", [*ORDER, "line", "error_type", "message"], wanted)
+def _unbuilt(row: RunManifest) -> Failure:
+    return Failure(row.repo_id, row.repo_root or "", None, "build", row.status, row.error or "")
+
+
+def _artifacts(root: str, runs: Sequence[RecordedRun], wanted: Collection[str]) -> pa.Table:
+    """What failed in these repositories when they were last built, in order."""
+    if not any(run.succeeded for run in runs):
+        return pa.table({})
+    lake = Lake.after(root, runs)
+    built = [lake.repositories[name] for name in wanted if name in lake.repositories]
+    of_runs = [_of_run(row) for row in built if sum(row.error_counts.values())]
+    if not of_runs:
+        return pa.table({})
+    columns = [*ORDER, "line", "error_type", "message"]
+    rows = lake.rows(ERRORS, columns, reduce(or_, of_runs))
     return rows.sort_by([(name, "ascending") for name in ORDER])
 
 
-def _of_run(row: dict[str, Any]) -> pc.Expression:
-    return (pc.field("run_id") == row["run_id"]) & (pc.field("repo_id") == row["repo_id"])
+def _of_run(row: RunManifest) -> pc.Expression:
+    return (pc.field("run_id") == extracted_by(row)) & (pc.field("repo_id") == row.repo_id)
 
 
 def _failure(row: dict[str, Any]) -> Failure:

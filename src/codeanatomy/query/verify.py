@@ -4,9 +4,9 @@
     answer.rules["src_exists"]     # 2: so many rows break the rule
     answer.findings[0].place       # "requests/api.py:12"
 
-Each repository is looked at as readers see it: at the table versions that its newest succeeded run pins. The
-log says which Parquet files those are and what the partition columns hold; DuckDB reads them, without a JVM
-and with a bound on memory, beyond which it uses the disk.
+The lake is looked at as readers see it: at the table versions that its newest published run pins. The log
+says which Parquet files those are and what the partition columns hold; DuckDB reads them, without a JVM and
+with a bound on memory, beyond which it uses the disk.
 
 Measured with 3.5 million nodes and 5.4 million edges: 30 seconds of processor time, spread over the cores,
 and 2.3 GB; a bound of 1 GB is enough for it, one of 700 MB is not.
@@ -34,9 +34,11 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.graph import TABLES as GRAPH_TABLES
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, TableMissing, UsageError
-from codeanatomy.query.runs import newest_runs
+from codeanatomy.query.failures import extracted_by
+from codeanatomy.query.lake import Lake
 from codeanatomy.query.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS, sql_text
-from codeanatomy.storage.light import LoggedFile, light_files, location, newest_version
+from codeanatomy.storage.light import LoggedFile, location, newest_version
+from codeanatomy.storage.manifest import RunManifest
 
 GB = 1024**3
 # Beyond it, or half of what the machine has, the disk is used.
@@ -106,68 +108,48 @@ class Verification(Struct, frozen=True):
         return sum(self.rules.values())
 
 
-class _Run(Struct, frozen=True):
-    """A run, the repositories of which it is the newest, and what it says it has written."""
+class _Subject(Struct, frozen=True):
+    """What is checked: tables at their versions, and the repositories that have a graph."""
 
-    run_id: str
-    # Version and rows of each table.
-    pins: dict[str, tuple[int, int | None]]
-    # Rows by table, by repository.
-    recorded: dict[str, dict[str, int]]
+    # A path.
+    root: str
+    lake: Lake
+    repositories: dict[str, RunManifest]
 
 
-def verify(lake: str, repo_id: str | None = None, limit: int = 20) -> Verification:
+def verify(root: str, repo_id: str | None = None, limit: int = 20, as_of: str | None = None) -> Verification:
     """Check the graph of each repository, or of one; of each rule at most so many findings are told."""
     began = time.monotonic()
-    root = _local(lake)
-    runs, unbuilt = _newest(lake, repo_id)
-    totals = dict.fromkeys(RULES, 0)
-    findings: dict[str, list[Finding]] = {name: [] for name in RULES}
-    rows = dict.fromkeys(VIEWS.values(), 0)
-    for run in runs:
-        with _database() as database:
-            _open(database, root, run)
-            for name, sql in RULES.items():
-                count, shown = _broken(database, name, sql, limit - len(findings[name]))
-                totals[name] += count
-                findings[name] += shown
-            for name, count in _rows(database).items():
-                rows[name] += count
+    path = _local(root)
+    lake = Lake.open(root, as_of)
+    repositories, unbuilt = _with_graph(lake, repo_id)
+    with _database() as database:
+        _open(database, _Subject(path, lake, repositories))
+        broken = {name: _broken(database, name, sql, limit) for name, sql in RULES.items()}
+        rows = dict.fromkeys(VIEWS.values(), 0) | _rows(database)
     return Verification(
-        lake,
-        dict(sorted((name, run.run_id) for run in runs for name in run.recorded)),
+        root,
+        {name: row.run_id for name, row in repositories.items()},
         unbuilt,
-        totals,
-        tuple(finding for name in RULES for finding in findings[name]),
+        {name: count for name, (count, _) in broken.items()},
+        tuple(finding for _, shown in broken.values() for finding in shown),
         rows,
-        _newer(lake, runs),
+        tuple(name for name in VIEWS.values() if newest_version(root, name) > lake.pin(name).version),
         round(time.monotonic() - began, 3),
     )
 
 
-def _newer(lake: str, runs: Sequence[_Run]) -> tuple[str, ...]:
-    """Tables that somebody has written to since the newest run."""
-    pinned = {name: max(run.pins[name][0] for run in runs) for name in VIEWS.values()}
-    return tuple(name for name, version in pinned.items() if newest_version(lake, name) > version)
-
-
-def _newest(lake: str, repo_id: str | None) -> tuple[list[_Run], tuple[str, ...]]:
-    """The newest succeeded runs that made a graph, and the repositories that have none."""
-    newest = newest_runs(lake, ["output_pins", "row_counts"], repo_id, status="succeeded")
-    found: dict[str, _Run] = {}
-    unbuilt = []
-    for name, row in newest.items():
-        pins = {pin["table_name"]: (pin["version"], pin["rows"]) for pin in row["output_pins"] or ()}
-        if not pins.keys() >= set(VIEWS.values()):
-            unbuilt.append(name)
-            continue
-        run = found.setdefault(row["run_id"], _Run(row["run_id"], pins, {}))
-        # A table of the graph of which nothing was recorded should have no rows.
-        run.recorded[name] = dict.fromkeys(GRAPH, 0) | dict(row["row_counts"] or ())
+def _with_graph(lake: Lake, repo_id: str | None) -> tuple[dict[str, RunManifest], tuple[str, ...]]:
+    """The repositories whose newest build made a graph, and those whose did not."""
+    wanted = lake.chosen(repo_id)
+    found = {name: row for name, row in wanted.items() if "graph" in row.plan_fingerprints}
+    unbuilt = tuple(name for name in wanted if name not in found)
     if not found:
-        why = f"{', '.join(unbuilt)} was last built without it" if unbuilt else "no build has succeeded"
-        raise TableMissing(f"there is no graph in {lake}: {why}", "build it again, without --until")
-    return list(found.values()), tuple(unbuilt)
+        raise TableMissing(
+            f"there is no graph in {lake.root}: {', '.join(unbuilt)} was last built without it",
+            "build it again, without --until",
+        )
+    return found, unbuilt
 
 
 def _local(lake: str) -> str:
@@ -214,43 +196,46 @@ def _machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _open(database: duckdb.DuckDBPyConnection, root: str, run: _Run) -> None:
-    """Make what the rules look at, of the tables as the run has left them."""
-    files = {name: light_files(root, name, version) for name, (version, _) in run.pins.items()}
-    _open_counts(database, root, run, files)
+def _open(database: duckdb.DuckDBPyConnection, subject: _Subject) -> None:
+    """Make what the rules look at, of the tables as they are published."""
+    root = subject.root
+    names = dict.fromkeys((*subject.lake.pins, *VIEWS.values()))
+    files = {name: subject.lake.files(name) for name in names}
+    _open_counts(database, subject, files)
     for view, name in VIEWS.items():
         database.register(f"{view}_columns", arrow_schema(catalog.table(name)).empty_table())
         rows = _rows_of(root, name, files[name], f"{view}_columns")
         form = "TABLE" if sum(file.rows or 0 for file in files[name]) <= SMALL else "VIEW"
-        database.execute(f"CREATE {form} {view} AS {rows} WHERE {_of_repositories(run)}")
+        database.execute(f"CREATE {form} {view} AS {rows} WHERE {_of_repositories(subject)}")
     database.execute(f"CREATE VIEW entities AS {ENTITIES}")
     for name, sql in PREPARED.items():
         database.execute(f"CREATE TABLE {name} AS {sql}")
 
 
 def _open_counts(
-    database: duckdb.DuckDBPyConnection, root: str, run: _Run, files: Mapping[str, Sequence[LoggedFile]]
+    database: duckdb.DuckDBPyConnection, subject: _Subject, files: Mapping[str, Sequence[LoggedFile]]
 ) -> None:
     """Rows by data file, table and repository: as they are, as the log and as the manifest has them."""
-    listed = [_listed(root, name, file) for name, found in files.items() for file in found]
+    listed = [_listed(subject.root, name, file) for name, found in files.items() for file in found]
     gone = [row["file"] for row in listed if not Path(row["place"]).is_file()]
     if gone:
         more = f" and {len(gone) - 1:,} other data files" if len(gone) > 1 else ""
-        raise StorageFailure(f"{gone[0]}{more} is gone", "build the repository again")
+        raise StorageFailure(f"{gone[0]}{more} is gone", "build the repository again, or check a newer run")
     database.register("listed", pa.Table.from_pylist(listed, DATA_FILES))
     places = _list(row["place"] for row in listed)
     database.execute(
         "CREATE TABLE data_files AS SELECT l.*, m.num_rows AS rows FROM listed l"
         f" LEFT JOIN parquet_file_metadata({places}) m ON m.file_name = l.place"
     )
-    counts = " UNION ALL ".join(_counted(root, name, found, run) for name, found in files.items() if found)
+    counts = " UNION ALL ".join(_counted(subject, name, found) for name, found in files.items() if found)
     database.execute(f"CREATE TABLE counted AS {counts}")
-    pins = [{"table_name": name, "rows": rows} for name, (_, rows) in run.pins.items()]
+    pins = [{"table_name": name, "rows": pin.rows} for name, pin in subject.lake.pins.items()]
     database.register("pins", pa.Table.from_pylist(pins, PINS))
     recorded = [
         {"table_name": name, "repo_id": repo_id, "rows": rows}
-        for repo_id, tables in run.recorded.items()
-        for name, rows in tables.items()
+        for repo_id, row in subject.repositories.items()
+        # A table of the graph of which nothing was recorded should have no rows.
+        for name, rows in {**dict.fromkeys(GRAPH, 0), **row.row_counts}.items()
     ]
     database.register("recorded", pa.Table.from_pylist(recorded, RECORDED))
 
@@ -281,13 +266,21 @@ def _rows_of(root: str, name: str, files: Sequence[LoggedFile], columns: str) ->
     return f"SELECT {', '.join(table.column_names)} FROM ({' UNION ALL BY NAME '.join(selects)})"
 
 
-def _counted(root: str, name: str, files: Iterable[LoggedFile], run: _Run) -> str:
-    """Rows of each repository; of a table to which every run adds only those of this run."""
-    paths = [f"{location(root, name)}/{file.path}" for file in files]
-    added = f" AND run_id = {sql_text(run.run_id)}" if "run_id" in catalog.table(name).column_names else ""
+def _counted(subject: _Subject, name: str, files: Iterable[LoggedFile]) -> str:
+    """Rows of each repository; of a table to which runs add, those of the run that read its files."""
+    paths = [f"{location(subject.root, name)}/{file.path}" for file in files]
+    pairs = (
+        f"({sql_text(repo_id)}, {sql_text(extracted_by(row))})"
+        for repo_id, row in subject.repositories.items()
+    )
+    added = (
+        f" AND (repo_id, run_id) IN ({', '.join(pairs)})"
+        if "run_id" in catalog.table(name).column_names
+        else ""
+    )
     return (
         f"SELECT {sql_text(name)} AS table_name, repo_id, count(*) AS rows FROM {_parquet(paths)}"
-        f" WHERE {_of_repositories(run)}{added} GROUP BY repo_id"
+        f" WHERE {_of_repositories(subject)}{added} GROUP BY repo_id"
     )
 
 
@@ -300,7 +293,7 @@ def _broken(
         f"CREATE OR REPLACE TABLE broken AS SELECT {columns} FROM ({sql}) AS b ({', '.join(PLACE)})"
     )
     count = _one(database, "SELECT count(*) FROM broken")
-    if not count or limit <= 0:
+    if not count:
         return count, []
     rows = database.execute(FIRST, {"limit": limit}).fetchall()
     return count, [Finding(rule, *row) for row in rows]
@@ -344,8 +337,8 @@ def _one(database: duckdb.DuckDBPyConnection, sql: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def _of_repositories(run: _Run) -> str:
-    return f"repo_id IN ({', '.join(map(sql_text, run.recorded))})"
+def _of_repositories(subject: _Subject) -> str:
+    return f"repo_id IN ({', '.join(map(sql_text, subject.repositories))})"
 
 
 def _parquet(paths: Iterable[str]) -> str:

@@ -1,44 +1,67 @@
-"""A build: repositories into the tables of a lake, stage by stage, in one run.
+"""A build: repositories into the tables of a lake, step by step, in one run.
 
-    listed = list_repositories(repositories, settings.extract, progress)
-    report = build(Run(store, settings, listed, progress))
-    report.tables["ast_files_v1"].version
+    order = Order("lake", settings, named_sources(("src",)))
+    plan(order, progress).steps[0].runs_for                    # what it would do
+    report = build(order, progress, open_session)              # does it, if there is anything to do
 
-The stages and their order follow from the inputs that the catalogue declares; a stage takes part once it has
-a function in STAGES. A repository that cannot be listed fails alone. The last commit of a run is its
-manifest.
+The run is planned without a JVM; where the lake is already what was asked for, that was all. Else it takes
+the lease of the lake, plans again (another run may have published meanwhile), undoes what a dead run left,
+runs each step as soon as those it reads are done, and publishes its manifest as the last commit. Whatever
+stops it is recorded, and what it has finished is kept in the journal of the lease for the next run.
 
-Tests: `tests/test_build.py`.
+Tests: `tests/test_build.py`, `tests/test_failures.py`.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
+from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
 
-from codeanatomy import catalog
-from codeanatomy.catalog.spec import Table
-from codeanatomy.errors import UnknownName
-from codeanatomy.extract.files import failures_by_extractor
+from codeanatomy.errors import CodeAnatomyError, StepFailed, TableMissing
+from codeanatomy.extract.files import FAILURES, failures_by_extractor
 from codeanatomy.run.extraction import extract_stage
+from codeanatomy.run.foreign import end_tools
 from codeanatomy.run.graphing import graph_stage
-from codeanatomy.run.manifest import publish
 from codeanatomy.run.normalization import normalize_stage
+from codeanatomy.run.order import Order, asked_of, made_from
+from codeanatomy.run.plan import Plan, PlannedStep, Request, State, lake_state, plan_run, written_tables
+from codeanatomy.run.progress import Progress
+from codeanatomy.run.record import publish, record_artifacts, record_failure
 from codeanatomy.run.relation import relate_stage
-from codeanatomy.run.state import Run
+from codeanatomy.run.repositories import Listed, list_repositories, refuse_nothing
+from codeanatomy.run.state import Run, counts_of, new_run_id
+from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, steps_of
+from codeanatomy.run.stopping import stoppable
+from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
+from codeanatomy.storage.lease import Lease, LeaseRow, acquire, read_lease, stale
+from codeanatomy.storage.light import newest_version
+from codeanatomy.storage.manifest import RunManifest, manifest_version
+from codeanatomy.storage.measures import tagged
+from codeanatomy.storage.restore import restore_table
+from codeanatomy.storage.stamps import Commit
+from codeanatomy.storage.store import Store, checked_root
 
-STAGES: dict[str, Callable[[Run], None]] = {
-    "extract": extract_stage,
-    "normalize": normalize_stage,
-    "relate": relate_stage,
-    "graph": graph_stage,
+WORK: dict[str, Callable[[Run], None]] = {
+    EXTRACT: extract_stage,
+    NORMALIZE: normalize_stage,
+    RELATE: relate_stage,
+    GRAPH: graph_stage,
 }
+# Steps at the same time.
+CONCURRENT_STEPS = 4
+# Sequence of the commits that bring a table back, before those of the steps.
+UNDO = -1
+KEPT = "what was published is untouched; repeat the command when the cause is gone, and it goes on from here"
 
 
 class TableReport(Struct, frozen=True):
@@ -52,7 +75,7 @@ class TableReport(Struct, frozen=True):
 class RepositoryReport(Struct, frozen=True):
     """A repository after the run."""
 
-    status: Literal["succeeded", "failed"]
+    status: Literal["succeeded", "failed", "unchanged"]
     # Paths that were considered, and files that were read.
     paths: int = 0
     files: int = 0
@@ -65,91 +88,305 @@ class RepositoryReport(Struct, frozen=True):
 class BuildReport(Struct, frozen=True):
     """What a run did."""
 
+    # Of the run that is published now; this one, if it had anything to do.
     run_id: str
     lake: str
-    # failed: at least one repository was not built.
-    status: Literal["succeeded", "failed"]
+    # failed: at least one repository was not built; unchanged: nothing had to be done.
+    status: Literal["succeeded", "failed", "unchanged"]
     repositories: dict[str, RepositoryReport]
+    # What each step did: run, skip or resume, by repository.
+    steps: dict[str, dict[str, str]]
+    # Tables that were written.
     tables: dict[str, TableReport]
     # Failures by extractor, of all repositories.
     errors: dict[str, int]
     seconds: dict[str, float]
 
 
-def build(run: Run, until: str | None = None) -> BuildReport:
-    """Build the run's repositories up to a stage, by default the last one there is."""
-    stages = planned_stages(run.store.tables, until)
+class Prepared(Struct, frozen=True):
+    """An order with what was found in its sources."""
+
+    order: Order
+    listed: Listed
+    asked: Asked
+
+    @property
+    def request(self) -> Request:
+        """What is to be planned."""
+        order = self.order
+        sources = made_from(order, self.listed.digests)
+        tables = order.settings.tables
+        return Request(order.lake, tables, order.until, self.asked, sources, self.listed.failed)
+
+
+def prepare(order: Order, progress: Progress) -> Prepared:
+    """Look at what the order names; refuses what cannot be built."""
+    steps_of(order.settings.tables, order.until)
+    checked_root(order.lake, order.settings.runtime.require_local_paths)
+    listed = list_repositories(order.repositories, order.settings.extract, progress)
+    refuse_nothing(listed)
+    return Prepared(order, listed, asked_of(order))
+
+
+def plan(order: Order, progress: Progress) -> Plan:
+    """What a build would do now."""
+    return _planned(prepare(order, progress))[0]
+
+
+def build(order: Order, progress: Progress, session: Callable[[], SparkSession]) -> BuildReport:
+    """Build the repositories of an order; a session is asked for if there is work for it."""
     began = time.monotonic()
-    if run.listings:
-        run_stages(run, stages)
-    with run.step("publish"):
-        publish(run)
-    run.seconds["total"] = round(run.listed.seconds + time.monotonic() - began, 3)
-    return _report(run)
+    prepared = prepare(order, progress)
+    found, state = _planned(prepared)
+    if found.nothing_to_do:
+        return _unchanged(prepared, found, state, time.monotonic() - began)
+    run_id = new_run_id()
+    tell = partial(progress.tell, "lease")
+    with stoppable():
+        lease = acquire(
+            order.lake,
+            run_id,
+            list(prepared.listed.listings),
+            wait=order.wait,
+            tell=tell,
+            base_run_id=state.run_id,
+        )
+        return _leased(prepared, progress, session, lease, run_id, began)
 
 
-def run_stages(run: Run, stages: Sequence[str]) -> None:
-    """Run stages, each as soon as those it reads are done.
+def _planned(prepared: Prepared, before: LeaseRow | None = None) -> tuple[Plan, State]:
+    order = prepared.order
+    state = lake_state(order.lake, order.settings.tables)
+    row = before or read_lease(order.lake)
+    return plan_run(
+        prepared.request, state, row if row is not None and stale(row, datetime.now(UTC)) else None
+    ), state
+
+
+def _leased(
+    prepared: Prepared,
+    progress: Progress,
+    session: Callable[[], SparkSession],
+    lease: Lease,
+    run_id: str,
+    began: float,
+) -> BuildReport:
+    """The run, from the moment that nobody else may write."""
+    keep_journal = True
+    try:
+        found, state = _planned(prepared, lease.before)
+        lease.begin(state.run_id)
+        if found.nothing_to_do:
+            return _unchanged(prepared, found, state, time.monotonic() - began)
+        version = manifest_version(prepared.order.lake)
+        run = _started(prepared, progress, session, found, state, run_id)
+        _carry_out(run, lease, version)
+        keep_journal = False
+        run.seconds["total"] = round(time.monotonic() - began, 3)
+        return _report(run)
+    finally:
+        lease.release(keep_journal=keep_journal)
+
+
+def _started(
+    prepared: Prepared,
+    progress: Progress,
+    session: Callable[[], SparkSession],
+    found: Plan,
+    state: State,
+    run_id: str,
+) -> Run:
+    order = prepared.order
+    began = time.monotonic()
+    spark = session()
+    run = Run(
+        run_id,
+        Store.of(order.settings, spark, order.lake),
+        order,
+        prepared.asked,
+        prepared.listed,
+        found,
+        progress,
+        state,
+        dict(found.pins),
+    )
+    run.seconds |= {"list": prepared.listed.seconds, "session": round(time.monotonic() - began, 3)}
+    return run
+
+
+def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
+    """Do what is planned and publish it, or record why not; `manifest` is the version it must be at."""
+    try:
+        with run.timed("undo"):
+            _undo(run)
+        _go_on(run, lease)
+        run_steps(run, lease)
+        lease.check()
+        with run.timed("record"):
+            record_artifacts(run)
+        with run.timed("publish"):
+            publish(run, manifest)
+    except BaseException as problem:
+        stopped = isinstance(problem, KeyboardInterrupt)
+        error = "stopped by the user" if stopped else _message(problem)
+        # How a run ended may be untellable for the same reason for which it did.
+        with suppress(CodeAnatomyError, OSError, *ENGINE_ERRORS):
+            record_failure(run, error, "cancelled" if stopped else "failed")
+        raise
+
+
+def _undo(run: Run) -> None:
+    """Bring back the tables that a dead run has written to."""
+    root = run.store.root
+    for number, undo in enumerate(run.plan.undo, start=1):
+        version = restore_table(root, undo.table_name, undo.to_version, Commit(run.run_id, UNDO))
+        if undo.to_version is not None:
+            run.pins[undo.table_name] = version
+        last = number == len(run.plan.undo)
+        run.progress.tell("undo", f"{number}/{len(run.plan.undo)} tables of a dead run", last=last)
+    for name in written_tables(run.store.tables):
+        with suppress(TableMissing):
+            run.floor[name] = newest_version(root, name)
+
+
+def _go_on(run: Run, lease: Lease) -> None:
+    """Take over what was counted before, and what a dead run has done."""
+    for repo_id in run.listed.listings:
+        before = run.base.repositories.get(repo_id)
+        run.counts[repo_id] = Counter(_recorded(before) if before is not None else {})
+    done = {} if lease.before is None else {each.step_name: each for each in lease.before.done}
+    for step in run.plan.steps:
+        for planned in step.repositories:
+            if planned.action != "skip":
+                for name in counts_of(run.counts[planned.repo_id], (*step.outputs, *step.adds_to)):
+                    del run.counts[planned.repo_id][name]
+    for step in run.plan.steps:
+        resumed = [each.repo_id for each in step.repositories if each.action == "resume"]
+        if resumed:
+            run.count({repo_id: done[step.name].rows[repo_id] for repo_id in resumed})
+            lease.note(structs.replace(done[step.name], pins={n: run.pins[n] for n in done[step.name].pins}))
+
+
+def _recorded(row: RunManifest) -> dict[str, int]:
+    return {**row.row_counts, **{f"{FAILURES}/{name}": count for name, count in row.error_counts.items()}}
+
+
+def run_steps(run: Run, lease: Lease) -> None:
+    """Run the steps that have work, each as soon as those it reads are done.
 
     Two that do not read each other run side by side: relate takes one core for most of its time, so normalize
-    has the others. Spark serves jobs in their order, so relate, which takes longest, goes first.
+    has the others. Each has a pool of its own in Spark's fair scheduler.
     """
-    with ThreadPoolExecutor(len(stages)) as pool:
-        for stage in sorted(stages, key=lambda each: (len(_read(run, each, stages)), each != "relate")):
-            before = [run.stages[name] for name in _read(run, stage, stages)]
-            run.stages[stage] = pool.submit(_after, before, partial(STAGES[stage], run))
-        for stage in stages:
-            run.stages[stage].result()
+    busy = [step for step in run.plan.steps if step.runs_for]
+    pool = ThreadPoolExecutor(CONCURRENT_STEPS)
+    try:
+        # Relate, which takes longest, goes first among those that are ready.
+        for step in sorted(busy, key=lambda each: (len(_before(run, each)), each.name != RELATE)):
+            before = [run.steps[name] for name in _before(run, step) if name in run.steps]
+            work = inheritable_thread_target(partial(_step, run, lease, step.name, before))
+            run.steps[step.name] = pool.submit(work)
+        wait(run.steps.values(), return_when=FIRST_EXCEPTION)
+        for step in busy:
+            if run.steps[step.name].done():
+                run.steps[step.name].result()
+    except BaseException:
+        run.store.spark.sparkContext.cancelJobsWithTag(run.run_id)
+        end_tools()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def _after(before: Sequence[Future[None]], work: Callable[[], None]) -> None:
-    for stage in before:
-        stage.result()
-    work()
+def _before(run: Run, step: PlannedStep) -> tuple[str, ...]:
+    """The steps whose tables a step reads, directly or through others."""
+    found = [name for first in step.after for name in (*_before(run, run.plan.step(first)), first)]
+    return tuple(dict.fromkeys(found))
 
 
-def _read(run: Run, stage: str, stages: Sequence[str]) -> list[str]:
-    """The stages whose tables a stage reads, directly or through others."""
-    stage_of = {table.name: table.stage for table in run.store.tables}
-    inputs = {stage_of[name] for table in run.store.tables if table.stage == stage for name in table.inputs}
-    found = [each for each in stages if each in inputs and each != stage]
-    return [each for each in stages if each in found or any(each in _read(run, one, stages) for one in found)]
+def _step(run: Run, lease: Lease, name: str, before: Sequence[Future[None]]) -> None:
+    for step in before:
+        step.result()
+    with run.timed(f"{name}_step"), tagged(run.store.spark, f"{run.run_id}/{name}"):
+        try:
+            WORK[name](run)
+        except CodeAnatomyError as problem:
+            problem.message = f"step {name} failed: {problem.message}"
+            raise
+        except (*ENGINE_ERRORS, OSError) as problem:
+            raise StepFailed(f"step {name} failed: {_cause(problem)}", KEPT) from problem
+        except Exception as problem:
+            problem.add_note(f"in step {name}")
+            raise
+    lease.note(run.step_done(name))
+    lease.check()
 
 
-def planned_stages(tables: Sequence[Table], until: str | None = None) -> list[str]:
-    """The stages that a build runs, each after those it takes its inputs from.
+def _cause(problem: Exception) -> str:
+    return cause_of(problem) if isinstance(problem, ENGINE_ERRORS) else str(problem)
 
-    >>> planned_stages(catalog.TABLES, "extract")
-    ['extract']
-    """
-    order = dict.fromkeys(table.stage for table in catalog.derivation_order(tables))
-    known: list[str] = [stage for stage in order if stage in STAGES]
-    if until is None:
-        return known
-    if until not in known:
-        raise UnknownName("stage", until, known)
-    return known[: known.index(until) + 1]
+
+def _message(problem: BaseException) -> str:
+    if isinstance(problem, CodeAnatomyError):
+        return problem.message
+    return "; ".join((f"{type(problem).__name__}: {problem}", *getattr(problem, "__notes__", ())))
+
+
+def _unchanged(prepared: Prepared, found: Plan, state: State, seconds: float) -> BuildReport:
+    repositories = {
+        repo_id: _repository_report("unchanged", _recorded(row))
+        for repo_id, row in state.repositories.items()
+        if repo_id in prepared.listed.listings
+    }
+    return BuildReport(
+        run_id=state.run_id or "",
+        lake=prepared.order.lake,
+        status="unchanged",
+        repositories=repositories,
+        steps=_actions(found),
+        tables={},
+        errors=_errors(repositories),
+        seconds={"list": prepared.listed.seconds, "total": round(seconds, 3)},
+    )
 
 
 def _report(run: Run) -> BuildReport:
-    repositories = {each.repo_id: _repository(run, each.repo_id) for each in run.listed.repositories}
-    errors: Counter[str] = Counter()
-    for repository in repositories.values():
-        errors.update(repository.errors)
+    repositories = {each.repo_id: _repository(run, each.repo_id) for each in run.order.repositories}
     return BuildReport(
         run_id=run.run_id,
         lake=run.store.root,
-        status="failed" if run.failed else "succeeded",
+        status="failed" if run.listed.failed else "succeeded",
         repositories=repositories,
+        steps=_actions(run.plan),
         tables={name: TableReport(done.version, done.rows) for name, done in sorted(run.committed.items())},
-        errors=dict(sorted(errors.items())),
+        errors=_errors(repositories),
         seconds=run.seconds,
     )
 
 
 def _repository(run: Run, repo_id: str) -> RepositoryReport:
-    if repo_id in run.failed:
-        return RepositoryReport("failed", error=run.failed[repo_id])
-    counts = run.counts.get(repo_id, Counter())
-    errors = failures_by_extractor(counts)
-    return RepositoryReport("succeeded", counts["repo_files_v1"], counts["repo_file_blobs_v1"], errors)
+    if repo_id in run.listed.failed:
+        return RepositoryReport("failed", error=run.listed.failed[repo_id])
+    busy = any(
+        each.repo_id == repo_id and each.action != "skip"
+        for step in run.plan.steps
+        for each in step.repositories
+    )
+    return _repository_report("succeeded" if busy else "unchanged", run.counts[repo_id])
+
+
+def _repository_report(
+    status: Literal["succeeded", "unchanged"], counts: Mapping[str, int]
+) -> RepositoryReport:
+    paths, files = counts.get("repo_files_v1", 0), counts.get("repo_file_blobs_v1", 0)
+    return RepositoryReport(status, paths, files, failures_by_extractor(counts))
+
+
+def _errors(repositories: Mapping[str, RepositoryReport]) -> dict[str, int]:
+    errors: Counter[str] = Counter()
+    for repository in repositories.values():
+        errors.update(repository.errors)
+    return dict(sorted(errors.items()))
+
+
+def _actions(found: Plan) -> dict[str, dict[str, str]]:
+    return {step.name: {each.repo_id: each.action for each in step.repositories} for step in found.steps}

@@ -21,8 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from codeanatomy.extract.files import FAILURES, table_columns
-from codeanatomy.extract.scip_index import VERSION as SCIP_VERSION
-from codeanatomy.extract.scip_rows import SCIP
 from codeanatomy.extract.shares import Sourced, spread
 from codeanatomy.extract.testimony import Witness
 from codeanatomy.extract.witnesses import WITNESSES
@@ -40,25 +38,23 @@ from codeanatomy.run.packing import (
 )
 from codeanatomy.run.scip import scip_tasks
 from codeanatomy.run.state import Run
+from codeanatomy.run.steps import EXTRACT
 from codeanatomy.run.type_checker import type_tasks
 from codeanatomy.storage.commit import append
 from codeanatomy.storage.events import Committed
-from codeanatomy.storage.stamps import Commit
 
 
 def extract_stage(run: Run) -> None:
     """Read the files of all repositories, and commit what the witnesses say."""
     options = run.settings.extract
     cores = run.store.spark.sparkContext.defaultParallelism
-    sources = [Sourced(repo_id, listing) for repo_id, listing in run.listings.items()]
-    run.witness_versions.update({witness.table: witness.version for witness in WITNESSES})
-    run.witness_versions[SCIP] = SCIP_VERSION
+    sources = [Sourced(repo_id, listing) for repo_id, listing in run.working(EXTRACT).items()]
     with scip_tasks(run) as indexes, type_tasks(run) as reports:
         _extract(run, [*indexes, *reports, *spread(sources, options.partitions, cores)])
 
 
 def _extract(run: Run, tasks: Sequence[Task]) -> None:
-    total = sum(len(listing.entries) for listing in run.listings.values())
+    total = sum(len(listing.entries) for listing in run.working(EXTRACT).values())
     counters = Counters(run.store.spark)
     gathered = gather(run.store.spark, tasks, WITNESSES, run.settings.extract, counters)
 
@@ -67,7 +63,7 @@ def _extract(run: Run, tasks: Sequence[Task]) -> None:
 
     try:
         worked = work_through(run, "extract", gathered, said)
-        with run.step("extract_commit"):
+        with run.timed("extract_commit"):
             commit_tables(run, gathered, worked)
     finally:
         gathered.unpersist()
@@ -80,7 +76,7 @@ def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:
         found = table_rows(gathered, FAILURES, table_columns(FAILURES))
         rows = found.select(F.lit(run.run_id).alias("run_id"), "*")
         size = worked.packed_bytes.get(FAILURES, 0) // PACKED_BYTES_PER_FILE_BYTE
-        return append(run.store, FAILURES, rows, Commit(run.run_id), file_bytes=size)
+        return append(run.store, FAILURES, rows, run.commit(EXTRACT), file_bytes=size)
 
     names = [name for name in tables_of(WITNESSES) if name != FAILURES]
     commit_all(run, {**replacements(run, gathered, names, worked), FAILURES: failures})

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -27,6 +28,8 @@ from codeanatomy.options import ExtractOptions
 
 SUFFIXES = frozenset({".py", ".pyi"})
 LAST_LINES = 5
+VERSION_SECONDS = 20.0
+RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
 class Ended(Struct, frozen=True):
@@ -109,13 +112,34 @@ def run_limited(
             )
         except OSError as problem:
             return Ended(127, str(problem), 0)
+        RUNNING.add(process)
         try:
             code: int | None = process.wait(max(0.0, deadline - begun))
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            RUNNING.discard(process)
+            _end(process)
     said = log.read_text(encoding="utf-8", errors="replace")
     return Ended(code, said, time.monotonic() - begun)
+
+
+def end_tools() -> None:
+    """End the tools that are running: nobody waits for them any more."""
+    for process in tuple(RUNNING):
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def tool_version(tool: Path) -> str:
+    """What a tool says of its version, in its own words; its name if it says nothing."""
+    with tempfile.TemporaryDirectory(prefix="codeanatomy-tool-") as work:
+        deadline = time.monotonic() + VERSION_SECONDS
+        ended = run_limited([str(tool), "--version"], os.environ, Path(work) / "said", deadline)
+    said = ended.said.strip().partition("\n")[0][:100] if ended.code == 0 else ""
+    return said or tool.name

@@ -29,6 +29,7 @@ from codeanatomy.run.bundles import FILES, bundled, files_in, selected
 from codeanatomy.run.inputs import file_tasks, input_rows, read_files
 from codeanatomy.run.packing import PATH, commit_all, packed_ddl, packed_row, replacements, work_through
 from codeanatomy.run.state import Run
+from codeanatomy.run.steps import GRAPH
 from codeanatomy.storage.session import isolated
 
 # Copies of the edges in another order.
@@ -45,14 +46,14 @@ SETTINGS = {
 def graph_stage(run: Run) -> None:
     """Make the graph of what the stages before have found, and commit it."""
     store = replace(run.store, spark=isolated(run.store.spark, SETTINGS))
-    inputs = {name: input_rows(run, store, name) for name in READS}
-    per_file, done = graphed(inputs, run.profile, file_tasks(run))
+    inputs = {name: input_rows(run, store, GRAPH, name) for name in READS}
+    per_file, done = graphed(inputs, run.order.profile, file_tasks(run, GRAPH))
     shared = together(per_file)
-    total = read_files(run)
+    total = read_files(run, GRAPH)
     gathered = per_file.drop(REPO, *SHARED.values()).unionByName(shared)
     try:
-        worked = work_through(run, "graph", gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
-        with run.step("graph_commit"):
+        worked = work_through(run, GRAPH, gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
+        with run.timed("graph_commit"):
             commit_all(run, replacements(run, gathered, (*TABLES, *COPIES), worked, COPIES))
     finally:
         shared.unpersist()

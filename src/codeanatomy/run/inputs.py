@@ -1,10 +1,10 @@
-"""What stages after the first read, into how many tasks it is cut, and how they add to a table.
+"""What steps after the first read, into how many tasks it is cut, and how they add to a table.
 
-    input_rows(run, store, "ast_files_v1")                     # to be cut into file_tasks(run)
-    add_rows(run, "diagnostics_norm_v1", few, sequence=2)      # to what the stage before has written
+    input_rows(run, store, "relate", "ast_files_v1")                  # cut into file_tasks(run, "relate")
+    add_rows(run, "relate", "diagnostics_norm_v1", few, sequence=2)   # to what another step has written
 
-Inputs are the rows of the run's repositories at the versions that this run has committed. A table that two
-stages of a run write to is replaced by the first and appended to by the second.
+Inputs are the rows of the repositories that a step works on, at the versions that the run has pinned. A table
+that two steps of a run write to is replaced by the first and appended to by the second.
 
 Tests: `tests/test_normalize.py`, `tests/test_relate.py`.
 """
@@ -12,6 +12,7 @@ Tests: `tests/test_normalize.py`, `tests/test_relate.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from msgspec import structs
 from pyspark.sql import DataFrame
@@ -20,7 +21,6 @@ from pyspark.sql import functions as F
 from codeanatomy.run.state import Run
 from codeanatomy.storage.commit import append
 from codeanatomy.storage.scan import scan
-from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 
 # Files that a Python worker holds at a time: one of 8 MB is a hundred times that as objects.
@@ -31,32 +31,36 @@ TASKS_PER_CORE = 4
 SMALL = 1
 
 
-def input_rows(run: Run, store: Store, name: str) -> DataFrame:
-    """The rows of the run's repositories, at the version the run has committed."""
-    rows = scan(store, name, run.committed[name].version).rows
-    return rows.where(F.col("repo_id").isin(sorted(run.listings)))
+def input_rows(run: Run, store: Store, step: str, name: str) -> DataFrame:
+    """The rows of the repositories that a step works on, at the version the run has pinned."""
+    return scan_rows(run, store, name, run.working(step))
 
 
-def file_tasks(run: Run) -> int:
+def scan_rows(run: Run, store: Store, name: str, repo_ids: Iterable[str]) -> DataFrame:
+    """The rows of repositories, at the version the run has pinned."""
+    return scan(store, name, run.pins[name]).rows.where(F.col("repo_id").isin(sorted(repo_ids)))
+
+
+def file_tasks(run: Run, step: str) -> int:
     """Into how many tasks the files are cut."""
     options = run.settings.extract
     if options.partitions is not None:
         return options.partitions
     cores = run.store.spark.sparkContext.defaultParallelism
-    return max(TASKS_PER_CORE * cores, math.ceil(read_files(run) / FILES_PER_TASK))
+    return max(TASKS_PER_CORE * cores, math.ceil(read_files(run, step) / FILES_PER_TASK))
 
 
-def read_files(run: Run) -> int:
-    """How many files the witnesses have read."""
-    return sum(counts.get("ast_files_v1", 0) for counts in run.counts.values())
+def read_files(run: Run, step: str) -> int:
+    """How many files the witnesses have read, of the repositories that a step works on."""
+    return sum(run.counts[repo_id]["ast_files_v1"] for repo_id in run.working(step) if repo_id in run.counts)
 
 
-def add_rows(run: Run, name: str, rows: DataFrame, sequence: int) -> None:
+def add_rows(run: Run, step: str, name: str, rows: DataFrame, sequence: int) -> None:
     """Append a few rows to a table that this run has written to already."""
     before = run.committed[name]
     run.recount.add(name)
-    added = append(run.store, name, rows, Commit(run.run_id, sequence=sequence), file_bytes=SMALL)
-    run.committed[name] = structs.replace(
+    added = append(run.store, name, rows, run.commit(step, sequence), file_bytes=SMALL)
+    whole = structs.replace(
         added,
         created=before.created,
         rows=before.rows + added.rows,
@@ -64,3 +68,4 @@ def add_rows(run: Run, name: str, rows: DataFrame, sequence: int) -> None:
         size_bytes=before.size_bytes + added.size_bytes,
         seconds=before.seconds + added.seconds,
     )
+    run.done(name, whole)

@@ -37,10 +37,10 @@ from codeanatomy.run.packing import (
     work_through,
 )
 from codeanatomy.run.state import Run
+from codeanatomy.run.steps import NORMALIZE
 from codeanatomy.storage.commit import replace_by_owner
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.session import isolated
-from codeanatomy.storage.stamps import Commit
 
 # What the rules of single files read.
 FILE_INPUTS = ("repo_files_v1", "bytecode_files_v1", "ast_files_v1", "libcst_files_v1")
@@ -53,12 +53,12 @@ def normalize_stage(run: Run) -> None:
     """Turn what the witnesses said into flat facts, and commit them."""
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
     store = replace(run.store, spark=isolated(run.store.spark, settings))
-    read = cache(partial(input_rows, run, store))
-    gathered, done = gather({name: read(name) for name in FILE_INPUTS}, file_tasks(run))
-    total = read_files(run)
+    read = cache(partial(input_rows, run, store, NORMALIZE))
+    gathered, done = gather({name: read(name) for name in FILE_INPUTS}, file_tasks(run, NORMALIZE))
+    total = read_files(run, NORMALIZE)
     try:
-        worked = work_through(run, "normalize", gathered, lambda: f"{done.value:,}/{total:,} files")
-        with run.step("normalize_commit"):
+        worked = work_through(run, NORMALIZE, gathered, lambda: f"{done.value:,}/{total:,} files")
+        with run.timed("normalize_commit"):
             commit_files(run, read, gathered, worked)
             add_evidence(run, read)
     finally:
@@ -105,15 +105,17 @@ def add_evidence(run: Run, read: Read) -> None:
     names = ("repo_files_v1", "span_errors_v1", DIAGNOSTICS)
     if not any(run.committed[name].rows for name in names[1:]):
         return
-    add_rows(run, EVIDENCE, normalize_evidence_v1(**{name: read(name) for name in names}), sequence=1)
+    add_rows(
+        run, NORMALIZE, EVIDENCE, normalize_evidence_v1(**{name: read(name) for name in names}), sequence=1
+    )
 
 
 def _replace(run: Run, name: str, rows: DataFrame) -> Committed:
-    owners = sorted(run.listings)
+    owners, commit = sorted(run.working(NORMALIZE)), run.commit(NORMALIZE)
     run.recount.add(name)
     # An exchange of its own: else one task would read and compare everything.
     few = rows.repartition(1)
-    return replace_by_owner(run.store, name, few, owners, Commit(run.run_id), by="repo_id", file_bytes=SMALL)
+    return replace_by_owner(run.store, name, few, owners, commit, by="repo_id", file_bytes=SMALL)
 
 
 def _inputs(run: Run, read: Read, name: str) -> dict[str, DataFrame]:

@@ -24,6 +24,7 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.util import inheritable_thread_target
 
 from codeanatomy.arrow import unpacked
 from codeanatomy.catalog.spec import Column, Table
@@ -34,7 +35,7 @@ from codeanatomy.storage.adopt import adopt_files, local_folder
 from codeanatomy.storage.commit import replace_by_owner
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.files import write_files, written
-from codeanatomy.storage.stamps import Commit
+from codeanatomy.storage.plans import plan_texts
 from codeanatomy.storage.transaction import DataFile
 
 FIRST = "first_file_id"
@@ -96,13 +97,15 @@ class Worked(NamedTuple):
 
 def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], str]) -> Worked:
     """Do the work, telling how far it is."""
-    with run.step(step):
-        counts, sizes = watched(lambda: count(gathered), lambda: run.progress.tell(step, said()))
+    with run.timed(step):
+        work = inheritable_thread_target(lambda: count(gathered))
+        counts, sizes = watched(work, lambda: run.progress.tell(step, said()))
         run.progress.tell(step, said(), last=True)
     run.count(counts)
     rows: Counter[str] = Counter()
     for counted in counts.values():
         rows.update(counted)
+    run.plans[step] = plan_texts(gathered)
     return Worked(rows, sizes)
 
 
@@ -131,23 +134,31 @@ def replacements(
     """
     packed = {name: worked.packed_bytes.get(columns.get(name, name), 0) for name in names}
     return {
-        name: partial(replace_table, run, gathered, name, packed[name], columns.get(name))
+        name: partial(
+            replace_table,
+            run,
+            gathered,
+            name,
+            packed[name],
+            worked.rows[columns.get(name, name)],
+            columns.get(name),
+        )
         for name in sorted(names, key=lambda name: -packed[name])
     }
 
 
 def replace_table(
-    run: Run, gathered: DataFrame, name: str, packed_bytes: int, column: str | None = None
+    run: Run, gathered: DataFrame, name: str, worked: Worked, column: str | None = None
 ) -> Committed:
     """Replace the repositories' rows in a table by those of its column, or of the one that is named."""
-    owners, commit, source = sorted(run.listings), Commit(run.run_id), column or name
-    size = packed_bytes // PACKED_BYTES_PER_FILE_BYTE
+    step, source = run.store.table(name).stage, column or name
+    owners, commit = sorted(run.working(step)), run.commit(step)
+    size = worked.packed_bytes.get(source, 0) // PACKED_BYTES_PER_FILE_BYTE
     table, folder = run.store.table(name), local_folder(run.store, name)
     if folder is None:
-        rows = table_rows(gathered, source, table.columns)
-        return replace_by_owner(run.store, name, rows, owners, commit, by="repo_id", file_bytes=size)
-    empty = not any(counts[source] for counts in run.counts.values())
-    files = [] if empty else _files(gathered, source, table, folder, size)
+        found = table_rows(gathered, source, table.columns)
+        return replace_by_owner(run.store, name, found, owners, commit, by="repo_id", file_bytes=size)
+    files = _files(gathered, source, table, folder, size) if worked.rows[source] else []
     return adopt_files(run.store, name, files, owners, commit, by="repo_id", is_copy=column is not None)
 
 
@@ -186,12 +197,12 @@ def commit_all(run: Run, commits: Mapping[str, Callable[[], Committed]]) -> None
     """Commit tables at the same time, those named first first, and tell how far it is."""
     rows = 0
     with ThreadPoolExecutor(COMMITTERS) as pool:
-        pending = {pool.submit(commit): name for name, commit in commits.items()}
+        pending = {pool.submit(inheritable_thread_target(commit)): name for name, commit in commits.items()}
         for ready, future in enumerate(as_completed(pending), start=1):
             if future.exception() is not None:
                 pool.shutdown(cancel_futures=True)
             done = future.result()
-            run.committed[pending[future]] = done
+            run.done(pending[future], done)
             rows += done.rows
             said = f"{ready}/{len(commits)} tables, {rows:,} rows"
             run.progress.tell("commit", said, last=ready == len(commits))

@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from codeanatomy.extract.pyrefly_report import PROJECT, Project, read_part
 from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem
-from codeanatomy.run.foreign import Ended, import_roots, link_sources, run_limited
+from codeanatomy.run.foreign import Ended, import_roots, link_sources, run_limited, tool_version
 
 PYREFLY = "pyrefly"
 # As for scip-python: of older code more is known to it than of the newest is unknown.
@@ -51,7 +51,6 @@ ignore-errors-in-generated-code = false
 """
 # With type errors, and without.
 FINISHED = (0, 1)
-VERSION_SECONDS = 20.0
 
 
 class Checked(Struct, frozen=True):
@@ -72,7 +71,7 @@ def check_with_pyrefly(tool: Path, folder: Path, paths: Iterable[str], work: Pat
     deadline = time.monotonic() + seconds
     sources = link_sources(folder.absolute(), paths, work / "tree")
     (work / "pyrefly.toml").write_text(CONFIGURATION, encoding="utf-8")
-    version = _version(tool, work, deadline)
+    version = tool_version(tool)
     ended = run_limited(_command(tool, work, sources), _environment(work), work / "log", deadline, cwd=work)
     problem = _failure(ended, work)
     return Checked(version, () if problem is None else (problem,))
@@ -96,13 +95,6 @@ def _command(tool: Path, work: Path, sources: Sequence[str]) -> list[str]:
 def _environment(work: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYREFLY_")}
     return kept | {"TMPDIR": str(work)}
-
-
-def _version(tool: Path, work: Path, deadline: float) -> str:
-    """The tool's name and version, in its own words."""
-    limit = min(deadline, time.monotonic() + VERSION_SECONDS)
-    said = run_limited([str(tool), "--version"], _environment(work), work / "version", limit, cwd=work).said
-    return said.strip().partition("\n")[0][:100] or PYREFLY
 
 
 def _failure(ended: Ended, work: Path) -> Problem | None:

@@ -32,6 +32,7 @@ from codeanatomy.relate.summary import summary
 from codeanatomy.run.inputs import FILES_PER_BATCH, add_rows, file_tasks, input_rows, read_files
 from codeanatomy.run.packing import packed_ddl, packed_row, replacements, table_rows, work_through
 from codeanatomy.run.state import Run
+from codeanatomy.run.steps import RELATE
 from codeanatomy.storage.session import isolated
 
 INPUTS = (
@@ -52,20 +53,20 @@ def relate_stage(run: Run) -> None:
     """Resolve names, imports, classes, values and calls, and commit what was found."""
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
     store = replace(run.store, spark=isolated(run.store.spark, settings))
-    inputs = {name: input_rows(run, store, name) for name in INPUTS}
-    programs, done = summaries(inputs, file_tasks(run))
-    gathered = solved(programs, len(run.listings))
-    total = read_files(run)
+    inputs = {name: input_rows(run, store, RELATE, name) for name in INPUTS}
+    programs, done = summaries(inputs, file_tasks(run, RELATE))
+    gathered = solved(programs, len(run.working(RELATE)))
+    total = read_files(run, RELATE)
     try:
-        worked = work_through(run, "relate", gathered, lambda: f"{done.value:,}/{total:,} files")
-        with run.step("relate_commit"):
+        worked = work_through(run, RELATE, gathered, lambda: f"{done.value:,}/{total:,} files")
+        with run.timed("relate_commit"):
             for commit in replacements(run, gathered, (RELATIONS,), worked).values():
-                run.committed[RELATIONS] = commit()
+                run.done(RELATIONS, commit())
             if worked.rows[DIAGNOSTICS]:
                 for name in run.store.table(RELATIONS).adds_to:
                     run.wait_for(run.store.table(name).stage)
                 rows = table_rows(gathered, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
-                add_rows(run, DIAGNOSTICS, rows.repartition(1), sequence=SEQUENCE)
+                add_rows(run, RELATE, DIAGNOSTICS, rows.repartition(1), sequence=SEQUENCE)
     finally:
         gathered.unpersist()
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from codeanatomy.errors import CodeAnatomyError, UsageError
+from codeanatomy.extract.digest import source_digest
 from codeanatomy.extract.listing import FILE_FLAGS, Listing, held, unported
 from codeanatomy.extract.sources import list_source
 from codeanatomy.options import ExtractOptions
@@ -63,6 +64,8 @@ class Listed(Struct, frozen=True):
 
     repositories: tuple[Repository, ...]
     listings: dict[str, Listing]
+    # What each source is, by its bytes.
+    digests: dict[str, str]
     failed: dict[str, str]
     seconds: float
 
@@ -73,21 +76,23 @@ def list_repositories(
     """Look into every repository; one that cannot be opened fails alone."""
     began = time.monotonic()
     listings: dict[str, Listing] = {}
+    digests: dict[str, str] = {}
     failed: dict[str, str] = {}
     paths = 0
     for ready, repository in enumerate(repositories, start=1):
         try:
             listing = list_source(repository.path, options)
+            digest = source_digest(listing, options)
         except CodeAnatomyError as problem:
             failed[repository.repo_id] = (
                 f"{problem.message} ({problem.hint})" if problem.hint else problem.message
             )
         else:
-            listings[repository.repo_id] = listing
+            listings[repository.repo_id], digests[repository.repo_id] = listing, digest
             paths += len(listing.entries)
         last = ready == len(repositories)
         progress.tell("list", f"{ready}/{len(repositories)} repositories, {paths:,} paths", last=last)
-    return Listed(tuple(repositories), listings, failed, round(time.monotonic() - began, 3))
+    return Listed(tuple(repositories), listings, digests, failed, round(time.monotonic() - began, 3))
 
 
 def refuse_nothing(listed: Listed) -> None:

@@ -26,9 +26,11 @@ from codeanatomy.extract.shares import Place
 from codeanatomy.extract.testimony import Problem
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.foreign import sources_folder
+from codeanatomy.run.order import ScipChoice
 from codeanatomy.run.repositories import NAMED, Repository
 from codeanatomy.run.scip_python import index_with_scip_python
-from codeanatomy.run.state import Run, ScipChoice
+from codeanatomy.run.state import Run
+from codeanatomy.run.steps import EXTRACT
 
 INDEX_NAME = "index.scip"
 
@@ -61,11 +63,11 @@ def scip_tasks(run: Run) -> Iterator[list[ScipShare]]:
     """The tasks that read the indexes; those that were made exist as long as the context."""
     with tempfile.TemporaryDirectory(prefix="codeanatomy-scip-") as name:
         tasks: list[ScipShare] = []
-        with run.step("scip"):
-            for number, (repo_id, listing) in enumerate(run.listings.items()):
-                if repo_id in run.scip.given:
-                    tasks += spread_index(repo_id, listing, run.scip.given[repo_id])
-                elif run.scip.auto:
+        with run.timed("scip"):
+            for number, (repo_id, listing) in enumerate(run.working(EXTRACT).items()):
+                if repo_id in run.order.scip.given:
+                    tasks += spread_index(repo_id, listing, run.order.scip.given[repo_id])
+                elif run.order.scip.auto:
                     run.progress.tell("scip", f"scip-python indexes {repo_id}")
                     tasks += _made(repo_id, listing, Path(name) / str(number), run.settings.extract)
         yield tasks

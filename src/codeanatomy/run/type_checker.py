@@ -18,26 +18,26 @@ from pathlib import Path
 from codeanatomy.extract.listing import Entry, Listing
 from codeanatomy.extract.shares import Place
 from codeanatomy.extract.testimony import Problem
-from codeanatomy.extract.type_checker_rows import RULES, TYPES, Reported, TypesShare, no_types, spread_types
+from codeanatomy.extract.type_checker_rows import RULES, Reported, TypesShare, no_types, spread_types
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.foreign import is_source, sources_folder
 from codeanatomy.run.pyrefly import check_with_pyrefly, find_pyrefly
 from codeanatomy.run.state import Run
+from codeanatomy.run.steps import EXTRACT
 
 
 @contextmanager
 def type_tasks(run: Run) -> Iterator[list[TypesShare]]:
     """The tasks that read the reports, which exist as long as the context."""
-    tool = find_pyrefly() if run.types == "auto" else None
-    run.witness_versions[TYPES] = RULES
+    tool = find_pyrefly() if run.order.types == "auto" else None
     if tool is None:
         yield []
         return
     with tempfile.TemporaryDirectory(prefix="codeanatomy-types-") as name:
         made: list[tuple[Reported, list[Entry]]] = []
         failed: list[TypesShare] = []
-        with run.step("types"):
-            for number, (repo_id, listing) in enumerate(run.listings.items()):
+        with run.timed("types"):
+            for number, (repo_id, listing) in enumerate(run.working(EXTRACT).items()):
                 if not any(
                     entry.skipped_reason is None and is_source(entry.path) for entry in listing.entries
                 ):
@@ -49,7 +49,6 @@ def type_tasks(run: Run) -> Iterator[list[TypesShare]]:
                     failed.append(report)
                 else:
                     made.append(report)
-                    run.witness_versions[TYPES] = report[0].version
         yield [*failed, *spread_types(made)]
 
 

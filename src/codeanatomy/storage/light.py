@@ -40,11 +40,27 @@ def location(root: str, name: str) -> str:
     return f"{root.rstrip('/')}/{catalog.table(name).path}"
 
 
-def light_table(root: str, name: str, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
-    """Columns of the newest version of a table, of the rows that meet a condition."""
-    with _opened(root, name) as table:
+def light_table(
+    root: str,
+    name: str,
+    columns: Sequence[str],
+    where: pc.Expression | None = None,
+    version: int | None = None,
+) -> pa.Table:
+    """Columns of a version of a table, else of the newest, of the rows that meet a condition.
+
+    A column that the catalogue has and the stored table has not is null.
+    """
+    with _opened(root, name, version) as table:
+        stored = {field.name for field in table.schema().fields}
+        new = [catalog.table(name).column(column).name for column in columns if column not in stored]
         # One thread: those that read files through deltalake may abort the process when it ends.
-        return table.to_pyarrow_dataset().to_table(columns=list(columns), filter=where, use_threads=False)
+        rows = table.to_pyarrow_dataset().to_table(
+            columns=[column for column in columns if column not in new], filter=where, use_threads=False
+        )
+    for column in new:
+        rows = rows.append_column(column, pa.nulls(len(rows)))
+    return rows.select(list(columns))
 
 
 def light_files(root: str, name: str, version: int) -> tuple[LoggedFile, ...]:
@@ -65,6 +81,36 @@ def light_files(root: str, name: str, version: int) -> tuple[LoggedFile, ...]:
         LoggedFile(unquote(row["path"]), row["num_records"], {key: row[f"partition.{key}"] for key in keys})
         for row in rows
     )
+
+
+class TableFacts(Struct, frozen=True):
+    """What the log says of a version of a table as a whole."""
+
+    rows: int | None
+    min_reader_version: int
+    min_writer_version: int
+    features: tuple[str, ...]
+
+
+def table_facts(root: str, name: str, version: int) -> TableFacts:
+    """Rows and protocol of a version of a table."""
+    with _opened(root, name, version) as table:
+        protocol = table.protocol()
+        counts = pa.table(table.get_add_actions(flatten=True)).column("num_records").to_pylist()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    return TableFacts(
+        None if None in counts else sum(counts),
+        protocol.min_reader_version,
+        protocol.min_writer_version,
+        tuple(sorted(features)),
+    )
+
+
+def user_metadata_since(root: str, name: str, version: int) -> tuple[str | None, ...]:
+    """What the commits after a version say of themselves, the newest first."""
+    with _opened(root, name) as table:
+        count = int(table.version()) - version
+        return tuple(commit.get("userMetadata") for commit in table.history(count)) if count > 0 else ()
 
 
 def newest_version(root: str, name: str) -> int:

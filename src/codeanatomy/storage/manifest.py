@@ -10,10 +10,17 @@ Tests: `tests/test_manifest.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
+
+from codeanatomy import catalog
+from codeanatomy.errors import TableMissing
+from codeanatomy.storage.light import light_table, newest_version
+from codeanatomy.storage.small import append_small
+from codeanatomy.storage.stamps import Commit
 
 TABLE = "run_manifest"
 
@@ -75,3 +82,32 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     error_counts: dict[str, int] = {}
     step_ms: dict[str, int] = {}
     trace_id: str | None = None
+
+
+def read_manifest(root: str) -> list[RunManifest]:
+    """All rows, in the order in which the runs began; none where no run has ended."""
+    try:
+        rows = light_table(root, TABLE, catalog.table(TABLE).column_names)
+    except TableMissing:
+        return []
+    # What is null has a default.
+    present = (
+        {name: value for name, value in row.items() if value is not None}
+        for row in rows.to_pylist(maps_as_pydicts="strict")
+    )
+    found = [convert(row, RunManifest) for row in present]
+    return sorted(found, key=lambda row: (row.started_at, row.run_id))
+
+
+def manifest_version(root: str) -> int:
+    """The version of the manifest; -1 where no run has ended."""
+    try:
+        return newest_version(root, TABLE)
+    except TableMissing:
+        return -1
+
+
+def append_manifest(root: str, rows: Sequence[RunManifest], commit: Commit, *, after: int | None) -> int:
+    """Add the rows of a run if the manifest is at version `after` still: this publishes the run."""
+    cells = [to_builtins(row, builtin_types=(datetime,)) for row in rows]
+    return append_small(root, catalog.table(TABLE), cells, commit, after=after)

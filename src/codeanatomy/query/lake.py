@@ -1,0 +1,201 @@
+"""A lake as its readers see it: every table at the version that one published run pins. No JVM.
+
+    lake = Lake.open("lake")                                 # the newest published run
+    lake = Lake.open("lake", "20260501T12")                  # a run; its first characters are enough
+    lake = Lake.open("lake", "2026-05-01T14:00+02:00")       # the newest that was published by then
+    lake.rows("cpg_nodes", ["node_id", "path"])
+    lake.repositories["requests"].git_commit
+
+A run pins the tables of the whole lake, those it has not written too, so one run is one state of all
+repositories. What is written while somebody reads is in versions that nobody has pinned yet.
+
+Runs are in the order in which they ended, for a run that had to wait for another began before it. A run
+none of whose repositories succeeded has published nothing and cannot be opened. A time without a zone is
+UTC, as are all times that are printed; a date without a time is its first moment. A run belongs to the
+second in which it ended. Tests: `tests/test_lake.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+from msgspec import Struct
+
+from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
+from codeanatomy.storage.light import LoggedFile, light_files, light_table
+from codeanatomy.storage.manifest import OutputPin, RunManifest, read_manifest
+
+# Names of runs begin with a date too, but without dashes.
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+# So many runs are named where one is not known.
+NAMED = 5
+
+
+class RecordedRun(Struct, frozen=True):
+    """A run that has ended: its rows in the manifest, one for each repository."""
+
+    run_id: str
+    rows: tuple[RunManifest, ...]
+
+    @property
+    def started_at(self) -> datetime:
+        """When it began."""
+        return min(row.started_at for row in self.rows)
+
+    @property
+    def finished_at(self) -> datetime:
+        """When it was recorded."""
+        return max(row.finished_at for row in self.rows)
+
+    @property
+    def succeeded(self) -> tuple[RunManifest, ...]:
+        """The repositories that it has built; without any, it has published nothing."""
+        return tuple(row for row in self.rows if row.status == "succeeded")
+
+
+class Lake(Struct, frozen=True):
+    """One published state of a lake."""
+
+    root: str
+    run_id: str
+    published_at: datetime
+    # By table.
+    pins: dict[str, OutputPin]
+    # What each repository was last made from.
+    repositories: dict[str, RunManifest]
+
+    @classmethod
+    def open(cls, root: str, as_of: str | None = None) -> Lake:
+        """The newest published run, the one that is named, or the newest at a time."""
+        runs = recorded_runs(root, as_of)
+        if as_of is not None and not _is_time(as_of) and not runs[-1].succeeded:
+            raise TableMissing(
+                f"run {runs[-1].run_id} has published nothing: {_failure(runs[-1])!r}",
+                "open another; `codeanatomy runs` lists them",
+            )
+        return cls.after(root, runs)
+
+    @classmethod
+    def after(cls, root: str, runs: Sequence[RecordedRun]) -> Lake:
+        """What was published after these runs."""
+        published = [run for run in runs if run.succeeded]
+        if not published:
+            raise TableMissing(
+                f"nothing is published in {root}: no build has succeeded",
+                "build it; `codeanatomy errors` tells what failed" if runs else "build it",
+            )
+        last = published[-1]
+        repositories = {row.repo_id: row for run in published for row in run.succeeded}
+        return cls(
+            root,
+            last.run_id,
+            last.finished_at,
+            {pin.table_name: pin for pin in last.succeeded[0].output_pins},
+            {name: repositories[name] for name in sorted(repositories)},
+        )
+
+    def chosen(self, repo_id: str | None) -> dict[str, RunManifest]:
+        """The repositories, or the one that is named."""
+        return chosen(self.repositories, repo_id)
+
+    def pin(self, name: str) -> OutputPin:
+        """The version of a table that is published."""
+        if name not in self.pins:
+            raise TableMissing(
+                f"{name} is not published by run {self.run_id} of {self.root}",
+                "build the lake again, without --until",
+            )
+        return self.pins[name]
+
+    def rows(self, name: str, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
+        """Columns of the published rows of a table that meet a condition."""
+        version = self.pin(name).version
+        try:
+            return light_table(self.root, name, columns, where, version=version)
+        except StorageFailure as problem:
+            raise self._lost(name, problem) from problem
+
+    def files(self, name: str) -> tuple[LoggedFile, ...]:
+        """The data files of the published version of a table."""
+        version = self.pin(name).version
+        try:
+            return light_files(self.root, name, version)
+        except StorageFailure as problem:
+            raise self._lost(name, problem) from problem
+
+    def _lost(self, name: str, problem: StorageFailure) -> StorageFailure | TableMissing:
+        """A version whose log entries or files are gone is one; any other failure is itself."""
+        if not isinstance(problem.__cause__, DeltaError | FileNotFoundError):
+            return problem
+        return TableMissing(
+            f"version {self.pin(name).version} of {name}, published by run {self.run_id}, cannot be read any"
+            f" more: {str(problem.__cause__).splitlines()[0]}",
+            "its log entries or files were cleaned away: open a newer run, or build the lake again",
+        )
+
+
+def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
+    """The runs of a lake, in the order in which they ended: all, or those up to a run or a time."""
+    rows: dict[str, list[RunManifest]] = {}
+    for row in read_manifest(root):
+        rows.setdefault(row.run_id, []).append(row)
+    runs = [RecordedRun(name, tuple(found)) for name, found in rows.items()]
+    runs.sort(key=lambda run: (run.finished_at, run.run_id))
+    if not runs:
+        raise TableMissing(f"a lake was never written at {root}", "name a lake that was built")
+    if as_of is None:
+        return runs
+    return _until(runs, as_of) if _is_time(as_of) else runs[: runs.index(named_run(runs, as_of)) + 1]
+
+
+def named_run(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
+    """The run of this name, or the only one whose name begins like this."""
+    found = [run for run in runs if run.run_id == name] or [
+        run for run in runs if name and run.run_id.startswith(name)
+    ]
+    if len(found) == 1:
+        return found[0]
+    what = f"run, {len(found):,} begin with" if found else "run"
+    raise UnknownName(what, name, (run.run_id for run in (found or runs)[-NAMED:]))
+
+
+def newest_rows(runs: Sequence[RecordedRun]) -> dict[str, RunManifest]:
+    """What the last of these runs that was about a repository says of it, succeeded or not."""
+    newest = {row.repo_id: row for run in runs for row in run.rows}
+    return {name: newest[name] for name in sorted(newest)}
+
+
+def chosen(rows: dict[str, RunManifest], repo_id: str | None) -> dict[str, RunManifest]:
+    """The rows of all repositories, or of the one that is named."""
+    if repo_id is None:
+        return rows
+    if repo_id not in rows:
+        raise UnknownName("repository", repo_id, rows)
+    return {repo_id: rows[repo_id]}
+
+
+def _is_time(as_of: str) -> bool:
+    return DATE.match(as_of) is not None
+
+
+def _until(runs: Sequence[RecordedRun], as_of: str) -> list[RecordedRun]:
+    try:
+        given = datetime.fromisoformat(as_of)
+    except ValueError as problem:
+        raise UsageError(f"{as_of!r} is not a time", "write it like 2026-05-01T12:00Z") from problem
+    time = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+    found = [run for run in runs if run.finished_at.replace(microsecond=0) <= time]
+    if not any(run.succeeded for run in found):
+        first = next((run for run in runs if run.succeeded), None)
+        hint = f"the first was published at {first.finished_at:%Y-%m-%dT%H:%M:%SZ}" if first else "build it"
+        raise TableMissing(f"nothing was published by {time.isoformat()}", hint)
+    return found
+
+
+def _failure(run: RecordedRun) -> str:
+    return next((row.error for row in run.rows if row.error), run.rows[0].status)

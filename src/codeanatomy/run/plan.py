@@ -1,0 +1,306 @@
+"""The plan of a run: what each step does for each repository, why, from which versions to which tables.
+
+    plan = plan_run(request, opened("lake"), lease=None)
+    plan.steps[0].repositories[0]     # Planned("requests", "skip", "unchanged since run 2026...", "8f0c...")
+    plan.nothing_to_do
+
+A step is skipped for a repository if its fingerprint is that of the published run and its tables are there.
+It is resumed if a run that did not finish has done it: its journal says so, and nothing was published since.
+Else it runs. Every table that is neither at its published nor at a resumed version holds leftovers of a dead
+run, and is brought back first.
+
+Where a step adds rows to a table of another (relate to the diagnostics of normalize), both run, or none.
+Nothing here needs a JVM. Tests: `tests/test_plan.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from codeanatomy.catalog.spec import Table
+from codeanatomy.errors import StorageFailure, TableMissing
+from codeanatomy.query.lake import Lake
+from codeanatomy.run.steps import EXTRACT, Asked, Step, step_fingerprint, steps_of
+from codeanatomy.storage.lease import LeaseRow, StepDone
+from codeanatomy.storage.light import light_files, location, newest_version
+from codeanatomy.storage.manifest import OutputPin, RunManifest
+from codeanatomy.storage.store import SCHEME
+
+Action: TypeAlias = Literal["run", "skip", "resume"]
+
+
+class Planned(Struct, frozen=True):
+    """What a step does for a repository, and why."""
+
+    repo_id: str
+    action: Action
+    why: str
+    fingerprint: str
+
+
+class PlannedStep(Struct, frozen=True):
+    """A step of the run."""
+
+    name: str
+    # Steps that are done before.
+    after: tuple[str, ...]
+    # Tables it reads, at which version; none: at the one that this run will make.
+    inputs: dict[str, int | None]
+    outputs: tuple[str, ...]
+    adds_to: tuple[str, ...]
+    repositories: tuple[Planned, ...]
+
+    @property
+    def runs_for(self) -> tuple[str, ...]:
+        """The repositories that it works on."""
+        return tuple(each.repo_id for each in self.repositories if each.action == "run")
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """By repository."""
+        return {each.repo_id: each.fingerprint for each in self.repositories}
+
+
+class Undo(Struct, frozen=True):
+    """A table that a dead run has written to, and the version it is brought back to; none: to no rows."""
+
+    table_name: str
+    from_version: int
+    to_version: int | None
+
+
+class Plan(Struct, frozen=True):
+    """What a run will do."""
+
+    lake: str
+    # The published run it builds on; none in a new lake.
+    base_run_id: str | None
+    # The run whose work it goes on with.
+    resumes: str | None
+    undo: tuple[Undo, ...]
+    # Versions of the tables that it goes on from, before anything is undone.
+    pins: dict[str, int]
+    steps: tuple[PlannedStep, ...]
+    # Repositories that cannot be built, and why.
+    failed: dict[str, str]
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether the lake is already what was asked for."""
+        busy = any(each.action != "skip" for step in self.steps for each in step.repositories)
+        return not (busy or self.undo or self.failed)
+
+    def step(self, name: str) -> PlannedStep:
+        """The step of that name, which is one of the plan's."""
+        return next(step for step in self.steps if step.name == name)
+
+
+class Request(Struct, frozen=True):
+    """What is to be planned."""
+
+    lake: str
+    tables: tuple[Table, ...]
+    until: str | None
+    asked: Asked
+    # By repository, what its rows are extracted from.
+    made_from: dict[str, dict[str, str]]
+    failed: dict[str, str]
+
+
+class State(Struct, frozen=True):
+    """A lake before a run: what is published, and which versions its tables have."""
+
+    run_id: str | None
+    # Version of each table that is published, and what is known of it.
+    outputs: dict[str, OutputPin]
+    # The newest succeeded row of each repository.
+    repositories: dict[str, RunManifest]
+    # Newest version of each table that is there.
+    newest: dict[str, int]
+    # Published tables of which something is missing.
+    damaged: frozenset[str]
+
+    @property
+    def pins(self) -> dict[str, int]:
+        """Version of each table that is published."""
+        return {name: pin.version for name, pin in self.outputs.items()}
+
+
+def lake_state(root: str, tables: Sequence[Table]) -> State:
+    """What a lake holds; it need not be there."""
+    newest = {
+        name: version for name in written_tables(tables) if (version := _newest(root, name)) is not None
+    }
+    try:
+        lake = Lake.open(root)
+    except TableMissing:
+        return State(None, {}, {}, newest, frozenset())
+    damaged = frozenset(
+        name
+        for name, pin in lake.pins.items()
+        if name not in newest or not _is_whole(root, name, pin.version)
+    )
+    return State(lake.run_id, lake.pins, lake.repositories, newest, damaged)
+
+
+def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:
+    """The tables that steps write, and a run therefore pins."""
+    return tuple(name for step in steps_of(tables) for name in step.outputs)
+
+
+def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
+    """The plan; `before` is the row of the lease that the last run has left, if it may be gone on with."""
+    steps = steps_of(request.tables, request.until)
+    prints = _fingerprints(steps, request)
+    resumed = _resumed(steps, prints, state, before)
+    actions = {
+        step.name: {
+            repo_id: _action(step, repo_id, prints, state, resumed, request) for repo_id in request.made_from
+        }
+        for step in steps
+    }
+    _together(steps, actions)
+    target = {**state.pins}
+    for done in resumed.values():
+        target |= {name: max(version, target.get(name, -1)) for name, version in done.pins.items()}
+    undo = tuple(
+        Undo(name, version, target.get(name))
+        for name, version in state.newest.items()
+        if version != target.get(name) and not (name not in target and _is_empty(request.lake, name, version))
+    )
+    planned = tuple(_planned(step, steps, actions, prints, target) for step in steps)
+    resumes = before.run_id if before is not None and resumed else None
+    return Plan(request.lake, state.run_id, resumes, undo, target, planned, request.failed)
+
+
+# By step, then by repository.
+Prints: TypeAlias = Mapping[str, Mapping[str, str]]
+Actions: TypeAlias = dict[str, dict[str, tuple[Action, str]]]
+
+
+def _fingerprints(steps: Sequence[Step], request: Request) -> Prints:
+    prints: dict[str, dict[str, str]] = {}
+    for step in steps:
+        prints[step.name] = {
+            repo_id: step_fingerprint(
+                step,
+                repo_id,
+                {name: prints[name][repo_id] for name in step.after} if step.after else source,
+                request.asked,
+                request.tables,
+            )
+            for repo_id, source in request.made_from.items()
+        }
+    return prints
+
+
+def _resumed(
+    steps: Sequence[Step], prints: Prints, state: State, before: LeaseRow | None
+) -> dict[str, StepDone]:
+    """The steps that a dead run has done just as this one would, for no repository but this one's."""
+    if before is None or before.base_run_id != state.run_id or before.run_id == state.run_id:
+        return {}
+    done = {each.step_name: each for each in before.done}
+    found: dict[str, StepDone] = {}
+    for step in steps:
+        one = done.get(step.name)
+        if one is None or not one.fingerprints.items() <= prints[step.name].items():
+            continue
+        there = all(state.newest.get(name, -1) >= version for name, version in one.pins.items())
+        if there and all(name in found for name in step.after if name in done):
+            found[step.name] = one
+    # Rows of other repositories that the dead run has written would be published half done.
+    return found if set(done) == set(found) else {}
+
+
+def _action(
+    step: Step,
+    repo_id: str,
+    prints: Prints,
+    state: State,
+    resumed: Mapping[str, StepDone],
+    request: Request,
+) -> tuple[Action, str]:
+    if step.name in resumed and repo_id in resumed[step.name].fingerprints:
+        return "resume", "done by a run that did not finish"
+    row = state.repositories.get(repo_id)
+    if row is None:
+        return "run", "never built"
+    damaged = sorted(state.damaged.intersection(step.outputs))
+    if damaged:
+        return "run", f"{', '.join(damaged)} is damaged or missing"
+    if row.plan_fingerprints.get(step.name) == prints[step.name][repo_id]:
+        return "skip", f"unchanged since run {row.run_id}"
+    return "run", _change(step, repo_id, prints, row, request)
+
+
+def _change(step: Step, repo_id: str, prints: Prints, row: RunManifest, request: Request) -> str:
+    """What is different from the run that was published."""
+    if step.name not in row.plan_fingerprints:
+        return "last built without it"
+    new = [name for name in step.after if row.plan_fingerprints.get(name) != prints[name][repo_id]]
+    if new:
+        return f"{' and '.join(new)} changed"
+    if step.name == EXTRACT and request.made_from[repo_id]["source"] != row.source_digest:
+        return "the source changed"
+    if step.name == EXTRACT and request.asked.witness_versions != row.witness_versions:
+        return "versions of the witnesses changed"
+    if request.asked.settings_hash != row.settings_hash:
+        return "settings changed"
+    return "its rules or inputs changed"
+
+
+def _together(steps: Sequence[Step], actions: Actions) -> None:
+    """Steps that write to one table run both, or none."""
+    for step in steps:
+        for other in steps:
+            if other.name == step.name or not set(step.adds_to) & set(other.outputs):
+                continue
+            for repo_id, (action, _) in actions[step.name].items():
+                if action == "run" and actions[other.name][repo_id][0] == "skip":
+                    actions[other.name][repo_id] = ("run", f"{step.name} adds to its tables")
+                elif action == "skip" and actions[other.name][repo_id][0] != "skip":
+                    actions[step.name][repo_id] = ("run", f"{other.name} runs, whose tables it adds to")
+
+
+def _planned(
+    step: Step, steps: Sequence[Step], actions: Actions, prints: Prints, target: Mapping[str, int]
+) -> PlannedStep:
+    busy = {name for name, found in actions.items() if any(action == "run" for action, _ in found.values())}
+    made = {name for each in steps if each.name in busy for name in (*each.outputs, *each.adds_to)}
+    return PlannedStep(
+        step.name,
+        step.after,
+        {name: None if name in made else target.get(name) for name in step.inputs},
+        step.outputs,
+        step.adds_to,
+        tuple(
+            Planned(repo_id, action, why, prints[step.name][repo_id])
+            for repo_id, (action, why) in actions[step.name].items()
+        ),
+    )
+
+
+def _newest(root: str, name: str) -> int | None:
+    try:
+        return newest_version(root, name)
+    except TableMissing:
+        return None
+
+
+def _is_empty(root: str, name: str, version: int) -> bool:
+    return not light_files(root, name, version)
+
+
+def _is_whole(root: str, name: str, version: int) -> bool:
+    """Whether a version can be read: its log, and on a local disk every data file."""
+    try:
+        files = light_files(root, name, version)
+    except (StorageFailure, TableMissing):
+        return False
+    folder = location(root, name)
+    return bool(SCHEME.match(folder)) or all(Path(folder, file.path).is_file() for file in files)

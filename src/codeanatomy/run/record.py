@@ -1,0 +1,195 @@
+"""What a run leaves behind: its plans and their cost, and as the last commit its rows in the manifest.
+
+    publish(run, manifest_version)                # readers see what it has written
+    record_failure(run, problem, "failed", ...)   # they go on seeing what was there
+
+A row pins every table of the lake, those that the run has not written too, so the newest run is one state of
+all repositories. The rows of a repository of which every step was skipped are left as they are. Everything
+here is written without Spark, so that a run can tell how it ended even when Spark is gone.
+
+Tests: `tests/test_record.py`, `tests/test_build.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import structs, to_builtins
+
+from codeanatomy.errors import CommitConflict
+from codeanatomy.extract.files import failures_by_extractor
+from codeanatomy.run.inputs import scan_rows
+from codeanatomy.run.repositories import Repository, git_commit
+from codeanatomy.run.state import Run
+from codeanatomy.run.steps import catalog_hash
+from codeanatomy.storage.light import table_facts, user_metadata_since
+from codeanatomy.storage.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest
+from codeanatomy.storage.measures import measured
+from codeanatomy.storage.small import append_small
+from codeanatomy.storage.stamps import Commit, stamped
+
+ARTIFACTS = "plan_artifacts"
+
+
+def publish(run: Run, after: int) -> None:
+    """Append the run's rows to the manifest, which must still be at the version that the run began with."""
+    _recount(run)
+    _fence(run)
+    finished = datetime.now(UTC)
+    pins = tuple(_output_pin(run, name, version) for name, version in sorted(run.pins.items()))
+    rows = [
+        _failed_row(run, repository, finished)
+        if repository.repo_id in run.listed.failed
+        else _row(run, repository, finished, pins)
+        for repository in _told(run)
+    ]
+    append_manifest(run.store.root, rows, Commit(run.run_id), after=after)
+
+
+def record_failure(run: Run, error: str, status: Status) -> None:
+    """Append a row for each repository that says why it was not built."""
+    finished = datetime.now(UTC)
+    rows = [
+        structs.replace(_failed_row(run, repository, finished, error), status=status)
+        for repository in run.order.repositories
+    ]
+    append_manifest(run.store.root, rows, Commit(run.run_id), after=None)
+
+
+def _told(run: Run) -> list[Repository]:
+    """The repositories that get a row: those of which anything is new."""
+    busy = {each.repo_id for step in run.plan.steps for each in step.repositories if each.action != "skip"}
+    return [
+        each
+        for each in run.order.repositories
+        if run.plan.undo or each.repo_id in busy or each.repo_id in run.listed.failed
+    ]
+
+
+def _recount(run: Run) -> None:
+    """Count by repository what was not counted when it was made."""
+    for name in sorted(run.recount):
+        rows = scan_rows(run, run.store, name, run.listed.listings)
+        found = {row["repo_id"]: row["count"] for row in rows.groupBy("repo_id").count().collect()}
+        for repo_id in run.listed.listings:
+            run.counts.setdefault(repo_id, Counter())[name] = found.get(repo_id, 0)
+
+
+def _fence(run: Run) -> None:
+    """Refuse to publish what another run has written to, although this one had the lease."""
+    for name in run.pins:
+        since = user_metadata_since(run.store.root, name, run.floor.get(name, -1))
+        others = {made.run_id for text in since if (made := stamped(text)) is not None} - {run.run_id}
+        if others:
+            raise CommitConflict(
+                f"run {', '.join(sorted(others))} wrote to {name} at the same time",
+                "repeat the build when the other run has ended",
+            )
+
+
+def _output_pin(run: Run, name: str, version: int) -> OutputPin:
+    known = run.base.outputs.get(name)
+    if known is not None and known.version == version:
+        return known
+    facts = table_facts(run.store.root, name, version)
+    return OutputPin(
+        name, version, facts.rows, facts.min_reader_version, facts.min_writer_version, facts.features
+    )
+
+
+def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[OutputPin, ...]) -> RunManifest:
+    repo_id = repository.repo_id
+    before = run.base.repositories.get(repo_id)
+    counts = run.counts.get(repo_id, Counter())
+    actions = {
+        step.name: each for step in run.plan.steps for each in step.repositories if each.repo_id == repo_id
+    }
+    prints = {name: each.fingerprint for name, each in actions.items()}
+    artifacts = {name: f"{run.run_id}/{name}" for name, each in actions.items() if each.action == "run"}
+    artifacts |= {
+        name: f"{run.plan.resumes}/{name}" for name, each in actions.items() if each.action == "resume"
+    }
+    if before is not None:
+        # Steps beyond the last one asked for are as before only if nothing under them is new.
+        kept = before.plan_fingerprints if not artifacts else {}
+        prints = {**kept, **prints}
+        artifacts = {name: each for name, each in before.artifact_ids.items() if name in prints} | artifacts
+    return RunManifest(
+        **_common(run, repository, finished),
+        status="succeeded",
+        git_commit=git_commit(run.listed.listings[repo_id]),
+        source_digest=run.listed.digests[repo_id],
+        plan_fingerprints=prints,
+        output_pins=pins,
+        row_counts={name: counts[name] for name in sorted(run.pins) if name in counts},
+        artifact_ids=artifacts,
+        error_counts=failures_by_extractor(counts),
+    )
+
+
+def _failed_row(
+    run: Run, repository: Repository, finished: datetime, error: str | None = None
+) -> RunManifest:
+    said = run.listed.failed.get(repository.repo_id) or error
+    return RunManifest(**_common(run, repository, finished), status="failed", error=said)
+
+
+def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, Any]:
+    """The fields that all rows of a run have, succeeded or not."""
+    return {
+        "run_id": run.run_id,
+        "repo_id": repository.repo_id,
+        "repo_root": str(repository.path),
+        "started_at": run.started,
+        "finished_at": finished,
+        "profile_hash": run.settings.runtime.identity,
+        "settings_hash": run.asked.settings_hash,
+        "catalog_hash": catalog_hash(run.store.tables),
+        "witness_versions": run.asked.witness_versions,
+        "input_pins": tuple(InputPin(name, pin) for name, pin in sorted(run.base.pins.items())),
+        "step_ms": {name: round(1000 * seconds) for name, seconds in run.seconds.items()},
+        "trace_id": run.trace_id,
+    }
+
+
+def record_artifacts(run: Run, failed: str | None = None, error: str | None = None) -> None:
+    """Append a row for each step that ran: its plans, and what Spark says that they cost."""
+    rows = [
+        _artifact(run, number, step, error if step == failed else None)
+        for number, step in enumerate(run.steps)
+        if step in run.plans or step == failed
+    ]
+    if rows:
+        append_small(run.store.root, run.store.table(ARTIFACTS), rows, Commit(run.run_id))
+
+
+def _artifact(run: Run, number: int, step: str, error: str | None) -> dict[str, Any]:
+    planned = run.plan.step(step)
+    cost = measured(run.store.spark, f"{run.run_id}/{step}")
+    texts = run.plans.get(step)
+    written = [run.committed[name] for name in planned.outputs if name in run.committed]
+    seconds = run.seconds.get(f"{step}_step")
+    return {
+        "run_id": run.run_id,
+        "event_no": number,
+        "event_time": datetime.now(UTC),
+        "artifact_id": f"{run.run_id}/{step}",
+        "step_name": step,
+        "fingerprints": run.fingerprints(step),
+        "tables": [commit.table for commit in written],
+        "logical_plan": None if texts is None else texts.logical,
+        "optimized_plan": None if texts is None else texts.optimized,
+        "physical_plan": None if texts is None else texts.physical,
+        "operator_metrics": to_builtins(cost.operators),
+        "status": "failed" if error else "succeeded",
+        "error": error,
+        "rows": sum(commit.rows for commit in written),
+        "bytes": sum(commit.size_bytes for commit in written),
+        "spilled_bytes": cost.spilled_bytes,
+        "jobs": cost.jobs,
+        "tasks": cost.tasks,
+        "skew": cost.skew,
+        "duration_ms": None if seconds is None else round(1000 * seconds),
+    }

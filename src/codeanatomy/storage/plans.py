@@ -1,0 +1,206 @@
+"""The plans of a frame as text that is the same wherever it is made.
+
+    plan_texts(frame).optimized
+    # Project [file_id, mtime_ns]
+    # +- Filter repo_id IN (requests)
+    #    +- Relation [repo_id,file_id,path,...,mtime_ns,...] parquet
+
+What Spark numbers anew in each process, and what a lake's folder, its sizes and the number of partitions put
+into a plan, is taken away:
+
+>>> normalised("Exchange hashpartitioning(file_id#12, 8), REPARTITION_BY_NUM, [plan_id=7]")
+'Exchange hashpartitioning(file_id, *), REPARTITION_BY_NUM'
+
+A frame that is persisted has its plan inside of the cache. The physical plan is read from there, as it ran
+if it has run; the optimized one is what that was made from, so nothing is planned a second time. Both must
+be asked for before the frame is released. What is cached and read twice is told once.
+
+The physical plan is written line by line from its operators, the same that `measures` takes figures from:
+the number of an operator is that of its line. Stages and generated code wrap operators and are left out.
+
+Tests: `tests/test_plans.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from pyspark.sql import DataFrame
+
+from codeanatomy.storage.session import active, isolated
+
+# Fields of a struct, and columns of a list, that are written out: all.
+ALL_FIELDS = 1_000_000
+# Expressions ask the session how many of their arguments they may show.
+IN_FULL = {"spark.sql.debug.maxToStringFields": str(ALL_FIELDS)}
+
+# In this order; the first takes away what would be in the way of the others.
+NORMALISED = tuple(
+    (re.compile(pattern, re.MULTILINE), put)
+    for pattern, put in (
+        # Expressions: file_id#12, mtime_ns#7L, subquery#3.
+        (r"#\d+L?\b", ""),
+        (r",? \[(?:plan_)?id=#?\d*\]", ""),
+        # Variables of lambdas, and names that the optimizer makes up from a counter.
+        (r"\blambda ([a-z]+)_\d+\b", r"lambda \1"),
+        (r"\b(_gen_alias_|_common_expr_)\d+\b", r"\1"),
+        # Where the files are, how many, of which version.
+        (r"Location: .*?(?=, PartitionFilters:|, PushedFilters:|, ReadSchema:|$)", "Location: *"),
+        (r"\b(?:file|hdfs|abfss?|wasbs?|gs|s3[an]?|dbfs):/[^\s,\])`'\"]*", "*"),
+        # Into how many partitions.
+        (r"\b((?:hash|range)partitioning|shufflepartitionidpassthrough)\((.*), \d+\)", r"\1(\2, *)"),
+        (r"\b(RoundRobinPartitioning)\(\d+\)", r"\1(*)"),
+        (r"\b(RepartitionByExpression \[.*?\]), \d+", r"\1, *"),
+        (r"\b(Repartition) \d+,", r"\1 *,"),
+        (r"\bpmod\((hash\([^()]*\)), \d+\)", r"pmod(\1, *)"),
+        (r"\bsplits=(?:Some\()?\d+\)?", "splits=*"),
+        # Numbers and addresses of objects.
+        (r"\bRDD\[\d+\]", "RDD[*]"),
+        (r" at 0x[0-9a-f]+", ""),
+        (r"(?<=\w)@[0-9a-f]{4,16}\b", "@*"),
+        # Generated code.
+        (r"\*\(\d+\) ", ""),
+    )
+)
+INDENT = "  "
+ADAPTIVE = "AdaptiveSparkPlan"
+WRAPPER = re.compile(rf"(?:{ADAPTIVE}|WholeStageCodegen|InputAdapter|\w+QueryStage)\b")
+READ_SCHEMA = re.compile(r"ReadSchema: .*")
+
+
+class PlanTexts(Struct, frozen=True):
+    """The plans of a frame, normalised."""
+
+    logical: str
+    optimized: str
+    physical: str
+
+
+class Operator(NamedTuple):
+    """A line of a physical plan."""
+
+    depth: int
+    # As Spark writes it, numbers and paths included.
+    text: str
+    node: Any
+    # The generated code that it is the outermost operator of.
+    code: Any = None
+
+    @property
+    def name(self) -> str:
+        """Its first word: Exchange, FileScan, MapInArrow."""
+        return self.text.split(maxsplit=1)[0]
+
+
+def plan_texts(frame: DataFrame) -> PlanTexts:
+    """The analysed, the optimized and the physical plan of a frame."""
+    execution = frame._jdf.queryExecution()
+    relation = _relation(execution)
+    with active(isolated(frame.sparkSession, IN_FULL)):
+        optimized = execution.optimizedPlan() if relation is None else _planned_from(relation.cachedPlan())
+        return PlanTexts(
+            logical=normalised(_tree(execution.analyzed())),
+            optimized=normalised("\n".join(_optimized(optimized, 0, set()))),
+            physical=normalised("\n".join(INDENT * each.depth + _line(each) for each in operators(frame))),
+        )
+
+
+def normalised(text: str) -> str:
+    """A plan's text without what differs between processes, lakes and numbers of partitions."""
+    for pattern, put in NORMALISED:
+        text = pattern.sub(put, text)
+    return text
+
+
+def operators(frame: DataFrame) -> Iterator[Operator]:
+    """The operators of a frame's physical plan, in the order of its lines."""
+    execution = frame._jdf.queryExecution()
+    relation = _relation(execution)
+    return _operators(execution.executedPlan() if relation is None else relation.cachedPlan(), 0, set())
+
+
+def _relation(execution: Any) -> Any:
+    """What a persisted frame is kept in; none of another frame."""
+    plan = execution.withCachedData()
+    return plan if _is_relation(plan) else None
+
+
+def _is_relation(plan: Any) -> bool:
+    return str(plan.getClass().getSimpleName()) == "InMemoryRelation"
+
+
+def _tree(plan: Any) -> str:
+    return str(plan.treeString(False, False, ALL_FIELDS, False, False)).rstrip()
+
+
+def _optimized(plan: Any, depth: int, seen: set[int]) -> Iterator[str]:
+    """The lines of a logical plan, and below what is cached those of the plan that it comes from."""
+    # A tree with something cached would be written with all of its physical plan.
+    if not any(map(_is_relation, _all(plan.collectLeaves()))):
+        yield from (INDENT * depth + line for line in _tree(plan).splitlines())
+        return
+    yield INDENT * depth + plan.simpleString(ALL_FIELDS)
+    if _is_relation(plan):
+        if _is_new(plan.cachedPlan(), seen):
+            yield from _optimized(_planned_from(plan.cachedPlan()), depth + 1, seen)
+    else:
+        for child in _all(plan.children()):
+            yield from _optimized(child, depth + 1, seen)
+
+
+def _planned_from(plan: Any) -> Any:
+    """The optimized plan that a physical one was made from; generated code has none of its own."""
+    while True:
+        plan = plan.inputPlan() if plan.simpleString(1).startswith(ADAPTIVE) else plan
+        link = plan.logicalLink()
+        if link.isDefined():
+            return link.get()
+        plan = plan.children().head()
+
+
+def _operators(node: Any, depth: int, seen: set[int], code: Any = None) -> Iterator[Operator]:
+    text = str(node.simpleString(ALL_FIELDS))
+    wrapper = WRAPPER.match(text)
+    if wrapper:
+        inner, code = _unwrapped(node, wrapper[0])
+        yield from _operators(inner, depth, seen, code)
+        return
+    yield Operator(depth, text, node, code)
+    for child in _all(node.children()):
+        yield from _operators(child, depth + 1, seen)
+    if text.startswith("InMemoryTableScan"):
+        cached = node.relation().cachedPlan()
+        if _is_new(cached, seen):
+            yield from _operators(cached, depth + 1, seen)
+
+
+def _unwrapped(node: Any, wrapper: str) -> tuple[Any, Any]:
+    """What is inside of a wrapper, and the generated code that it is."""
+    if wrapper == ADAPTIVE:
+        return node.executedPlan(), None
+    if wrapper.endswith("QueryStage"):
+        return node.plan(), None
+    return node.children().head(), node if wrapper == "WholeStageCodegen" else None
+
+
+def _is_new(cached: Any, seen: set[int]) -> bool:
+    known = len(seen)
+    seen.add(cached.id())
+    return len(seen) > known
+
+
+def _all(nodes: Any) -> Iterator[Any]:
+    return (nodes.apply(number) for number in range(nodes.size()))
+
+
+def _line(operator: Operator) -> str:
+    """The text of an operator; of a scan with the table's folder, and the schema that Spark cuts off."""
+    if operator.name != "FileScan":
+        return operator.text
+    schema = operator.node.requiredSchema().catalogString()
+    folder = operator.node.relation().location().rootPaths().mkString(" ").rpartition("/")[-1]
+    named = operator.text.replace("FileScan", f"FileScan {folder}", 1)
+    return READ_SCHEMA.sub(lambda _: f"ReadSchema: {schema}", named)

@@ -1,0 +1,309 @@
+"""Commits of a few rows without a JVM: the manifest, the lease and what is recorded of a run.
+
+    append_small("lake", catalog.table("run_manifest"), [{"run_id": "run-7", ...}], Commit("run-7"), after=4)
+    -> 5, or CommitConflict if somebody else made version 5
+
+A table looks the same whoever made it, Spark (`storage.commit`) or this: schema with NOT NULL, comments and
+semantic types, properties, protocol, the stamp in Delta's history and the transaction in the log. Only the
+birth differs, as it takes a commit of its own: version 0 has no rows.
+
+Every attempt is made for exactly one next version and is never rebased, so that `after` is a compare and set;
+it needs a store that can create a file only if there is none (a local file system, or an object store with
+conditional writes). An attempt that fails after its entry was written is found in the log by its stamp.
+
+Tests: `tests/test_small.py`.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import duckdb
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake.exceptions import DeltaError, SchemaMismatchError
+from msgspec import json
+
+from codeanatomy.catalog.spec import Compression, Table
+from codeanatomy.errors import (
+    CodeAnatomyError,
+    CommitConflict,
+    ConstraintViolation,
+    ContractError,
+    FeatureError,
+    SchemaDrift,
+    StorageFailure,
+    UsageError,
+)
+from codeanatomy.storage.checks import SAMPLE_ROWS, rules_for
+from codeanatomy.storage.contract import spark_schema
+from codeanatomy.storage.layout import resolve_stats_columns, table_properties
+from codeanatomy.storage.light import location
+from codeanatomy.storage.stamps import Commit, stamp
+
+Rows = Sequence[Mapping[str, Any]]
+Mode = Literal["append", "overwrite"]
+
+CODECS: Mapping[Compression, Literal["ZSTD", "SNAPPY", "GZIP", "UNCOMPRESSED"]] = {
+    "zstd": "ZSTD",
+    "snappy": "SNAPPY",
+    "gzip": "GZIP",
+    "uncompressed": "UNCOMPRESSED",
+}
+# Others that append at the same time are done within milliseconds.
+ATTEMPTS = 50
+MOST_SECONDS = 0.2
+DATABASE: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "autoinstall_known_extensions": False,
+}
+# What the system says when it cannot write, and what to do about it.
+CAUSES: Mapping[str, str] = {
+    "no space left": "the disk is full: make room and repeat",
+    "disk quota": "the quota of the disk is used up: make room and repeat",
+    "read-only file system": "the lake is on a read-only file system: mount it for writing, or use another",
+    "permission denied": "this user may not write to the lake: change its permissions, or use another",
+    "not permitted": "this user may not write to the lake: change its permissions, or use another",
+}
+
+
+def append_small(root: str, table: Table, rows: Rows, commit: Commit, *, after: int | None = None) -> int:
+    """Add rows, and return the version that holds them.
+
+    `after` is the version the table must be at (-1: there is no table), else CommitConflict; without it
+    the commit is repeated until it goes through.
+    """
+    data = _checked(table, rows)
+    for _ in range(ATTEMPTS):
+        try:
+            return _committed(root, table, data, commit, "append", after)
+        except CommitConflict:
+            if after is not None:
+                raise
+            time.sleep(random.uniform(0, MOST_SECONDS))
+    raise CommitConflict(
+        f"append of {table.name} lost against other writers {ATTEMPTS} times",
+        "repeat it when the other writer is done",
+    )
+
+
+def overwrite_small(root: str, table: Table, rows: Rows, commit: Commit, *, after: int) -> int:
+    """Replace all rows, and return the version made; `after` as above."""
+    return _committed(root, table, _checked(table, rows), commit, "overwrite", after)
+
+
+def _committed(root: str, table: Table, data: pa.Table, commit: Commit, mode: Mode, after: int | None) -> int:
+    place = location(root, table.name)
+    with _failures(place, table, commit, mode) as attempt:
+        opened = DeltaTable(place) if DeltaTable.is_deltatable(place) else None
+        found = None if opened is None else _repeated(opened, table, commit, mode)
+        if found is not None:
+            return found
+        version = -1 if opened is None else opened.version()
+        if after is not None and version != after:
+            raise _conflict(table, after, version)
+        attempt.after = version
+        if opened is None:
+            opened = _created(place, table, commit)
+        _set_properties(opened, table, commit)
+        attempt.after = opened.version()
+        write_deltalake(
+            opened,
+            data,
+            mode=mode,
+            schema_mode=_schema_mode(opened, table),
+            writer_properties=WriterProperties(compression=CODECS[table.write.writer.compression]),
+            commit_properties=_properties_of(commit, mode, _transaction(commit)),
+        )
+        attempt.version = opened.version()
+    return attempt.version
+
+
+class _Attempt:
+    """Which version a commit shall follow, and which it has made."""
+
+    after: int = -1
+    version: int = -1
+
+
+@contextmanager
+def _failures(place: str, table: Table, commit: Commit, mode: Mode) -> Iterator[_Attempt]:
+    """What the library or the system raises, as an error of ours; nothing, if the commit is in the log."""
+    attempt = _Attempt()
+    try:
+        yield attempt
+    except CodeAnatomyError:
+        raise
+    except SchemaMismatchError as problem:
+        raise SchemaDrift(
+            f"stored {table.name} does not fit its contract: {problem}", "rebuild the table in a new lake"
+        ) from problem
+    except (DeltaError, OSError, ValueError, pa.ArrowException) as problem:
+        newest, made = _since(place, attempt.after, commit, mode)
+        if made is None and newest > attempt.after:
+            raise _conflict(table, attempt.after, newest) from problem
+        if made is None:
+            raise StorageFailure(
+                f"{mode} of {table.name} at {place} failed: {problem}", _advice(str(problem))
+            ) from problem
+        attempt.version = made
+
+
+def _since(place: str, after: int, commit: Commit, mode: Mode) -> tuple[int, int | None]:
+    """The newest version of a table, and the one after `after` that this commit has made."""
+    try:
+        opened = DeltaTable(place)
+        newest = opened.version()
+        return newest, _own(opened, commit, mode, newest - after) if newest > after else None
+    except (DeltaError, OSError, ValueError):
+        return after, None
+
+
+def _conflict(table: Table, wanted: int, found: int) -> CommitConflict:
+    return CommitConflict(
+        f"{table.name} is at version {found}, not {wanted}: somebody else has written to it",
+        "read it again and decide anew",
+    )
+
+
+def _advice(said: str) -> str:
+    """What to do about a failure of the system."""
+    known = (hint for sign, hint in CAUSES.items() if sign in said.lower())
+    return next(known, "no rows were committed; repeat it when the cause is gone")
+
+
+def _repeated(opened: DeltaTable, table: Table, commit: Commit, mode: Mode) -> int | None:
+    """The version that this transaction has made before, if it has."""
+    known = opened.transaction_version(commit.run_id)
+    if known is None or known < commit.sequence:
+        return None
+    version = _own(opened, commit, mode)
+    if version is None:
+        raise UsageError(
+            f"run {commit.run_id} has committed sequence {known} to {table.name}, and this "
+            f"{mode} of sequence {commit.sequence} is not in its log",
+            "give every commit of a run to the same table a larger sequence than the one before",
+        )
+    return version
+
+
+def _own(opened: DeltaTable, commit: Commit, mode: Mode, newest: int | None = None) -> int | None:
+    """The version with the stamp of a commit, among so many of the newest ones."""
+    wanted = stamp(commit, mode)
+    history = opened.history(newest)
+    return next((int(each["version"]) for each in history if each.get("userMetadata") == wanted), None)
+
+
+def _created(place: str, table: Table, commit: Commit) -> DeltaTable:
+    """The table, new and empty."""
+    if table.write.enable_features:
+        raise FeatureError(
+            f"{table.name} asks for {', '.join(table.write.enable_features)}, but is not written by Spark",
+            f"leave tables.{table.name}.write.enable_features empty",
+        )
+    return DeltaTable.create(
+        place,
+        _schema(table),
+        mode="error",
+        partition_by=list(table.write.partition_by),
+        description=table.doc,
+        configuration=_table_properties(table),
+        commit_properties=_properties_of(commit, "create"),
+        # Ours are not known to the library.
+        raise_if_key_not_exists=False,
+    )
+
+
+def _schema(table: Table) -> Schema:
+    return Schema.from_json(spark_schema(table).json())
+
+
+def _table_properties(table: Table) -> dict[str, str]:
+    return table_properties(table, resolve_stats_columns(table))
+
+
+def _set_properties(opened: DeltaTable, table: Table, commit: Commit) -> None:
+    """Bring the properties of a table that was made by an older version of ours to its policy."""
+    stored = opened.metadata().configuration
+    wanted = {key: value for key, value in _table_properties(table).items() if stored.get(key) != value}
+    if wanted:
+        opened.alter.set_table_properties(
+            wanted, raise_if_not_exists=False, commit_properties=_properties_of(commit, "alter")
+        )
+
+
+def _schema_mode(opened: DeltaTable, table: Table) -> Literal["merge"] | None:
+    """How columns that are not stored yet are written: added, where the policy allows it."""
+    stored = {field.name for field in opened.schema().fields}
+    new = [name for name in table.column_names if name not in stored]
+    if new and table.schema.schema_mode != "merge":
+        raise SchemaDrift(
+            f"stored {table.name} lacks {', '.join(new)}, and its policy allows no change",
+            f"set tables.{table.name}.schema.schema_mode to merge",
+        )
+    return "merge" if new else None
+
+
+def _transaction(commit: Commit) -> Transaction:
+    # One without a time would be taken for one that is long past.
+    return Transaction(commit.run_id, commit.sequence, int(time.time() * 1000))
+
+
+def _properties_of(commit: Commit, operation: str, *transactions: Transaction) -> CommitProperties:
+    """What goes into the log with a commit; it is for the next version or for none."""
+    return CommitProperties(
+        custom_metadata={"userMetadata": stamp(commit, operation)},
+        max_commit_retries=0,
+        app_transactions=list(transactions),
+    )
+
+
+def _checked(table: Table, rows: Rows) -> pa.Table:
+    """The rows in the contract's columns and order; those that break a rule are refused."""
+    unknown = sorted({name for row in rows for name in row} - set(table.column_names))
+    if unknown:
+        raise ContractError(
+            f"{table.name} has no {', '.join(unknown)}", "write only columns of the catalogue"
+        )
+    full = [{column.name: row.get(column.name, column.default) for column in table.columns} for row in rows]
+    try:
+        data = pa.Table.from_pylist(full, pa.schema(_schema(table).to_arrow()))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
+        raise ContractError(
+            f"rows for {table.name} do not fit its columns: {problem}", "mend what makes the rows"
+        ) from problem
+    _refuse_broken(table, data, full)
+    order = [(name, "ascending") for name in table.ordering]
+    return data.sort_by(order) if order else data
+
+
+def _refuse_broken(table: Table, data: pa.Table, rows: Rows) -> None:
+    # Names are quoted as Spark does it.
+    rules = {name: condition.replace("`", '"') for name, condition in rules_for(table, {}).items()}
+    held = ", ".join(f"coalesce(({condition})::BOOLEAN, false)" for condition in rules.values())
+    try:
+        with duckdb.connect(":memory:", config=DATABASE) as database:
+            database.execute("CREATE MACRO startswith(a, b) AS starts_with(a, b)")
+            database.register("rows_to_write", data)
+            answers = database.execute(f"SELECT {held} FROM rows_to_write").fetchall()
+    except duckdb.Error as problem:
+        raise StorageFailure(
+            f"the rules of {table.name} cannot be checked: {problem}", "see that there is memory left"
+        ) from problem
+    broken = [
+        (row, [name for name, holds in zip(rules, answer, strict=True) if not holds])
+        for row, answer in zip(rows, answers, strict=True)
+        if not all(answer)
+    ]
+    if broken:
+        plain = [column.name for column in table.columns if not column.array and column.type != "struct"]
+        samples = tuple(
+            f"{', '.join(names)}: {json.encode({name: row[name] for name in plain}).decode()}"
+            for row, names in broken[:SAMPLE_ROWS]
+        )
+        violated = dict.fromkeys(name for _, names in broken for name in names)
+        raise ConstraintViolation(table.name, {name: rules[name] for name in violated}, samples)

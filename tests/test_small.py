@@ -1,0 +1,273 @@
+"""Commits without a JVM: equal to Spark's, compare and set, each transaction once, rules, failures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from msgspec import json
+from msgspec.structs import replace
+from pyspark.sql import SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import DeltaSchemaPolicy, Table
+from codeanatomy.errors import (
+    CommitConflict,
+    ConstraintViolation,
+    ContractError,
+    FeatureError,
+    SchemaDrift,
+    StorageFailure,
+    UsageError,
+)
+from codeanatomy.storage import small
+from codeanatomy.storage.commit import append
+from codeanatomy.storage.contract import spark_schema
+from codeanatomy.storage.light import light_table
+from codeanatomy.storage.small import append_small, overwrite_small
+from codeanatomy.storage.stamps import Commit, Stamp, stamped
+from codeanatomy.storage.store import Store
+
+MANIFEST = catalog.table("run_manifest")
+NOON = datetime(2026, 3, 4, 12, 0, 0, 123456, tzinfo=UTC)
+ROUNDS = 25
+
+
+def row(run_id: str = "run-1", **cells: Any) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "repo_id": "one",
+        "status": "succeeded",
+        "mode": "full",
+        "started_at": NOON,
+        "finished_at": NOON,
+        "profile_hash": "p" * 32,
+        "input_pins": [{"table_name": "ast_files_v1", "version": 3}],
+        "row_counts": {"ast_files_v1": 18},
+        **cells,
+    }
+
+
+def opened(root: Path, table: Table = MANIFEST) -> DeltaTable:
+    return DeltaTable(str(root / table.path))
+
+
+def runs(root: Path) -> list[str]:
+    return sorted(light_table(str(root), MANIFEST.name, ["run_id"])["run_id"].to_pylist())
+
+
+def without(*names: str) -> Table:
+    """The manifest as an older version of ours had it."""
+    return replace(MANIFEST, columns=tuple(c for c in MANIFEST.columns if c.name not in names))
+
+
+def test_the_same_table_whoever_makes_it(
+    spark: SparkSession, make_store: Callable[..., Store], tmp_path: Path
+) -> None:
+    """Spark appends to a table made here, and the other way round."""
+    store = make_store()
+    rows = spark.createDataFrame([row("run-0")], spark_schema(MANIFEST))
+    append(store, MANIFEST.name, rows, Commit("run-0"))
+    root = tmp_path / "other"
+    append_small(str(root), MANIFEST, [row("run-1")], Commit("run-1", inputs={"ast_files_v1": 3}))
+
+    mine, sparks = opened(root), opened(Path(store.root))
+    assert json.decode(mine.schema().to_json()) == json.decode(sparks.schema().to_json())
+    assert json.decode(mine.schema().to_json()) == spark_schema(MANIFEST).jsonValue()
+    assert mine.metadata().configuration == sparks.metadata().configuration
+    assert mine.metadata().description == sparks.metadata().description == MANIFEST.doc
+    assert mine.metadata().partition_columns == []
+    assert mine.protocol() == sparks.protocol()
+    assert (mine.protocol().min_reader_version, mine.protocol().min_writer_version) == (1, 2)
+
+    both = Store(spark, str(root), tables=catalog.TABLES)
+    done = append(both, MANIFEST.name, rows, Commit("run-0"))
+    assert (done.version, done.committed, done.created) == (2, True, False)
+    assert both.log(MANIFEST.name).transaction("run-1") == 0
+    assert append_small(str(root), MANIFEST, [row("run-2")], Commit("run-2"), after=2) == 3
+    assert append_small(str(root), MANIFEST, [row("run-0")], Commit("run-0")) == 2
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{root / MANIFEST.path}`").collect()
+    assert {each["version"]: stamped(each["userMetadata"]) for each in history} == {
+        0: Stamp("run-1", inputs={"ast_files_v1": 3}, operation="create"),
+        1: Stamp("run-1", inputs={"ast_files_v1": 3}, operation="append"),
+        2: Stamp("run-0", operation="append"),
+        3: Stamp("run-2", operation="append"),
+    }
+    seen = spark.read.format("delta").load(str(root / MANIFEST.path)).orderBy("run_id").collect()
+    assert [each["run_id"] for each in seen] == ["run-0", "run-1", "run-2"] == runs(root)
+    assert all(each["started_at"].astimezone(UTC) == NOON for each in seen)
+    assert all(each["row_counts"] == {"ast_files_v1": 18} for each in seen)
+
+
+def test_files_are_written_as_the_policy_says(tmp_path: Path) -> None:
+    append_small(str(tmp_path), MANIFEST, [row("run-2"), row("run-1")], Commit("run-2"))
+    (file,) = opened(tmp_path).file_uris()
+    metadata = pq.read_metadata(file.removeprefix("file://"))
+    assert metadata.row_group(0).column(0).compression == "ZSTD"
+    assert pq.read_table(file.removeprefix("file://"))["run_id"].to_pylist() == ["run-1", "run-2"]
+    entry = (tmp_path / MANIFEST.path / "_delta_log" / f"{1:020}.json").read_bytes()
+    adds = [each["add"] for each in map(json.decode, entry.splitlines()) if "add" in each]
+    stats = json.decode(adds[0]["stats"])
+    assert stats["numRecords"] == 2
+    assert set(stats["minValues"]) == set(MANIFEST.write.stats_columns)
+
+
+def test_after_is_a_compare_and_set(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    with pytest.raises(CommitConflict, match="is at version -1, not 0"):
+        append_small(root, MANIFEST, [row()], Commit("run-1"), after=0)
+    assert append_small(root, MANIFEST, [row()], Commit("run-1"), after=-1) == 1
+    for stale in (-1, 0, 2):
+        with pytest.raises(CommitConflict, match=f"is at version 1, not {stale}"):
+            append_small(root, MANIFEST, [row("run-2")], Commit("run-2"), after=stale)
+    assert overwrite_small(root, MANIFEST, [row("run-2")], Commit("run-2"), after=1) == 2
+    assert runs(tmp_path) == ["run-2"]
+
+
+def racing(count: int, attempt: Callable[[int], int]) -> list[int | str]:
+    """What each of some threads gets that try at the same time: a version, or the name of an error."""
+    answers: list[int | str] = [""] * count
+    gate = threading.Barrier(count)
+
+    def run(number: int) -> None:
+        gate.wait()
+        try:
+            answers[number] = attempt(number)
+        except CommitConflict as lost:
+            answers[number] = type(lost).__name__
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def test_of_many_that_try_at_once_one_wins(tmp_path: Path) -> None:
+    after = -1
+    for turn in range(ROUNDS):
+        lake = str(tmp_path)
+
+        def attempt(number: int, turn: int = turn, after: int = after, lake: str = lake) -> int:
+            run_id = f"run-{turn}-{number}"
+            return overwrite_small(lake, MANIFEST, [row(run_id)], Commit(run_id), after=after)
+
+        answers = racing(3, attempt)
+        won = [each for each in answers if isinstance(each, int)]
+        assert sorted(map(str, answers)) == sorted(
+            [str(max(after, 0) + 1), "CommitConflict", "CommitConflict"]
+        )
+        assert runs(tmp_path) == [f"run-{turn}-{answers.index(won[0])}"]
+        after = won[0]
+
+
+def test_appends_without_after_all_get_in(tmp_path: Path) -> None:
+    def attempt(number: int) -> int:
+        return append_small(str(tmp_path), MANIFEST, [row(f"run-{number}")], Commit(f"run-{number}"))
+
+    answers = racing(6, attempt)
+    assert sorted(map(int, answers)) == [1, 2, 3, 4, 5, 6]
+    assert runs(tmp_path) == [f"run-{number}" for number in range(6)]
+
+
+def test_a_transaction_is_committed_once(tmp_path: Path) -> None:
+    def attempt(number: int) -> int:
+        return append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1"))
+
+    assert racing(3, attempt) == [1, 1, 1]
+    # Repeated by somebody who does not know that it went through.
+    assert append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1"), after=-1) == 1
+    assert append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1", sequence=1)) == 2
+    assert append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1")) == 1
+    assert runs(tmp_path) == ["run-1", "run-1"]
+    with pytest.raises(UsageError, match="sequence 1 is not in its log"):
+        append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1", 1, plan_fingerprint="other"))
+
+
+def test_rows_that_break_a_rule_are_not_committed(tmp_path: Path) -> None:
+    bad = [row(status="failed"), row(status="odd"), row(profile_hash="short"), row(run_id=""), row(mode=None)]
+    with pytest.raises(ConstraintViolation) as caught:
+        append_small(str(tmp_path), MANIFEST, [row("run-0"), *bad], Commit("run-1"))
+    assert set(caught.value.violated) == {
+        "failed_has_error",
+        "status_known",
+        "profile_hash_is_Fingerprint",
+        "run_id_is_RunId",
+        "mode_known",
+        "mode_not_null",
+    }
+    assert caught.value.samples[0].startswith('failed_has_error: {"run_id":"run-1"')
+    assert not (tmp_path / MANIFEST.path).exists()
+
+
+def test_rows_of_another_form_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match="run_manifest has no colour"):
+        append_small(str(tmp_path), MANIFEST, [row(colour="red")], Commit("run-1"))
+    with pytest.raises(ContractError, match="do not fit its columns"):
+        append_small(str(tmp_path), MANIFEST, [row(row_counts={"ast_files_v1": "many"})], Commit("run-1"))
+
+
+def test_new_columns_are_added_to_an_older_table(tmp_path: Path) -> None:
+    root, older = str(tmp_path), without("trace_id", "step_ms")
+    append_small(root, older, [row("run-1")], Commit("run-1"))
+    assert light_table(root, MANIFEST.name, ["trace_id", "run_id"]).to_pylist() == [
+        {"trace_id": None, "run_id": "run-1"}
+    ]
+    # One commit for the properties, one for the rows.
+    assert append_small(root, MANIFEST, [row("run-2", trace_id="t", step_ms={"a": 1})], Commit("run-2")) == 3
+    now = opened(tmp_path)
+    assert json.decode(now.schema().to_json()) == spark_schema(MANIFEST).jsonValue()
+    append_small(str(tmp_path / "new"), MANIFEST, [row()], Commit("run-1"))
+    assert now.metadata().configuration == opened(tmp_path / "new").metadata().configuration
+    assert now.protocol().min_writer_version == 2
+    found = light_table(root, MANIFEST.name, ["run_id", "trace_id"]).sort_by("run_id").to_pylist()
+    assert found == [{"run_id": "run-1", "trace_id": None}, {"run_id": "run-2", "trace_id": "t"}]
+
+
+def test_a_policy_may_forbid_new_columns(tmp_path: Path) -> None:
+    strict = replace(MANIFEST, schema=DeltaSchemaPolicy(schema_mode=None))
+    append_small(str(tmp_path), without("trace_id"), [row()], Commit("run-1"))
+    with pytest.raises(SchemaDrift, match="lacks trace_id"):
+        append_small(str(tmp_path), strict, [row()], Commit("run-2"))
+
+
+def test_features_are_left_to_spark(tmp_path: Path) -> None:
+    table = replace(MANIFEST, write=replace(MANIFEST.write, enable_features=("change_data_feed",)))
+    with pytest.raises(FeatureError, match="change_data_feed"):
+        append_small(str(tmp_path), table, [row()], Commit("run-1"))
+
+
+def test_what_the_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "meta").write_text("in the way")
+    with pytest.raises(StorageFailure, match=r"append of run_manifest at .* failed"):
+        append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1"))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("Generic LocalFileSystem error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(small, "write_deltalake", full)
+    with pytest.raises(StorageFailure) as caught:
+        append_small(str(tmp_path / "other"), MANIFEST, [row()], Commit("run-1"))
+    assert caught.value.hint == "the disk is full: make room and repeat"
+
+
+def test_a_failure_after_the_commit_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = deltalake.write_deltalake
+
+    def late(*given: Any, **options: Any) -> None:
+        write(*given, **options)
+        raise DeltaError("no checkpoint could be written")
+
+    monkeypatch.setattr(small, "write_deltalake", late)
+    assert append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1"), after=-1) == 1
+    assert overwrite_small(str(tmp_path), MANIFEST, [row("run-2")], Commit("run-2"), after=1) == 2
+    assert runs(tmp_path) == ["run-2"]
