@@ -9,6 +9,7 @@ The first run ends at 12:00, the next a minute later, and so on.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,6 +35,12 @@ class SmallLake:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.count = 0
+
+    def copied(self, root: Path) -> SmallLake:
+        """The same lake at another place."""
+        made = SmallLake(shutil.copytree(self.root, root))
+        made.count = self.count
+        return made
 
     def publish(
         self,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +9,7 @@ import msgspec
 import pytest
 from deltalake import DeltaTable
 
-from codeanatomy import cli
+from asked import Ran, asking
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
 from codeanatomy.query.callgraph import call_graphs
 from codeanatomy.query.failures import failures
@@ -23,10 +20,10 @@ FIRST, SECOND, THIRD = "20260501T115930Z-aaaa", "20260501T120030Z-bbbb", "202605
 BROKEN = "20260501T120230Z-dddd"
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> SmallLake:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> SmallLake:
     """Three runs of two repositories, and one that has failed."""
-    made = SmallLake(tmp_path / "lake")
+    made = SmallLake(tmp_path_factory.mktemp("lake"))
     made.publish(
         FIRST,
         {"a": {"error_counts": {"ast_files_v1": 1}}},
@@ -42,6 +39,12 @@ def lake(tmp_path: Path) -> SmallLake:
     )
     made.fail(BROKEN, {"a": "disk full", "b": "disk full"})
     return made
+
+
+@pytest.fixture
+def lake(written: SmallLake, tmp_path: Path) -> SmallLake:
+    """A copy to be written to."""
+    return written.copied(tmp_path / "lake")
 
 
 def callees(lake: Lake) -> set[str]:
@@ -260,26 +263,10 @@ def test_failures_where_nothing_was_ever_built(tmp_path: Path) -> None:
 
 # The commands
 
-Ran = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    monkeypatch.chdir(tmp_path)
-    for name in os.environ:
-        if name.startswith("CODEANATOMY_"):
-            monkeypatch.delenv(name)
-
-    def call(*args: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["codeanatomy", *args])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as ending:
-            code = int(ending.code or 0)
-        return code, *capfd.readouterr()
-
-    return call
+    return asking(capfd, monkeypatch, tmp_path)
 
 
 def test_the_reading_commands_have_an_as_of(lake: SmallLake, run: Ran) -> None:

@@ -136,6 +136,7 @@ RUN_LEASE = Table(
             Column("step_name", "string", "Step of the run."),
             Column("repo_id", "string", "Repository.", semantic_type="RepoId"),
             Column("fingerprint", "string", "What it was made from.", semantic_type="Fingerprint"),
+            Column("made_by", "string", "Run that did it, if another.", semantic_type="RunId"),
             Column("rows", "map<string,bigint>", "Rows of the repository in each table, and its failures."),
         ),
         structs(

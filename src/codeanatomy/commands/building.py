@@ -100,9 +100,11 @@ def build(
     fail the build: `codeanatomy errors` lists them. What has not changed is not built again: `codeanatomy
     plan` tells what would be. Exit code 1 if a repository could not be built.
     """
+    from codeanatomy.logs import open_logs
     from codeanatomy.run.build import build as build_run
     from codeanatomy.run.progress import Progress
     from codeanatomy.storage.session import open_session
+    from codeanatomy.tracing import open_trace
 
     settings = _settings(flags, master, trace, log_format)
     order = _order(settings, wait=wait, **ordered)
@@ -114,11 +116,14 @@ def build(
             opened.append(open_session(settings.runtime))
             return opened[0]
 
-        try:
-            report = build_run(order, progress, session)
-        finally:
-            for spark in opened:
-                spark.stop()
+        with open_logs(settings.observe), open_trace(settings.observe) as told:
+            try:
+                report = build_run(order, progress, session, told)
+            finally:
+                for spark in opened:
+                    spark.stop()
+    if told.problem and settings.observe.log_level == "off":
+        click.echo(f"warning: {told.problem}", err=True)
     if form == "json":
         print_json(msgspec.to_builtins(report))
     else:

@@ -69,7 +69,7 @@ def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> 
     """List the runs of a lake, newest first, or show one."""
     if context.invoked_subcommand is not None:
         # What was said before `show` holds for it.
-        context.default_map = {"show": {"lake": lake, "form": form}}
+        context.default_map = {"show": {"form": form, **({"lake": lake} if lake else {})}}
         return
     if lake is None:
         raise click.UsageError("Missing option '--lake'.", context)

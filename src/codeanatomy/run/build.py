@@ -29,6 +29,7 @@ from pyspark.util import inheritable_thread_target
 
 from codeanatomy.errors import CodeAnatomyError, StepFailed, TableMissing
 from codeanatomy.extract.files import FAILURES, failures_by_extractor
+from codeanatomy.logs import Log
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.foreign import end_tools
 from codeanatomy.run.graphing import graph_stage
@@ -36,7 +37,7 @@ from codeanatomy.run.normalization import normalize_stage
 from codeanatomy.run.order import Order, asked_of, made_from
 from codeanatomy.run.plan import Plan, PlannedStep, Request, State, lake_state, plan_run, written_tables
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.record import publish, record_artifacts, record_failure
+from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
 from codeanatomy.run.relation import relate_stage
 from codeanatomy.run.repositories import Listed, list_repositories, refuse_nothing
 from codeanatomy.run.state import Run, counts_of, new_run_id
@@ -50,6 +51,7 @@ from codeanatomy.storage.measures import tagged
 from codeanatomy.storage.restore import restore_table
 from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store, checked_root
+from codeanatomy.tracing import OFF, Trace
 
 WORK: dict[str, Callable[[Run], None]] = {
     EXTRACT: extract_stage,
@@ -61,6 +63,8 @@ WORK: dict[str, Callable[[Run], None]] = {
 CONCURRENT_STEPS = 4
 # Sequence of the commits that bring a table back, before those of the steps.
 UNDO = -1
+# Name of the span of the whole run.
+WHOLE = "run"
 KEPT = "what was published is untouched; repeat the command when the cause is gone, and it goes on from here"
 
 
@@ -133,7 +137,9 @@ def plan(order: Order, progress: Progress) -> Plan:
     return _planned(prepare(order, progress))[0]
 
 
-def build(order: Order, progress: Progress, session: Callable[[], SparkSession]) -> BuildReport:
+def build(
+    order: Order, progress: Progress, session: Callable[[], SparkSession], trace: Trace = OFF
+) -> BuildReport:
     """Build the repositories of an order; a session is asked for if there is work for it."""
     began = time.monotonic()
     prepared = prepare(order, progress)
@@ -151,7 +157,7 @@ def build(order: Order, progress: Progress, session: Callable[[], SparkSession])
             tell=tell,
             base_run_id=state.run_id,
         )
-        return _leased(prepared, progress, session, lease, run_id, began)
+        return _leased(prepared, progress, session, lease, trace, run_id, began)
 
 
 def _planned(prepared: Prepared, before: LeaseRow | None = None) -> tuple[Plan, State]:
@@ -168,6 +174,7 @@ def _leased(
     progress: Progress,
     session: Callable[[], SparkSession],
     lease: Lease,
+    trace: Trace,
     run_id: str,
     began: float,
 ) -> BuildReport:
@@ -179,8 +186,10 @@ def _leased(
         if found.nothing_to_do:
             return _unchanged(prepared, found, state, time.monotonic() - began)
         version = manifest_version(prepared.order.lake)
-        run = _started(prepared, progress, session, found, state, run_id)
-        _carry_out(run, lease, version)
+        with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
+            run = _started(prepared, progress, session, found, state, run_id)
+            run.trace, run.spans[WHOLE] = trace, whole
+            _carry_out(run, lease, version)
         keep_journal = False
         run.seconds["total"] = round(time.monotonic() - began, 3)
         return _report(run)
@@ -229,6 +238,7 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
     except BaseException as problem:
         stopped = isinstance(problem, KeyboardInterrupt)
         error = "stopped by the user" if stopped else _message(problem)
+        Log(run_id=run.run_id).error(error)
         # How a run ended may be untellable for the same reason for which it did.
         with suppress(CodeAnatomyError, OSError, *ENGINE_ERRORS):
             record_failure(run, error, "cancelled" if stopped else "failed")
@@ -255,16 +265,16 @@ def _go_on(run: Run, lease: Lease) -> None:
         before = run.base.repositories.get(repo_id)
         run.counts[repo_id] = Counter(_recorded(before) if before is not None else {})
     done = {} if lease.before is None else {each.step_name: each for each in lease.before.done}
+    resumed = {step.name for step in run.plan.steps for each in step.repositories if each.action == "resume"}
+    run.resumed = {name: each for name, each in done.items() if name in resumed}
     for step in run.plan.steps:
         for planned in step.repositories:
             if planned.action != "skip":
                 for name in counts_of(run.counts[planned.repo_id], (*step.outputs, *step.adds_to)):
                     del run.counts[planned.repo_id][name]
-    for step in run.plan.steps:
-        resumed = [each.repo_id for each in step.repositories if each.action == "resume"]
-        if resumed:
-            run.count({repo_id: done[step.name].rows[repo_id] for repo_id in resumed})
-            lease.note(structs.replace(done[step.name], pins={n: run.pins[n] for n in done[step.name].pins}))
+    for each in run.resumed.values():
+        run.count(each.rows)
+        lease.note(structs.replace(each, pins={name: run.pins[name] for name in each.pins}))
 
 
 def _recorded(row: RunManifest) -> dict[str, int]:
@@ -290,7 +300,8 @@ def run_steps(run: Run, lease: Lease) -> None:
             if run.steps[step.name].done():
                 run.steps[step.name].result()
     except BaseException:
-        run.store.spark.sparkContext.cancelJobsWithTag(run.run_id)
+        for name in run.steps:
+            run.store.spark.sparkContext.cancelJobsWithTag(artifact_id(run, name))
         end_tools()
         raise
     finally:
@@ -306,7 +317,14 @@ def _before(run: Run, step: PlannedStep) -> tuple[str, ...]:
 def _step(run: Run, lease: Lease, name: str, before: Sequence[Future[None]]) -> None:
     for step in before:
         step.result()
-    with run.timed(f"{name}_step"), tagged(run.store.spark, f"{run.run_id}/{name}"):
+    told: dict[str, str | int] = {"step": name, "repositories": len(run.working(name))}
+    Log(run_id=run.run_id, step=name).info("step begins", extra=told)
+    with (
+        run.trace.span(f"step {name}", told, parent=run.spans[WHOLE]) as span,
+        run.timed(f"{name}_step"),
+        tagged(run.store.spark, artifact_id(run, name)),
+    ):
+        run.spans[name] = span
         try:
             WORK[name](run)
         except CodeAnatomyError as problem:
@@ -319,6 +337,7 @@ def _step(run: Run, lease: Lease, name: str, before: Sequence[Future[None]]) -> 
             raise
     lease.note(run.step_done(name))
     lease.check()
+    Log(run_id=run.run_id, step=name).info("step done", extra={"seconds": run.seconds[f"{name}_step"]})
 
 
 def _cause(problem: Exception) -> str:

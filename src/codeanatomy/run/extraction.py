@@ -79,7 +79,7 @@ def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:
         return append(run.store, FAILURES, rows, run.commit(EXTRACT), file_bytes=size)
 
     names = [name for name in tables_of(WITNESSES) if name != FAILURES]
-    commit_all(run, {**replacements(run, gathered, names, worked), FAILURES: failures})
+    commit_all(run, EXTRACT, {**replacements(run, gathered, names, worked), FAILURES: failures})
 
 
 class Counters:

@@ -54,7 +54,7 @@ def graph_stage(run: Run) -> None:
     try:
         worked = work_through(run, GRAPH, gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
         with run.timed("graph_commit"):
-            commit_all(run, replacements(run, gathered, (*TABLES, *COPIES), worked, COPIES))
+            commit_all(run, GRAPH, replacements(run, gathered, (*TABLES, *COPIES), worked, COPIES))
     finally:
         shared.unpersist()
         per_file.unpersist()

@@ -68,4 +68,5 @@ def add_rows(run: Run, step: str, name: str, rows: DataFrame, sequence: int) -> 
         size_bytes=before.size_bytes + added.size_bytes,
         seconds=before.seconds + added.seconds,
     )
-    run.done(name, whole)
+    run.done(step, name, added)
+    run.committed[name] = whole

@@ -97,7 +97,7 @@ def commit_files(run: Run, read: Read, gathered: DataFrame, worked: Worked) -> N
         return _replace(run, DIAGNOSTICS, told.unionByName(ours))
 
     made = replacements(run, gathered, FILE_TABLES, worked)
-    commit_all(run, {DIAGNOSTICS: diagnostics, **made, "span_errors_v1": spans})
+    commit_all(run, NORMALIZE, {DIAGNOSTICS: diagnostics, **made, "span_errors_v1": spans})
 
 
 def add_evidence(run: Run, read: Read) -> None:

@@ -105,6 +105,7 @@ def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], st
     rows: Counter[str] = Counter()
     for counted in counts.values():
         rows.update(counted)
+    # While the frame is cached, its operators have their figures.
     run.plans[step] = plan_texts(gathered)
     return Worked(rows, sizes)
 
@@ -134,15 +135,7 @@ def replacements(
     """
     packed = {name: worked.packed_bytes.get(columns.get(name, name), 0) for name in names}
     return {
-        name: partial(
-            replace_table,
-            run,
-            gathered,
-            name,
-            packed[name],
-            worked.rows[columns.get(name, name)],
-            columns.get(name),
-        )
+        name: partial(replace_table, run, gathered, name, worked, columns.get(name))
         for name in sorted(names, key=lambda name: -packed[name])
     }
 
@@ -193,7 +186,7 @@ def write_ordered(
     return written(cut.sortWithinPartitions(*keys).select(column), write)
 
 
-def commit_all(run: Run, commits: Mapping[str, Callable[[], Committed]]) -> None:
+def commit_all(run: Run, step: str, commits: Mapping[str, Callable[[], Committed]]) -> None:
     """Commit tables at the same time, those named first first, and tell how far it is."""
     rows = 0
     with ThreadPoolExecutor(COMMITTERS) as pool:
@@ -202,7 +195,7 @@ def commit_all(run: Run, commits: Mapping[str, Callable[[], Committed]]) -> None
             if future.exception() is not None:
                 pool.shutdown(cancel_futures=True)
             done = future.result()
-            run.done(pending[future], done)
+            run.done(step, pending[future], done)
             rows += done.rows
             said = f"{ready}/{len(commits)} tables, {rows:,} rows"
             run.progress.tell("commit", said, last=ready == len(commits))

@@ -107,9 +107,10 @@ def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[Outpu
         step.name: each for step in run.plan.steps for each in step.repositories if each.repo_id == repo_id
     }
     prints = {name: each.fingerprint for name, each in actions.items()}
-    artifacts = {name: f"{run.run_id}/{name}" for name, each in actions.items() if each.action == "run"}
-    artifacts |= {
-        name: f"{run.plan.resumes}/{name}" for name, each in actions.items() if each.action == "resume"
+    artifacts = {
+        name: f"{run.made_by(name, repo_id)}/{name}"
+        for name, each in actions.items()
+        if each.action != "skip"
     }
     if before is not None:
         # Steps beyond the last one asked for are as before only if nothing under them is new.
@@ -150,7 +151,7 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
         "witness_versions": run.asked.witness_versions,
         "input_pins": tuple(InputPin(name, pin) for name, pin in sorted(run.base.pins.items())),
         "step_ms": {name: round(1000 * seconds) for name, seconds in run.seconds.items()},
-        "trace_id": run.trace_id,
+        "trace_id": run.trace.trace_id,
     }
 
 
@@ -165,9 +166,14 @@ def record_artifacts(run: Run, failed: str | None = None, error: str | None = No
         append_small(run.store.root, run.store.table(ARTIFACTS), rows, Commit(run.run_id))
 
 
+def artifact_id(run: Run, step: str) -> str:
+    """The name of what is recorded of a step, and the tag of its jobs."""
+    return f"{run.run_id}/{step}"
+
+
 def _artifact(run: Run, number: int, step: str, error: str | None) -> dict[str, Any]:
     planned = run.plan.step(step)
-    cost = measured(run.store.spark, f"{run.run_id}/{step}")
+    cost = measured(run.store.spark, artifact_id(run, step))
     texts = run.plans.get(step)
     written = [run.committed[name] for name in planned.outputs if name in run.committed]
     seconds = run.seconds.get(f"{step}_step")
@@ -175,14 +181,14 @@ def _artifact(run: Run, number: int, step: str, error: str | None) -> dict[str, 
         "run_id": run.run_id,
         "event_no": number,
         "event_time": datetime.now(UTC),
-        "artifact_id": f"{run.run_id}/{step}",
+        "artifact_id": artifact_id(run, step),
         "step_name": step,
         "fingerprints": run.fingerprints(step),
         "tables": [commit.table for commit in written],
         "logical_plan": None if texts is None else texts.logical,
         "optimized_plan": None if texts is None else texts.optimized,
         "physical_plan": None if texts is None else texts.physical,
-        "operator_metrics": to_builtins(cost.operators),
+        "operator_metrics": [] if texts is None else to_builtins(texts.operators),
         "status": "failed" if error else "succeeded",
         "error": error,
         "rows": sum(commit.rows for commit in written),

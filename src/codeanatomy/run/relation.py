@@ -61,7 +61,7 @@ def relate_stage(run: Run) -> None:
         worked = work_through(run, RELATE, gathered, lambda: f"{done.value:,}/{total:,} files")
         with run.timed("relate_commit"):
             for commit in replacements(run, gathered, (RELATIONS,), worked).values():
-                run.done(RELATIONS, commit())
+                run.done(RELATE, RELATIONS, commit())
             if worked.rows[DIAGNOSTICS]:
                 for name in run.store.table(RELATIONS).adds_to:
                     run.wait_for(run.store.table(name).stage)

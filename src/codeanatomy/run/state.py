@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from codeanatomy.config import Settings
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.listing import Listing
+from codeanatomy.logs import Log
 from codeanatomy.run.order import Order
 from codeanatomy.run.plan import Plan, State
 from codeanatomy.run.progress import Progress
@@ -27,6 +28,7 @@ from codeanatomy.storage.lease import StepDone
 from codeanatomy.storage.plans import PlanTexts
 from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
+from codeanatomy.tracing import Span, Trace
 
 
 def new_run_id() -> str:
@@ -51,14 +53,17 @@ class Run:
     pins: dict[str, int]
     # Newest version of each table when its first step began; what comes after is its own.
     floor: dict[str, int] = field(default_factory=dict)
-    trace_id: str | None = None
+    # Steps that a dead run has done.
+    resumed: dict[str, StepDone] = field(default_factory=dict)
+    trace: Trace = field(default_factory=Trace)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     # By repository: rows by table, failures by extractor.
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     committed: dict[str, Committed] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    # Plans of the steps that ran.
+    # By step.
     plans: dict[str, PlanTexts] = field(default_factory=dict)
+    spans: dict[str, Span] = field(default_factory=dict)
     # Tables that Spark has added rows to, which nobody has counted by repository.
     recount: set[str] = field(default_factory=set)
     # Steps under way, or done.
@@ -83,10 +88,18 @@ class Run:
         inputs = {name: self.pins[name] for name in self.plan.step(step).inputs}
         return Commit(self.run_id, sequence, fingerprint(self.fingerprints(step)), inputs)
 
-    def done(self, name: str, commit: Committed) -> None:
-        """A table was committed to."""
+    def done(self, step: str, name: str, commit: Committed) -> None:
+        """A step has committed to a table."""
         self.committed[name] = commit
         self.pins[name] = commit.version
+        told: dict[str, str | int] = {
+            "table": name,
+            "version": commit.version,
+            "rows": commit.rows,
+            "bytes": commit.size_bytes,
+        }
+        self.trace.event(f"commit {name}", commit.seconds, told, parent=self.spans.get(step))
+        Log(run_id=self.run_id, step=step).info("committed", extra=told)
 
     def wait_for(self, step: str) -> None:
         """Until another step of this run is done; its failure is ours."""
@@ -111,15 +124,19 @@ class Run:
         """What the journal says of a step that has ended."""
         planned = self.plan.step(step)
         tables = (*planned.outputs, *planned.adds_to)
+        known = [each for each in planned.repositories if each.action != "skip"]
         return StepDone(
             step,
-            self.fingerprints(step),
-            {
-                repo_id: counts_of(self.counts.get(repo_id, Counter()), tables)
-                for repo_id in self.working(step)
-            },
-            {name: self.pins[name] for name in tables if name in self.committed},
+            {each.repo_id: each.fingerprint for each in known},
+            {each.repo_id: counts_of(self.counts[each.repo_id], tables) for each in known},
+            {name: self.pins[name] for name in tables if name in self.pins},
+            {each.repo_id: self.made_by(step, each.repo_id) for each in known},
         )
+
+    def made_by(self, step: str, repo_id: str) -> str:
+        """The run that did a step for a repository: this one, or one that has died."""
+        done = self.resumed.get(step)
+        return self.run_id if done is None else done.made_by.get(repo_id, self.run_id)
 
 
 def counts_of(counts: Mapping[str, int], tables: tuple[str, ...]) -> dict[str, int]:

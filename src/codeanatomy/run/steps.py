@@ -38,7 +38,7 @@ EXTRACT, NORMALIZE, RELATE, GRAPH = "extract", "normalize", "relate", "graph"
 # Stages that are steps of a build.
 STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 # Code that several steps run, besides their own package.
-SHARED_CODE = ("arrow.py", "functions.py", "ids.py", "nodes.py", "options.py", "spans.py", "run/packing.py")
+SHARED_CODE = ("arrow.py", "functions.py", "ids.py", "nodes.py", "spans.py", "run/packing.py")
 STEP_CODE = {
     EXTRACT: (
         "extract",

@@ -84,6 +84,8 @@ class StepDone(Struct, frozen=True):
     rows: dict[str, dict[str, int]]
     # The version that each table was left at.
     pins: dict[str, int]
+    # The run that did it, by repository, where it was another one that had died.
+    made_by: dict[str, str] = {}
 
 
 class JournalStep(Struct, frozen=True):
@@ -92,6 +94,7 @@ class JournalStep(Struct, frozen=True):
     step_name: str
     repo_id: str
     fingerprint: str
+    made_by: str | None = None
     rows: dict[str, int] = {}
 
 
@@ -131,12 +134,15 @@ class LeaseRow(Struct, frozen=True, kw_only=True):
             {step.repo_id: step.fingerprint for step in steps},
             {step.repo_id: step.rows for step in steps},
             {pin.table_name: pin.version for pin in self.pins if pin.step_name == name},
+            {step.repo_id: step.made_by or self.run_id for step in steps},
         )
 
     def with_step(self, done: StepDone) -> LeaseRow:
         """The row with a step added, or put in the place of the step of that name."""
         steps = [
-            JournalStep(done.step_name, repo_id, fingerprint, done.rows.get(repo_id, {}))
+            JournalStep(
+                done.step_name, repo_id, fingerprint, done.made_by.get(repo_id), done.rows.get(repo_id, {})
+            )
             for repo_id, fingerprint in done.fingerprints.items()
         ]
         pins = [JournalPin(done.step_name, name, version) for name, version in done.pins.items()]
@@ -182,7 +188,7 @@ def acquire(
     told = -TELL_SECONDS
     while True:
         version, before = _newest(root)
-        now = datetime.now(UTC)
+        now = _now()
         if before is None or stale(before, now):
             row = LeaseRow(
                 run_id=run_id,
@@ -257,7 +263,7 @@ class Lease:
 
     def check(self) -> None:
         """Raise LeaseLost if somebody else has the lease, or could have because no beat went through."""
-        if self._over is None and stale(self._row, datetime.now(UTC)):
+        if self._over is None and stale(self._row, _now()):
             try:
                 # Nobody may have noticed.
                 self._change(lambda row: row)
@@ -308,7 +314,7 @@ class Lease:
                 if self._over is not None:
                     raise self._lost(self._over)
                 # Not before it was acquired, whatever the clock says.
-                now = max(datetime.now(UTC), self._row.acquired_at)
+                now = max(_now(), self._row.acquired_at)
                 row = structs.replace(change(self._row), heartbeat_at=now)
                 try:
                     self._version = _overwrite(self._root, row, self._version)
@@ -382,6 +388,10 @@ def _overwrite(root: str, row: LeaseRow, after: int) -> int:
     return overwrite_small(
         root, catalog.table(TABLE), [cells], Commit(row.run_id, sequence=after + 1), after=after
     )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _this_process() -> str:

@@ -126,10 +126,10 @@ def _ms(stage: Any) -> int:
 
 
 def _figures(frame: DataFrame) -> Iterator[OperatorMetric]:
-    # By metric: Spark's types of figures are asked for once.
+    # By the key of a figure: its type is asked for once. Averages have no unit.
     units: dict[str, str | None] = {}
     for number, operator in enumerate(operators(frame)):
-        for node in filter(None, (operator.node, operator.code)):
+        for node in operator.nodes:
             metrics = node.metrics()
             for key, name, value in FIGURE.findall(metrics.toString()):
                 if key not in units:

@@ -85,9 +85,8 @@ class Operator(NamedTuple):
     depth: int
     # As Spark writes it, numbers and paths included.
     text: str
-    node: Any
-    # The generated code that it is the outermost operator of.
-    code: Any = None
+    # The operator, and the generated code that it is the outermost of.
+    nodes: tuple[Any, ...]
 
     @property
     def name(self) -> str:
@@ -98,14 +97,21 @@ class Operator(NamedTuple):
 def plan_texts(frame: DataFrame) -> PlanTexts:
     """The analysed, the optimized and the physical plan of a frame."""
     execution = frame._jdf.queryExecution()
-    relation = _relation(execution)
+    cached = _cached(execution)
+    optimized = execution.optimizedPlan() if cached is None else _planned_from(cached)
     with active(isolated(frame.sparkSession, IN_FULL)):
-        optimized = execution.optimizedPlan() if relation is None else _planned_from(relation.cachedPlan())
         return PlanTexts(
             logical=normalised(_tree(execution.analyzed())),
             optimized=normalised("\n".join(_optimized(optimized, 0, set()))),
             physical=normalised("\n".join(INDENT * each.depth + _line(each) for each in operators(frame))),
         )
+
+
+def operators(frame: DataFrame) -> Iterator[Operator]:
+    """The operators of a frame's physical plan, in the order of its lines."""
+    execution = frame._jdf.queryExecution()
+    cached = _cached(execution)
+    return _operators(execution.executedPlan() if cached is None else cached, 0, set())
 
 
 def normalised(text: str) -> str:
@@ -115,17 +121,10 @@ def normalised(text: str) -> str:
     return text
 
 
-def operators(frame: DataFrame) -> Iterator[Operator]:
-    """The operators of a frame's physical plan, in the order of its lines."""
-    execution = frame._jdf.queryExecution()
-    relation = _relation(execution)
-    return _operators(execution.executedPlan() if relation is None else relation.cachedPlan(), 0, set())
-
-
-def _relation(execution: Any) -> Any:
-    """What a persisted frame is kept in; none of another frame."""
+def _cached(execution: Any) -> Any:
+    """The plan that has filled, or will fill, the cache of a persisted frame; none of another frame."""
     plan = execution.withCachedData()
-    return plan if _is_relation(plan) else None
+    return plan.cachedPlan() if _is_relation(plan) else None
 
 
 def _is_relation(plan: Any) -> bool:
@@ -161,14 +160,14 @@ def _planned_from(plan: Any) -> Any:
         plan = plan.children().head()
 
 
-def _operators(node: Any, depth: int, seen: set[int], code: Any = None) -> Iterator[Operator]:
+def _operators(node: Any, depth: int, seen: set[int], *code: Any) -> Iterator[Operator]:
     text = str(node.simpleString(ALL_FIELDS))
     wrapper = WRAPPER.match(text)
     if wrapper:
-        inner, code = _unwrapped(node, wrapper[0])
-        yield from _operators(inner, depth, seen, code)
+        inner, *code_around = _unwrapped(node, wrapper[0])
+        yield from _operators(inner, depth, seen, *code_around)
         return
-    yield Operator(depth, text, node, code)
+    yield Operator(depth, text, (node, *code))
     for child in _all(node.children()):
         yield from _operators(child, depth + 1, seen)
     if text.startswith("InMemoryTableScan"):
@@ -177,13 +176,14 @@ def _operators(node: Any, depth: int, seen: set[int], code: Any = None) -> Itera
             yield from _operators(cached, depth + 1, seen)
 
 
-def _unwrapped(node: Any, wrapper: str) -> tuple[Any, Any]:
-    """What is inside of a wrapper, and the generated code that it is."""
+def _unwrapped(node: Any, wrapper: str) -> tuple[Any, ...]:
+    """What is inside of a wrapper, and the wrapper itself if it is generated code."""
     if wrapper == ADAPTIVE:
-        return node.executedPlan(), None
+        return (node.executedPlan(),)
     if wrapper.endswith("QueryStage"):
-        return node.plan(), None
-    return node.children().head(), node if wrapper == "WholeStageCodegen" else None
+        return (node.plan(),)
+    inner = node.children().head()
+    return (inner, node) if wrapper == "WholeStageCodegen" else (inner,)
 
 
 def _is_new(cached: Any, seen: set[int]) -> bool:
@@ -200,7 +200,8 @@ def _line(operator: Operator) -> str:
     """The text of an operator; of a scan with the table's folder, and the schema that Spark cuts off."""
     if operator.name != "FileScan":
         return operator.text
-    schema = operator.node.requiredSchema().catalogString()
-    folder = operator.node.relation().location().rootPaths().mkString(" ").rpartition("/")[-1]
+    scan = operator.nodes[0]
+    schema = scan.requiredSchema().catalogString()
+    folder = scan.relation().location().rootPaths().mkString(" ").rpartition("/")[-1]
     named = operator.text.replace("FileScan", f"FileScan {folder}", 1)
     return READ_SCHEMA.sub(lambda _: f"ReadSchema: {schema}", named)
