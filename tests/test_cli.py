@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from codeanatomy import __version__, catalog, cli, doctor
 from codeanatomy.catalog.describe import flattened, policy_facts, size_text
 from codeanatomy.catalog.spec import MB, DeltaFeatureGate, DeltaSchemaPolicy, Table, contract_json
-from codeanatomy.commands import catalogue
+from codeanatomy.commands import building, catalogue
 from codeanatomy.doctor import Check, Status
 from codeanatomy.errors import CatalogError, CommitConflict, EnvironmentProblem, GateError, UsageError
 
@@ -209,6 +209,17 @@ def test_secrets_are_in_no_output(run: Run, tmp_path: Path, form: str, args: tup
         flag, "--set=runtime.storage_options.x.password=hush-3", "--set=runtime.cores=0", "config", "show"
     )
     assert "hush" not in refused(broken, 2)
+
+
+def test_flags_of_a_build_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = building._settings((), None, None, None)
+    assert (plain.observe.trace, plain.observe.log_level) == ("off", "off")
+    asked = building._settings((), "local[2]", "console", "json")
+    assert (asked.runtime.master, asked.observe.trace) == ("local[2]", "console")
+    # Who asks for a form of the log gets a log, unless another level was set.
+    assert (asked.observe.log_format, asked.observe.log_level) == ("json", "info")
+    monkeypatch.setenv("CODEANATOMY_OBSERVE__LOG_LEVEL", "error")
+    assert building._settings((), None, None, "json").observe.log_level == "error"
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,7 @@ def _go_on(run: Run, lease: Lease) -> None:
                     del run.counts[planned.repo_id][name]
     for each in run.resumed.values():
         run.count(each.rows)
+        run.recount |= {name for name in each.pins if any(name not in rows for rows in each.rows.values())}
         lease.note(structs.replace(each, pins={name: run.pins[name] for name in each.pins}))
 
 

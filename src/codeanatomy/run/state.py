@@ -124,11 +124,12 @@ class Run:
         """What the journal says of a step that has ended."""
         planned = self.plan.step(step)
         tables = (*planned.outputs, *planned.adds_to)
+        counted = tuple(name for name in tables if name not in self.recount)
         known = [each for each in planned.repositories if each.action != "skip"]
         return StepDone(
             step,
             {each.repo_id: each.fingerprint for each in known},
-            {each.repo_id: counts_of(self.counts[each.repo_id], tables) for each in known},
+            {each.repo_id: counts_of(self.counts[each.repo_id], counted) for each in known},
             {name: self.pins[name] for name in tables if name in self.pins},
             {each.repo_id: self.made_by(step, each.repo_id) for each in known},
         )

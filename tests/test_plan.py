@@ -1,0 +1,266 @@
+"""Plans: which steps run for which repositories, and why; what is undone and what is gone on with."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from msgspec import structs
+
+from codeanatomy import catalog
+from codeanatomy.config import load_settings
+from codeanatomy.run.plan import Plan, Request, State, Undo, lake_state, plan_run, written_tables
+from codeanatomy.run.plan_views import dot, plan_lines
+from codeanatomy.run.steps import Asked, result_settings
+from codeanatomy.storage.lease import JournalPin, JournalStep, LeaseRow
+from codeanatomy.storage.light import location
+from codeanatomy.storage.manifest import OutputPin, RunManifest, append_manifest
+from codeanatomy.storage.stamps import Commit
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+TABLES = written_tables(catalog.TABLES)
+EMPTY = State(None, {}, {}, {}, frozenset())
+
+
+def request(
+    lake: str = "lake",
+    *,
+    source: str = "s1" * 16,
+    profile: str = "default",
+    until: str | None = None,
+    **more: str,
+) -> Request:
+    settings = load_settings((), env={}, start=None)
+    told = Asked(result_settings(settings, profile), {"ast_files_v1": "ast 1"})  # type: ignore[arg-type]
+    sources = {
+        repo_id: {"source": digest, "scip": "off"} for repo_id, digest in {"one": source, **more}.items()
+    }
+    return Request(lake, catalog.TABLES, until, told, sources, {})
+
+
+def published(asked: Request, version: int = 0) -> State:
+    """The lake after a run of a request."""
+    plan = plan_run(asked, EMPTY, None)
+    prints = {step.name: step.fingerprints for step in plan.steps}
+    rows = {
+        repo_id: RunManifest(
+            run_id="run-1",
+            repo_id=repo_id,
+            source_digest=sources["source"],
+            status="succeeded",
+            started_at=NOW,
+            finished_at=NOW,
+            profile_hash="p" * 32,
+            settings_hash=asked.asked.settings_hash,
+            witness_versions=asked.asked.witness_versions,
+            plan_fingerprints={name: found[repo_id] for name, found in prints.items()},
+        )
+        for repo_id, sources in asked.made_from.items()
+    }
+    outputs = {name: OutputPin(name, version) for name in TABLES}
+    return State("run-1", outputs, rows, dict.fromkeys(TABLES, version), frozenset())
+
+
+def journal(asked: Request, base: State, *steps: str, version: int = 1) -> LeaseRow:
+    """The lease that a run of a request left when it died after these steps."""
+    plan = plan_run(asked, base, None)
+    return LeaseRow(
+        run_id="run-2",
+        state="held",
+        host="h",
+        process="gone",
+        repo_ids=tuple(asked.made_from),
+        acquired_at=NOW,
+        heartbeat_at=NOW,
+        ttl_seconds=60,
+        base_run_id=base.run_id,
+        steps=tuple(
+            JournalStep(name, repo_id, plan.step(name).fingerprints[repo_id])
+            for name in steps
+            for repo_id in plan.step(name).runs_for
+        ),
+        pins=tuple(
+            JournalPin(name, table, version + (name == "relate" and table == "diagnostics_norm_v1"))
+            for name in steps
+            for table in (*plan.step(name).outputs, *plan.step(name).adds_to)
+        ),
+    )
+
+
+def actions(plan: Plan, repo_id: str = "one") -> dict[str, str]:
+    return {
+        step.name: each.action for step in plan.steps for each in step.repositories if each.repo_id == repo_id
+    }
+
+
+def reasons(plan: Plan, repo_id: str = "one") -> dict[str, str]:
+    return {
+        step.name: each.why for step in plan.steps for each in step.repositories if each.repo_id == repo_id
+    }
+
+
+def test_everything_runs_in_a_new_lake() -> None:
+    plan = plan_run(request(), EMPTY, None)
+    assert set(actions(plan).values()) == {"run"}
+    assert plan.step("graph").inputs["relations_v1"] is None
+    assert plan.base_run_id is None
+    assert not plan.nothing_to_do
+
+
+def test_nothing_runs_twice() -> None:
+    base = published(request())
+    plan = plan_run(request(), base, None)
+    assert plan.nothing_to_do
+    assert reasons(plan)["extract"] == "unchanged since run run-1"
+    assert plan.step("graph").inputs["relations_v1"] == 0
+    assert plan.pins == dict.fromkeys(TABLES, 0)
+
+
+def test_a_changed_source_runs_everything_of_that_repository_alone() -> None:
+    base = published(request(two="t1"))
+    plan = plan_run(request(source="s2", two="t1"), base, None)
+    assert set(actions(plan).values()) == {"run"}
+    assert set(actions(plan, "two").values()) == {"skip"}
+    assert reasons(plan) == {
+        "extract": "the source changed",
+        "normalize": "extract changed",
+        "relate": "extract changed",
+        "graph": "extract and normalize and relate changed",
+    }
+    assert plan.step("extract").runs_for == ("one",)
+
+
+def test_a_setting_runs_what_it_can_change() -> None:
+    plan = plan_run(request(profile="full"), published(request()), None)
+    assert actions(plan) == {"extract": "skip", "normalize": "skip", "relate": "skip", "graph": "run"}
+    assert reasons(plan)["graph"] == "settings changed"
+
+
+def test_a_step_that_was_not_asked_for_before_runs() -> None:
+    base = published(request(until="normalize"))
+    plan = plan_run(request(), base, None)
+    assert actions(plan) == {"extract": "skip", "normalize": "run", "relate": "run", "graph": "run"}
+    assert reasons(plan)["relate"] == "last built without it"
+    # Its rows would be missing from the diagnostics, or be there twice.
+    assert reasons(plan)["normalize"] == "relate adds to its tables"
+
+
+def test_steps_that_share_a_table_run_together() -> None:
+    base = published(request())
+    row = base.repositories["one"]
+    older = structs.replace(row, plan_fingerprints={**row.plan_fingerprints, "normalize": "older"})
+    plan = plan_run(request(), structs.replace(base, repositories={"one": older}), None)
+    assert actions(plan)["relate"] == "run"
+    assert reasons(plan)["relate"] == "normalize runs, whose tables it adds to"
+    assert actions(plan)["extract"] == "skip"
+
+
+def test_a_table_that_is_gone_is_made_again() -> None:
+    base = published(request())
+    newest = {name: version for name, version in base.newest.items() if name != "cpg_edges"}
+    state = structs.replace(base, newest=newest, damaged=frozenset({"cpg_edges"}))
+    plan = plan_run(request(), state, None)
+    assert actions(plan) == {"extract": "skip", "normalize": "skip", "relate": "skip", "graph": "run"}
+    assert reasons(plan)["graph"] == "cpg_edges is damaged or missing"
+
+
+def test_what_a_dead_run_wrote_is_undone() -> None:
+    base = published(request())
+    left = structs.replace(base, newest={**base.newest, "ast_files_v1": 3})
+    plan = plan_run(request(), left, None)
+    assert plan.undo == (Undo("ast_files_v1", 3, 0),)
+    assert set(actions(plan).values()) == {"skip"}
+    assert not plan.nothing_to_do
+
+
+def test_what_a_dead_run_finished_is_kept() -> None:
+    base, changed = published(request()), request(source="s2")
+    before = journal(changed, base, "extract", "normalize")
+    written = {
+        name: 1
+        for step in ("extract", "normalize")
+        for name in plan_run(changed, base, None).step(step).outputs
+    }
+    # Relate had added to the diagnostics, and not finished.
+    left = structs.replace(base, newest={**base.newest, **written, "diagnostics_norm_v1": 2, "cpg_nodes": 1})
+    plan = plan_run(changed, left, before)
+    assert actions(plan) == {"extract": "resume", "normalize": "resume", "relate": "run", "graph": "run"}
+    assert plan.resumes == "run-2"
+    assert set(plan.undo) == {Undo("diagnostics_norm_v1", 2, 1), Undo("cpg_nodes", 1, 0)}
+    assert plan.pins["ast_files_v1"] == 1
+    assert plan.pins["cpg_edges"] == 0
+
+
+def test_both_writers_of_a_table_are_kept_at_the_later_version() -> None:
+    changed = request(source="s2")
+    before = journal(changed, EMPTY, "extract", "normalize", "relate")
+    newest = {pin.table_name: pin.version for pin in before.pins} | {"diagnostics_norm_v1": 2}
+    plan = plan_run(changed, structs.replace(EMPTY, newest=newest), before)
+    assert actions(plan) == {"extract": "resume", "normalize": "resume", "relate": "resume", "graph": "run"}
+    assert plan.undo == ()
+    assert plan.pins["diagnostics_norm_v1"] == 2
+
+
+@pytest.mark.parametrize(
+    "case", ["other source", "other repository", "published since", "journal of the published"]
+)
+def test_what_a_dead_run_finished_is_undone_if_it_does_not_fit(case: str) -> None:
+    base, changed = published(request()), request(source="s2", two="t1")
+    before = journal(changed, base, "extract")
+    now = changed
+    if case == "other source":
+        now = request(source="s3", two="t1")
+    elif case == "other repository":
+        # What the dead run has written of repository two would be published half done.
+        now = request(source="s2")
+    elif case == "published since":
+        before = structs.replace(before, base_run_id="run-0")
+    else:
+        before = structs.replace(before, run_id="run-1")
+    left = structs.replace(base, newest={**base.newest, "ast_files_v1": 1})
+    plan = plan_run(now, left, before)
+    assert plan.resumes is None
+    assert actions(plan)["extract"] == "run"
+    assert plan.undo == (Undo("ast_files_v1", 1, 0),)
+
+
+def test_views_tell_everything(tmp_path: Path) -> None:
+    base = published(request())
+    left = structs.replace(base, newest={**base.newest, "ast_files_v1": 3})
+    plan = structs.replace(
+        plan_run(request(profile="full"), left, None), failed={"bad\x1b": 'no "such" folder'}
+    )
+    text = "\n".join(plan_lines(plan))
+    assert "ast_files_v1: v3 of a dead run, back to v0" in text
+    assert "skip   one: unchanged since run run-1" in text
+    assert "relations_v1 v0" in text
+    drawn = dot(plan)
+    assert drawn.startswith("digraph plan {")
+    assert '"table relations_v1" -> "graph" [label="v0"];' in drawn
+    assert '"graph" -> "table cpg_nodes";' in drawn
+    if shutil.which("dot"):
+        subprocess.run(["dot", "-Tsvg"], input=drawn.encode(), check=True, capture_output=True)
+
+
+def test_the_state_of_a_lake_is_read_from_its_logs(tmp_path: Path) -> None:
+    lake = str(tmp_path)
+    assert lake_state(lake, catalog.TABLES) == EMPTY
+    for name in ("ast_files_v1", "cpg_nodes"):
+        write_deltalake(location(lake, name), pa.table({"repo_id": ["one"]}))
+    row = structs.replace(
+        published(request()).repositories["one"],
+        output_pins=(OutputPin("ast_files_v1", 0), OutputPin("cpg_nodes", 0), OutputPin("cpg_edges", 0)),
+    )
+    append_manifest(lake, [row], Commit("run-1"), after=-1)
+    write_deltalake(location(lake, "ast_files_v1"), pa.table({"repo_id": ["one"]}), mode="append")
+    for file in Path(location(lake, "cpg_nodes")).glob("*.parquet"):
+        file.unlink()
+    state = lake_state(lake, catalog.TABLES)
+    assert state.run_id == "run-1"
+    assert state.newest == {"ast_files_v1": 1, "cpg_nodes": 0}
+    assert state.damaged == {"cpg_nodes", "cpg_edges"}

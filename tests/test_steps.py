@@ -1,0 +1,176 @@
+"""Steps and fingerprints: the same where rows would be the same, different where they might not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import grimp
+import pytest
+from msgspec import structs
+
+import codeanatomy
+from codeanatomy import catalog
+from codeanatomy.config import load_settings
+from codeanatomy.options import ExtractOptions
+from codeanatomy.run import steps
+from codeanatomy.run.order import Order, asked_of, made_from
+from codeanatomy.run.repositories import Repository
+from codeanatomy.run.steps import (
+    RESULT_SETTINGS,
+    SHARED_CODE,
+    STAGES,
+    STEP_CODE,
+    Asked,
+    catalog_hash,
+    code_digest,
+    result_settings,
+    step_fingerprint,
+    steps_of,
+)
+
+STEPS = {step.name: step for step in steps_of(catalog.TABLES)}
+SETTINGS = load_settings((), env={}, start=None)
+
+
+def asked(*flags: str, profile: str = "default", **versions: str) -> Asked:
+    settings = load_settings(flags, env={}, start=None)
+    return Asked(result_settings(settings, profile), {"ast_files_v1": "ast 1", **versions})  # type: ignore[arg-type]
+
+
+def print_of(
+    step: str, told: Asked, source: str = "s", tables: tuple[catalog.Table, ...] = catalog.TABLES
+) -> str:
+    return step_fingerprint(STEPS[step], "requests", {"source": source}, told, tables)
+
+
+def test_steps_follow_from_the_catalogue() -> None:
+    assert list(STEPS) == ["extract", "normalize", "relate", "graph"]
+    assert STEPS["graph"].after == ("extract", "normalize", "relate")
+    assert STEPS["extract"].inputs == ()
+    for name, step in STEPS.items():
+        own = {table.name for table in catalog.TABLES if table.stage == name}
+        assert own <= set(step.outputs)
+        assert not own & set(step.inputs)
+    with pytest.raises(codeanatomy.errors.UnknownName, match="nope"):
+        steps_of(catalog.TABLES, "nope")
+
+
+def test_fingerprints_are_the_same_in_other_processes_and_folders(tmp_path: Path) -> None:
+    program = (
+        "from codeanatomy import catalog\n"
+        "from codeanatomy.config import load_settings\n"
+        "from codeanatomy.run.steps import Asked, result_settings, step_fingerprint, steps_of\n"
+        "settings = load_settings((), env={}, start=None)\n"
+        "told = Asked(result_settings(settings, 'default'), {'ast_files_v1': 'ast 1'})\n"
+        "for step in steps_of(catalog.TABLES):\n"
+        "    print(step_fingerprint(step, 'requests', {'source': 's'}, told, catalog.TABLES))\n"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert said.split() == [print_of(name, asked()) for name in STEPS]
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "extract.partitions=7",
+        "runtime.shuffle_partitions=3",
+        "runtime.driver_memory=1g",
+        "runtime.master=local[1]",
+        "tables.ast_files_v1.write.target_file_size=1MB",
+        "tables.cpg_nodes.write.zorder_by=node_id",
+        "observe.trace=console",
+    ],
+)
+def test_what_cannot_change_rows_changes_no_fingerprint(flag: str) -> None:
+    tables = load_settings((flag,), env={}, start=None).tables
+    for name in STEPS:
+        assert print_of(name, asked(flag), tables=tables) == print_of(name, asked())
+
+
+def test_what_can_change_rows_changes_the_fingerprint_of_its_step() -> None:
+    assert print_of("extract", asked("extract.max_value_chars=9")) != print_of("extract", asked())
+    assert print_of("relate", asked("extract.max_value_chars=9")) == print_of("relate", asked())
+    assert print_of("graph", asked(profile="full")) != print_of("graph", asked())
+    assert print_of("normalize", asked(profile="full")) == print_of("normalize", asked())
+    assert print_of("extract", asked(libcst_files_v1="libcst 9")) != print_of("extract", asked())
+    assert print_of("relate", asked(), source="other") != print_of("relate", asked())
+
+
+def test_a_new_version_of_a_table_is_another_fingerprint() -> None:
+    changed = tuple(
+        structs.replace(table, version=2) if table.name == "cpg_nodes" else table for table in catalog.TABLES
+    )
+    assert print_of("graph", asked(), tables=changed) != print_of("graph", asked())
+    assert print_of("relate", asked(), tables=changed) == print_of("relate", asked())
+    assert catalog_hash(changed) != catalog_hash(catalog.TABLES)
+    described = tuple(structs.replace(table, doc="Other words.") for table in catalog.TABLES)
+    assert catalog_hash(described) == catalog_hash(catalog.TABLES)
+
+
+def test_a_changed_rule_is_another_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = tmp_path / "codeanatomy"
+    root = Path(codeanatomy.__file__).parent
+    for name in ("relate", "graph"):
+        for file in (root / name).glob("*.py"):
+            (copy / name).mkdir(parents=True, exist_ok=True)
+            (copy / name / file.name).write_bytes(file.read_bytes())
+    for step, parts in STEP_CODE.items():
+        kept = tuple(part for part in parts if part == step and step in ("relate", "graph"))
+        monkeypatch.setitem(steps.STEP_CODE, step, kept)
+    monkeypatch.setattr(steps, "SHARED_CODE", ())
+    monkeypatch.setattr(codeanatomy, "__file__", str(copy / "__init__.py"))
+    code_digest.cache_clear()
+    relate, graph = code_digest("relate"), code_digest("graph")
+    with (copy / "relate" / "solver.py").open("a") as file:
+        file.write("LIMIT = 3\n")
+    code_digest.cache_clear()
+    assert code_digest("relate") != relate
+    assert code_digest("graph") == graph
+    code_digest.cache_clear()
+
+
+def test_every_setting_of_extraction_is_declared_or_cannot_change_rows() -> None:
+    declared = {name.removeprefix("extract.") for name in RESULT_SETTINGS["extract"]}
+    assert declared | {"partitions"} == {field.name for field in structs.fields(ExtractOptions)}
+
+
+def test_the_code_of_a_step_is_all_that_it_imports() -> None:
+    """What makes rows is in the stage's package or in what several stages share."""
+    graph = grimp.build_graph("codeanatomy")
+    # Declared data counts by contract and by kind; these say nothing of rows.
+    outside = ("codeanatomy.catalog", "codeanatomy.errors", "codeanatomy.config", "codeanatomy.options")
+    root = Path(codeanatomy.__file__).parent
+    for stage in STAGES:
+        parts = [root / part for part in (*STEP_CODE[stage], *SHARED_CODE)]
+        assert all(part.exists() for part in parts)
+        known = {part.with_suffix("") for part in parts}
+        for module in (f"codeanatomy.{stage}", *graph.find_descendants(f"codeanatomy.{stage}")):
+            for name in (module, *graph.find_upstream_modules(module)):
+                if name == "codeanatomy" or name.startswith(outside):
+                    continue
+                path = root.joinpath(*name.split(".")[1:])
+                assert path in known or any(folder in known for folder in path.parents), (stage, name)
+
+
+def test_what_is_asked_for_has_the_versions_of_the_witnesses(tmp_path: Path) -> None:
+    index = tmp_path / "index.scip"
+    index.write_bytes(b"one")
+    order = Order(str(tmp_path), SETTINGS, (Repository("a", tmp_path), Repository("b", tmp_path)))
+    assert set(asked_of(order).witness_versions) >= {"ast_files_v1", "libcst_files_v1", "scip_index_v1"}
+    assert made_from(order, {"a": "1"}) == {"a": {"source": "1", "scip": "off"}}
+    given = structs.replace(order, scip=structs.replace(order.scip, given={"a": index}))
+    first = made_from(given, {"a": "1", "b": "2"})
+    assert first["b"]["scip"] == "off"
+    index.write_bytes(b"two")
+    assert made_from(given, {"a": "1"})["a"] != first["a"]
