@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.errors import ConstraintViolation, ContractError
 from codeanatomy.ids import stable_id
+from codeanatomy.storage import entries
 from codeanatomy.storage.adopt import adopt_files, local_folder
 from codeanatomy.storage.commit import append
+from codeanatomy.storage.entries import DataFile
 from codeanatomy.storage.files import write_files
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
-from codeanatomy.storage.transaction import DataFile
 
 TABLE = catalog.table("file_line_index_v1")
 NODES = catalog.table("cpg_nodes")
@@ -88,15 +89,64 @@ def test_owners_are_replaced_whatever_the_table_holds(store: Store) -> None:
     assert held(store) == {"a": 1, "b": 4}
     adopt(store, "r5", "a", [])
     assert held(store) == {"b": 4}
-    # No file of ours is left that no version knows of: r1, r2 and r3 were adopted, r4 was written anew.
+    # No file of ours is left that no version knows of.
     location = store.location(TABLE.name)
     versions = range(DeltaTable(location).version() + 1)
     known = {
         Path(uri).name for version in versions for uri in DeltaTable(location, version=version).file_uris()
     }
     ours = {path.name for path in Path(location).glob("*.parquet") if "-c000" not in path.name}
-    assert len(ours) == 3
-    assert ours <= known
+    assert len(ours) == 4
+    assert ours == known
+
+
+def test_a_file_of_several_owners_is_written_anew(store: Store) -> None:
+    both = written(store, lines("a", 2), lines("b", 3))
+    adopt_files(store, TABLE.name, both, ["a", "b"], Commit("r1"), by="repo_id")
+    done = adopt(store, "r2", "a", written(store, lines("a", 1)))
+    assert (done.operation, done.version) == ("replace_by_owner", 1)
+    assert held(store) == {"a": 1, "b": 3}
+    location = store.location(TABLE.name)
+    # Spark has written what is there now; of ours the first file is left, which version 0 knows of.
+    ours = {path.name for path in Path(location).glob("*.parquet") if "-c000" not in path.name}
+    assert ours == {Path(file.path).name for file in both}
+
+
+def test_spark_makes_the_commit_where_the_table_asks_for_more(store: Store) -> None:
+    adopt(store, "r1", "a", written(store, lines("a", 1)))
+    address = f"delta.`{store.location(TABLE.name)}`"
+    store.spark.sql(f"ALTER TABLE {address} ADD CONSTRAINT few CHECK (line_no < 2)")
+    assert adopt(store, "r2", "b", written(store, lines("b", 1))).operation == "replace_by_owner"
+    with pytest.raises(ConstraintViolation, match="few"):
+        adopt(store, "r3", "b", written(store, lines("b", 3)))
+    assert held(store) == {"a": 1, "b": 1}
+
+
+def test_a_version_that_somebody_else_makes_is_not_taken(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adopt(store, "r1", "a", written(store, lines("a", 1)))
+    put = entries.put
+
+    def late(location: str, version: int, actions: Iterable[Any]) -> bool:
+        monkeypatch.setattr(entries, "put", put)
+        adopt(store, "r2", "b", written(store, lines("b", 2)))
+        return put(location, version, actions)
+
+    monkeypatch.setattr(entries, "put", late)
+    done = adopt(store, "r3", "a", written(store, lines("a", 4)))
+    assert (done.version, done.attempts) == (2, 2)
+    assert held(store) == {"a": 4, "b": 2}
+
+
+def test_a_log_of_many_versions_has_checkpoints(store: Store) -> None:
+    for number in range(12):
+        adopt(store, f"r{number}", "a", written(store, lines("a", number + 1)))
+    log = Path(store.location(TABLE.name), "_delta_log")
+    assert list(log.glob("*10.checkpoint.parquet"))
+    assert adopt(store, "r3", "a", written(store, lines("a", 4))).repeated
+    assert held(store) == {"a": 12}
+    assert not list(log.glob("*.tmp"))
 
 
 def test_the_same_commit_twice_is_one(store: Store) -> None:

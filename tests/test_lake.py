@@ -230,6 +230,9 @@ def test_failures_of_the_newest_builds(lake: SmallLake) -> None:
     first = failures(str(lake.root), as_of="2026-05-01T12:01Z")
     assert [(row.repo_id, row.place, row.message) for row in first.rows] == [("a", "bad.py", "one")]
     assert failures(str(lake.root), limit=1).total == 2
+    assert len(failures(str(lake.root), limit=100).rows) == 2
+    assert failures(str(lake.root), as_of=SECOND, limit=1).rows == first.rows
+    assert failures(str(lake.root), "b", as_of=SECOND, limit=1).rows == ()
     with pytest.raises(UnknownName):
         failures(str(lake.root), "c")
 
@@ -258,7 +261,8 @@ def test_failures_are_those_of_the_run_that_read_the_files(tmp_path: Path) -> No
 
 def test_failures_where_nothing_was_ever_built(tmp_path: Path) -> None:
     SmallLake(tmp_path).fail("one", {"a": "no"})
-    assert [row.message for row in failures(str(tmp_path)).rows] == ["no"]
+    for limit in (None, 1, 100):
+        assert [row.message for row in failures(str(tmp_path), limit=limit).rows] == ["no"]
 
 
 # The commands

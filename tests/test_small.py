@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -170,6 +172,21 @@ def test_of_many_that_try_at_once_one_wins(tmp_path: Path) -> None:
         after = won[0]
 
 
+def test_a_table_that_another_fills_at_birth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who makes the table has no right to its first rows; the library opens what it made at its newest."""
+    root, create = str(tmp_path), small._created
+
+    def overtaken(place: str, table: Table, commit: Commit) -> DeltaTable:
+        create(place, table, commit)
+        overwrite_small(root, table, [row("run-2")], Commit("run-2"), after=0)
+        return DeltaTable(place)
+
+    monkeypatch.setattr(small, "_created", overtaken)
+    with pytest.raises(CommitConflict, match="is at version 1, not 0"):
+        overwrite_small(root, MANIFEST, [row("run-1")], Commit("run-1"), after=-1)
+    assert runs(tmp_path) == ["run-2"]
+
+
 def test_appends_without_after_all_get_in(tmp_path: Path) -> None:
     def attempt(number: int) -> int:
         return append_small(str(tmp_path), MANIFEST, [row(f"run-{number}")], Commit(f"run-{number}"))
@@ -246,18 +263,37 @@ def test_features_are_left_to_spark(tmp_path: Path) -> None:
         append_small(str(tmp_path), table, [row()], Commit("run-1"))
 
 
-def test_what_the_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_in_the_way_is_told(tmp_path: Path) -> None:
     (tmp_path / "meta").write_text("in the way")
-    with pytest.raises(StorageFailure, match=r"append of run_manifest at .* failed"):
+    with pytest.raises(StorageFailure, match=r"append of run_manifest at .* failed: .*Not a directory"):
         append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1"))
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError("Generic LocalFileSystem error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(small, "write_deltalake", full)
-    with pytest.raises(StorageFailure) as caught:
-        append_small(str(tmp_path / "other"), MANIFEST, [row()], Commit("run-1"))
-    assert caught.value.hint == "the disk is full: make room and repeat"
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.ENOSPC, "make room on the disk and repeat"),
+        (errno.EROFS, "mount the file system of the lake for writing, or use another lake"),
+        (errno.EACCES, "get the right to write to the lake, or use another"),
+    ],
+)
+def test_a_disk_that_takes_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, hint: str
+) -> None:
+    append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1"))
+
+    def refusing(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    # Either before the library is asked, or by what it says.
+    for name in ("TemporaryFile", "write_deltalake"):
+        with monkeypatch.context() as patched:
+            patched.setattr(small, name, refusing)
+            with pytest.raises(StorageFailure) as caught:
+                append_small(tmp_path.as_uri(), MANIFEST, [row()], Commit("run-2"))
+        assert caught.value.message.endswith(f"failed: {os.strerror(number)}")
+        assert caught.value.hint == hint
+    assert runs(tmp_path) == ["run-1"]
 
 
 def test_a_failure_after_the_commit_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,8 +31,8 @@ from codeanatomy.run.packing import (
 )
 from codeanatomy.run.sorting import sort_keys, split_rows, write_ranges, write_sorted
 from codeanatomy.run.state import Run
+from codeanatomy.storage.entries import DataFile
 from codeanatomy.storage.store import Store
-from codeanatomy.storage.transaction import DataFile
 
 EDGES, BY_SRC, BY_DST = map(catalog.table, ("cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst"))
 PROPS, PROPS_MAP = catalog.table("cpg_props"), catalog.table("cpg_props_map")

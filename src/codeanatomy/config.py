@@ -14,8 +14,9 @@ them are flattened to dotted keys, so a setting has one name everywhere:
 (2, 'flag', 'default')
 
 Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, `observe.<field>` of
-ObserveOptions, and `tables.<table>.<write|schema|gate>.<field>` of the policies in `catalog.spec`. An unknown
-table, field, column or feature is an error that lists what exists. Tests: `tests/test_config.py`.
+ObserveOptions, `tables.<table>.<write|schema|gate>.<field>` of the policies in `catalog.spec`, and
+`tables.<table>.cache`. An unknown table, field, column or feature is an error that lists what exists.
+Tests: `tests/test_config.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from msgspec import Meta, Struct, field, inspect, structs
 
 from codeanatomy import catalog
 from codeanatomy.catalog.check import check_catalog
-from codeanatomy.catalog.spec import Table
+from codeanatomy.catalog.spec import CachePolicy, Table
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
 from codeanatomy.options import ExtractOptions, ObserveOptions
 
@@ -44,6 +45,7 @@ SETTINGS_VARIABLE = "CODEANATOMY_IVY_SETTINGS"
 SCIP_VARIABLE = "CODEANATOMY_SCIP_PYTHON"
 ENV_RESERVED = (CACHE_VARIABLE, SETTINGS_VARIABLE, SCIP_VARIABLE)
 POLICIES = ("write", "schema", "gate")
+CACHES = inspect.type_info(CachePolicy)
 SECTIONS = {
     "runtime": "runtime.<field>",
     "extract": "extract.<field>",
@@ -113,7 +115,10 @@ class Settings(Struct, frozen=True):
 
     def rows(self) -> Iterator[tuple[str, object, Source]]:
         """Every key with its effective value and source, a map entry by entry; secrets are masked."""
-        policies = {t.name: {part: _fields(getattr(t, part)) for part in POLICIES} for t in self.tables}
+        policies = {
+            t.name: {**{part: _fields(getattr(t, part)) for part in POLICIES}, "cache": t.cache}
+            for t in self.tables
+        }
         plain = {name: _fields(getattr(self, name)) for name in SECTIONS if name != "tables"}
         for key, value in _flatten({**plain, "tables": policies}).items():
             # A table's policy holds no secret, whatever the name of the table makes one think.
@@ -249,6 +254,9 @@ def _entry_text(key: str, value: object) -> str:
 
 def _override(table: Table, values: Mapping[str, object]) -> Table:
     """The table with its policies as the settings want them."""
+    if (cache := values.get(f"tables.{table.name}.cache")) is not None:
+        _refuse_unknown_choice(cache, CACHES, f"tables.{table.name}.cache")
+        table = structs.replace(table, cache=cache)
     for policy in POLICIES:
         prefix = f"tables.{table.name}.{policy}."
         changes = {key[len(prefix) :]: value for key, value in values.items() if key.startswith(prefix)}
@@ -311,9 +319,10 @@ def _refuse_unknown(values: Mapping[str, object]) -> None:
             name, _, rest = rest.partition(".")
             catalog.table(name)
             policy, _, rest = rest.partition(".")
-            if policy not in POLICIES:
-                raise UnknownName("setting", key, (f"tables.{name}.{known}" for known in POLICIES))
-            if not rest:
+            if policy not in (*POLICIES, "cache"):
+                known = (*POLICIES, "cache")
+                raise UnknownName("setting", key, (f"tables.{name}.{each}" for each in known))
+            if not rest and policy != "cache":
                 raise ConfigError(f"{key} is a section, not a setting", f"write {key}.<field>")
 
 

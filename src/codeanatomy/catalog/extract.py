@@ -69,6 +69,7 @@ REPO_FILES_V1 = Table(
         writer=WriterProperties(dictionary_off=("file_id", "path", "file_sha256")),
         enable_features=("change_data_feed",),
     ),
+    cache="memory",
 )
 
 REPO_FILE_BLOBS_V1 = Table(

@@ -92,6 +92,7 @@ CPG_NODES = Table(
         stats_columns=("file_id", "path", "node_id", "node_kind", "bstart", "bend"),
         writer=WriterProperties(bloom_filters=(BloomFilter("node_id"),), dictionary_off=("node_id",)),
     ),
+    cache="memory",
 )
 
 EDGE = (

@@ -178,6 +178,7 @@ PY_BC_BLOCKS_NORM_V1 = Table(
         stats_columns=("file_id", "code_unit_id", "bc_block_id", "bc_offset_start", "bc_offset_end"),
         writer=WriterProperties(dictionary_off=("bc_block_id",)),
     ),
+    cache="memory",
 )
 
 PY_BC_CFG_EDGES_NORM_V1 = Table(

@@ -86,6 +86,7 @@ RELATIONS_V1 = Table(
         stats_columns=("owner_file_id", "relation_kind", "src_id", "dst_id"),
         writer=WriterProperties(dictionary_off=("relation_id",)),
     ),
+    cache="memory",
 )
 
 TABLES = (RELATIONS_V1,)

@@ -183,6 +183,7 @@ class Table(Struct, frozen=True, omit_defaults=True):
     write: DeltaWritePolicy = DeltaWritePolicy()
     schema: DeltaSchemaPolicy = DeltaSchemaPolicy()
     gate: DeltaFeatureGate = DeltaFeatureGate()
+    # How the frame that its rows come from is kept while they are committed; of a stage the strongest counts.
     cache: CachePolicy = "none"
     # Raised when the meaning of the rows changes although the columns do not.
     version: int = 1

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
 from codeanatomy.query.lake import Lake, RecordedRun, chosen, newest_rows, recorded_runs
 from codeanatomy.storage.manifest import RunManifest
 
@@ -82,13 +84,14 @@ def _unbuilt(row: RunManifest) -> Failure:
 
 def _artifacts(root: str, runs: Sequence[RecordedRun], wanted: Collection[str]) -> pa.Table:
     """What failed in these repositories when they were last built, in order."""
+    nothing = arrow_schema(catalog.table(ERRORS)).empty_table()
     if not any(run.succeeded for run in runs):
-        return pa.table({})
+        return nothing
     lake = Lake.after(root, runs)
     built = [lake.repositories[name] for name in wanted if name in lake.repositories]
     of_runs = [_of_run(row) for row in built if sum(row.error_counts.values())]
     if not of_runs:
-        return pa.table({})
+        return nothing
     columns = [*ORDER, "line", "error_type", "message"]
     rows = lake.rows(ERRORS, columns, reduce(or_, of_runs))
     return rows.sort_by([(name, "ascending") for name in ORDER])

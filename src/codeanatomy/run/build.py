@@ -30,6 +30,7 @@ from pyspark.util import inheritable_thread_target
 from codeanatomy.errors import CodeAnatomyError, StepFailed, TableMissing
 from codeanatomy.extract.files import FAILURES, failures_by_extractor
 from codeanatomy.logs import Log
+from codeanatomy.run.caching import release
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.foreign import end_tools
 from codeanatomy.run.graphing import graph_stage
@@ -235,6 +236,8 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
             record_artifacts(run)
         with run.timed("publish"):
             publish(run, manifest)
+        for step in run.steps:
+            release(run, step)
     except BaseException as problem:
         stopped = isinstance(problem, KeyboardInterrupt)
         error = "stopped by the user" if stopped else _message(problem)
@@ -294,7 +297,7 @@ def run_steps(run: Run, lease: Lease) -> None:
         # Relate, which takes longest, goes first among those that are ready.
         for step in sorted(busy, key=lambda each: (len(_before(run, each)), each.name != RELATE)):
             before = [run.steps[name] for name in _before(run, step) if name in run.steps]
-            work = inheritable_thread_target(partial(_step, run, lease, step.name, before))
+            work = inheritable_thread_target(run.store.spark)(partial(_step, run, lease, step.name, before))
             run.steps[step.name] = pool.submit(work)
         wait(run.steps.values(), return_when=FIRST_EXCEPTION)
         for step in busy:

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from msgspec import msgpack
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -26,6 +25,7 @@ from codeanatomy.extract.testimony import Witness
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of
 from codeanatomy.options import ExtractOptions
+from codeanatomy.run.caching import held
 from codeanatomy.run.packing import (
     PACKED_BYTES_PER_FILE_BYTE,
     Worked,
@@ -61,12 +61,10 @@ def _extract(run: Run, tasks: Sequence[Task]) -> None:
     def said() -> str:
         return f"{counters.files.value:,}/{total:,} files, {counters.failures.value:,} failures"
 
-    try:
-        worked = work_through(run, "extract", gathered, said)
+    with held(run, EXTRACT, gathered) as kept:
+        worked = work_through(run, EXTRACT, kept, said)
         with run.timed("extract_commit"):
-            commit_tables(run, gathered, worked)
-    finally:
-        gathered.unpersist()
+            commit_tables(run, kept, worked)
 
 
 def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:
@@ -119,4 +117,4 @@ def gather(
                     )
 
     tasks = spark.range(0, len(todo), 1, len(todo))
-    return tasks.mapInArrow(run, packed_ddl(tables)).persist(StorageLevel.DISK_ONLY)
+    return tasks.mapInArrow(run, packed_ddl(tables))

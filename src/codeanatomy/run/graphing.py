@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 
@@ -26,6 +27,7 @@ from codeanatomy.graph.files import READS
 from codeanatomy.graph.merging import merged
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, TABLES, file_rows
 from codeanatomy.run.bundles import FILES, bundled, files_in, selected
+from codeanatomy.run.caching import held
 from codeanatomy.run.inputs import file_tasks, input_rows, read_files
 from codeanatomy.run.packing import PATH, commit_all, packed_ddl, packed_row, replacements, work_through
 from codeanatomy.run.state import Run
@@ -47,17 +49,23 @@ def graph_stage(run: Run) -> None:
     """Make the graph of what the stages before have found, and commit it."""
     store = replace(run.store, spark=isolated(run.store.spark, SETTINGS))
     inputs = {name: input_rows(run, store, GRAPH, name) for name in READS}
-    per_file, done = graphed(inputs, run.order.profile, file_tasks(run, GRAPH))
-    shared = together(per_file)
+    frame, done = graphed(inputs, run.order.profile, file_tasks(run, GRAPH))
     total = read_files(run, GRAPH)
-    gathered = per_file.drop(REPO, *SHARED.values()).unionByName(shared)
-    try:
+    with held(run, GRAPH, frame) as per_file, _kept(together(per_file)) as shared:
+        gathered = per_file.drop(REPO, *SHARED.values()).unionByName(shared)
         worked = work_through(run, GRAPH, gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
         with run.timed("graph_commit"):
             commit_all(run, GRAPH, replacements(run, gathered, (*TABLES, *COPIES), worked, COPIES))
+
+
+@contextmanager
+def _kept(shared: DataFrame) -> Iterator[DataFrame]:
+    """Keep what the files say together, which is small, for each of the tables."""
+    kept = shared.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
     finally:
-        shared.unpersist()
-        per_file.unpersist()
+        kept.unpersist()
 
 
 def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple[DataFrame, Accumulator[int]]:
@@ -84,7 +92,7 @@ def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple
             gc.enable()
 
     ddl = packed_ddl((*TABLES, *SHARED.values()), PATH, REPO)
-    return bundles.mapInArrow(make, ddl).persist(StorageLevel.DISK_ONLY), done
+    return bundles.mapInArrow(make, ddl), done
 
 
 def together(per_file: DataFrame) -> DataFrame:
@@ -98,7 +106,7 @@ def together(per_file: DataFrame) -> DataFrame:
             yield packed_row(None, streams, {repo_id: counts}, **{PATH: None})
 
     found = per_file.select(REPO, *SHARED.values()).repartition(REPO).sortWithinPartitions(REPO)
-    return found.mapInArrow(merge, packed_ddl(TABLES, PATH)).persist(StorageLevel.DISK_ONLY)
+    return found.mapInArrow(merge, packed_ddl(TABLES, PATH))
 
 
 def _unpacked(streams: Sequence[pa.Scalar]) -> dict[str, pa.RecordBatch]:

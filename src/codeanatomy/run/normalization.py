@@ -18,7 +18,7 @@ from functools import cache, partial
 from typing import TypeAlias
 
 import pyarrow as pa
-from pyspark import Accumulator, StorageLevel
+from pyspark import Accumulator
 from pyspark.sql import DataFrame
 
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
@@ -26,6 +26,7 @@ from codeanatomy.normalize.evidence import EVIDENCE, normalize_evidence_v1
 from codeanatomy.normalize.files import files_in, witness_files
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, PACKED_TABLES, READS, packed_rows
 from codeanatomy.normalize.span_errors import span_errors_v1
+from codeanatomy.run.caching import held
 from codeanatomy.run.inputs import FILES_PER_BATCH, SMALL, add_rows, file_tasks, input_rows, read_files
 from codeanatomy.run.packing import (
     Worked,
@@ -56,13 +57,11 @@ def normalize_stage(run: Run) -> None:
     read = cache(partial(input_rows, run, store, NORMALIZE))
     gathered, done = gather({name: read(name) for name in FILE_INPUTS}, file_tasks(run, NORMALIZE))
     total = read_files(run, NORMALIZE)
-    try:
-        worked = work_through(run, NORMALIZE, gathered, lambda: f"{done.value:,}/{total:,} files")
+    with held(run, NORMALIZE, gathered) as kept:
+        worked = work_through(run, NORMALIZE, kept, lambda: f"{done.value:,}/{total:,} files")
         with run.timed("normalize_commit"):
-            commit_files(run, read, gathered, worked)
+            commit_files(run, read, kept, worked)
             add_evidence(run, read)
-    finally:
-        gathered.unpersist()
 
 
 def gather(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:
@@ -82,7 +81,7 @@ def gather(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Ac
         finally:
             gc.enable()
 
-    return files.mapInArrow(rules, packed_ddl(PACKED_TABLES)).persist(StorageLevel.DISK_ONLY), done
+    return files.mapInArrow(rules, packed_ddl(PACKED_TABLES)), done
 
 
 def commit_files(run: Run, read: Read, gathered: DataFrame, worked: Worked) -> None:

@@ -23,7 +23,6 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.util import inheritable_thread_target
 
 from codeanatomy.arrow import unpacked
@@ -31,18 +30,22 @@ from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.run.progress import watched
 from codeanatomy.run.sorting import write_sorted
 from codeanatomy.run.state import Run
+from codeanatomy.run.together import FEW_BYTES, Part, in_groups
 from codeanatomy.storage.adopt import adopt_files, local_folder
 from codeanatomy.storage.commit import replace_by_owner
+from codeanatomy.storage.entries import DataFile
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.files import write_files, written
+from codeanatomy.storage.measures import operator_metrics
 from codeanatomy.storage.plans import plan_texts
-from codeanatomy.storage.transaction import DataFile
 
 FIRST = "first_file_id"
 PATH = "path"
 COUNTS = "counts"
-COUNTS_TYPE = pa.list_(pa.struct({"repo_id": pa.string(), "name": pa.string(), "count": pa.int64()}))
-COUNTS_DDL = "array<struct<repo_id: string, name: string, count: bigint>>"
+COUNTED = pa.schema({"repo_id": pa.string(), "name": pa.string(), "count": pa.int64()})
+COUNTED_DDL = "repo_id string, name string, count bigint"
+COUNTS_TYPE = pa.list_(pa.struct(COUNTED))
+COUNTS_DDL = f"array<struct<{COUNTED_DDL}>>"
 
 # Packed bytes that make one byte of a table's files, measured on the standard library.
 PACKED_BYTES_PER_FILE_BYTE = 2
@@ -80,12 +83,26 @@ def packed_row(
 
 def count(gathered: DataFrame) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
     """Counts by repository, and packed bytes by table. The first call does the work."""
-    each = gathered.select(F.inline(COUNTS)).groupBy("repo_id", "name").agg(F.sum("count").alias("count"))
-    found: dict[str | None, dict[str, int]] = {}
-    for row in each.toLocalIterator():
-        found.setdefault(row["repo_id"], {})[row["name"]] = row["count"]
-    sizes = found.pop(None, {})
-    return {repo_id: counts for repo_id, counts in found.items() if repo_id is not None}, sizes
+
+    def sums(batches: Batches) -> Batches:
+        """What a task has counted; an exchange to add up a few numbers would be three jobs more."""
+        found: Counter[tuple[str | None, str]] = Counter()
+        for batch in batches:
+            each = batch.column(0).flatten()
+            keys = zip(each.field("repo_id").to_pylist(), each.field("name").to_pylist(), strict=True)
+            for key, number in zip(keys, each.field("count").to_pylist(), strict=True):
+                found[key] += number
+        rows = [(repo_id, name, number) for (repo_id, name), number in found.items()]
+        yield pa.RecordBatch.from_pylist(
+            [dict(zip(COUNTED.names, row, strict=True)) for row in rows], COUNTED
+        )
+
+    counts: dict[str, dict[str, int]] = {}
+    sizes: Counter[str] = Counter()
+    for row in gathered.select(COUNTS).mapInArrow(sums, COUNTED_DDL).collect():
+        of = sizes if row["repo_id"] is None else counts.setdefault(row["repo_id"], Counter())
+        of[row["name"]] += row["count"]
+    return counts, sizes
 
 
 class Worked(NamedTuple):
@@ -98,7 +115,7 @@ class Worked(NamedTuple):
 def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], str]) -> Worked:
     """Do the work, telling how far it is."""
     with run.timed(step):
-        work = inheritable_thread_target(lambda: count(gathered))
+        work = inheritable_thread_target(run.store.spark)(lambda: count(gathered))
         counts, sizes = watched(work, lambda: run.progress.tell(step, said()))
         run.progress.tell(step, said(), last=True)
     run.count(counts)
@@ -106,7 +123,7 @@ def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], st
     for counted in counts.values():
         rows.update(counted)
     # While the frame is cached, its operators have their figures.
-    run.plans[step] = plan_texts(gathered)
+    run.plans[step], run.operators[step] = plan_texts(gathered), operator_metrics(gathered)
     return Worked(rows, sizes)
 
 
@@ -134,32 +151,57 @@ def replacements(
     `columns` names the column of a table that has none of its own: a copy in another order.
     """
     packed = {name: worked.packed_bytes.get(columns.get(name, name), 0) for name in names}
+    local = [
+        _part(run, gathered, name, columns.get(name, name), packed[name])
+        for name in names
+        if worked.rows[columns.get(name, name)] and local_folder(run.store, name) is not None
+    ]
+    files = (
+        in_groups(gathered, local, run.store.spark.sparkContext.defaultParallelism)
+        if sum(packed.values()) <= FEW_BYTES
+        else {part.table.name: partial(_files, gathered, part) for part in local}
+    )
     return {
-        name: partial(replace_table, run, gathered, name, worked, columns.get(name))
+        name: partial(
+            replace_table, run, gathered, name, columns.get(name, name), packed[name], files.get(name)
+        )
         for name in sorted(names, key=lambda name: -packed[name])
     }
 
 
 def replace_table(
-    run: Run, gathered: DataFrame, name: str, worked: Worked, column: str | None = None
+    run: Run,
+    gathered: DataFrame,
+    name: str,
+    column: str,
+    packed_bytes: int,
+    files: Callable[[], list[DataFile]] | None,
 ) -> Committed:
-    """Replace the repositories' rows in a table by those of its column, or of the one that is named."""
-    step, source = run.store.table(name).stage, column or name
-    owners, commit = sorted(run.working(step)), run.commit(step)
-    size = worked.packed_bytes.get(source, 0) // PACKED_BYTES_PER_FILE_BYTE
-    table, folder = run.store.table(name), local_folder(run.store, name)
-    if folder is None:
-        found = table_rows(gathered, source, table.columns)
-        return replace_by_owner(run.store, name, found, owners, commit, by="repo_id", file_bytes=size)
-    files = _files(gathered, source, table, folder, size) if worked.rows[source] else []
-    return adopt_files(run.store, name, files, owners, commit, by="repo_id", is_copy=column is not None)
+    """Replace the repositories' rows in a table by those of a column."""
+    table = run.store.table(name)
+    owners, commit = sorted(run.working(table.stage)), run.commit(table.stage)
+    if local_folder(run.store, name) is not None:
+        found = [] if files is None else files()
+        return adopt_files(run.store, name, found, owners, commit, by="repo_id")
+    size = packed_bytes // PACKED_BYTES_PER_FILE_BYTE
+    rows = table_rows(gathered, column, table.columns)
+    return replace_by_owner(run.store, name, rows, owners, commit, by="repo_id", file_bytes=size)
 
 
-def _files(gathered: DataFrame, column: str, table: Table, folder: str, size: int) -> list[DataFile]:
+def _part(run: Run, gathered: DataFrame, name: str, column: str, packed_bytes: int) -> Part:
+    table = run.store.table(name)
     key = frame_order(table)
-    if key is None or key not in gathered.columns:
-        return write_sorted(gathered.select(column), table, folder, size)
-    return write_ordered(gathered, column, table, folder, size, key)
+    in_frame = key if key in gathered.columns else None
+    return Part(table, run.store.location(name), column, in_frame, packed_bytes)
+
+
+def _files(gathered: DataFrame, part: Part) -> list[DataFile]:
+    """The files of a table, written by as many tasks as there are."""
+    table, size = part.table, part.packed_bytes // PACKED_BYTES_PER_FILE_BYTE
+    if part.key is not None:
+        return write_ordered(gathered, part.column, table, part.folder, size, part.key)
+    is_copy = part.column != table.name
+    return write_sorted(gathered.select(part.column), table, part.folder, size, is_copy=is_copy)
 
 
 def frame_order(table: Table) -> str | None:
@@ -189,8 +231,9 @@ def write_ordered(
 def commit_all(run: Run, step: str, commits: Mapping[str, Callable[[], Committed]]) -> None:
     """Commit tables at the same time, those named first first, and tell how far it is."""
     rows = 0
+    inherit = inheritable_thread_target(run.store.spark)
     with ThreadPoolExecutor(COMMITTERS) as pool:
-        pending = {pool.submit(inheritable_thread_target(commit)): name for name, commit in commits.items()}
+        pending = {pool.submit(inherit(commit)): name for name, commit in commits.items()}
         for ready, future in enumerate(as_completed(pending), start=1):
             if future.exception() is not None:
                 pool.shutdown(cancel_futures=True)

@@ -30,7 +30,7 @@ from codeanatomy.storage.measures import measured
 from codeanatomy.storage.small import append_small
 from codeanatomy.storage.stamps import Commit, stamped
 
-ARTIFACTS = "plan_artifacts"
+ARTIFACTS, CACHES = "plan_artifacts", "view_cache"
 
 
 def publish(run: Run, after: int) -> None:
@@ -156,7 +156,7 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
 
 
 def record_artifacts(run: Run, failed: str | None = None, error: str | None = None) -> None:
-    """Append a row for each step that ran: its plans, and what Spark says that they cost."""
+    """Append a row for each step that ran, its plans and what they cost, and for each cache that was used."""
     rows = [
         _artifact(run, number, step, error if step == failed else None)
         for number, step in enumerate(run.steps)
@@ -164,6 +164,14 @@ def record_artifacts(run: Run, failed: str | None = None, error: str | None = No
     ]
     if rows:
         append_small(run.store.root, run.store.table(ARTIFACTS), rows, Commit(run.run_id))
+    if run.caches:
+        used = [_event(run, number) | to_builtins(cache) for number, cache in enumerate(run.caches)]
+        append_small(run.store.root, run.store.table(CACHES), used, Commit(run.run_id))
+
+
+def _event(run: Run, number: int) -> dict[str, Any]:
+    """What every row of what was observed begins with."""
+    return {"run_id": run.run_id, "event_no": number, "event_time": datetime.now(UTC)}
 
 
 def artifact_id(run: Run, step: str) -> str:
@@ -177,10 +185,7 @@ def _artifact(run: Run, number: int, step: str, error: str | None) -> dict[str, 
     texts = run.plans.get(step)
     written = [run.committed[name] for name in planned.outputs if name in run.committed]
     seconds = run.seconds.get(f"{step}_step")
-    return {
-        "run_id": run.run_id,
-        "event_no": number,
-        "event_time": datetime.now(UTC),
+    return _event(run, number) | {
         "artifact_id": artifact_id(run, step),
         "step_name": step,
         "fingerprints": run.fingerprints(step),
@@ -188,7 +193,7 @@ def _artifact(run: Run, number: int, step: str, error: str | None) -> dict[str, 
         "logical_plan": None if texts is None else texts.logical,
         "optimized_plan": None if texts is None else texts.optimized,
         "physical_plan": None if texts is None else texts.physical,
-        "operator_metrics": [] if texts is None else to_builtins(texts.operators),
+        "operator_metrics": to_builtins(run.operators.get(step, ())),
         "status": "failed" if error else "succeeded",
         "error": error,
         "rows": sum(commit.rows for commit in written),

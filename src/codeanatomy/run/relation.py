@@ -20,7 +20,7 @@ from itertools import groupby
 
 import pyarrow as pa
 from msgspec import msgpack
-from pyspark import Accumulator, StorageLevel
+from pyspark import Accumulator
 from pyspark.sql import DataFrame
 
 from codeanatomy.arrow import packed
@@ -29,6 +29,7 @@ from codeanatomy.relate.program import Program
 from codeanatomy.relate.repository import DIAGNOSTICS, TABLES, repository_rows
 from codeanatomy.relate.rows import RELATIONS
 from codeanatomy.relate.summary import summary
+from codeanatomy.run.caching import held
 from codeanatomy.run.inputs import FILES_PER_BATCH, add_rows, file_tasks, input_rows, read_files
 from codeanatomy.run.packing import packed_ddl, packed_row, replacements, table_rows, work_through
 from codeanatomy.run.state import Run
@@ -57,18 +58,16 @@ def relate_stage(run: Run) -> None:
     programs, done = summaries(inputs, file_tasks(run, RELATE))
     gathered = solved(programs, len(run.working(RELATE)))
     total = read_files(run, RELATE)
-    try:
-        worked = work_through(run, RELATE, gathered, lambda: f"{done.value:,}/{total:,} files")
+    with held(run, RELATE, gathered) as kept:
+        worked = work_through(run, RELATE, kept, lambda: f"{done.value:,}/{total:,} files")
         with run.timed("relate_commit"):
-            for commit in replacements(run, gathered, (RELATIONS,), worked).values():
+            for commit in replacements(run, kept, (RELATIONS,), worked).values():
                 run.done(RELATE, RELATIONS, commit())
             if worked.rows[DIAGNOSTICS]:
                 for name in run.store.table(RELATIONS).adds_to:
                     run.wait_for(run.store.table(name).stage)
-                rows = table_rows(gathered, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
+                rows = table_rows(kept, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
                 add_rows(run, RELATE, DIAGNOSTICS, rows.repartition(1), sequence=SEQUENCE)
-    finally:
-        gathered.unpersist()
 
 
 def summaries(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:
@@ -113,4 +112,4 @@ def solved(programs: DataFrame, repositories: int) -> DataFrame:
     cores = programs.sparkSession.sparkContext.defaultParallelism
     tasks = max(1, min(repositories, TASKS_PER_CORE * cores))
     together = programs.repartition(tasks, "repo_id").sortWithinPartitions("repo_id", "path")
-    return together.mapInArrow(solve, packed_ddl(TABLES)).persist(StorageLevel.DISK_ONLY)
+    return together.mapInArrow(solve, packed_ddl(TABLES))

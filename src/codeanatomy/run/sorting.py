@@ -30,8 +30,8 @@ from pyspark.sql import functions as F
 
 from codeanatomy.arrow import packed, unpacked
 from codeanatomy.catalog.spec import Table
+from codeanatomy.storage.entries import DataFile
 from codeanatomy.storage.files import Batches, write_files, written
-from codeanatomy.storage.transaction import DataFile
 
 MB = 1024 * 1024
 # Bytes that a range takes on disk; in memory it is five times that, and there twice while it is sorted.
@@ -50,14 +50,24 @@ PIECES_DDL = "file int, range int, piece binary"
 Cut: TypeAlias = tuple[Any, ...]
 
 
-def write_sorted(streams: DataFrame, table: Table, folder: str, size: int) -> list[DataFile]:
+def write_sorted(
+    streams: DataFrame, table: Table, folder: str, size: int, *, is_copy: bool = False
+) -> list[DataFile]:
     """Packed rows as data files in the table's order; `size` is about what they will take on disk."""
     files = max(1, math.ceil(size / table.write.target_file_size))
-    return write_ranges(streams, table, folder, files, math.ceil(size / files / RANGE_BYTES))
+    ranges = math.ceil(size / files / RANGE_BYTES)
+    return write_ranges(streams, table, folder, files, ranges, is_copy=is_copy)
 
 
 def write_ranges(
-    streams: DataFrame, table: Table, folder: str, files: int, ranges: int, step: int = SAMPLE_BYTES
+    streams: DataFrame,
+    table: Table,
+    folder: str,
+    files: int,
+    ranges: int,
+    step: int = SAMPLE_BYTES,
+    *,
+    is_copy: bool = False,
 ) -> list[DataFile]:
     """As so many files of so many ranges, or fewer; a key is sampled for every `step` packed bytes."""
     keys = sort_keys(table)
@@ -73,8 +83,8 @@ def write_ranges(
         rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
         for _, of_file in groupby(rows, key=lambda row: row[0].as_py()):
             parts = groupby(of_file, key=lambda row: row[1].as_py())
-            ordered = (batch for _, part in parts for batch in _in_order(keys, (row[2] for row in part)))
-            yield from write_files(folder, table, ordered)
+            ordered = (batch for _, part in parts for batch in in_order(keys, (row[2] for row in part)))
+            yield from write_files(folder, table, ordered, is_copy=is_copy)
 
     return written(ready, write)
 
@@ -168,7 +178,7 @@ def _before(columns: Sequence[pa.Array], cut: Cut) -> pa.Array:
     return pc.or_(less, pc.and_(same, _before(columns[1:], cut[1:])))
 
 
-def _in_order(keys: Sequence[str], pieces: Iterable[pa.Scalar]) -> Batches:
+def in_order(keys: Sequence[str], pieces: Iterable[pa.Scalar]) -> Batches:
     """The rows of a range's pieces."""
     streams = (unpacked(piece.as_buffer()) for piece in pieces)
     found = [batch for stream in streams for batch in stream]

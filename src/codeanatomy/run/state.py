@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from msgspec import Struct, structs
+
+from codeanatomy.catalog.spec import CachePolicy
 from codeanatomy.config import Settings
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.listing import Listing
@@ -25,6 +28,7 @@ from codeanatomy.run.repositories import Listed
 from codeanatomy.run.steps import Asked, fingerprint
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.lease import StepDone
+from codeanatomy.storage.measures import OperatorMetric
 from codeanatomy.storage.plans import PlanTexts
 from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
@@ -34,6 +38,18 @@ from codeanatomy.tracing import Span, Trace
 def new_run_id() -> str:
     """A name for a run that sorts by time; it is never part of the data of a graph."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+class CacheUse(Struct, frozen=True):
+    """A use of a cache boundary."""
+
+    table_name: str
+    policy: CachePolicy
+    # Of a staged frame, below the lake.
+    location: str | None
+    fingerprint: str
+    hit: bool
+    size_bytes: int
 
 
 @dataclass
@@ -63,6 +79,8 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     # By step.
     plans: dict[str, PlanTexts] = field(default_factory=dict)
+    operators: dict[str, tuple[OperatorMetric, ...]] = field(default_factory=dict)
+    caches: list[CacheUse] = field(default_factory=list)
     spans: dict[str, Span] = field(default_factory=dict)
     # Tables that Spark has added rows to, which nobody has counted by repository.
     recount: set[str] = field(default_factory=set)
@@ -90,7 +108,8 @@ class Run:
 
     def done(self, step: str, name: str, commit: Committed) -> None:
         """A step has committed to a table."""
-        self.committed[name] = commit
+        before = self.committed.get(name)
+        self.committed[name] = commit if before is None else _both(before, commit)
         self.pins[name] = commit.version
         told: dict[str, str | int] = {
             "table": name,
@@ -138,6 +157,18 @@ class Run:
         """The run that did a step for a repository: this one, or one that has died."""
         done = self.resumed.get(step)
         return self.run_id if done is None else done.made_by.get(repo_id, self.run_id)
+
+
+def _both(first: Committed, second: Committed) -> Committed:
+    """Two commits of a run to one table, as one."""
+    return structs.replace(
+        second,
+        created=first.created,
+        rows=first.rows + second.rows,
+        files=first.files + second.files,
+        size_bytes=first.size_bytes + second.size_bytes,
+        seconds=first.seconds + second.seconds,
+    )
 
 
 def counts_of(counts: Mapping[str, int], tables: tuple[str, ...]) -> dict[str, int]:

@@ -3,43 +3,54 @@
     files = write_files(folder, table, batches)               # on executors
     done  = adopt_files(store, "ast_files_v1", files, ["requests"], Commit("run-7"), by="repo_id")
 
-What a commit promises holds here too: the columns are the contract's, every rule is checked before anything
-becomes visible (by reading what is on disk, of which rules need a few columns only), the transaction is
-idempotent, conflicts are retried. Rows of owners that the table has already are replaced: by appending where
-there are none, by taking the place of all files where all rows are theirs, else by reading the files as rows
-and writing them anew (`replace_by_owner`).
+What a commit promises holds here too: the columns are the contract's, rows that break a rule (which was seen
+when they were written) are refused, the transaction is idempotent, conflicts are retried. It is made without
+Spark (`storage.entries`), in milliseconds.
+
+Rows of owners that the table has already are replaced: files that hold theirs and nothing else are taken out
+of the table. Where a file has rows of theirs and of others, or the table's protocol asks for more, Spark
+reads the new files as rows and writes them anew (`replace_by_owner`).
 
 Tests: `tests/test_adopt.py`.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from deltalake.exceptions import DeltaError
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.errors import ContractError
-from codeanatomy.storage.checks import rules_for, violation
-from codeanatomy.storage.commit import Change, Retry, recorded, replace_by_owner
+from codeanatomy.errors import CommitConflict, ConstraintViolation, ContractError, StorageFailure, UsageError
+from codeanatomy.storage import entries
+from codeanatomy.storage.checks import SAMPLE_ROWS, rules_for
+from codeanatomy.storage.commit import CONFLICTS, Retry, refusals_told, replace_by_owner
 from codeanatomy.storage.contract import spark_schema
+from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
+from codeanatomy.storage.entries import DataFile, HeldFile, Opened
 from codeanatomy.storage.events import Committed
-from codeanatomy.storage.evolve import evolve, new_table
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.stamps import Commit
+from codeanatomy.storage.evolve import evolve, is_fitted, new_table
+from codeanatomy.storage.gate import check_gate
+from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.store import SCHEME, Store
-from codeanatomy.storage.transaction import DataFile, add_files
+
+OPERATION = "adopt_files"
+LOST = "ConcurrentWriteException"
 
 
 def local_folder(store: Store, name: str) -> str | None:
     """Where executors may write files of a table; none where only Spark can."""
     table, location = store.table(name), store.location(name)
-    if table.schema.column_mapping_mode is not None or SCHEME.match(location):
+    features = set(table.write.enable_features) - entries.PLAIN_FEATURES
+    if table.schema.column_mapping_mode is not None or features or SCHEME.match(location):
         return None
     return location
 
@@ -52,53 +63,158 @@ def adopt_files(
     commit: Commit,
     *,
     by: str,
-    is_copy: bool = False,
     retry: Retry = Retry(),
 ) -> Committed:
-    """Swap the rows of a set of owners for those in the files, in one atomic commit.
-
-    Of a copy the rows are those of another table, which is where their rules are checked.
-    """
+    """Swap the rows of a set of owners for those in the files, in one atomic commit."""
     table = store.table(name)
-    log = store.log(name)
-    rows = _rows(store, table, files)
-    theirs, others = _held(store, name, owners, by)
-    if theirs and others:
-        done = replace_by_owner(store, name, rows, owners, commit, by=by, retry=retry)
-        # Written anew: nobody else knows of them.
+    with refusals_told(store, table, OPERATION, commit):
         for file in files:
-            Path(log.location, file.path).unlink(missing_ok=True)
-        return done
+            # From the footers: Spark would start a job to look at them.
+            _refuse_other_columns(table, file, pq.read_schema(f"{store.location(name)}/{file.path}"))
+        _refuse_broken(table, files)
+        try:
+            done = _retried(store, table, files, owners, commit, by, retry)
+        except (OSError, DeltaError, pa.ArrowException, *ENGINE_ERRORS) as problem:
+            cause = cause_of(problem) if isinstance(problem, ENGINE_ERRORS) else str(problem)
+            raise StorageFailure(
+                f"{OPERATION} of {name} failed: {cause}",
+                "check room and rights of the lake's disk; no rows were committed, or repeating says so",
+            ) from problem
+    if done is None:
+        return _written_anew(store, table, files, owners, commit, by, retry)
+    store.record(done)
+    return done
 
-    def write(session: SparkSession) -> bool:
-        born = not log.exists()
-        new = new_table(store, table, None) if born else None
-        properties = {} if born else evolve(store, table).properties
-        broken = None if is_copy else violation(table, rows, rules_for(table, properties))
-        if broken is not None:
-            raise broken
-        transaction = (commit.run_id, commit.sequence)
-        add_files(
-            session, log.location, files, transaction, change.stamp, new, overwriting=theirs and not born
+
+def _retried(
+    store: Store,
+    table: Table,
+    files: Sequence[DataFile],
+    owners: Sequence[str],
+    commit: Commit,
+    by: str,
+    retry: Retry,
+) -> Committed | None:
+    """The commit, or none if Spark has to make it."""
+    location, started = store.location(table.name), time.monotonic()
+    conflicts: list[str] = []
+    for attempt in range(retry.attempts):
+        found = entries.opened(location)
+        if found is not None:
+            before = _repeated(location, table, found, commit)
+            if before is not None:
+                return _told(table, files, commit, before, started, conflicts, repeated=True)
+            if not entries.is_plain(found.info):
+                return None
+            try:
+                found = _fitted(store, table, found)
+            except CONFLICTS as conflict:
+                conflicts.append(type(conflict).__name__)
+                time.sleep(retry.pause(attempt))
+                continue
+        theirs = [] if found is None else _owned(location, found, owners, by)
+        if theirs is None:
+            return None
+        actions = [
+            entries.said(stamp(commit, OPERATION), files, removing=bool(theirs)),
+            *([] if found is not None else entries.born(new_table(store, table, None))),
+            *map(entries.added, files),
+            *map(entries.removed, theirs),
+            entries.marked(commit),
+        ]
+        version = 0 if found is None else found.info.version + 1
+        if entries.put(location, version, actions):
+            if version == 0 and (now := entries.opened(location)) is not None:
+                check_gate(table, now.info, store.record)
+            return _told(table, files, commit, version, started, conflicts, removed=len(theirs))
+        conflicts.append(LOST)
+        time.sleep(retry.pause(attempt))
+    raise CommitConflict(
+        f"{OPERATION} of {table.name} lost against other writers {retry.attempts} times",
+        "repeat it when the other writer is done",
+    )
+
+
+def _repeated(location: str, table: Table, found: Opened, commit: Commit) -> int | None:
+    """The version of this transaction, if it was made before."""
+    known = entries.transaction(location, commit.run_id)
+    if known is None or known < commit.sequence:
+        return None
+    made = entries.own_version(location, found.info.version, commit)
+    if made is None or made[1] != OPERATION:
+        raise UsageError(
+            f"run {commit.run_id} has committed sequence {known} to {table.name}, and {OPERATION} of "
+            f"sequence {commit.sequence} is not in its log",
+            "give every commit of a run to the same table a sequence of its own",
         )
-        return True
-
-    change = Change(store, table, "adopt_files", commit, retry, write)
-    return recorded(change)
+    return made[0]
 
 
-def _rows(store: Store, table: Table, files: Sequence[DataFile]) -> DataFrame:
-    """What is in the files; they must have exactly the contract's columns."""
-    schema = spark_schema(table)
-    if not files:
-        return store.spark.createDataFrame([], schema)
-    folder = store.location(table.name)
-    # From the footers: Spark would start a job to look at them.
-    for file in files:
-        _refuse_other_columns(table, file, pq.read_schema(f"{folder}/{file.path}"))
-    # The values of partitions are in the paths below the base; Spark puts them behind the other columns.
-    reader = store.spark.read.schema(schema).option("basePath", folder)
-    return reader.parquet(*(f"{folder}/{file.path}" for file in files)).select(*table.column_names)
+def _fitted(store: Store, table: Table, found: Opened) -> Opened:
+    """The table as its contract wants it."""
+    if is_fitted(store, table, found.info):
+        return found
+    evolve(store, table)
+    return entries.opened(found.info.location) or found
+
+
+def _owned(location: str, found: Opened, owners: Sequence[str], by: str) -> list[HeldFile] | None:
+    """The files with rows of the owners; none if one of them has rows of others too."""
+    theirs: list[HeldFile] = []
+    for file in found.files:
+        held = (
+            {file.partition[by]}
+            if by in file.partition
+            else set(pc.unique(_column(f"{location}/{unquote(file.path)}", by)).to_pylist())
+        )
+        if held & set(owners):
+            if not held <= set(owners):
+                return None
+            theirs.append(file)
+    return theirs
+
+
+def _column(path: str, name: str) -> pa.ChunkedArray:
+    with pq.ParquetFile(path) as file:
+        return file.read(columns=[name], use_threads=False).column(0)
+
+
+def _told(
+    table: Table,
+    files: Sequence[DataFile],
+    commit: Commit,
+    version: int,
+    started: float,
+    conflicts: Sequence[str],
+    *,
+    repeated: bool = False,
+    removed: int = 0,
+) -> Committed:
+    return Committed(
+        table=table.name,
+        operation=OPERATION,
+        version=version,
+        committed=not repeated,
+        repeated=repeated,
+        created=version == 0,
+        run_id=commit.run_id,
+        rows=sum(file.rows for file in files),
+        files=len(files),
+        files_removed=removed,
+        size_bytes=sum(file.size_bytes for file in files),
+        attempts=len(conflicts) + 1,
+        conflicts=tuple(conflicts),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _refuse_broken(table: Table, files: Sequence[DataFile]) -> None:
+    broken = [each for file in files for each in file.broken][:SAMPLE_ROWS]
+    if broken:
+        rules = rules_for(table, {})
+        names = sorted({name for each in broken for name in each.rules})
+        samples = tuple(f"{', '.join(each.rules)}: {each.row}" for each in broken)
+        raise ConstraintViolation(table.name, {name: rules[name] for name in names}, samples)
 
 
 def _refuse_other_columns(table: Table, file: DataFile, schema: pa.Schema) -> None:
@@ -116,10 +232,29 @@ def _refuse_other_columns(table: Table, file: DataFile, schema: pa.Schema) -> No
         )
 
 
-def _held(store: Store, name: str, owners: Sequence[str], by: str) -> tuple[bool, bool]:
-    """Whether the table has rows of the owners, and whether it has rows of others."""
-    if not store.log(name).exists():
-        return False, False
-    owned = F.col(by).isin(list(owners))
-    rows = scan(store, name).rows.select(F.max(owned).alias("theirs"), F.max(~owned).alias("others")).first()
-    return (bool(rows["theirs"]), bool(rows["others"])) if rows is not None else (False, False)
+def _written_anew(
+    store: Store,
+    table: Table,
+    files: Sequence[DataFile],
+    owners: Sequence[str],
+    commit: Commit,
+    by: str,
+    retry: Retry,
+) -> Committed:
+    """The rows of the files, written by Spark; nobody else knows of the files."""
+    rows = _rows(store, table, files)
+    done = replace_by_owner(store, table.name, rows, owners, commit, by=by, retry=retry)
+    for file in files:
+        Path(store.location(table.name), file.path).unlink(missing_ok=True)
+    return done
+
+
+def _rows(store: Store, table: Table, files: Sequence[DataFile]) -> DataFrame:
+    """What is in the files."""
+    schema = spark_schema(table)
+    if not files:
+        return store.spark.createDataFrame([], schema)
+    folder = store.location(table.name)
+    # The values of partitions are in the paths below the base; Spark puts them behind the other columns.
+    reader = store.spark.read.schema(schema).option("basePath", folder)
+    return reader.parquet(*(f"{folder}/{file.path}" for file in files)).select(*table.column_names)

@@ -114,7 +114,7 @@ def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolatio
         )
         + "), r -> r IS NOT NULL)"
     )
-    shown = [F.col(quoted(column.name)) for column in table.columns if _is_plain(column)]
+    shown = [F.col(quoted(column.name)) for column in table.columns if is_plain(column)]
     # One condition first, for which Spark generates code; which of its parts failed is asked of few rows.
     found = (
         rows.where(f"NOT ({_all_hold(rules)})")
@@ -133,6 +133,6 @@ def _required(table: Table) -> tuple[Column, ...]:
     return tuple(column for column in table.columns if not column.nullable)
 
 
-def _is_plain(column: Column) -> bool:
+def is_plain(column: Column) -> bool:
     """Columns worth showing in a sample row: no nested payload, no bytes."""
     return not column.array and column.type not in ("struct", "binary")

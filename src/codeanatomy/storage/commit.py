@@ -292,7 +292,7 @@ def _write_rows(
     keys: Sequence[str] = (),
 ) -> Committed:
     """Align, check and arrange rows, and hand them to `write`; without one they are appended."""
-    with _refusals_told(store, table, operation, commit):
+    with refusals_told(store, table, operation, commit):
         check_meaning(table, rows.schema)
         projection = plan_projection(table, rows.schema)
         aligned = project(table, rows, projection)
@@ -335,7 +335,7 @@ def _write_rows(
 
 
 @contextmanager
-def _refusals_told(store: Store, table: Table, operation: str, commit: Commit) -> Iterator[None]:
+def refusals_told(store: Store, table: Table, operation: str, commit: Commit) -> Iterator[None]:
     """Tell the recorder of an error of ours on its way out."""
     try:
         yield
@@ -354,7 +354,7 @@ def _refusals_told(store: Store, table: Table, operation: str, commit: Commit) -
 
 def recorded(change: Change) -> Committed:
     """Make the change, tell the recorder, and turn the engine's failures into ours."""
-    with _refusals_told(change.store, change.table, change.operation, change.commit):
+    with refusals_told(change.store, change.table, change.operation, change.commit):
         try:
             done = _retried(change)
         except ENGINE_ERRORS as problem:

@@ -97,6 +97,10 @@ class DeltaLog:
         """The pinned version, resolved to its number."""
         return self._info(self._at(pin))
 
+    def size_bytes(self) -> int:
+        """What the data files of the newest version take."""
+        return int(self._latest().sizeInBytes())
+
     def transaction(self, app_id: str) -> int | None:
         """The newest transaction version recorded for an application id."""
         latest = self._latest()
@@ -212,23 +216,20 @@ class DeltaLog:
         return self._log.getSnapshotAt(self.versions().start, self._none(), self._none(), False)
 
     def _info(self, snapshot: Any) -> SnapshotInfo:
-        convert = self._jvm.scala.jdk.javaapi.CollectionConverters
-        protocol, metadata = snapshot.protocol(), snapshot.metadata()
-
-        def names(option: Any) -> tuple[str, ...]:
-            return tuple(sorted(convert.asJava(option.get()))) if option.isDefined() else ()
-
+        # As JSON, in one call each: every step through a map of the JVM would be a call of its own.
+        protocol = json.decode(snapshot.protocol().json())["protocol"]
+        metadata = json.decode(snapshot.metadata().json())["metaData"]
         return SnapshotInfo(
             location=self.location,
             version=int(snapshot.version()),
             timestamp_ms=int(snapshot.timestamp()),
-            min_reader_version=int(protocol.minReaderVersion()),
-            min_writer_version=int(protocol.minWriterVersion()),
-            reader_features=names(protocol.readerFeatures()),
-            writer_features=names(protocol.writerFeatures()),
-            properties=dict(convert.asJava(metadata.configuration())),
-            schema_json=str(metadata.schemaString()),
-            partition_columns=tuple(convert.asJava(metadata.partitionColumns())),
+            min_reader_version=protocol["minReaderVersion"],
+            min_writer_version=protocol["minWriterVersion"],
+            reader_features=tuple(sorted(protocol.get("readerFeatures", ()))),
+            writer_features=tuple(sorted(protocol.get("writerFeatures", ()))),
+            properties=metadata.get("configuration", {}),
+            schema_json=metadata["schemaString"],
+            partition_columns=tuple(metadata.get("partitionColumns", ())),
         )
 
     def _decoded(self, path: str) -> Any:

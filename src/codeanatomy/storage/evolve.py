@@ -43,7 +43,8 @@ from codeanatomy.storage.transaction import NewTable
 
 def new_table(store: Store, table: Table, lineage: Sequence[str] | None) -> NewTable:
     """What the table is to be born with; `evolve` adds the rest after the commit."""
-    require_engine_support(store.spark, table)
+    if table.write.enable_features:
+        require_engine_support(store.spark, table)
     features = table.write.enable_features
     if {"change_data_feed", "column_mapping"} <= set(features):
         # Delta takes the first columns of a table with both for a change of columns, and refuses it.
@@ -98,6 +99,16 @@ def evolve(
     return found
 
 
+def is_fitted(store: Store, table: Table, found: SnapshotInfo) -> bool:
+    """Whether `evolve` would change nothing; refuses what it refuses, and tells what it tells."""
+    added, changed = _pending(store, table, found, None, replacing=False)
+    if added or changed:
+        return False
+    check_gate(table, found, store.record)
+    _tell_stats(store, table, _kept(found, None))
+    return True
+
+
 def _pending(
     store: Store,
     table: Table,
@@ -110,7 +121,8 @@ def _pending(
 
     Refuses what the schema policy does not allow.
     """
-    require_engine_support(store.spark, table)
+    if table.write.enable_features:
+        require_engine_support(store.spark, table)
     if replaces_schema(table, found, replacing=replacing):
         return (), {}
     _refuse_other_partitions(table, found)

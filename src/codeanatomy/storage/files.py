@@ -24,13 +24,14 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from msgspec import json
+from msgspec import json, structs
 from pyspark.sql import DataFrame
 
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.errors import ContractError
+from codeanatomy.storage.entries import DataFile
 from codeanatomy.storage.layout import resolve_stats_columns
-from codeanatomy.storage.transaction import DataFile
+from codeanatomy.storage.row_checks import RowCheck
 
 MB = 1024 * 1024
 # Arrow bytes of a row group: a reader of nested rows holds one group. Of a partitioned table, what all its
@@ -114,14 +115,19 @@ class _Part:
         )
 
 
-def write_files(folder: str, table: Table, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
+def write_files(
+    folder: str, table: Table, batches: Iterable[pa.RecordBatch], *, is_copy: bool = False
+) -> list[DataFile]:
     """Write rows into new files of a local folder: one for each partition value that is met.
 
     In a batch the rows of a partition value should stand together, for it is cut where the value changes.
+    The rules of the table are checked on the way; of a copy the rows are those of another table, which is
+    where they are checked.
     """
     parts: dict[Values, _Part] = {}
+    check = RowCheck(table)
     try:
-        for values, batch in _partitioned(table, batches):
+        for values, batch in _partitioned(table, batches if is_copy else check.watched(batches)):
             if values not in parts:
                 parts[values] = _Part(folder, table, values)
             parts[values].add(batch)
@@ -132,7 +138,9 @@ def write_files(folder: str, table: Table, batches: Iterable[pa.RecordBatch]) ->
     finally:
         for part in parts.values():
             part.close()
-    return [part.told() for part in parts.values()]
+    files = [part.told() for part in parts.values()]
+    broken = check.broken()
+    return [structs.replace(files[0], broken=broken), *files[1:]] if broken else files
 
 
 def _partitioned(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Values, pa.RecordBatch]]:

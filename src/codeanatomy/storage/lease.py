@@ -268,9 +268,8 @@ class Lease:
                 # Nobody may have noticed.
                 self._change(lambda row: row)
             except (CommitConflict, StorageFailure) as problem:
-                raise self._lost(
-                    f"its last beat was at {self._row.heartbeat_at:%H:%M:%S} UTC: {problem.message}"
-                ) from problem
+                why = f"its last beat was at {self._row.heartbeat_at:%H:%M:%S} UTC: {problem.message}"
+                raise self._lost(why, problem.hint) from problem
         if self._over is not None:
             raise self._lost(self._over)
 
@@ -352,11 +351,8 @@ class Lease:
         self._stop.set()
         self._thread.join(LAST_BEAT_SECONDS)
 
-    def _lost(self, why: str) -> LeaseLost:
-        return LeaseLost(
-            f"run {self._row.run_id} has lost the lease of {self._root}: {why}",
-            "repeat the command: what was published stands, the rest is done again",
-        )
+    def _lost(self, why: str, hint: str = "repeat the command: what was published stands") -> LeaseLost:
+        return LeaseLost(f"run {self._row.run_id} has lost the lease of {self._root}: {why}", hint)
 
 
 def _newest(root: str) -> tuple[int, LeaseRow | None]:

@@ -56,9 +56,9 @@ NORMALISED = tuple(
         (r"\b(RepartitionByExpression \[.*?\]), \d+", r"\1, *"),
         (r"\b(Repartition) \d+,", r"\1 *,"),
         (r"\bpmod\((hash\([^()]*\)), \d+\)", r"pmod(\1, *)"),
-        (r"\bsplits=(?:Some\()?\d+\)?", "splits=*"),
+        (r"\bsplits=(?:Some\(\d+\)|\d+)", "splits=*"),
         # Numbers and addresses of objects.
-        (r"\bRDD\[\d+\]", "RDD[*]"),
+        (r"RDD\[\d+\]", "RDD[*]"),
         (r" at 0x[0-9a-f]+", ""),
         (r"(?<=\w)@[0-9a-f]{4,16}\b", "@*"),
         # Generated code.

@@ -15,16 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
+from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from codeanatomy.errors import UsageError
-from codeanatomy.storage.contract import plan_projection, project, stored_schema
+from codeanatomy.storage.contract import plan_projection, project, quoted, stored_schema
 from codeanatomy.storage.deltalog import Pin, SnapshotInfo
+from codeanatomy.storage.entries import Opened, is_plain, opened
 from codeanatomy.storage.events import Scanned
 from codeanatomy.storage.gate import check_gate
-from codeanatomy.storage.store import Store
+from codeanatomy.storage.store import SCHEME, Store
+
+# Data files that are read without asking Delta which of them are needed.
+FEW_FILES = 256
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,10 @@ def scan(
     table = store.table(name)
     if file_column in table.column_names:
         raise UsageError(f"{name} has a column {file_column} of its own", "choose another file_column")
-    info = snapshot(store, name, pin)
+    plain = None if files is not None else _plain(store, name, pin)
+    info = snapshot(store, name, pin) if plain is None else plain.info
     projection = plan_projection(table, stored_schema(info))
-    source = _source(store, name, info.version, files)
+    source = _source(store, name, info.version, files) if plain is None else _file_rows(store, plain)
     if file_column is None:
         rows = project(table, source, projection)
     else:
@@ -76,6 +83,39 @@ def scan(
         )
     )
     return Scan(rows, info, projection.expressions)
+
+
+def _plain(store: Store, name: str, pin: Pin) -> Opened | None:
+    """A version that is a few files of Parquet and no more; none where Delta has to be asked.
+
+    Delta asks Spark for the files of every scan, twice: in a small build that was a fourth of the time. With
+    many files it knows which of them to skip.
+    """
+    location = store.location(name)
+    # Times, and what is no version at all, are Delta's to resolve.
+    if SCHEME.match(location) or (pin is not None and type(pin) is not int):
+        return None
+    try:
+        found = opened(location, pin)
+    except (DeltaError, OSError, ValueError, OverflowError):
+        # Delta tells better what is wrong.
+        return None
+    if found is None or not is_plain(found.info) or len(found.files) > FEW_FILES:
+        return None
+    check_gate(store.table(name), found.info, store.record)
+    return found
+
+
+def _file_rows(store: Store, plain: Opened) -> DataFrame:
+    schema, location = stored_schema(plain.info), plain.info.location
+    if not plain.files:
+        nothing = (
+            f"CAST(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}" for field in schema
+        )
+        return store.spark.range(0).selectExpr(*nothing)
+    # The values of partitions are in the paths below the base.
+    reader = store.spark.read.schema(schema).option("basePath", location)
+    return reader.parquet(*(f"{location}/{unquote(file.path)}" for file in plain.files))
 
 
 def _source(store: Store, name: str, version: int, files: Sequence[str] | None) -> DataFrame:

@@ -47,6 +47,8 @@ FIXED = {
     # Our progress is in files and rows, not in stages.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # The driver looks at the files of a table itself: a job for it would take longer.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
     # Independent tables are written at the same time and share the cores.
     "spark.scheduler.mode": "FAIR",
 }
@@ -157,7 +159,9 @@ def isolated(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     and commits of several threads do not see each other's transaction ids.
     """
     clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    for key in clone.conf.getAll:
+    # In one call: every step through a map of the JVM would be a call of its own.
+    keys = str(clone._jsparkSession.conf().getAll().keys().mkString("\n"))
+    for key in keys.splitlines():
         if key.startswith(UNSET):
             clone.conf.unset(key)
     for key, value in {**NEUTRAL, **settings}.items():

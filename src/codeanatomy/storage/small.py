@@ -17,10 +17,14 @@ Tests: `tests/test_small.py`.
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
 
 import duckdb
 import pyarrow as pa
@@ -63,12 +67,15 @@ DATABASE: dict[str, str | bool | int | float | list[str]] = {
 }
 # What the system says when it cannot write, and what to do about it.
 CAUSES: Mapping[str, str] = {
-    "no space left": "the disk is full: make room and repeat",
-    "disk quota": "the quota of the disk is used up: make room and repeat",
-    "read-only file system": "the lake is on a read-only file system: mount it for writing, or use another",
-    "permission denied": "this user may not write to the lake: change its permissions, or use another",
-    "not permitted": "this user may not write to the lake: change its permissions, or use another",
+    "No space left on device": "make room on the disk and repeat",
+    "Disk quota exceeded": "make room within the quota and repeat",
+    "Read-only file system": "mount the file system of the lake for writing, or use another lake",
+    "Permission denied": "get the right to write to the lake, or use another",
+    "Operation not permitted": "get the right to write to the lake, or use another",
 }
+# Bytes that a commit may need.
+ROOM = 128 * 1024
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def append_small(root: str, table: Table, rows: Rows, commit: Commit, *, after: int | None = None) -> int:
@@ -107,10 +114,12 @@ def _committed(root: str, table: Table, data: pa.Table, commit: Commit, mode: Mo
         if after is not None and version != after:
             raise _conflict(table, after, version)
         attempt.after = version
+        _try_disk(place)
         if opened is None:
             opened = _created(place, table, commit)
-        _set_properties(opened, table, commit)
-        attempt.after = opened.version()
+            version = attempt.after = _next(table, version, opened)
+        if _set_properties(opened, table, commit):
+            version = attempt.after = _next(table, version, opened)
         write_deltalake(
             opened,
             data,
@@ -119,8 +128,15 @@ def _committed(root: str, table: Table, data: pa.Table, commit: Commit, mode: Mo
             writer_properties=WriterProperties(compression=CODECS[table.write.writer.compression]),
             commit_properties=_properties_of(commit, mode, _transaction(commit)),
         )
-        attempt.version = opened.version()
+        attempt.version = version + 1
     return attempt.version
+
+
+def _next(table: Table, version: int, opened: DeltaTable) -> int:
+    """The version after a commit of ours; what somebody else has added since must not be built on unseen."""
+    if opened.version() != version + 1:
+        raise _conflict(table, version + 1, opened.version())
+    return version + 1
 
 
 class _Attempt:
@@ -147,9 +163,7 @@ def _failures(place: str, table: Table, commit: Commit, mode: Mode) -> Iterator[
         if made is None and newest > attempt.after:
             raise _conflict(table, attempt.after, newest) from problem
         if made is None:
-            raise StorageFailure(
-                f"{mode} of {table.name} at {place} failed: {problem}", _advice(str(problem))
-            ) from problem
+            raise _failed(mode, table, place, str(problem)) from problem
         attempt.version = made
 
 
@@ -170,10 +184,23 @@ def _conflict(table: Table, wanted: int, found: int) -> CommitConflict:
     )
 
 
-def _advice(said: str) -> str:
-    """What to do about a failure of the system."""
-    known = (hint for sign, hint in CAUSES.items() if sign in said.lower())
-    return next(known, "no rows were committed; repeat it when the cause is gone")
+def _failed(mode: Mode, table: Table, place: str, said: str) -> StorageFailure:
+    """The error for what the library or the system says: the cause alone, where it is known."""
+    cause = next((cause for cause in CAUSES if cause.lower() in said.lower()), None)
+    why = cause or " ".join(COLOURS.sub("", said).split())
+    hint = CAUSES[cause] if cause else "no rows were committed; repeat it when the cause is gone"
+    return StorageFailure(f"{mode} of {table.name} at {place} failed: {why}", hint)
+
+
+def _try_disk(place: str) -> None:
+    """Fail with a plain OSError where a local disk is full or read-only: the library's threads panic there."""
+    parts = urlsplit(place)
+    if parts.scheme not in ("", "file"):
+        return
+    folder = Path(unquote(parts.path) if parts.scheme else place)
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=folder) as trial:
+        trial.write(bytes(ROOM))
 
 
 def _repeated(opened: DeltaTable, table: Table, commit: Commit, mode: Mode) -> int | None:
@@ -226,14 +253,15 @@ def _table_properties(table: Table) -> dict[str, str]:
     return table_properties(table, resolve_stats_columns(table))
 
 
-def _set_properties(opened: DeltaTable, table: Table, commit: Commit) -> None:
-    """Bring the properties of a table that was made by an older version of ours to its policy."""
+def _set_properties(opened: DeltaTable, table: Table, commit: Commit) -> bool:
+    """Bring the properties of a table that an older version of ours made to its policy, if they differ."""
     stored = opened.metadata().configuration
     wanted = {key: value for key, value in _table_properties(table).items() if stored.get(key) != value}
     if wanted:
         opened.alter.set_table_properties(
             wanted, raise_if_not_exists=False, commit_properties=_properties_of(commit, "alter")
         )
+    return bool(wanted)
 
 
 def _schema_mode(opened: DeltaTable, table: Table) -> Literal["merge"] | None:

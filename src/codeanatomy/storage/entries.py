@@ -1,0 +1,241 @@
+"""Entries of a Delta log that Python writes: data files that are there become a version of a local table.
+
+    found = opened("/lake/graph/cpg_nodes")                  # None: there is no table yet
+    actions = [*born(new), *map(added, files), *taken(user_metadata, ...)]
+    put("/lake/graph/cpg_nodes", 0, actions)                 # _delta_log/00000000000000000000.json
+
+Delta's own classes do the same after loading, compiling and warming up for a second, and for every table
+they ask Spark for the state of the log: of a small build that was a third. An entry is a few lines of JSON,
+and the protocol says what is in them. It is linked to its name, which fails if somebody else has made that
+version: no reader sees half of it, and no commit is lost. So this is for file systems, and for tables whose
+protocol asks no more of a writer than this (`is_plain`); to all others Spark writes.
+
+Tests: `tests/test_adopt.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from msgspec import Struct, json
+
+from codeanatomy.storage.deltalog import SnapshotInfo
+from codeanatomy.storage.row_checks import Broken
+from codeanatomy.storage.stamps import Commit, stamped
+from codeanatomy.storage.transaction import NewTable
+
+# Features of a policy that need nothing of whoever adds and removes whole files.
+PLAIN_FEATURES = frozenset({"change_data_feed"})
+# The protocol of tables that have no other: up to the change data feed.
+READER, WRITERS = 1, (2, 3, 4)
+# What a table may say that a writer must heed.
+HEEDED = ("delta.constraints.", "delta.appendOnly")
+# Versions between checkpoints, as Delta has it.
+CHECKPOINT_INTERVAL = 10
+
+
+class DataFile(Struct, frozen=True):
+    """A Parquet file in the folder of a table, as Delta's log tells of it."""
+
+    # Below the table's folder.
+    path: str
+    size_bytes: int
+    rows: int
+    # Delta's statistics: minima, maxima and counts of nulls, by column.
+    stats: str
+    # Values of the partition columns, which are in the path and not in the file.
+    partition: dict[str, str] = {}
+    # Some rows that break a rule of the table.
+    broken: tuple[Broken, ...] = ()
+
+
+class HeldFile(Struct, frozen=True):
+    """A data file of a version."""
+
+    # As the log spells it.
+    path: str
+    size_bytes: int
+    partition: dict[str, str | None]
+
+
+class Opened(Struct, frozen=True):
+    """A version of a table."""
+
+    info: SnapshotInfo
+    files: tuple[HeldFile, ...]
+
+
+def opened(location: str, version: int | None = None) -> Opened | None:
+    """A version of the table at a local path, else its newest; none if there is no table."""
+    if not DeltaTable.is_deltatable(location):
+        return None
+    table = DeltaTable(location, version=version)
+    protocol, metadata = table.protocol(), table.metadata()
+    info = SnapshotInfo(
+        location=location,
+        version=int(table.version()),
+        timestamp_ms=_now(),
+        min_reader_version=protocol.min_reader_version,
+        min_writer_version=protocol.min_writer_version,
+        reader_features=tuple(protocol.reader_features or ()),
+        writer_features=tuple(protocol.writer_features or ()),
+        properties=dict(metadata.configuration),
+        schema_json=table.schema().to_json(),
+        partition_columns=tuple(metadata.partition_columns),
+    )
+    found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    keys = info.partition_columns
+    return Opened(
+        info,
+        tuple(
+            HeldFile(row["path"], row["size_bytes"], {key: row[f"partition.{key}"] for key in keys})
+            for row in found
+        ),
+    )
+
+
+def is_plain(info: SnapshotInfo) -> bool:
+    """Whether adding and removing whole files is all that the table asks of a writer."""
+    return (
+        info.min_reader_version == READER
+        and info.min_writer_version in WRITERS
+        and not any(key.startswith(HEEDED) for key in info.properties)
+        # Generated columns, invariants and the like.
+        and '"delta.' not in info.schema_json
+    )
+
+
+def transaction(location: str, run_id: str) -> int | None:
+    """The newest sequence that a run has committed."""
+    found = DeltaTable(location).transaction_version(run_id)
+    return None if found is None else int(found)
+
+
+def own_version(location: str, newest: int, commit: Commit) -> tuple[int, str] | None:
+    """The version that a commit has made, and its operation."""
+    for version in range(newest, -1, -1):
+        try:
+            lines = _entry(location, version).read_bytes().splitlines()
+        except FileNotFoundError:
+            # Cleaned up, with all before it.
+            return None
+        told: dict[str, Any] = next(
+            (info for line in lines if (info := json.decode(line).get("commitInfo"))), {}
+        )
+        made = stamped(told.get("userMetadata"))
+        if made is not None and (made.run_id, made.sequence) == (commit.run_id, commit.sequence):
+            return version, made.operation
+    return None
+
+
+# Actions of an entry.
+
+
+def said(user_metadata: str, files: Sequence[DataFile], *, removing: bool) -> dict[str, Any]:
+    """What a commit says of itself; the first action."""
+    metrics = {
+        "numFiles": len(files),
+        "numOutputRows": sum(file.rows for file in files),
+        "numOutputBytes": sum(file.size_bytes for file in files),
+    }
+    return {
+        "commitInfo": {
+            "timestamp": _now(),
+            "operation": "WRITE",
+            "operationParameters": {"mode": "Overwrite" if removing else "Append"},
+            "isolationLevel": "Serializable",
+            "isBlindAppend": not removing,
+            "operationMetrics": {name: str(value) for name, value in metrics.items()},
+            "userMetadata": user_metadata,
+            "engineInfo": "codeanatomy",
+            "txnId": str(uuid4()),
+        }
+    }
+
+
+def born(new: NewTable) -> list[dict[str, Any]]:
+    """What makes a table."""
+    properties = dict(new.properties)
+    reader = int(properties.pop("delta.minReaderVersion", READER))
+    writer = int(properties.pop("delta.minWriterVersion", WRITERS[0]))
+    return [
+        {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer}},
+        {
+            "metaData": {
+                "id": str(uuid4()),
+                "description": new.doc,
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": new.schema_json,
+                "partitionColumns": list(new.partition_by),
+                "configuration": properties,
+                "createdTime": _now(),
+            }
+        },
+    ]
+
+
+def added(file: DataFile) -> dict[str, Any]:
+    """A file becomes part of the table."""
+    return {
+        "add": {
+            # As Spark writes the folders of partitions.
+            "path": quote(file.path, safe="/="),
+            "partitionValues": file.partition,
+            "size": file.size_bytes,
+            "modificationTime": _now(),
+            "dataChange": True,
+            "stats": file.stats,
+        }
+    }
+
+
+def removed(file: HeldFile) -> dict[str, Any]:
+    """A file is no longer part of it."""
+    return {
+        "remove": {
+            "path": file.path,
+            "deletionTimestamp": _now(),
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": file.partition,
+            "size": file.size_bytes,
+        }
+    }
+
+
+def marked(commit: Commit) -> dict[str, Any]:
+    """The transaction, so that it is made once."""
+    return {"txn": {"appId": commit.run_id, "version": commit.sequence, "lastUpdated": _now()}}
+
+
+def put(location: str, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
+    """Make a version, unless somebody else has made it."""
+    entry = _entry(location, version)
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    fresh = entry.with_name(f".{entry.name}.{uuid4()}.tmp")
+    try:
+        fresh.write_bytes(b"".join(json.encode(action) + b"\n" for action in actions))
+        os.link(fresh, entry)
+    except FileExistsError:
+        return False
+    finally:
+        fresh.unlink(missing_ok=True)
+    if version and version % CHECKPOINT_INTERVAL == 0:
+        DeltaTable(location).create_checkpoint()
+    return True
+
+
+def _entry(location: str, version: int) -> Path:
+    return Path(location, "_delta_log", f"{version:020}.json")
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
