@@ -16,13 +16,10 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 import corpus
 from builds import built, rows, timeless
-from codeanatomy import catalog
-from codeanatomy.errors import UnknownName
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import tables_of
 from codeanatomy.query.failures import failures
-from codeanatomy.run.build import planned_stages
 
 TABLES = tables_of(WITNESSES)
 WITNESS_TABLES = tuple(witness.table for witness in WITNESSES)
@@ -201,13 +198,6 @@ def test_an_archive_is_its_folder(spark: SparkSession, tmp_path: Path) -> None:
             assert timeless(rows(tmp_path / f"lake-{archive}", name)) == timeless(
                 rows(tmp_path / "plain", name)
             )
-
-
-def test_stages_follow_from_the_catalogue() -> None:
-    assert planned_stages(catalog.TABLES) == ["extract", "normalize", "relate", "graph"]
-    assert planned_stages(catalog.TABLES, "extract") == ["extract"]
-    with pytest.raises(UnknownName, match="unknown stage 'nope'"):
-        planned_stages(catalog.TABLES, "nope")
 
 
 def test_a_repository_that_was_emptied(spark: SparkSession, tmp_path: Path) -> None:

@@ -26,7 +26,11 @@ from codeanatomy.storage.light import location
 
 ROUNDS = 20
 EXTRACT = StepDone(
-    "extract", {"one": "e" * 22, "two": "f" * 22}, {"one": {"a": 1}, "two": {}}, {"a": 3, "b": 4}
+    "extract",
+    {"one": "e" * 22, "two": "f" * 22},
+    {"one": {"a": 1}, "two": {}},
+    {"a": 3, "b": 4},
+    {"one": "run-1", "two": "run-0"},
 )
 GRAPH = StepDone("graph", {"one": "g" * 22}, {"one": {"c": 9}}, {"c": 0})
 OTHER = """
@@ -145,8 +149,8 @@ def test_the_journal(tmp_path: Path) -> None:
         lease.note(EXTRACT)
         row = row_of(tmp_path)
         assert (row.base_run_id, row.state, row.repo_ids) == ("run-0", "held", ("one", "two"))
-        # In the order in which they were noted last.
-        assert row.done == (GRAPH, EXTRACT)
+        # In the order in which they were noted last; where nothing else is said this run has done them.
+        assert row.done == (replace(GRAPH, made_by={"one": "run-1"}), EXTRACT)
     assert row_of(tmp_path).done == ()
 
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.catalog.spec import DeltaSchemaPolicy, Table
+from codeanatomy.catalog.spec import Column, DeltaSchemaPolicy, Table
 from codeanatomy.errors import (
     CommitConflict,
     ConstraintViolation,
@@ -250,10 +250,35 @@ def test_new_columns_are_added_to_an_older_table(tmp_path: Path) -> None:
     assert found == [{"run_id": "run-1", "trace_id": None}, {"run_id": "run-2", "trace_id": "t"}]
 
 
+def test_new_fields_are_added_inside_a_column(tmp_path: Path) -> None:
+    def older(column: Column) -> Column:
+        return replace(column, fields=tuple(field for field in column.fields if field.name != "features"))
+
+    pin = {"table_name": "cpg_nodes", "version": 1}
+    old = replace(MANIFEST, columns=tuple(map(older, MANIFEST.columns)))
+    append_small(str(tmp_path), old, [row("run-1", output_pins=[pin])], Commit("run-1"))
+    append_small(
+        str(tmp_path), MANIFEST, [row("run-2", output_pins=[{**pin, "features": ["a"]}])], Commit("run-2")
+    )
+    assert json.decode(opened(tmp_path).schema().to_json()) == spark_schema(MANIFEST).jsonValue()
+    found = light_table(str(tmp_path), MANIFEST.name, ["run_id", "output_pins"]).sort_by("run_id").to_pylist()
+    assert [each["output_pins"][0]["features"] for each in found] == [None, ["a"]]
+
+
+def test_a_column_of_another_type_is_refused(tmp_path: Path) -> None:
+    old = replace(
+        MANIFEST,
+        columns=tuple(replace(c, type="int") if c.name == "trace_id" else c for c in MANIFEST.columns),
+    )
+    append_small(str(tmp_path), old, [row("run-1", trace_id=1)], Commit("run-1"))
+    with pytest.raises(SchemaDrift, match="trace_id"):
+        append_small(str(tmp_path), MANIFEST, [row("run-2", trace_id="t")], Commit("run-2"))
+
+
 def test_a_policy_may_forbid_new_columns(tmp_path: Path) -> None:
     strict = replace(MANIFEST, schema=DeltaSchemaPolicy(schema_mode=None))
     append_small(str(tmp_path), without("trace_id"), [row()], Commit("run-1"))
-    with pytest.raises(SchemaDrift, match="lacks trace_id"):
+    with pytest.raises(SchemaDrift, match="differs from its contract in trace_id"):
         append_small(str(tmp_path), strict, [row()], Commit("run-2"))
 
 

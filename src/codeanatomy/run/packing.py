@@ -162,14 +162,12 @@ def replacements(
         else {part.table.name: partial(_files, gathered, part) for part in local}
     )
     return {
-        name: partial(
-            replace_table, run, gathered, name, columns.get(name, name), packed[name], files.get(name)
-        )
+        name: partial(_replace, run, gathered, name, columns.get(name, name), packed[name], files.get(name))
         for name in sorted(names, key=lambda name: -packed[name])
     }
 
 
-def replace_table(
+def _replace(
     run: Run,
     gathered: DataFrame,
     name: str,

@@ -72,7 +72,7 @@ def in_groups(
     cut: list[list[Part]] = [[] for _ in range(groups)]
     for part in sorted(parts, key=lambda part: -part.packed_bytes):
         min(cut, key=lambda group: sum(each.packed_bytes for each in group)).append(part)
-    written = {}
+    written: dict[str, Callable[[], list[DataFile]]] = {}
     for group in cut:
         once = Once(partial(write_together, gathered, group))
         written.update({part.table.name: partial(_of, once, part.table.name) for part in group})
@@ -108,10 +108,10 @@ def write_together(gathered: DataFrame, parts: Sequence[Part]) -> Files:
 
 def _rows(part: Part, rows: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
     """The rows of a table in its order."""
-    if part.key is None:
+    key = part.key
+    if key is None:
         yield from in_order(sort_keys(part.table), (row[part.column] for row in rows))
         return
     # Null comes first, as Spark has it.
-    ordered = sorted(rows, key=lambda row: (row[part.key].is_valid, row[part.key].as_py() or ""))
-    for row in ordered:
+    for row in sorted(rows, key=lambda row: (row[key].is_valid, row[key].as_py() or "")):
         yield from unpacked(row[part.column].as_buffer())

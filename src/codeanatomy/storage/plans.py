@@ -121,6 +121,16 @@ def normalised(text: str) -> str:
     return text
 
 
+def table_folder(path: str) -> str:
+    """The last folder of a table's path, or of the path of one of its files.
+
+    >>> table_folder("file:/lake/graph/cpg_nodes"), table_folder("/lake/graph/cpg_nodes/node_kind=X/a.parquet")
+    ('cpg_nodes', 'cpg_nodes')
+    """
+    parts = [part for part in path.split("/") if not part.endswith(".parquet") and "=" not in part]
+    return parts[-1]
+
+
 def _cached(execution: Any) -> Any:
     """The plan that has filled, or will fill, the cache of a persisted frame; none of another frame."""
     plan = execution.withCachedData()
@@ -202,6 +212,7 @@ def _line(operator: Operator) -> str:
         return operator.text
     scan = operator.nodes[0]
     schema = scan.requiredSchema().catalogString()
-    folder = scan.relation().location().rootPaths().mkString(" ").rpartition("/")[-1]
+    paths = scan.relation().location().rootPaths()
+    folder = table_folder(paths.head().toString()) if paths.nonEmpty() else "*"
     named = operator.text.replace("FileScan", f"FileScan {folder}", 1)
     return READ_SCHEMA.sub(lambda _: f"ReadSchema: {schema}", named)

@@ -29,7 +29,7 @@ from urllib.parse import unquote, urlsplit
 import duckdb
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
-from deltalake.exceptions import DeltaError, SchemaMismatchError
+from deltalake.exceptions import DeltaError
 from msgspec import json
 
 from codeanatomy.catalog.spec import Compression, Table
@@ -154,11 +154,8 @@ def _failures(place: str, table: Table, commit: Commit, mode: Mode) -> Iterator[
         yield attempt
     except CodeAnatomyError:
         raise
-    except SchemaMismatchError as problem:
-        raise SchemaDrift(
-            f"stored {table.name} does not fit its contract: {problem}", "rebuild the table in a new lake"
-        ) from problem
-    except (DeltaError, OSError, ValueError, pa.ArrowException) as problem:
+    except Exception as problem:
+        # The library raises its own errors, those of the system, and plain exceptions.
         newest, made = _since(place, attempt.after, commit, mode)
         if made is None and newest > attempt.after:
             raise _conflict(table, attempt.after, newest) from problem
@@ -193,7 +190,7 @@ def _failed(mode: Mode, table: Table, place: str, said: str) -> StorageFailure:
 
 
 def _try_disk(place: str) -> None:
-    """Fail with a plain OSError where a local disk is full or read-only: the library's threads panic there."""
+    """Fail with a plain OSError where a local disk is full or read-only: threads of the library panic."""
     parts = urlsplit(place)
     if parts.scheme not in ("", "file"):
         return
@@ -265,15 +262,31 @@ def _set_properties(opened: DeltaTable, table: Table, commit: Commit) -> bool:
 
 
 def _schema_mode(opened: DeltaTable, table: Table) -> Literal["merge"] | None:
-    """How columns that are not stored yet are written: added, where the policy allows it."""
-    stored = {field.name for field in opened.schema().fields}
-    new = [name for name in table.column_names if name not in stored]
-    if new and table.schema.schema_mode != "merge":
+    """How columns, or fields of them, that are not stored yet are written: added, if the policy allows it."""
+    stored = {field["name"]: field["type"] for field in json.decode(opened.schema().to_json())["fields"]}
+    wanted = {field["name"]: field["type"] for field in spark_schema(table).jsonValue()["fields"]}
+    new = [name for name, kind in wanted.items() if stored.get(name) != kind]
+    # The library would cast where it can.
+    other = [name for name in new if name in stored and not _grown(stored[name], wanted[name])]
+    if other or (new and table.schema.schema_mode != "merge"):
         raise SchemaDrift(
-            f"stored {table.name} lacks {', '.join(new)}, and its policy allows no change",
-            f"set tables.{table.name}.schema.schema_mode to merge",
+            f"stored {table.name} differs from its contract in {', '.join(other or new)}",
+            f"set tables.{table.name}.schema.schema_mode to merge for new columns; "
+            "for other differences build a new lake",
         )
     return "merge" if new else None
+
+
+def _grown(stored: Any, wanted: Any) -> bool:
+    """Whether a type, as Delta's JSON has it, is another one with fields added."""
+    if isinstance(stored, str) or isinstance(wanted, str) or stored["type"] != wanted["type"]:
+        return bool(stored == wanted)
+    if stored["type"] == "array":
+        return _grown(stored["elementType"], wanted["elementType"])
+    if stored["type"] == "struct":
+        kinds = {field["name"]: field["type"] for field in wanted["fields"]}
+        return all(_grown(each["type"], kinds.get(each["name"], each["type"])) for each in stored["fields"])
+    return bool(stored == wanted)
 
 
 def _transaction(commit: Commit) -> Transaction:
