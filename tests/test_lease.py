@@ -216,9 +216,9 @@ def test_a_killed_holder_is_known_to_be_gone(tmp_path: Path, others: Callable[[]
 def test_a_stopped_holder_loses_it(tmp_path: Path, others: Callable[[], Other]) -> None:
     other = others()
     assert other.ask("acquire", tmp_path, "run-1", 1, 0.2) == "done"
-    time.sleep(1.5)
-    with pytest.raises(LeaseHeld):
-        held(tmp_path, "run-2")
+    first = row_of(tmp_path).heartbeat_at
+    eventually(lambda: row_of(tmp_path).heartbeat_at > first + timedelta(seconds=1))
+    assert other.ask("check") == "done"
     os.kill(other.process.pid, signal.SIGSTOP)
     told: list[str] = []
     lease = acquire(str(tmp_path), "run-2", ["one"], wait=True, tell=told.append, base_run_id="run-0")
@@ -239,9 +239,10 @@ def test_a_holder_nobody_missed_keeps_it(tmp_path: Path, others: Callable[[], Ot
     os.kill(other.process.pid, signal.SIGSTOP)
     time.sleep(1.3)
     assert stale(row_of(tmp_path), datetime.now(UTC))
+    last = row_of(tmp_path).heartbeat_at
     os.kill(other.process.pid, signal.SIGCONT)
     assert other.ask("check") == "done"
-    assert not stale(row_of(tmp_path), datetime.now(UTC))
+    assert row_of(tmp_path).heartbeat_at > last + timedelta(seconds=1)
 
 
 def test_a_process_that_ends_without_release_ends_well(tmp_path: Path, others: Callable[[], Other]) -> None:
@@ -257,11 +258,11 @@ def test_beats_that_fail_are_forgiven_for_some_time(tmp_path: Path, monkeypatch:
     def full(*_: object) -> int:
         raise StorageFailure("overwrite of run_lease failed: No space left on device")
 
-    with held(tmp_path, ttl=1, beat=0.05) as lease:
+    with held(tmp_path, ttl=2, beat=0.05) as lease:
         with monkeypatch.context() as patched:
             patched.setattr(lease_module, "_overwrite", full)
             lease.check()
-            time.sleep(1.2)
+            time.sleep(2.2)
             with pytest.raises(LeaseLost, match="No space left on device"):
                 lease.check()
         # There is room again, and nobody has come.
@@ -315,8 +316,8 @@ def test_files_of_old_beats_are_deleted(tmp_path: Path, monkeypatch: pytest.Monk
     most = 0
     with held(tmp_path, beat=0.01) as lease:
         first = row_of(tmp_path).heartbeat_at
-        until = time.monotonic() + 3
-        while time.monotonic() < until:
+        until = time.monotonic() + 60
+        while DeltaTable(str(folder)).version() < 30 and time.monotonic() < until:
             # Readers are not disturbed.
             row = row_of(tmp_path)
             assert (row.run_id, row.state) == ("run-1", "held")
@@ -326,7 +327,7 @@ def test_files_of_old_beats_are_deleted(tmp_path: Path, monkeypatch: pytest.Monk
     assert files() == 1
     assert most <= 8
     table = DeltaTable(str(folder))
-    assert table.version() > 20
+    assert table.version() > 30
     assert table.protocol().min_writer_version == 2
     assert table.metadata().configuration.items() >= lease_module.RETENTION.items()
 

@@ -103,7 +103,7 @@ def create_table(folder: Path, schema: pa.Schema) -> None:
     file = folder / f"part-{uuid4()}.parquet"
     pq.write_table(schema.empty_table(), file)
     added = AddAction(file.name, file.stat().st_size, {}, 0, True, '{"numRecords": 0}')
-    create_table_with_add_actions(folder, DeltaSchema.from_arrow(schema), [added])
+    create_table_with_add_actions(str(folder), DeltaSchema.from_arrow(schema), [added])
 
 
 def texts_of(frame: DataFrame) -> PlanTexts:

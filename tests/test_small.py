@@ -132,6 +132,7 @@ def test_after_is_a_compare_and_set(tmp_path: Path) -> None:
             append_small(root, MANIFEST, [row("run-2")], Commit("run-2"), after=stale)
     assert overwrite_small(root, MANIFEST, [row("run-2")], Commit("run-2"), after=1) == 2
     assert runs(tmp_path) == ["run-2"]
+    assert light_table(root, MANIFEST.name, ["run_id"], version=1)["run_id"].to_pylist() == ["run-1"]
 
 
 def racing(count: int, attempt: Callable[[int], int]) -> list[int | str]:

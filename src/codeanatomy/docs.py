@@ -20,10 +20,17 @@ from codeanatomy.catalog.semantics import SEMANTIC_TYPES
 from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.functions import FUNCTIONS
+from codeanatomy.options import ExtractOptions, ObserveOptions
+from codeanatomy.run.build import BuildReport
+from codeanatomy.run.plan import Plan
+from codeanatomy.run.state import CacheUse
 from codeanatomy.storage import events
 from codeanatomy.storage.commit import Retry
 from codeanatomy.storage.deltalog import SnapshotInfo
 from codeanatomy.storage.feed import Cursor, Window
+from codeanatomy.storage.lease import LeaseRow
+from codeanatomy.storage.manifest import RunManifest
+from codeanatomy.storage.measures import OperatorMetric
 from codeanatomy.storage.stamps import Commit
 
 NOTE = "<!-- made by `codeanatomy docs`; edit the code instead -->\n"
@@ -45,6 +52,14 @@ CONTRACTS: tuple[type, ...] = (
     events.StatsDecided,
     events.TableAltered,
     events.FeedRead,
+    ExtractOptions,
+    ObserveOptions,
+    RunManifest,
+    LeaseRow,
+    Plan,
+    BuildReport,
+    OperatorMetric,
+    CacheUse,
 )
 
 

@@ -187,7 +187,8 @@ def _leased(
         if found.nothing_to_do:
             return _unchanged(prepared, found, state, time.monotonic() - began)
         version = manifest_version(prepared.order.lake)
-        with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
+        told = {"run_id": run_id, "lake": prepared.order.lake, "repositories": len(prepared.listed.listings)}
+        with trace.span("run", told) as whole:
             run = _started(prepared, progress, session, found, state, run_id)
             run.trace, run.spans[WHOLE] = trace, whole
             _carry_out(run, lease, version)

@@ -113,9 +113,12 @@ class Run:
         self.pins[name] = commit.version
         told: dict[str, str | int] = {
             "table": name,
+            "operation": commit.operation,
             "version": commit.version,
             "rows": commit.rows,
-            "bytes": commit.size_bytes,
+            "files": commit.files,
+            "size_bytes": commit.size_bytes,
+            "attempts": commit.attempts,
         }
         self.trace.event(f"commit {name}", commit.seconds, told, parent=self.spans.get(step))
         Log(run_id=self.run_id, step=step).info("committed", extra=told)

@@ -124,8 +124,8 @@ def normalised(text: str) -> str:
 def table_folder(path: str) -> str:
     """The last folder of a table's path, or of the path of one of its files.
 
-    >>> table_folder("file:/lake/graph/cpg_nodes"), table_folder("/lake/graph/cpg_nodes/node_kind=X/a.parquet")
-    ('cpg_nodes', 'cpg_nodes')
+    >>> [table_folder(f"file:/lake/graph/cpg_nodes{rest}") for rest in ("", "/node_kind=CALL/part-1.parquet")]
+    ['cpg_nodes', 'cpg_nodes']
     """
     parts = [part for part in path.split("/") if not part.endswith(".parquet") and "=" not in part]
     return parts[-1]
