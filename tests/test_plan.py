@@ -24,7 +24,7 @@ from codeanatomy.storage.stamps import Commit
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 TABLES = written_tables(catalog.TABLES)
-EMPTY = State(None, {}, {}, {}, frozenset())
+EMPTY = State(None, None, {}, {}, {}, frozenset())
 
 
 def request(
@@ -63,7 +63,7 @@ def published(asked: Request, version: int = 0) -> State:
         for repo_id, sources in asked.made_from.items()
     }
     outputs = {name: OutputPin(name, version) for name in TABLES}
-    return State("run-1", outputs, rows, dict.fromkeys(TABLES, version), frozenset())
+    return State("run-1", NOW, outputs, rows, dict.fromkeys(TABLES, version), frozenset())
 
 
 def journal(asked: Request, base: State, *steps: str, version: int = 1) -> LeaseRow:

@@ -21,7 +21,7 @@ RUN_MANIFEST = Table(
     (
         RUN_ID,
         REPO_ID,
-        Column("repo_root", "string", "Label of the source, as the user gave it."),
+        Column("repo_root", "string", "Where the source was when it was built."),
         Column("git_commit", "string", "Commit the source was at; null outside git."),
         Column("source_digest", "string", "Paths and bytes that were read.", semantic_type="Fingerprint"),
         Column("status", "string", "succeeded, failed or cancelled.", nullable=False),

@@ -159,6 +159,8 @@ def plan(flags: tuple[str, ...], /, form: str, **ordered: Any) -> None:
         click.echo("\n".join(plan_lines(found)))
         base = f"on top of run {found.base_run_id}" if found.base_run_id else "in a new lake"
         click.echo("nothing to do" if found.nothing_to_do else base, err=True)
+    if found.held_by:
+        click.echo(f"the lake is being written by {found.held_by}", err=True)
 
 
 def _order(

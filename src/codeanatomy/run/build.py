@@ -134,8 +134,12 @@ def prepare(order: Order, progress: Progress) -> Prepared:
 
 
 def plan(order: Order, progress: Progress) -> Plan:
-    """What a build would do now."""
-    return _planned(prepare(order, progress))[0]
+    """What a build would do now, or when the run that is writing has ended without publishing."""
+    found, _ = _planned(prepare(order, progress))
+    row = read_lease(order.lake)
+    if row is None or stale(row, datetime.now(UTC)):
+        return found
+    return structs.replace(found, undo=(), held_by=row.holder)
 
 
 def build(
@@ -187,8 +191,8 @@ def _leased(
         if found.nothing_to_do:
             return _unchanged(prepared, found, state, time.monotonic() - began)
         version = manifest_version(prepared.order.lake)
-        told = {"run_id": run_id, "lake": prepared.order.lake, "repositories": len(prepared.listed.listings)}
-        with trace.span("run", told) as whole:
+        with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
+            whole.note({"repositories": len(prepared.listed.listings)})
             run = _started(prepared, progress, session, found, state, run_id)
             run.trace, run.spans[WHOLE] = trace, whole
             _carry_out(run, lease, version)
@@ -340,6 +344,10 @@ def _step(run: Run, lease: Lease, name: str, before: Sequence[Future[None]]) -> 
         except Exception as problem:
             problem.add_note(f"in step {name}")
             raise
+        written = (
+            run.committed[table].rows for table in run.plan.step(name).outputs if table in run.committed
+        )
+        span.note({"rows": sum(written)})
     lease.note(run.step_done(name))
     lease.check()
     Log(run_id=run.run_id, step=name).info("step done", extra={"seconds": run.seconds[f"{name}_step"]})

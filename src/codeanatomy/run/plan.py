@@ -16,6 +16,7 @@ Nothing here needs a JVM. Tests: `tests/test_plan.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -87,6 +88,8 @@ class Plan(Struct, frozen=True):
     steps: tuple[PlannedStep, ...]
     # Repositories that cannot be built, and why.
     failed: dict[str, str]
+    # The run that is writing to the lake now.
+    held_by: str | None = None
 
     @property
     def nothing_to_do(self) -> bool:
@@ -115,6 +118,7 @@ class State(Struct, frozen=True):
     """A lake before a run: what is published, and which versions its tables have."""
 
     run_id: str | None
+    published_at: datetime | None
     # Version of each table that is published, and what is known of it.
     outputs: dict[str, OutputPin]
     # The newest succeeded row of each repository.
@@ -138,13 +142,13 @@ def lake_state(root: str, tables: Sequence[Table]) -> State:
     try:
         lake = Lake.open(root)
     except TableMissing:
-        return State(None, {}, {}, newest, frozenset())
+        return State(None, None, {}, {}, newest, frozenset())
     damaged = frozenset(
         name
         for name, pin in lake.pins.items()
         if name not in newest or not _is_whole(root, name, pin.version)
     )
-    return State(lake.run_id, lake.pins, lake.repositories, newest, damaged)
+    return State(lake.run_id, lake.published_at, lake.pins, lake.repositories, newest, damaged)
 
 
 def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:

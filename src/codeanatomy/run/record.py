@@ -13,7 +13,7 @@ Tests: `tests/test_record.py`, `tests/test_build.py`.
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import structs, to_builtins
@@ -37,7 +37,7 @@ def publish(run: Run, after: int) -> None:
     """Append the run's rows to the manifest, which must still be at the version that the run began with."""
     _recount(run)
     _fence(run)
-    finished = datetime.now(UTC)
+    finished = _now(run)
     pins = tuple(_output_pin(run, name, version) for name, version in sorted(run.pins.items()))
     rows = [
         _failed_row(run, repository, finished)
@@ -50,12 +50,18 @@ def publish(run: Run, after: int) -> None:
 
 def record_failure(run: Run, error: str, status: Status) -> None:
     """Append a row for each repository that says why it was not built."""
-    finished = datetime.now(UTC)
+    finished = _now(run)
     rows = [
         structs.replace(_failed_row(run, repository, finished, error), status=status)
         for repository in run.order.repositories
     ]
     append_manifest(run.store.root, rows, Commit(run.run_id), after=None)
+
+
+def _now(run: Run) -> datetime:
+    """The time, but never before the run was published that this one builds on: runs are in order of time."""
+    published = run.base.published_at
+    return max(datetime.now(UTC), published + timedelta(microseconds=1)) if published else datetime.now(UTC)
 
 
 def _told(run: Run) -> list[Repository]:
@@ -142,7 +148,7 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
     return {
         "run_id": run.run_id,
         "repo_id": repository.repo_id,
-        "repo_root": str(repository.path),
+        "repo_root": str(repository.path.absolute()),
         "started_at": run.started,
         "finished_at": finished,
         "profile_hash": run.settings.runtime.identity,

@@ -1,0 +1,82 @@
+"""The published rows of a lake as figures that can be compared: with those of before, or of another lake.
+
+    before = published(lake)
+    ...                                     # a build that dies
+    assert published(lake) == before
+    assert current(lake) == current(clean)  # another lake, built from the same sources at once
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from codeanatomy import catalog
+from codeanatomy.extract.files import FAILURES
+from codeanatomy.query.lake import Lake
+
+# May differ between two builds of the same bytes.
+TIMELY = ("mtime_ns", "run_id")
+
+# By table: how many rows, and the sum of their hashes, which no order and no row of another repository hides.
+Figures: TypeAlias = dict[str, tuple[int, int]]
+
+
+def published(root: Path | str) -> Figures:
+    """All rows of the published version of every table."""
+    lake = Lake.open(str(root))
+    return {name: _figures(_rows(lake, name)) for name in sorted(lake.pins)}
+
+
+def current(root: Path | str) -> Figures:
+    """The same, of failures only those of the newest build of each repository: older ones are kept."""
+    lake = Lake.open(str(root))
+    kept = [
+        pc.and_(
+            pc.equal(pc.field("repo_id"), repo_id),
+            pc.equal(pc.field("run_id"), row.artifact_ids["extract"].partition("/")[0]),
+        )
+        for repo_id, row in lake.repositories.items()
+    ]
+    newest = kept[0]
+    for other in kept[1:]:
+        newest = pc.or_(newest, other)
+    return {
+        name: _figures(_rows(lake, name, newest if name == FAILURES else None)) for name in sorted(lake.pins)
+    }
+
+
+def counted(root: Path | str) -> list[str]:
+    """Where the manifest's counts are not those of the rows: of tables as a whole, and of repositories."""
+    lake = Lake.open(str(root))
+    wrong = []
+    for name, pin in sorted(lake.pins.items()):
+        rows = lake.rows(name, ("run_id", "repo_id") if name == FAILURES else ("repo_id",))
+        if pin.rows not in (None, len(rows)):
+            wrong.append(f"{name}: {len(rows)} rows, {pin.rows} in the pin")
+        for repo_id, row in lake.repositories.items():
+            of_it = rows.filter(pc.field("repo_id") == repo_id)
+            if name == FAILURES:
+                run_id = row.artifact_ids["extract"].partition("/")[0]
+                of_it = of_it.filter(pc.field("run_id") == run_id)
+            told = row.row_counts.get(name, 0)
+            if told != len(of_it):
+                wrong.append(f"{name} of {repo_id}: {len(of_it)} rows, {told} in the manifest")
+    return wrong
+
+
+def _rows(lake: Lake, name: str, where: pc.Expression | None = None) -> pa.Table:
+    columns = [column for column in catalog.table(name).column_names if column not in TIMELY]
+    return lake.rows(name, columns, where)
+
+
+def _figures(rows: pa.Table) -> tuple[int, int]:
+    with duckdb.connect(config={"threads": 1}) as database:
+        database.register("published_rows", rows)
+        found = database.execute("SELECT count(*), coalesce(sum(hash(row)), 0) FROM published_rows row")
+        count, total = found.fetchall()[0]
+    return int(count), int(total)
