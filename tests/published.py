@@ -1,13 +1,15 @@
 """The published rows of a lake as figures that can be compared: with those of before, or of another lake.
 
-    before = published(lake)
-    ...                                     # a build that dies
-    assert published(lake) == before
-    assert current(lake) == current(clean)  # another lake, built from the same sources at once
+before = published(lake)
+...                                     # a build that dies
+assert published(lake) == before
+assert current(lake) == current(clean)  # another lake, built from the same sources at once
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,15 +38,11 @@ def current(root: Path | str) -> Figures:
     """The same, of failures only those of the newest build of each repository: older ones are kept."""
     lake = Lake.open(str(root))
     kept = [
-        pc.and_(
-            pc.equal(pc.field("repo_id"), repo_id),
-            pc.equal(pc.field("run_id"), row.artifact_ids["extract"].partition("/")[0]),
-        )
+        (pc.field("repo_id") == repo_id)
+        & (pc.field("run_id") == row.artifact_ids["extract"].partition("/")[0])
         for repo_id, row in lake.repositories.items()
     ]
-    newest = kept[0]
-    for other in kept[1:]:
-        newest = pc.or_(newest, other)
+    newest = reduce(or_, kept)
     return {
         name: _figures(_rows(lake, name, newest if name == FAILURES else None)) for name in sorted(lake.pins)
     }

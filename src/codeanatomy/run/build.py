@@ -16,18 +16,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Literal
 
 from msgspec import Struct, structs
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-from codeanatomy.errors import CodeAnatomyError, StepFailed, TableMissing
+from codeanatomy.errors import CodeAnatomyError, StepFailed
 from codeanatomy.extract.files import FAILURES, failures_by_extractor
 from codeanatomy.logs import Log
 from codeanatomy.run.caching import release
@@ -36,7 +37,7 @@ from codeanatomy.run.foreign import end_tools
 from codeanatomy.run.graphing import graph_stage
 from codeanatomy.run.normalization import normalize_stage
 from codeanatomy.run.order import Order, asked_of, made_from
-from codeanatomy.run.plan import Plan, PlannedStep, Request, State, lake_state, plan_run, written_tables
+from codeanatomy.run.plan import Plan, PlannedStep, Request, State, lake_state, plan_run
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
 from codeanatomy.run.relation import relate_stage
@@ -46,7 +47,6 @@ from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, step
 from codeanatomy.run.stopping import stoppable
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
 from codeanatomy.storage.lease import Lease, LeaseRow, acquire, read_lease, stale
-from codeanatomy.storage.light import newest_version
 from codeanatomy.storage.manifest import RunManifest, manifest_version
 from codeanatomy.storage.measures import tagged
 from codeanatomy.storage.restore import restore_table
@@ -62,6 +62,8 @@ WORK: dict[str, Callable[[Run], None]] = {
 }
 # Steps at the same time.
 CONCURRENT_STEPS = 4
+# Between two looks at whether the steps of a run that was stopped have ended.
+CANCEL_SECONDS = 0.5
 # Sequence of the commits that bring a table back, before those of the steps.
 UNDO = -1
 # Name of the span of the whole run.
@@ -241,30 +243,35 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
             record_artifacts(run)
         with run.timed("publish"):
             publish(run, manifest)
-        for step in run.steps:
-            release(run, step)
+        for step in run.plan.steps:
+            release(run, step.name)
     except BaseException as problem:
         stopped = isinstance(problem, KeyboardInterrupt)
         error = "stopped by the user" if stopped else _message(problem)
         Log(run_id=run.run_id).error(error)
         # How a run ended may be untellable for the same reason for which it did.
-        with suppress(CodeAnatomyError, OSError, *ENGINE_ERRORS):
+        with suppress(CodeAnatomyError, OSError):
             record_failure(run, error, "cancelled" if stopped else "failed")
+        with suppress(CodeAnatomyError, OSError, Py4JError):
+            record_artifacts(run)
         raise
 
 
 def _undo(run: Run) -> None:
-    """Bring back the tables that a dead run has written to."""
+    """Bring back the tables that a dead run has written to.
+
+    Its JVM may live for moments longer than its driver, so what counts is what was there when this run was
+    planned: what comes later and is not our own must not be published.
+    """
     root = run.store.root
+    run.floor.update(run.base.newest)
     for number, undo in enumerate(run.plan.undo, start=1):
         version = restore_table(root, undo.table_name, undo.to_version, Commit(run.run_id, UNDO))
+        run.floor[undo.table_name] = version
         if undo.to_version is not None:
             run.pins[undo.table_name] = version
         last = number == len(run.plan.undo)
         run.progress.tell("undo", f"{number}/{len(run.plan.undo)} tables of a dead run", last=last)
-    for name in written_tables(run.store.tables):
-        with suppress(TableMissing):
-            run.floor[name] = newest_version(root, name)
 
 
 def _go_on(run: Run, lease: Lease) -> None:
@@ -309,12 +316,22 @@ def run_steps(run: Run, lease: Lease) -> None:
             if run.steps[step.name].done():
                 run.steps[step.name].result()
     except BaseException:
-        for name in run.steps:
-            run.store.spark.sparkContext.cancelJobsWithTag(artifact_id(run, name))
-        end_tools()
+        pool.shutdown(wait=False, cancel_futures=True)
+        _stop_steps(run)
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _stop_steps(run: Run) -> None:
+    """Cancel the jobs of the steps under way until no step starts another."""
+    end_tools()
+    while wait(run.steps.values(), timeout=CANCEL_SECONDS).not_done:
+        # Without a JVM there is nothing to cancel.
+        with suppress(*ENGINE_ERRORS, OSError):
+            for name in run.steps:
+                run.store.spark.sparkContext.cancelJobsWithTag(artifact_id(run, name))
+        end_tools()
 
 
 def _before(run: Run, step: PlannedStep) -> tuple[str, ...]:
@@ -329,6 +346,7 @@ def _step(run: Run, lease: Lease, name: str, before: Sequence[Future[None]]) -> 
     told: dict[str, str | int] = {"step": name, "repositories": len(run.working(name))}
     Log(run_id=run.run_id, step=name).info("step begins", extra=told)
     with (
+        _named(name),
         run.trace.span(f"step {name}", told, parent=run.spans[WHOLE]) as span,
         run.timed(f"{name}_step"),
         tagged(run.store.spark, artifact_id(run, name)),
@@ -336,25 +354,31 @@ def _step(run: Run, lease: Lease, name: str, before: Sequence[Future[None]]) -> 
         run.spans[name] = span
         try:
             WORK[name](run)
-        except CodeAnatomyError as problem:
-            problem.message = f"step {name} failed: {problem.message}"
-            raise
-        except (*ENGINE_ERRORS, OSError) as problem:
-            raise StepFailed(f"step {name} failed: {_cause(problem)}", KEPT) from problem
         except Exception as problem:
-            problem.add_note(f"in step {name}")
+            run.errors[name] = _message(problem)
             raise
-        written = (
-            run.committed[table].rows for table in run.plan.step(name).outputs if table in run.committed
-        )
-        span.note({"rows": sum(written)})
+        span.note({"rows": sum(run.committed[each].rows for each in run.written(name))})
     lease.note(run.step_done(name))
     lease.check()
     Log(run_id=run.run_id, step=name).info("step done", extra={"seconds": run.seconds[f"{name}_step"]})
 
 
-def _cause(problem: Exception) -> str:
-    return cause_of(problem) if isinstance(problem, ENGINE_ERRORS) else str(problem)
+@contextmanager
+def _named(step: str) -> Iterator[None]:
+    """Whatever goes wrong names the step; a failure of another step that this one waited for has its name."""
+    named = f"step {step} failed: "
+    try:
+        yield
+    except CodeAnatomyError as problem:
+        if not problem.message.startswith("step "):
+            problem.message = named + problem.message
+        raise
+    except (*ENGINE_ERRORS, OSError) as problem:
+        raise StepFailed(named + cause_of(problem), KEPT) from problem
+    except Exception as problem:
+        if not hasattr(problem, "__notes__"):
+            problem.add_note(f"in step {step}")
+        raise
 
 
 def _message(problem: BaseException) -> str:

@@ -161,12 +161,12 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
     }
 
 
-def record_artifacts(run: Run, failed: str | None = None, error: str | None = None) -> None:
+def record_artifacts(run: Run) -> None:
     """Append a row for each step that ran, its plans and what they cost, and for each cache that was used."""
     rows = [
-        _artifact(run, number, step, error if step == failed else None)
+        _artifact(run, number, step)
         for number, step in enumerate(run.steps)
-        if step in run.plans or step == failed
+        if step in run.plans or step in run.errors
     ]
     if rows:
         append_small(run.store.root, run.store.table(ARTIFACTS), rows, Commit(run.run_id))
@@ -185,11 +185,11 @@ def artifact_id(run: Run, step: str) -> str:
     return f"{run.run_id}/{step}"
 
 
-def _artifact(run: Run, number: int, step: str, error: str | None) -> dict[str, Any]:
-    planned = run.plan.step(step)
+def _artifact(run: Run, number: int, step: str) -> dict[str, Any]:
+    error = run.errors.get(step)
     cost = measured(run.store.spark, artifact_id(run, step))
     texts = run.plans.get(step)
-    written = [run.committed[name] for name in planned.outputs if name in run.committed]
+    written = [run.committed[name] for name in run.written(step)]
     seconds = run.seconds.get(f"{step}_step")
     return _event(run, number) | {
         "artifact_id": artifact_id(run, step),

@@ -67,7 +67,7 @@ class Run:
     base: State
     # Versions of the tables as the run sees them: those it began with, then those it has made.
     pins: dict[str, int]
-    # Newest version of each table when its first step began; what comes after is its own.
+    # Newest version of each table when it was planned, or brought back; what comes after must be its own.
     floor: dict[str, int] = field(default_factory=dict)
     # Steps that a dead run has done.
     resumed: dict[str, StepDone] = field(default_factory=dict)
@@ -80,6 +80,8 @@ class Run:
     # By step.
     plans: dict[str, PlanTexts] = field(default_factory=dict)
     operators: dict[str, tuple[OperatorMetric, ...]] = field(default_factory=dict)
+    # What stopped a step.
+    errors: dict[str, str] = field(default_factory=dict)
     caches: list[CacheUse] = field(default_factory=list)
     spans: dict[str, Span] = field(default_factory=dict)
     # Tables that Spark has added rows to, which nobody has counted by repository.
@@ -155,6 +157,10 @@ class Run:
             {name: self.pins[name] for name in tables if name in self.pins},
             {each.repo_id: self.made_by(step, each.repo_id) for each in known},
         )
+
+    def written(self, step: str) -> list[str]:
+        """The tables of a step that this run has committed to."""
+        return [name for name in self.plan.step(step).outputs if name in self.committed]
 
     def made_by(self, step: str, repo_id: str) -> str:
         """The run that did a step for a repository: this one, or one that has died."""

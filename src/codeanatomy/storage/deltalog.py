@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from msgspec import Struct, json
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,11 +26,14 @@ from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageE
 # None: the newest version; an int: that version; a time: the version that was current then.
 Pin = int | datetime | None
 
-ENGINE_ERRORS = (PySparkException, Py4JJavaError)
+# Spark's own, and what is raised for a call to a JVM that is gone.
+ENGINE_ERRORS = (PySparkException, Py4JError)
 
 
 def cause_of(problem: Exception) -> str:
     """What the engine says went wrong, in one line: the innermost cause."""
+    if _is_gone():
+        return "Spark's JVM has ended: it was killed, or crashed"
     if isinstance(problem, Py4JJavaError):
         deepest = problem.java_exception
         while deepest.getCause() is not None:
@@ -40,6 +44,12 @@ def cause_of(problem: Exception) -> str:
     said = [line.strip() for line in lines if line.strip()] or [type(problem).__name__]
     # A headline that ends in a colon introduces a traceback; its last line says what happened.
     return f"{said[0]} {said[-1]}" if said[0].endswith(":") else said[0]
+
+
+def _is_gone() -> bool:
+    """Whether the JVM that this process has started is not there any more."""
+    machine = getattr(SparkContext._gateway, "proc", None)
+    return machine is not None and machine.poll() is not None
 
 
 class SnapshotInfo(Struct, frozen=True):

@@ -7,7 +7,7 @@
 
 Jobs are found by a tag that they inherit from the thread that starts them; it also is their description and
 their pool, in which independent steps share the cores. A thread that a step starts itself has to take it
-over: `pyspark.util.inheritable_thread_target`.
+over: `pyspark.util.inheritable_thread_target(spark)`.
 
 Jobs and stages are read from Spark's status store, which is there without the UI too. It keeps the figures
 of operators as texts for people, such as `12.3 MiB (1.0 MiB, ...)`; the exact ones are in the operators, so
@@ -90,8 +90,8 @@ def measured(spark: SparkSession, tag: str) -> Measures:
     store = context.statusStore()
     jobs = [store.job(number) for number in context.statusTracker().getJobIdsForTag(tag)]
     numbers = {int(each) for job in jobs for each in re.findall(r"\d+", job.stageIds().toString())}
-    stages = [store.lastStageAttempt(number) for number in sorted(numbers)]
-    ran = [stage for stage in stages if stage.numCompleteTasks()]
+    stages = [_stage(store, number) for number in sorted(numbers)]
+    ran = [stage for stage in stages if stage is not None and stage.numCompleteTasks()]
     return Measures(
         jobs=len(jobs),
         tasks=sum(stage.numCompleteTasks() for stage in ran),
@@ -103,6 +103,14 @@ def measured(spark: SparkSession, tag: str) -> Measures:
 def operator_metrics(frame: DataFrame) -> tuple[OperatorMetric, ...]:
     """The figures of the operators that have computed a frame, which must be persisted still."""
     return tuple(_figures(frame))
+
+
+def _stage(store: Any, number: int) -> Any:
+    """The last attempt of a stage; none if it is not kept any more, of thousands."""
+    try:
+        return store.lastStageAttempt(number)
+    except Py4JJavaError:
+        return None
 
 
 def _skew(spark: SparkSession, store: Any, stages: list[Any]) -> float | None:

@@ -37,6 +37,9 @@ ALL_FIELDS = 1_000_000
 # Expressions ask the session how many of their arguments they may show.
 IN_FULL = {"spark.sql.debug.maxToStringFields": str(ALL_FIELDS)}
 
+# Characters of a text that are fetched at once.
+PIECE = 4000
+
 # In this order; the first takes away what would be in the way of the others.
 NORMALISED = tuple(
     (re.compile(pattern, re.MULTILINE), put)
@@ -96,13 +99,13 @@ class Operator(NamedTuple):
 
 def plan_texts(frame: DataFrame) -> PlanTexts:
     """The analysed, the optimized and the physical plan of a frame."""
-    execution = frame._jdf.queryExecution()
+    jvm, execution = frame.sparkSession._jvm, frame._jdf.queryExecution()
     cached = _cached(execution)
     optimized = execution.optimizedPlan() if cached is None else _planned_from(cached)
     with active(isolated(frame.sparkSession, IN_FULL)):
         return PlanTexts(
-            logical=normalised(_tree(execution.analyzed())),
-            optimized=normalised("\n".join(_optimized(optimized, 0, set()))),
+            logical=normalised(_tree(jvm, execution.analyzed())),
+            optimized=normalised("\n".join(_optimized(jvm, optimized, 0, set()))),
             physical=normalised("\n".join(INDENT * each.depth + _line(each) for each in operators(frame))),
         )
 
@@ -141,23 +144,27 @@ def _is_relation(plan: Any) -> bool:
     return str(plan.getClass().getSimpleName()) == "InMemoryRelation"
 
 
-def _tree(plan: Any) -> str:
-    return str(plan.treeString(False, False, ALL_FIELDS, False, False)).rstrip()
+def _tree(jvm: Any, plan: Any) -> str:
+    """The text of a logical plan, fetched in pieces: an answer beyond the buffer of py4j waits 40 ms."""
+    text = jvm.java.lang.StringBuilder().append(plan)
+    length = text.length()
+    pieces = (text.substring(at, min(at + PIECE, length)) for at in range(0, length, PIECE))
+    return "".join(pieces).rstrip()
 
 
-def _optimized(plan: Any, depth: int, seen: set[int]) -> Iterator[str]:
+def _optimized(jvm: Any, plan: Any, depth: int, seen: set[int]) -> Iterator[str]:
     """The lines of a logical plan, and below what is cached those of the plan that it comes from."""
     # A tree with something cached would be written with all of its physical plan.
     if not any(map(_is_relation, _all(plan.collectLeaves()))):
-        yield from (INDENT * depth + line for line in _tree(plan).splitlines())
+        yield from (INDENT * depth + line for line in _tree(jvm, plan).splitlines())
         return
     yield INDENT * depth + plan.simpleString(ALL_FIELDS)
     if _is_relation(plan):
         if _is_new(plan.cachedPlan(), seen):
-            yield from _optimized(_planned_from(plan.cachedPlan()), depth + 1, seen)
+            yield from _optimized(jvm, _planned_from(plan.cachedPlan()), depth + 1, seen)
     else:
         for child in _all(plan.children()):
-            yield from _optimized(child, depth + 1, seen)
+            yield from _optimized(jvm, child, depth + 1, seen)
 
 
 def _planned_from(plan: Any) -> Any:
