@@ -8,7 +8,7 @@ that stays as it is. For every version a clean build in a fresh lake tells which
 round chooses a version, starts `codeanatomy build`, and kills it with SIGKILL at a random moment between its
 start and the time that a whole build takes:
 
-    group     the driver and the JVM at once, as when a machine goes down
+    group     the driver and the JVM at once, as when memory runs out
     driver    Python alone; its JVM notices, and may finish a commit meanwhile
     jvm       the JVM alone; the driver has to say so and to end by itself
 
@@ -44,18 +44,21 @@ from codeanatomy.run.build import plan
 from codeanatomy.run.order import Order
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.repositories import Repository
+from processes import left_over, members
 from published import Figures, counted, current, published
 
 VERSIONS = 3
 STEADY = {
     "kept/__init__.py": b"from kept.area import Circle\n",
     "kept/area.py": b"class Circle:\n    def area(self, pi=3):\n        return pi * self.r ** 2\n",
-    "kept/broken.py": b"def f(:\n",
+    "kept/broken.py": b"x = = 1\ny = 2\n",
     "kept/latin.py": b"name = '\xe9'\n",
 }
 HOW = ("group", "driver", "jvm")
 # A whole build is never waited for longer.
 MOST_SECONDS = 900
+# Of a build that has everything to do.
+STEPS = 4
 # Processes that a dead driver or JVM has left must be gone by then.
 ORPHAN_SECONDS = 30
 # Share of rounds that repeat the published version, so that a run has only leftovers to undo.
@@ -76,6 +79,8 @@ class Bench:
     # Of the last whole build.
     seconds: float = 0.0
     version: int = 0
+    # Whether the last run has left something to undo.
+    leftovers: bool = False
     figures: Figures = field(default_factory=dict)
     seen: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -104,7 +109,7 @@ def put(bench: Bench, version: int) -> None:
             path.write_bytes(path.read_bytes() + b"\n\ndef added_at_the_end(x):\n    return x.again()\n")
         (place / "added").mkdir()
         (place / "added" / "__init__.py").write_bytes(b"def added():\n    return 1\n")
-        (place / "added" / "broken.py").write_bytes(b"class (:\n")
+        (place / "added" / "broken.py").write_bytes(b"z = (1 2)\nw = 3\n")
     if version == 2:
         for path in files[1::3]:
             path.unlink()
@@ -123,7 +128,10 @@ def whole_build(bench: Bench, lake: Path, said: Path) -> float:
         done = subprocess.run(command(bench, lake), stdout=log, stderr=log, check=False, timeout=MOST_SECONDS)
     if done.returncode:
         bench.wrong(f"a build ended with {done.returncode}: {last_words(said)}")
-    return time.monotonic() - began
+    seconds = time.monotonic() - began
+    if sum(event.get("message") == "step done" for event in events(said)) == STEPS:
+        bench.seconds = seconds
+    return seconds
 
 
 def clean_builds(bench: Bench) -> None:
@@ -135,26 +143,9 @@ def clean_builds(bench: Bench) -> None:
         bench.clean[version] = current(lake)
         rows = sum(count for count, _ in bench.clean[version].values())
         print(f"clean build of version {version}: {rows:,} rows, {seconds:.1f} s", flush=True)
-        bench.seconds = max(bench.seconds, seconds)
     bench.version = VERSIONS - 1
     shutil.copytree(bench.work / f"clean-{bench.version}", bench.lake)
     bench.figures = published(bench.lake)
-
-
-def members(session: int) -> dict[int, str]:
-    """The living processes of a session, and their names."""
-    found = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            try:
-                stat = (folder / "stat").read_text()
-            except OSError:
-                continue
-            name, _, fields = stat.partition("(")[2].rpartition(")")
-            state, _, _, of = fields.split()[:4]
-            if int(of) == session and state not in "ZX":
-                found[int(folder.name)] = name
-    return found
 
 
 def killed_build(bench: Bench, how: str, moment: float, said: Path) -> tuple[int, int, bool]:
@@ -189,9 +180,7 @@ def kill(process: subprocess.Popen[bytes], how: str) -> bool:
 
 def orphans(bench: Bench, session: int) -> None:
     """Whatever a killed build has left must end by itself."""
-    end = time.monotonic() + ORPHAN_SECONDS
-    while (left := members(session)) and time.monotonic() < end:
-        time.sleep(0.2)
+    left = left_over(session, ORPHAN_SECONDS)
     if left:
         bench.wrong(f"processes are left: {left}")
         for pid in left:
@@ -237,7 +226,8 @@ def next_plan(bench: Bench) -> str:
         for each in step.repositories:
             if each.action != "skip":
                 actions[each.action].add(step.name)
-    bench.seen["rounds with something to undo"] += bool(found.undo)
+    bench.leftovers = bool(found.undo)
+    bench.seen["rounds with something to undo"] += bench.leftovers
     bench.seen["rounds with something to resume"] += bool(actions["resume"])
     told = [f"{action} {'+'.join(sorted(names))}" for action, names in actions.items() if names]
     return ", ".join([f"undo {len(found.undo)}", *told]) if found.undo or told else "nothing to do"
@@ -276,7 +266,7 @@ def differences(found: Figures, wanted: Figures) -> str:
 
 def chosen(bench: Bench, last: int) -> int:
     """The version of a round: often that of the last, so that there is something to resume."""
-    if bench.chance.random() < REPEATED:
+    if bench.leftovers and bench.chance.random() < REPEATED:
         return bench.version
     others = [version for version in range(VERSIONS) if version != bench.version]
     return last if last in others and bench.chance.random() < 0.5 else bench.chance.choice(others)
@@ -295,7 +285,7 @@ def attack(bench: Bench, number: int, how: str, version: int, moment: float) -> 
     state = check(bench, before, version, must_publish=False)
     orphans(bench, pid)
     print(
-        f"{number:>3} {how:<6} at {moment:5.1f} s in {died_in(said):<42.42} {state:<10}"
+        f"{number:>3} {how:<6} at {moment:5.1f} s in {died_in(said) if killed else '-':<42.42} {state:<10}"
         f" next: {next_plan(bench):<48} {time.monotonic() - began:5.1f} s",
         flush=True,
     )

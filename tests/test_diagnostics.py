@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_field
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.catalog.spec import Table
 from codeanatomy.extract.files import batches, examine, file_id
 from codeanatomy.extract.listing import Entry
 from codeanatomy.extract.reading import Reading
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.extract.witnesses import WITNESSES
-from codeanatomy.normalize.diagnostics import BLOCK, diagnostics_norm_v1
+from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
+from codeanatomy.normalize.files import File, file_of
 from codeanatomy.options import ExtractOptions
 
 # By table.
@@ -53,7 +54,7 @@ print(x); exec(y); match(1); type(x).y(); [*f()]; a @ b(); not (yield_())
 '''
 SMALL = "import os as o\ndef f(a, b): return g(a)\n"
 EDGES = "é\r\nab\n\nc\rd é"
-LONG = "#" * 3 * BLOCK + "\nx = 1\n"
+LONG = "#" * 3000 + "\nx = 1\n"
 FSTRING = "x = f'{a, f(), (lambda: 1)}'\n"
 
 SOURCES: dict[str, bytes] = {
@@ -108,17 +109,28 @@ def _reading(path: str, raw: bytes) -> Reading:
     return Reading(Entry(path, f"/{path}", len(raw), 0, False, None), raw, 0, None)
 
 
-def frames(spark: SparkSession, rows: Rows, inputs: tuple[str, ...]) -> dict[str, DataFrame]:
-    return {name: frame(spark, name, rows[name]) for name in inputs}
+def files_of(rows: Rows) -> list[File]:
+    """The files that the rows are about, as the rules see them."""
+    found: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
+    for name, of_table in rows.items():
+        table = catalog.table(name)
+        for row in of_table:
+            known = row["file_id"] or file_id(row["repo_id"], row["path"])
+            batch = pa.RecordBatch.from_pylist([row], arrow_schema(table))
+            if name == "scip_index_v1":
+                batch = batch.append_column("is_missing", pa.array([row["file_id"] is None]))
+            if row.get("row_kind") != "index":
+                found[known].setdefault(name, []).append(batch)
+    return [file_of(known, parts) for known, parts in found.items()]
 
 
-def frame(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> DataFrame:
-    schema = pa.schema([arrow_field(column) for column in catalog.table(name).columns])
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema))
-
-
-def collected(found: DataFrame) -> list[dict[str, Any]]:
-    return sorted((row.asDict() for row in found.collect()), key=lambda row: sorted(map(str, row.items())))
+def told(
+    files: Iterable[File], table: Table, make: Callable[..., list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """The rows of a table that is made file by file of its inputs."""
+    return [
+        row for file in files for row in make(file.place, **{name: file.said(name) for name in table.inputs})
+    ]
 
 
 def document(path: str, **cells: Any) -> dict[str, Any]:
@@ -180,7 +192,7 @@ def edited(rows: Rows) -> Rows:
     for capture in cut["captures"]:
         capture["text"] = ""
     _row(rows, "tree_sitter", "edges.py")["errors"] = _all_spans(len(EDGES.encode()))
-    ends = (0, 1, BLOCK - 1, BLOCK, 3 * BLOCK, 3 * BLOCK + 1, len(LONG) - 1, len(LONG))
+    ends = (0, 1, 999, 1000, 3000, 3001, len(LONG) - 1, len(LONG))
     _row(rows, "tree_sitter", "long.py")["errors"] = [
         _error_node(start, end) for start in ends for end in ends if start <= end
     ]
@@ -216,18 +228,8 @@ def _scip_rows() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def inputs(spark: SparkSession) -> dict[str, DataFrame]:
-    return frames(spark, edited(witnessed(SOURCES)), TABLE.inputs)
-
-
-@pytest.fixture(scope="module")
-def found(inputs: dict[str, DataFrame]) -> list[dict[str, Any]]:
-    return collected(diagnostics_norm_v1(**parted(inputs, 2)))
-
-
-def parted(inputs: dict[str, DataFrame], number: int) -> dict[str, DataFrame]:
-    """The same rows, dealt out anew."""
-    return {name: rows.repartition(number, F.rand(number)) for name, rows in inputs.items()}
+def found() -> list[dict[str, Any]]:
+    return told(files_of(edited(witnessed(SOURCES))), TABLE, diagnostics_norm_v1)
 
 
 @pytest.fixture
@@ -253,7 +255,7 @@ def details(found: list[dict[str, Any]], path: str, code: str) -> dict[str, str]
 
 
 def test_the_function_is_what_the_catalogue_says(found: list[dict[str, Any]]) -> None:
-    assert tuple(signature(diagnostics_norm_v1).parameters) == TABLE.inputs
+    assert tuple(signature(diagnostics_norm_v1).parameters) == ("place", *TABLE.inputs)
     assert tuple(found[0]) == TABLE.column_names
 
 
@@ -435,10 +437,3 @@ def test_lines_and_columns_are_those_of_the_source(found: list[dict[str, Any]]) 
             checked.add((row["path"], start, end))
     size = len(EDGES.encode())
     assert len(checked) > (size + 1) * (size + 2) // 2 + 30
-
-
-@pytest.mark.parametrize("number", [1, 7])
-def test_rows_do_not_depend_on_partitions(
-    inputs: dict[str, DataFrame], found: list[dict[str, Any]], number: int
-) -> None:
-    assert collected(diagnostics_norm_v1(**parted(inputs, number))) == found

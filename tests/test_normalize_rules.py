@@ -11,7 +11,7 @@ from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.testimony import Testimony
 from codeanatomy.normalize import rules
 from codeanatomy.normalize.files import File
-from codeanatomy.normalize.rules import DIAGNOSTICS, PACKED_TABLES, READS, file_rows, packed_rows
+from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows, packed_rows
 from codeanatomy.options import ExtractOptions
 from normalized import file_of, source_of
 
@@ -30,7 +30,7 @@ def rows(stream: bytes) -> pa.Table:
 
 def test_streams_have_the_schema_and_the_order_of_their_tables() -> None:
     streams, counts = packed_rows(whole(TEXT))
-    assert tuple(streams) == PACKED_TABLES
+    assert tuple(streams) == FILE_TABLES
     for name, stream in streams.items():
         table, found = catalog.table(name), rows(stream)
         assert found.schema == arrow_schema(table)

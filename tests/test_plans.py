@@ -27,15 +27,10 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.graph.files import INNER
 from codeanatomy.graph.files import READS as GRAPH_READS
-from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
-from codeanatomy.normalize.evidence import normalize_evidence_v1
 from codeanatomy.normalize.rules import READS
-from codeanatomy.normalize.span_errors import span_errors_v1
 from codeanatomy.relate.files import AST, BLOCKS, LIBCST, OCCURRENCES
 from codeanatomy.relate.program import CALL_TARGETS
-from codeanatomy.relate.scope import SYMBOL_FIELDS
 from codeanatomy.run import graphing, normalization, relation
 from codeanatomy.run.bundles import selected
 from codeanatomy.storage.plans import PlanTexts, normalised, plan_texts
@@ -54,10 +49,6 @@ def read_all(read: Read, *names: str) -> dict[str, DataFrame]:
     return {name: read(name) for name in names}
 
 
-def inputs(read: Read, name: str) -> dict[str, DataFrame]:
-    return read_all(read, *catalog.table(name).inputs)
-
-
 def solved(read: Read, tasks: int) -> DataFrame:
     programs, _ = relation.summaries(read_all(read, *relation.INPUTS), tasks)
     return relation.solved(programs, repositories=2)
@@ -67,16 +58,11 @@ FRAMES: Mapping[str, Callable[[Read, int], DataFrame]] = {
     "normalize": lambda read, tasks: normalization.gather(read_all(read, *normalization.FILE_INPUTS), tasks)[
         0
     ],
-    "diagnostics_norm_v1": lambda read, _: diagnostics_norm_v1(**inputs(read, "diagnostics_norm_v1")),
-    "span_errors_v1": lambda read, _: span_errors_v1(**inputs(read, "span_errors_v1")),
-    "normalize_evidence_v1": lambda read, _: normalize_evidence_v1(
-        **read_all(read, "repo_files_v1", "span_errors_v1", "diagnostics_norm_v1")
-    ),
     "relate": solved,
     "graph": lambda read, tasks: graphing.graphed(read_all(read, *GRAPH_READS), "default", tasks)[0],
 }
 # Python that runs by the batch, by step; nothing else of Python may be in a plan.
-PYTHON = {"normalize": {"rules"}, "relate": {"programs", "solve"}, "graph": {"pack", "make"}}
+PYTHON = {"normalize": {"pack", "rules"}, "relate": {"programs", "solve"}, "graph": {"pack", "make"}}
 
 
 def reader(spark: SparkSession, root: Path) -> Read:
@@ -213,7 +199,7 @@ def test_rows_meet_by_a_key(step: str, texts: Texts) -> None:
 @pytest.mark.parametrize("step", FRAMES)
 def test_python_runs_by_the_batch_and_only_where_it_is_meant_to(step: str, texts: Texts) -> None:
     physical = texts(step).physical
-    assert set(re.findall(r"MapInArrow (\w+)\(", physical)) == PYTHON.get(step, set())
+    assert set(re.findall(r"MapInArrow (\w+)\(", physical)) == PYTHON[step]
     operators = {line.split()[0] for line in physical.splitlines()} - {"MapInArrow"}
     assert not [name for name in operators if re.search(r"Python|Pandas|Arrow|Groups", name)]
 
@@ -229,7 +215,7 @@ def test_a_scan_reads_only_the_repositories_of_the_run(step: str, texts: Texts) 
 
 
 def test_documents_of_an_index_are_filtered_where_they_are_read(texts: Texts) -> None:
-    for step in ("relate", "graph", "span_errors_v1"):
+    for step in FRAMES:
         pushed = re.findall(r"FileScan scip_index_v1 .*PushedFilters: (.*), ReadSchema", texts(step).physical)
         assert pushed
         assert all("EqualTo(row_kind,document)" in filters for filters in pushed), step
@@ -268,11 +254,16 @@ PLACE = plain("repo_id", "file_id", "path")
 def test_normalize_reads_what_it_uses(texts: Texts) -> None:
     found = by_column(read_columns(texts("normalize").physical))
     assert set(found) == set(normalization.FILE_INPUTS)
-    assert found["repo_files_v1"] == KEYS | plain("mtime_ns")
-    assert found["libcst_files_v1"] == KEYS | lists(READS.libcst)
-    assert set(found["ast_files_v1"]) == {*KEYS, *READS.ast}
-    assert found["ast_files_v1"]["imports"] == set(READS.ast["imports"])
-    assert set(found["bytecode_files_v1"]) == {*PLACE, "python_version", "code_objects"}
+    wanted = {
+        "ast_files_v1": KEYS | lists({**READS.ast, "nodes": READS.ast_nodes}),
+        "libcst_files_v1": KEYS | lists(READS.libcst),
+        "symtable_files_v1": KEYS | lists(READS.symtable),
+        "scip_index_v1": PLACE
+        | plain("row_kind", "position_encoding")
+        | lists({**READS.scip, "occurrences": READS.occurrences}),
+    }
+    assert {name: found[name] for name in wanted} == wanted
+    assert found["tree_sitter_files_v1"]["captures"] == set(READS.captures)
 
 
 def test_relate_reads_what_it_uses(texts: Texts) -> None:
@@ -312,21 +303,17 @@ def test_the_full_profile_reads_instructions(read: Read) -> None:
     reason="Spark does not look into lambdas for the fields that they use", strict=True, raises=AssertionError
 )
 @pytest.mark.parametrize(
-    ("step", "path", "used"),
+    ("step", "column", "unused"),
     [
-        ("normalize", "ast_files_v1.nodes", READS.ast["nodes"]),
-        ("normalize", "bytecode_files_v1.code_objects.instructions", READS.instructions),
-        ("relate", "symtable_files_v1.blocks.symbols", SYMBOL_FIELDS),
-        ("full graph", "bytecode_files_v1.code_objects.instructions", INNER["instructions"]),
+        ("normalize", "bytecode_files_v1.code_objects", "consts"),
+        ("relate", "symtable_files_v1.blocks.symbols", "namespaces"),
+        ("full graph", "bytecode_files_v1.code_objects.instructions", "stack_depth"),
     ],
 )
-def test_only_the_fields_that_are_used_are_read(
-    step: str, path: str, used: tuple[str, ...], texts: Texts, read: Read
+def test_fields_that_are_not_used_are_not_read(
+    step: str, column: str, unused: str, texts: Texts, read: Read
 ) -> None:
     found: Columns = read_columns(full_profile(read) if step == "full graph" else texts(step).physical)
-    for name in path.split("."):
+    for name in column.split("."):
         found = found[name]
-    missing = set(used) - set(found)
-    if missing:
-        raise LookupError(missing)
-    assert set(found) == set(used)
+    assert unused not in found

@@ -6,7 +6,6 @@ from inspect import signature
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.extract.ast_files import FSTRINGS_ARE_PARSED_APART
@@ -16,7 +15,7 @@ from codeanatomy.extract.scip_index import document_cells
 from codeanatomy.extract.scip_schema import Document, Occurrence
 from codeanatomy.extract.source import Source, decode
 from codeanatomy.normalize.span_errors import MESSAGES, span_errors_v1
-from test_diagnostics import FSTRING, Rows, collected, document, frames, parted, witnessed
+from test_diagnostics import FSTRING, Rows, document, files_of, told, witnessed
 
 TABLE = catalog.table("span_errors_v1")
 TEXT = "é = 1\nprint(é)\n"
@@ -93,13 +92,8 @@ def edited(rows: Rows) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def inputs(spark: SparkSession) -> dict[str, DataFrame]:
-    return frames(spark, edited(witnessed(SOURCES)), TABLE.inputs)
-
-
-@pytest.fixture(scope="module")
-def found(inputs: dict[str, DataFrame]) -> list[dict[str, Any]]:
-    return collected(span_errors_v1(**parted(inputs, 2)))
+def found() -> list[dict[str, Any]]:
+    return told(files_of(edited(witnessed(SOURCES))), TABLE, span_errors_v1)
 
 
 def errors(found: list[dict[str, Any]], path: str) -> list[tuple[str, str, str, str, tuple[Any, Any]]]:
@@ -118,7 +112,7 @@ def errors(found: list[dict[str, Any]], path: str) -> list[tuple[str, str, str, 
 
 
 def test_the_function_is_what_the_catalogue_says(found: list[dict[str, Any]]) -> None:
-    assert tuple(signature(span_errors_v1).parameters) == TABLE.inputs
+    assert tuple(signature(span_errors_v1).parameters) == ("place", *TABLE.inputs)
     assert tuple(found[0]) == TABLE.column_names
 
 
@@ -193,10 +187,3 @@ def test_ids_are_unique_and_rows_complete(found: list[dict[str, Any]]) -> None:
     required = [column.name for column in TABLE.columns if not column.nullable]
     assert all(row[name] is not None for row in found for name in required)
     assert {row["span_error_kind"] for row in found} >= MESSAGES.keys()
-
-
-@pytest.mark.parametrize("number", [1, 7])
-def test_rows_do_not_depend_on_partitions(
-    inputs: dict[str, DataFrame], found: list[dict[str, Any]], number: int
-) -> None:
-    assert collected(span_errors_v1(**parted(inputs, number))) == found

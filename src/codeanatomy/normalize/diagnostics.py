@@ -29,37 +29,57 @@ witness' own. A span that ends with a newline ends in the line of that newline. 
 
 from __future__ import annotations
 
-from functools import reduce
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
-from codeanatomy.catalog.columns import PLACE_NAMES, SEVERITIES
+from codeanatomy.catalog.columns import SEVERITIES
 from codeanatomy.catalog.extract import CHOSEN_REASONS
-from codeanatomy.functions import stable_id
+from codeanatomy.ids import stable_id
 from codeanatomy.normalize.disagreements import disagreements
+from codeanatomy.normalize.files import Lines, Place, Said, each
 from codeanatomy.normalize.opcodes import KNOWN_VERSIONS
 
 # Of a text that fits no rule, what the message quotes.
 QUOTED_CHARS = 60
-# Complaints that are equal in these are one.
-IDENTITY = (*PLACE_NAMES, "kind", "code", "bstart", "bend", "line", "message")
-# Bytes of text whose lines are looked through for a place.
-BLOCK = 1024
+HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
+
+
+class Identity(NamedTuple):
+    """Complaints that are equal in these are one."""
+
+    kind: str
+    code: str | None
+    bstart: int | None
+    bend: int | None
+    line: int | None
+    message: str | None
+
+
+class Complaint(NamedTuple):
+    """What somebody has to say; line and column of a witness count only without a span."""
+
+    identity: Identity
+    severity: str | None
+    col: int | None
+    # Entries of the details.
+    said: Mapping[str, str]
 
 
 def diagnostics_norm_v1(
+    place: Place,
     *,
-    repo_files_v1: DataFrame,
-    file_line_index_v1: DataFrame,
-    ast_files_v1: DataFrame,
-    libcst_files_v1: DataFrame,
-    tree_sitter_files_v1: DataFrame,
-    bytecode_files_v1: DataFrame,
-    symtable_files_v1: DataFrame,
-    scip_index_v1: DataFrame,
-) -> DataFrame:
-    """The complaints of all witnesses, and those of the witnesses about each other."""
+    repo_files_v1: Said,
+    file_line_index_v1: Lines,
+    ast_files_v1: Said,
+    libcst_files_v1: Said,
+    tree_sitter_files_v1: Said,
+    bytecode_files_v1: Said,
+    symtable_files_v1: Said,
+    scip_index_v1: Sequence[Said],
+) -> list[dict[str, Any]]:
+    """The complaints of all witnesses of a file, and those of the witnesses about each other."""
     differences = disagreements(
         ast_files_v1=ast_files_v1,
         libcst_files_v1=libcst_files_v1,
@@ -67,278 +87,150 @@ def diagnostics_norm_v1(
         bytecode_files_v1=bytecode_files_v1,
         symtable_files_v1=symtable_files_v1,
     )
-    complaints = (
-        _complaints(repo_files_v1, _unread_file()),
-        _complaints(ast_files_v1, _errors("errors", "cpython", "ast")),
-        _complaints(symtable_files_v1, _errors("errors", "cpython", "symtable")),
-        _complaints(bytecode_files_v1, _errors("errors", "cpython", "bytecode"), _unknown_bytecode()),
-        _complaints(libcst_files_v1, _errors("parse_errors", "libcst", "libcst")),
-        _complaints(
-            tree_sitter_files_v1,
-            _errors("parse_errors", "tree_sitter", "tree_sitter"),
-            _error_nodes(),
-            _missing_nodes(),
+    found: dict[Identity, list[Complaint]] = {}
+    for complaint in (
+        *_unread_file(repo_files_v1),
+        *_errors(ast_files_v1.get("errors"), "cpython", "ast"),
+        *_errors(symtable_files_v1.get("errors"), "cpython", "symtable"),
+        *_errors(bytecode_files_v1.get("errors"), "cpython", "bytecode"),
+        *_unknown_bytecode(bytecode_files_v1),
+        *_errors(libcst_files_v1.get("parse_errors"), "libcst", "libcst"),
+        *_errors(tree_sitter_files_v1.get("parse_errors"), "tree_sitter", "tree_sitter"),
+        *_error_nodes(tree_sitter_files_v1.get("errors")),
+        *_missing_nodes(tree_sitter_files_v1.get("missing")),
+        # Of files that the repository lacks there is no file to complain about.
+        *(
+            complaint
+            for document in scip_index_v1
+            if not document.get("is_missing")
+            for complaint in (
+                *_errors(document.get("errors"), "scip", "scip"),
+                *_scip_diagnostics(document.get("diagnostics")),
+            )
         ),
-        # Of the index itself, and of files that the repository lacks, there is no file to complain about.
-        _complaints(
-            scip_index_v1.filter(F.col("file_id").isNotNull()),
-            _errors("errors", "scip", "scip"),
-            _scip_diagnostics(),
+        *(
+            _complaint("disagreement", one.severity, one.code, one.message, one.details, one.bstart, one.bend)
+            for one in differences
         ),
-        _complaints(differences, _disagreement()),
-    )
-    return _rows(_merged(_placed(reduce(DataFrame.unionByName, complaints), file_line_index_v1)))
+    ):
+        found.setdefault(complaint.identity, []).append(complaint)
+    return [_row(place, identity, same, file_line_index_v1) for identity, same in found.items()]
 
 
-# The sources: lists of complaints in the row of a file.
+# The sources.
 
 
-def _unread_file() -> Column:
-    reason = F.col("skipped_reason")
-    complaint = _complaint(
-        kind="cpython",
-        severity=F.lit("error"),
-        code=_code(reason),
-        message=F.concat(F.lit("the file could not be read: "), reason),
-        said=_said(stage=F.lit("read")),
-    )
-    return F.when(reason.isNotNull() & ~reason.isin(*CHOSEN_REASONS), F.array(complaint))
+def _unread_file(listed: Said) -> Iterator[Complaint]:
+    reason = listed.get("skipped_reason")
+    if reason is not None and reason not in CHOSEN_REASONS:
+        message = f"the file could not be read: {reason}"
+        yield _complaint("cpython", "error", _code(reason), message, {"stage": "read"})
 
 
-def _errors(column: str, kind: str, witness: str) -> Column:
+def _errors(errors: Any, kind: str, witness: str) -> Iterator[Complaint]:
     """The errors that a witness wrote down itself."""
+    names = ("severity", "stage", "error_type", "message", "col", "bstart", "bend", "line")
+    for severity, stage, error, message, col, bstart, bend, line in each(errors, *names):
+        if stage is not None and stage != "position":
+            said = {witness: stage, "error_type": error}
+            yield _complaint(kind, severity, _code(error), message, said, bstart, bend, line, col)
 
-    def complaint(each: Column) -> Column:
-        return _complaint(
-            kind=kind,
-            severity=each.severity,
-            code=_code(each.error_type),
-            bstart=each.bstart,
-            bend=each.bend,
-            line=each.line,
-            col=each.col,
-            message=each.message,
-            said=_said(**{witness: each.stage, "error_type": each.error_type}),
+
+def _unknown_bytecode(said: Said) -> Iterator[Complaint]:
+    version = said.get("python_version")
+    is_known = version is None or ".".join(version.split(".")[:2]) in KNOWN_VERSIONS
+    if said.get("code_objects") is not None and not is_known:
+        message = (
+            f"the bytecode of Python {version} is not known: control and data flow of the file are missing"
         )
-
-    return F.transform(F.filter(column, lambda each: each.stage != "position"), complaint)
-
-
-def _unknown_bytecode() -> Column:
-    version = F.col("python_version")
-    complaint = _complaint(
-        kind="cpython",
-        severity=F.lit("error"),
-        code=F.lit("unknown_bytecode"),
-        message=F.concat(
-            F.lit("the bytecode of Python "),
-            version,
-            F.lit(" is not known: control and data flow of the file are missing"),
-        ),
-        said=_said(python_version=version),
-    )
-    is_known = F.substring_index(version, ".", 2).isin(*KNOWN_VERSIONS)
-    # Any field will do; the whole column would be read with all instructions.
-    return F.when(F.col("code_objects.flags").isNotNull() & ~is_known, F.array(complaint))
+        yield _complaint("cpython", "error", "unknown_bytecode", message, {"python_version": version})
 
 
-def _error_nodes() -> Column:
-    return F.transform(
-        "errors",
-        lambda each: _complaint(
-            kind="tree_sitter",
-            severity=F.lit("error"),
-            code=F.lit("error_node"),
-            bstart=each.bstart,
-            bend=each.bend,
-            message=F.concat(
-                F.lit("fits no rule: "),
-                F.substring(F.regexp_replace(each.text, r"\s+", " "), 1, QUOTED_CHARS),
-            ),
-            said=_said(parent_kind=each.parent_kind),
-        ),
-    )
+def _error_nodes(nodes: Any) -> Iterator[Complaint]:
+    for parent, text, bstart, bend in each(nodes, "parent_kind", "text", "bstart", "bend"):
+        message = None if text is None else f"fits no rule: {SPACES.sub(' ', text)[:QUOTED_CHARS]}"
+        said = {"parent_kind": parent}
+        yield _complaint("tree_sitter", "error", "error_node", message, said, bstart, bend)
 
 
-def _missing_nodes() -> Column:
-    return F.transform(
-        "missing",
-        lambda each: _complaint(
-            kind="tree_sitter",
-            severity=F.lit("error"),
-            code=F.lit("missing_node"),
-            bstart=each.bstart,
-            bend=each.bend,
-            message=F.concat(F.lit("missing: "), each.kind),
-            said=_said(parent_kind=each.parent_kind),
-        ),
-    )
+def _missing_nodes(nodes: Any) -> Iterator[Complaint]:
+    for kind, parent, bstart, bend in each(nodes, "kind", "parent_kind", "bstart", "bend"):
+        said = {"parent_kind": parent}
+        yield _complaint("tree_sitter", "error", "missing_node", f"missing: {kind}", said, bstart, bend)
 
 
-def _scip_diagnostics() -> Column:
-    return F.transform(
-        "diagnostics",
-        lambda each: _complaint(
-            kind="scip",
+def _scip_diagnostics(diagnostics: Any) -> Iterator[Complaint]:
+    names = ("severity", "code", "message", "source", "tags", "start_line", "bstart", "bend")
+    for severity, code, message, source, tags, line, bstart, bend in each(diagnostics, *names):
+        yield _complaint(
+            "scip",
             # The protocol may learn more severities than we know.
-            severity=F.when(each.severity.isin(*SEVERITIES), each.severity).otherwise("info"),
-            code=F.coalesce(each.code, F.lit("scip")),
-            bstart=each.bstart,
-            bend=each.bend,
-            line=each.start_line + 1,
-            message=F.coalesce(each.message, each.code, F.lit("the indexer gave no message")),
-            said=_said(source=each.source, tags=F.nullif(F.array_join(each.tags, ", "), F.lit(""))),
-        ),
-    )
-
-
-def _disagreement() -> Column:
-    return F.array(
-        _complaint(
-            kind="disagreement",
-            severity=F.col("severity"),
-            code=F.col("code"),
-            bstart=F.col("bstart"),
-            bend=F.col("bend"),
-            message=F.col("message"),
-            said=F.map_entries("details"),
+            severity if severity in SEVERITIES else "info",
+            "scip" if code is None else code,
+            next((text for text in (message, code) if text is not None), "the indexer gave no message"),
+            {"source": source, "tags": ", ".join(tags or ()) or None},
+            bstart,
+            bend,
+            None if line is None else line + 1,
         )
-    )
 
 
 def _complaint(
-    *,
     kind: str,
-    severity: Column,
-    code: Column,
-    message: Column,
-    said: Column,
-    bstart: Column | None = None,
-    bend: Column | None = None,
-    line: Column | None = None,
-    col: Column | None = None,
-) -> Column:
-    """The shape that all complaints share; line and column of a witness count only without a span."""
-    absent = F.lit(None)
-    begin = (absent if bstart is None else bstart).cast("bigint")
-    return F.struct(
-        F.lit(kind).alias("kind"),
-        F.array_position(_severities(), severity).alias("rank"),
-        code.alias("code"),
-        begin.alias("bstart"),
-        (absent if bend is None else bend).cast("bigint").alias("bend"),
-        F.when(begin.isNull(), absent if line is None else line).cast("int").alias("line"),
-        F.when(begin.isNull(), absent if col is None else col).cast("int").alias("col"),
-        message.alias("message"),
-        said.alias("said"),
-    )
+    severity: str | None,
+    code: str | None,
+    message: str | None,
+    said: Mapping[str, str | None],
+    bstart: int | None = None,
+    bend: int | None = None,
+    line: int | None = None,
+    col: int | None = None,
+) -> Complaint:
+    if bstart is not None:
+        line = col = None
+    told = {key: value for key, value in said.items() if value is not None}
+    return Complaint(Identity(kind, code, bstart, bend, line, message), severity, col, told)
 
 
-def _severities() -> Column:
-    """The severities, the worst first."""
-    return F.array(*map(F.lit, SEVERITIES))
-
-
-def _code(word: Column) -> Column:
+def _code(word: str | None) -> str | None:
     """The class or reason that a witness names, in snake case."""
-    return F.lower(F.regexp_replace(word, "(?<=[a-z0-9])(?=[A-Z])", "_"))
-
-
-def _said(**particulars: Column) -> Column:
-    """Entries of the details."""
-    entries = (F.struct(F.lit(key).alias("key"), value.alias("value")) for key, value in particulars.items())
-    return F.filter(F.array(*entries), lambda each: each.value.isNotNull())
+    return None if word is None else HUMP.sub("_", word).lower()
 
 
 # From complaints to rows.
 
 
-def _complaints(files: DataFrame, *lists: Column) -> DataFrame:
-    return files.select(*PLACE_NAMES, F.inline(F.flatten(F.array_compact(F.array(*lists)))))
-
-
-def _placed(complaints: DataFrame, file_line_index_v1: DataFrame) -> DataFrame:
-    """Two rows per complaint, with the lines of its first and of its last byte.
-
-    Lines are looked up by the block of text they touch: by file alone, each place would meet all lines.
-    """
-    first, last = F.col("bstart"), F.greatest("bstart", F.col("bend") - 1)
-    places = complaints.select(
-        "*",
-        F.inline(
-            F.array(
-                F.struct(F.lit(True).alias("is_first"), first.alias("at")),
-                F.struct(F.lit(False).alias("is_first"), last.alias("at")),
-            )
-        ),
-    ).select("*", _block(F.col("at")).alias("block"))
-    begin, end = F.col("line_start_byte"), F.col("line_end_byte")
-    lines = file_line_index_v1.select(
-        "file_id",
-        F.struct("line_no", "line_start_byte", "line_end_byte", "newline_kind").alias("text_line"),
-        F.explode(F.sequence(_block(begin), _block(end))).alias("block"),
-    )
-    # A line that ends at the place is its line if no other begins there.
-    is_around = F.col("at").between(F.col("text_line.line_start_byte"), F.col("text_line.line_end_byte"))
-    same_block = (places.file_id == lines.file_id) & (places.block == lines.block)
-    # The index is so small on disk that Spark would collect its millions of rows to broadcast them.
-    found = places.join(lines.hint("shuffle_hash"), same_block & is_around, "left")
-    return found.drop(lines.file_id, lines.block)
-
-
-def _block(place: Column) -> Column:
-    return F.floor(place / BLOCK)
-
-
-def _merged(places: DataFrame) -> DataFrame:
+def _row(place: Place, identity: Identity, same: Sequence[Complaint], lines: Lines) -> dict[str, Any]:
     """One row per complaint, whoever made it and how often."""
-    return places.groupBy(*IDENTITY).agg(
-        F.element_at(_severities(), F.min("rank").cast("int")).alias("severity"),
-        F.min("col").alias("col"),
-        F.max(F.when(F.col("is_first"), F.col("text_line"))).alias("first"),
-        F.max(F.when(~F.col("is_first"), F.col("text_line"))).alias("last"),
-        _details(F.flatten(F.collect_set("said"))).alias("details"),
-    )
+    kind, code, bstart, bend, line, message = identity
+    col = min((each.col for each in same if each.col is not None), default=None)
+    first = last = (line, col)
+    if bstart is not None:
+        first_line, first_byte = lines.at(bstart)
+        last_line, last_byte = lines.at(bstart if bend is None else max(bstart, bend - 1))
+        first = (first_line, bstart - first_byte)
+        last = (last_line, None if bend is None else bend - last_byte)
+    return {
+        **place._asdict(),
+        "diag_id": stable_id("diag", place.repo_id, place.file_id, *identity),
+        "diag_kind": kind,
+        "diag_severity": min((each.severity for each in same if each.severity), key=SEVERITIES.index),
+        "diag_code": code,
+        "diag_line_start": first[0],
+        "diag_col_start": first[1],
+        "diag_line_end": last[0],
+        "diag_col_end": last[1],
+        "bstart": bstart,
+        "bend": bend,
+        "message": message,
+        "details": _details(same),
+    }
 
 
-def _details(said: Column) -> Column:
-    """Entries as a map; several values of a key are joined."""
-    keys = F.array_sort(F.array_distinct(F.transform(said, lambda each: each.key)))
-
-    def values(key: Column) -> Column:
-        own = F.transform(F.filter(said, lambda each: each.key == key), lambda each: each.value)
-        return F.array_join(F.array_sort(F.array_distinct(own)), ", ")
-
-    return F.map_from_arrays(keys, F.transform(keys, values))
-
-
-def _rows(merged: DataFrame) -> DataFrame:
-    """The columns of the table."""
-    bstart, bend = F.col("bstart"), F.col("bend")
-    first_line, first_byte = _line_and_byte("first", bstart)
-    last_line, last_byte = _line_and_byte("last", F.greatest(bstart, bend - 1))
-    is_placed = bstart.isNotNull()
-    return merged.select(
-        *PLACE_NAMES,
-        stable_id("diag", *(F.col(name) for name in IDENTITY if name != "path")).alias("diag_id"),
-        F.col("kind").alias("diag_kind"),
-        F.col("severity").alias("diag_severity"),
-        F.col("code").alias("diag_code"),
-        F.when(is_placed, first_line).otherwise(F.col("line")).alias("diag_line_start"),
-        F.when(is_placed, bstart - first_byte).otherwise(F.col("col")).cast("int").alias("diag_col_start"),
-        F.when(is_placed, last_line).otherwise(F.col("line")).alias("diag_line_end"),
-        F.when(is_placed, bend - last_byte).otherwise(F.col("col")).cast("int").alias("diag_col_end"),
-        "bstart",
-        "bend",
-        "message",
-        "details",
-    )
-
-
-def _line_and_byte(found: str, at: Column) -> tuple[Column, Column]:
-    """Number (from 1) and first byte of the line of a place; after the last newline begins one more."""
-    begin, end = F.col(f"{found}.line_start_byte"), F.col(f"{found}.line_end_byte")
-    is_after = (at == end) & (F.col(f"{found}.newline_kind") != "none")
-    line = F.col(f"{found}.line_no") + F.when(is_after, 2).otherwise(1)
-    # A file without text has no lines in the index.
-    return F.coalesce(line, F.lit(1)), F.coalesce(F.when(is_after, end).otherwise(begin), F.lit(0))
+def _details(same: Sequence[Complaint]) -> dict[str, str]:
+    """All entries as one map; several values of a key are joined."""
+    values: dict[str, set[str]] = {}
+    for complaint in same:
+        for key, value in complaint.said.items():
+            values.setdefault(key, set()).add(value)
+    return {key: ", ".join(sorted(values[key])) for key in sorted(values)}

@@ -11,8 +11,8 @@ Confidence is on the scale of the graph: 1 is what a parser or compiler says out
 along control flow is 0.9, because a path may never be taken; through a cell or a global 0.7, because nothing
 orders the units. The parts of a type share the row of their expression.
 
-The evidence of tables that are made file by file is made with them, column by column in Arrow; of the tables
-that Spark makes, by Spark.
+It is made with the rows it is about, file by file: column by column in Arrow, and row by row of complaints,
+which are few.
 
 Tests: `tests/test_normalize.py`.
 """
@@ -20,12 +20,10 @@ Tests: `tests/test_normalize.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
@@ -106,56 +104,51 @@ def _contributed(file: File, each: Contribution, rows: pa.RecordBatch) -> pa.Rec
         "confidence": confidence,
         "bstart": rows.column("bstart"),
         "bend": rows.column("bend"),
-        "timestamp_ms": pa.repeat(_milliseconds(file), rows.num_rows),
+        "timestamp_ms": pa.repeat(pa.scalar(_milliseconds(file), pa.int64()), rows.num_rows),
     }
     schema = arrow_schema(catalog.table(EVIDENCE))
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _milliseconds(file: File) -> pa.Scalar:
-    changed = file.mtime_ns
-    return pa.scalar(None if changed is None else changed // NANOSECONDS_PER_MS, pa.int64())
+def evidence_of_told(
+    file: File, span_errors: Sequence[Mapping[str, Any]], diagnostics: Sequence[Mapping[str, Any]]
+) -> list[pa.RecordBatch]:
+    """The evidence of what witnesses complain about: who says so."""
+    rows = [
+        _row(file, "span_errors_v1", "span", row["span_error_id"], row["witness"], "position", row)
+        for row in span_errors
+    ]
+    rows += [
+        _row(file, "diagnostics_norm_v1", "diagnostic", row["diag_id"], speaker, row["diag_severity"], row)
+        for row in diagnostics
+        for speaker in _speakers(row)
+    ]
+    return [pa.RecordBatch.from_pylist(rows, schema=arrow_schema(catalog.table(EVIDENCE)))] if rows else []
 
 
-def normalize_evidence_v1(
-    *, repo_files_v1: DataFrame, span_errors_v1: DataFrame, diagnostics_norm_v1: DataFrame
-) -> DataFrame:
-    """The evidence of the rows that Spark made."""
-    spans = _said(
-        span_errors_v1, "span_errors_v1", "span", "span_error_id", F.col("witness"), F.lit("position")
-    )
-    diagnostics = _said(
-        _by_witness(diagnostics_norm_v1),
-        "diagnostics_norm_v1",
-        "diagnostic",
-        "diag_id",
-        F.col("speaker"),
-        F.col("diag_severity"),
-    )
-    changed = repo_files_v1.select(
-        "file_id", F.expr(f"mtime_ns div {NANOSECONDS_PER_MS}").alias("timestamp_ms")
-    )
-    said = spans.unionAll(diagnostics).join(changed, "file_id", "left")
-    return said.select(*catalog.table(EVIDENCE).column_names)
+def _speakers(diagnostic: Mapping[str, Any]) -> list[str]:
+    """The witnesses that the details name, else the one of its kind."""
+    named = [name for name in diagnostic.get("details") or {} if name in WITNESSES]
+    return named or [diagnostic["diag_kind"]]
 
 
-def _by_witness(diagnostics: DataFrame) -> DataFrame:
-    """One row per witness of a diagnostic: those that its details name, else the one of its kind."""
-    named = F.array_intersect(F.map_keys("details"), F.array(*map(F.lit, WITNESSES)))
-    speakers = F.when(F.size(named) > 0, named).otherwise(F.array("diag_kind"))
-    return diagnostics.select("*", F.explode(speakers).alias("speaker"))
+def _row(
+    file: File, dataset: str, family: str, key: str, witness: str, role: str, row: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        **file.place._asdict(),
+        "dataset_name": dataset,
+        "evidence_key": key,
+        "evidence_family": family,
+        "witness": witness,
+        "role": role,
+        "confidence": SURE,
+        "bstart": row.get("bstart"),
+        "bend": row.get("bend"),
+        "timestamp_ms": _milliseconds(file),
+    }
 
 
-def _said(rows: DataFrame, dataset: str, family: str, key: str, witness: Column, role: Column) -> DataFrame:
-    """The evidence of a table's rows."""
-    return rows.select(
-        *PLACE_NAMES,
-        F.lit(dataset).alias("dataset_name"),
-        F.col(key).alias("evidence_key"),
-        F.lit(family).alias("evidence_family"),
-        witness.alias("witness"),
-        role.alias("role"),
-        F.lit(SURE).alias("confidence"),
-        "bstart",
-        "bend",
-    )
+def _milliseconds(file: File) -> int | None:
+    changed = file.listed.get("mtime_ns")
+    return None if changed is None else changed // NANOSECONDS_PER_MS

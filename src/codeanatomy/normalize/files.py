@@ -7,14 +7,17 @@ A list of structs is a dictionary of equally long lists, one per field, never a 
 an object per syntax node costs more than all that is done with it. A list the witness could not give is
 None.
 
-`witness_files` joins the rows of the witnesses by file, reduced to what the rules read; `files_in` turns its
-Arrow batches into files. Tests: `tests/test_normalize_files.py`.
+`witness_frames` reduces the rows of the witnesses to what the rules read; they come together by file as
+bundles do (`run.bundles`), and `file_of` makes a file of them. Tests: `tests/test_normalize_files.py`,
+`tests/test_diagnostics.py`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct
@@ -24,7 +27,7 @@ from pyspark.sql import functions as F
 from codeanatomy import catalog
 from codeanatomy.arrow import values
 from codeanatomy.catalog.columns import PLACE_NAMES
-from codeanatomy.functions import joined_by, lists_of
+from codeanatomy.functions import lists_of, stable_id
 
 # A list of structs, by field; also the rows of a table, by column.
 Columns: TypeAlias = dict[str, list[Any]]
@@ -32,6 +35,51 @@ Columns: TypeAlias = dict[str, list[Any]]
 Said: TypeAlias = Mapping[str, Any]
 # Which fields of which lists are read.
 Lists: TypeAlias = Mapping[str, Sequence[str]]
+
+
+class Place(NamedTuple):
+    """Where rows belong."""
+
+    repo_id: str
+    file_id: str
+    path: str
+
+
+class Lines:
+    """The line index of a file, unpacked when somebody asks: most files have nothing to place."""
+
+    def __init__(self, parts: Sequence[pa.RecordBatch] = ()) -> None:
+        self._parts = parts
+
+    @cached_property
+    def _rows(self) -> list[tuple[int, int, int, str]]:
+        names = ("line_no", "line_start_byte", "line_end_byte", "newline_kind")
+        columns = [[value for part in self._parts for value in values(part.column(name))] for name in names]
+        return sorted(zip(*columns, strict=True))
+
+    @property
+    def count(self) -> int | None:
+        """How many lines there are; after the last newline begins one more. None of a file without text."""
+        if not self._rows:
+            return None
+        number, _, _, newline = self._rows[-1]
+        return number + (1 if newline == "none" else 2)
+
+    def span(self, number: int | None) -> tuple[int | None, int | None]:
+        """The bytes of a line, counted from 0; none if there is no such line."""
+        if number is None or not 0 <= number < len(self._rows):
+            return None, None
+        _, begin, end, _ = self._rows[number]
+        return begin, end
+
+    def at(self, byte: int) -> tuple[int, int]:
+        """Number, counted from 1, and first byte of the line of a place."""
+        place = bisect_right(self._rows, byte, key=lambda row: row[1]) - 1
+        if place < 0 or byte > self._rows[place][2]:
+            # A file without text has no lines in the index.
+            return 1, 0
+        number, begin, end, newline = self._rows[place]
+        return (number + 2, end) if byte == end and newline != "none" else (number + 1, begin)
 
 
 class File(Struct, frozen=True):
@@ -43,8 +91,23 @@ class File(Struct, frozen=True):
     ast: Said
     libcst: Said
     bytecode: Said
-    # Its last change, nanoseconds since 1970 UTC.
-    mtime_ns: int | None = None
+    tree_sitter: Said = {}
+    symtable: Said = {}
+    # Its documents in SCIP indexes.
+    scip: tuple[Said, ...] = ()
+    # As the listing has it; nothing, if the repository has no such file.
+    listed: Said = {}
+    lines: Lines = Lines()
+
+    @property
+    def place(self) -> Place:
+        """Where its rows belong."""
+        return Place(self.repo_id, self.file_id, self.path)
+
+    def said(self, table: str) -> Any:
+        """What a table says of it."""
+        names = {"repo_files_v1": "listed", "file_line_index_v1": "lines", "scip_index_v1": "scip"}
+        return getattr(self, names.get(table, table.removesuffix("_files_v1")))
 
 
 class Reads(Struct, frozen=True):
@@ -52,43 +115,81 @@ class Reads(Struct, frozen=True):
 
     # Nodes of these kinds only.
     ast_kinds: Sequence[str]
+    ast_nodes: Sequence[str]
     ast: Lists
     libcst: Lists
     unit: Sequence[str]
     instructions: Sequence[str]
     exception_table: Sequence[str]
+    bytecode: Lists
+    symtable: Lists
+    tree_sitter: Lists
+    # Captures of these packs only.
+    packs: Sequence[str]
+    captures: Sequence[str]
+    # Occurrences without a span only.
+    occurrences: Sequence[str]
+    scip: Lists
 
 
-def witness_files(
+def witness_frames(
     *,
     repo_files_v1: DataFrame,
-    bytecode_files_v1: DataFrame,
+    file_line_index_v1: DataFrame,
     ast_files_v1: DataFrame,
     libcst_files_v1: DataFrame,
+    tree_sitter_files_v1: DataFrame,
+    bytecode_files_v1: DataFrame,
+    symtable_files_v1: DataFrame,
+    scip_index_v1: DataFrame,
     reads: Reads,
-    partitions: int,
-) -> DataFrame:
-    """One row per file with a column per witness: a struct of what is read of it."""
+) -> dict[str, DataFrame]:
+    """What the rules read of each table: the file, and columns."""
+
+    def lists(of: Lists) -> list[Column]:
+        return [lists_of(name, fields) for name, fields in of.items()]
+
+    nodes = F.filter(zipped("nodes", *reads.ast_nodes), lambda each: each["kind"].isin(list(reads.ast_kinds)))
     units = F.transform("code_objects", lambda unit: _unit(unit, reads))
-    bytecode = bytecode_files_v1.select(
-        *PLACE_NAMES,
-        F.struct("python_version", units.alias("code_objects")).alias("bytecode"),
+    packs = F.filter(zipped("captures", *reads.captures), lambda each: each["pack"].isin(list(reads.packs)))
+    unplaced = F.filter(
+        zipped("occurrences", *reads.occurrences),
+        lambda each: (
+            each.bstart.isNull() | (each.enclosing_bstart.isNull() & each.enclosing_start_line.isNotNull())
+        ),
     )
-    wanted = F.filter("nodes", lambda node: node["kind"].isin(list(reads.ast_kinds)))
-    ast = ast_files_v1.select(
-        "file_id",
-        F.struct(
-            F.transform(wanted, lambda node: _fields(node, reads.ast["nodes"])).alias("nodes"),
-            *(lists_of(name, fields) for name, fields in reads.ast.items() if name != "nodes"),
-        ).alias("ast"),
-    )
-    libcst = libcst_files_v1.select(
-        "file_id",
-        F.struct(*(lists_of(name, fields) for name, fields in reads.libcst.items())).alias("libcst"),
-    )
-    changed = repo_files_v1.select("file_id", "mtime_ns")
-    joined = joined_by("file_id", partitions, bytecode, ast, libcst, changed)
-    return joined.select(*PLACE_NAMES, "ast", "libcst", "bytecode", "mtime_ns")
+    index = ("line_no", "line_start_byte", "line_end_byte", "newline_kind")
+    # A document of a file that the repository lacks belongs to the file it would be.
+    meant = F.coalesce("file_id", stable_id("file", F.col("repo_id"), F.col("path"))).alias("file_id")
+    return {
+        "repo_files_v1": repo_files_v1.select(
+            "file_id", "repo_id", "path", "skipped_reason", "encoding", "mtime_ns"
+        ),
+        "file_line_index_v1": file_line_index_v1.select("file_id", *index),
+        "ast_files_v1": ast_files_v1.select("file_id", nodes.alias("nodes"), *lists(reads.ast)),
+        "libcst_files_v1": libcst_files_v1.select("file_id", *lists(reads.libcst)),
+        "tree_sitter_files_v1": tree_sitter_files_v1.select(
+            "file_id", "stats", packs.alias("captures"), *lists(reads.tree_sitter)
+        ),
+        "bytecode_files_v1": bytecode_files_v1.select(
+            "file_id", "python_version", units.alias("code_objects"), *lists(reads.bytecode)
+        ),
+        "symtable_files_v1": symtable_files_v1.select("file_id", *lists(reads.symtable)),
+        "scip_index_v1": scip_index_v1.where("row_kind = 'document'").select(
+            meant,
+            "repo_id",
+            "path",
+            F.col("file_id").isNull().alias("is_missing"),
+            "position_encoding",
+            unplaced.alias("occurrences"),
+            *lists(reads.scip),
+        ),
+    }
+
+
+def zipped(column: str, *fields: str) -> Column:
+    """A list of structs with these fields only: a lambda over the column itself would read all of them."""
+    return F.arrays_zip(*(F.col(f"{column}.{field}").alias(field) for field in fields))
 
 
 def _fields(item: Column, names: Sequence[str]) -> Column:
@@ -103,11 +204,43 @@ def _unit(unit: Column, reads: Reads) -> Column:
     )
 
 
-def files_in(batch: pa.RecordBatch) -> Iterator[File]:
-    """The files of a batch of `witness_files`."""
-    columns = [values(column) for column in batch.columns]
-    for repo_id, file_id, path, ast, libcst, bytecode, mtime_ns in zip(*columns, strict=True):
-        yield File(repo_id, file_id, path, ast or {}, libcst or {}, bytecode or {}, mtime_ns)
+def file_of(file_id: str, parts: Mapping[str, Sequence[pa.RecordBatch]]) -> File:
+    """A file from the rows of `witness_frames` that are about it."""
+
+    def rows(table: str) -> list[Said]:
+        return [
+            dict(zip(part.schema.names, row, strict=True))
+            for part in parts.get(table, ())
+            for row in zip(*map(values, part.columns), strict=True)
+        ]
+
+    def one(table: str) -> Said:
+        return next(iter(rows(table)), {})
+
+    listed, documents = one("repo_files_v1"), rows("scip_index_v1")
+    known = listed or documents[0]
+    return File(
+        known["repo_id"],
+        file_id,
+        known["path"],
+        ast=one("ast_files_v1"),
+        libcst=one("libcst_files_v1"),
+        bytecode=one("bytecode_files_v1"),
+        tree_sitter=one("tree_sitter_files_v1"),
+        symtable=one("symtable_files_v1"),
+        scip=tuple(documents),
+        listed=listed,
+        lines=Lines(parts.get("file_line_index_v1", ())),
+    )
+
+
+def each(columns: Mapping[str, Sequence[Any]] | None, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Rows of some columns; none of a list that is not there.
+
+    >>> list(each({"a": [1, 2], "b": [3, 4]}, "b", "a")), list(each(None, "a"))
+    ([(3, 1), (4, 2)], [])
+    """
+    return zip(*(columns[name] for name in names), strict=True) if columns is not None else iter(())
 
 
 def columns_of(table: str, rows: Sequence[tuple[Any, ...]]) -> Columns:

@@ -28,16 +28,13 @@ Tests: `tests/test_span_errors.py`.
 
 from __future__ import annotations
 
-from functools import reduce
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from codeanatomy.ids import stable_id
+from codeanatomy.normalize.files import Lines, Place, Said, each
 
-from codeanatomy.catalog.columns import PLACE_NAMES
-from codeanatomy.functions import stable_id
-
-POSITION = ("start_line", "start_col", "end_line", "end_col", "col_unit")
-IDENTITY = (*PLACE_NAMES, "span_error_kind", "witness", "subject", *POSITION, "bstart", "bend", "message")
 MESSAGES = {
     "missing_file": "the repository has no such file",
     "unreadable_file": "no text could be read from the file",
@@ -48,136 +45,128 @@ MESSAGES = {
     "column_out_of_range": "the line has no such column, or it is inside of a character",
 }
 # How LibCST's messages tell a place: line from 1, column from 0 in characters.
-LIBCST_PLACE = r"error at (\d{1,9}):(\d{1,9}): "
+LIBCST_PLACE = re.compile(r"error at ([0-9]{1,9}):([0-9]{1,9}): ")
+
+
+class SpanError(NamedTuple):
+    """A row without its place and id; equal ones are one."""
+
+    span_error_kind: str
+    witness: str
+    subject: str
+    start_line: int | None
+    start_col: int | None
+    end_line: int | None
+    end_col: int | None
+    col_unit: str | None
+    bstart: int | None
+    bend: int | None
+    message: str | None
+
+
+class _Unplaced(NamedTuple):
+    witness: str
+    subject: str
+    start_line: int | None
+    start_col: int | None
+    end_line: int | None
+    end_col: int | None
+    col_unit: str | None
+    is_missing: bool
 
 
 def span_errors_v1(
+    place: Place,
     *,
-    repo_files_v1: DataFrame,
-    file_line_index_v1: DataFrame,
-    ast_files_v1: DataFrame,
-    libcst_files_v1: DataFrame,
-    scip_index_v1: DataFrame,
-) -> DataFrame:
-    """The positions of all witnesses that could not be placed."""
-    unplaced = _scip_positions(scip_index_v1).unionByName(_libcst_positions(libcst_files_v1))
-    found = (
-        _explained(unplaced, repo_files_v1, file_line_index_v1),
-        _misplaced(ast_files_v1, "errors", "ast", "expression"),
-        _misplaced(libcst_files_v1, "parse_errors", "libcst", "tree"),
-    )
-    rows = reduce(DataFrame.unionByName, found).select(*IDENTITY).distinct()
-    return rows.select(
-        *PLACE_NAMES,
-        stable_id("span_error", *(F.col(name) for name in IDENTITY if name != "path")).alias("span_error_id"),
-        *(name for name in IDENTITY if name not in PLACE_NAMES),
-    )
-
-
-def _scip_positions(scip_index_v1: DataFrame) -> DataFrame:
-    """Ranges without a span; only what a definition encloses may lack a range."""
-    lists = (
-        _ranges("occurrences", "", "occurrence", is_optional=False),
-        _ranges("occurrences", "enclosing_", "enclosing_range", is_optional=True),
-        _ranges("diagnostics", "", "diagnostic", is_optional=False),
-    )
-    return scip_index_v1.filter(F.col("row_kind") == "document").select(
-        "repo_id",
-        F.coalesce("file_id", stable_id("file", F.col("repo_id"), F.col("path"))).alias("file_id"),
-        "path",
-        F.col("file_id").isNull().alias("is_missing"),
-        F.lit("scip").alias("witness"),
-        F.col("position_encoding").alias("col_unit"),
-        # A damaged document has no lists.
-        F.inline(F.flatten(F.array_compact(F.array(*lists)))),
-    )
-
-
-def _ranges(column: str, prefix: str, subject: str, *, is_optional: bool) -> Column:
-    numbers = ("start_line", "start_col", "end_line", "end_col")
-    fields = (F.col(f"{column}.{prefix}{name}").alias(name) for name in (*numbers, "bstart"))
-    return F.transform(
-        F.filter(
-            F.arrays_zip(*fields),
-            lambda each: each.bstart.isNull() & (each.start_line.isNotNull() | F.lit(not is_optional)),
-        ),
-        lambda each: F.struct(F.lit(subject).alias("subject"), *(each[name].alias(name) for name in numbers)),
-    )
-
-
-def _libcst_positions(libcst_files_v1: DataFrame) -> DataFrame:
-    """Places in messages that are not in the file."""
-    line, col = (F.regexp_extract("each.message", LIBCST_PLACE, group) for group in (1, 2))
-    problems = libcst_files_v1.select(*PLACE_NAMES, F.explode("parse_errors").alias("each"))
-    return problems.filter(F.col("each.bstart").isNull() & (line != "")).select(
-        *PLACE_NAMES,
-        F.lit(False).alias("is_missing"),
-        F.lit("libcst").alias("witness"),
-        F.lit("utf32").alias("col_unit"),
-        F.lit("error").alias("subject"),
-        (line.cast("int") - 1).alias("start_line"),
-        col.cast("int").alias("start_col"),
-        F.lit(None).cast("int").alias("end_line"),
-        F.lit(None).cast("int").alias("end_col"),
-    )
-
-
-def _explained(unplaced: DataFrame, repo_files_v1: DataFrame, file_line_index_v1: DataFrame) -> DataFrame:
-    """Positions with what is wrong with them, and the line where they should begin."""
-    files = repo_files_v1.select("file_id", "skipped_reason", "encoding")
-    # Few files have such positions, if any, and all have lines.
-    wanted = F.broadcast(unplaced.select("file_id").distinct())
-    index = file_line_index_v1.join(wanted, "file_id", "semi")
-    # After the last newline begins one more line.
-    count = F.col("line_no") + F.when(F.col("newline_kind") == "none", 1).otherwise(2)
-    counts = index.groupBy("file_id").agg(F.max(count).alias("line_count"))
-    lines = index.select(
-        "file_id",
-        F.col("line_no").alias("start_line"),
-        F.col("line_start_byte").alias("bstart"),
-        F.col("line_end_byte").alias("bend"),
-    )
-    last_line = F.greatest("start_line", "end_line")
-    kind = (
-        F.when(F.col("is_missing"), "missing_file")
-        .when(F.col("skipped_reason").isNotNull(), "unreadable_file")
-        .when(last_line.isNull(), "malformed_range")
-        # A file without text has no lines in the index, and one to a parser.
-        .when(last_line >= F.coalesce("line_count", F.lit(1)), "line_out_of_range")
-        .when(F.col("col_unit").isNull(), "unknown_encoding")
-        .when((F.col("witness") == "scip") & (F.col("encoding") != "utf-8"), "foreign_encoding")
-        .otherwise("column_out_of_range")
-    )
-    messages = F.create_map(*(F.lit(text) for pair in MESSAGES.items() for text in pair))
-    return (
-        unplaced.join(files, "file_id", "left")
-        .join(counts, "file_id", "left")
-        .join(lines, ["file_id", "start_line"], "left")
-        .select(
-            *PLACE_NAMES,
-            kind.alias("span_error_kind"),
-            "witness",
-            "subject",
-            *POSITION,
-            "bstart",
-            "bend",
-            messages[kind].alias("message"),
+    repo_files_v1: Said,
+    file_line_index_v1: Lines,
+    ast_files_v1: Said,
+    libcst_files_v1: Said,
+    scip_index_v1: Sequence[Said],
+) -> list[dict[str, Any]]:
+    """The positions of all witnesses of a file that could not be placed."""
+    found = dict.fromkeys(
+        (
+            *(
+                _explained(unplaced, repo_files_v1, file_line_index_v1)
+                for document in scip_index_v1
+                for unplaced in _scip_positions(document)
+            ),
+            *(
+                _explained(unplaced, repo_files_v1, file_line_index_v1)
+                for unplaced in _libcst_positions(libcst_files_v1)
+            ),
+            *_misplaced(ast_files_v1.get("errors"), "ast", "expression"),
+            *_misplaced(libcst_files_v1.get("parse_errors"), "libcst", "tree"),
         )
     )
+    return [
+        {
+            **place._asdict(),
+            "span_error_id": stable_id("span_error", place.repo_id, place.file_id, *row),
+            **row._asdict(),
+        }
+        for row in found
+    ]
 
 
-def _misplaced(files: DataFrame, column: str, witness: str, subject: str) -> DataFrame:
-    """Problems of a witness whose own positions do not fit the text; what those were is not kept."""
-    problems = files.select(*PLACE_NAMES, F.explode(column).alias("each"))
-    is_misplaced = (F.col("each.stage") == "position") | (F.col("each.error_type") == "Misplaced")
-    return problems.filter(is_misplaced).select(
-        *PLACE_NAMES,
-        F.lit("misplaced").alias("span_error_kind"),
-        F.lit(witness).alias("witness"),
-        F.lit(subject).alias("subject"),
-        *(F.lit(None).cast("int").alias(name) for name in POSITION[:-1]),
-        F.lit(None).cast("string").alias("col_unit"),
-        "each.bstart",
-        "each.bend",
-        "each.message",
+def _scip_positions(document: Said) -> Iterator[_Unplaced]:
+    """Ranges without a span; only what a definition encloses may lack a range."""
+    unit, is_missing = document.get("position_encoding"), bool(document.get("is_missing"))
+    occurrences, diagnostics = document.get("occurrences"), document.get("diagnostics")
+    lists = (
+        (occurrences, "", "occurrence", False),
+        (occurrences, "enclosing_", "enclosing_range", True),
+        (diagnostics, "", "diagnostic", False),
     )
+    for columns, prefix, subject, is_optional in lists:
+        fields = (f"{prefix}{name}" for name in ("start_line", "start_col", "end_line", "end_col", "bstart"))
+        for line, col, end_line, end_col, bstart in each(columns, *fields):
+            if bstart is None and not (is_optional and line is None):
+                yield _Unplaced("scip", subject, line, col, end_line, end_col, unit, is_missing)
+
+
+def _libcst_positions(said: Said) -> Iterator[_Unplaced]:
+    """Places in messages that are not in the file."""
+    for bstart, message in each(said.get("parse_errors"), "bstart", "message"):
+        told = LIBCST_PLACE.search(message or "") if bstart is None else None
+        if told is not None:
+            line, col = int(told[1]) - 1, int(told[2])
+            yield _Unplaced("libcst", "error", line, col, None, None, "utf32", is_missing=False)
+
+
+def _explained(unplaced: _Unplaced, listed: Said, lines: Lines) -> SpanError:
+    """A position with what is wrong with it, and the line where it should begin."""
+    kind = _kind(unplaced, listed, lines)
+    witness, subject, line, col, end_line, end_col, unit, _ = unplaced
+    bstart, bend = lines.span(line)
+    return SpanError(kind, witness, subject, line, col, end_line, end_col, unit, bstart, bend, MESSAGES[kind])
+
+
+def _kind(unplaced: _Unplaced, listed: Said, lines: Lines) -> str:
+    known = [line for line in (unplaced.start_line, unplaced.end_line) if line is not None]
+    if unplaced.is_missing:
+        return "missing_file"
+    if listed.get("skipped_reason") is not None:
+        return "unreadable_file"
+    if not known:
+        return "malformed_range"
+    # A file without text has no lines in the index, and one to a parser.
+    if max(known) >= (lines.count or 1):
+        return "line_out_of_range"
+    if unplaced.col_unit is None:
+        return "unknown_encoding"
+    if unplaced.witness == "scip" and listed.get("encoding") not in ("utf-8", None):
+        return "foreign_encoding"
+    return "column_out_of_range"
+
+
+def _misplaced(problems: Any, witness: str, subject: str) -> Iterator[SpanError]:
+    """Problems of a witness whose own positions do not fit the text; what those were is not kept."""
+    for stage, error, bstart, bend, message in each(
+        problems, "stage", "error_type", "bstart", "bend", "message"
+    ):
+        if stage == "position" or error == "Misplaced":
+            yield SpanError(
+                "misplaced", witness, subject, None, None, None, None, None, bstart, bend, message
+            )

@@ -159,7 +159,8 @@ def _artifacts(root: str, run_id: str) -> dict[str, dict[str, Any]]:
 
 def _steps(run: RecordedRun, artifacts: Mapping[str, dict[str, Any]]) -> Iterator[StepLine]:
     """What the manifest and the artifacts say of each step."""
-    times = {step: ms for row in run.rows for step, ms in row.step_ms.items()}
+    # A step as a whole is timed as such, and by its parts.
+    times = {step: ms for row in run.rows for step, ms in row.step_ms.items() if not step.endswith("_step")}
     planned = {step: 0 for row in run.rows for step in row.plan_fingerprints}
     for step in _ordered({**planned, **times, **dict.fromkeys(artifacts, 0)}):
         rows = [row for row in run.rows if step in row.plan_fingerprints]

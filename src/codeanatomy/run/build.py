@@ -116,6 +116,14 @@ class Prepared(Struct, frozen=True):
     order: Order
     listed: Listed
     asked: Asked
+    # When that began, by the calendar and by a clock that never jumps.
+    started: datetime
+    began: float
+
+    @property
+    def seconds(self) -> float:
+        """How long ago that was."""
+        return round(time.monotonic() - self.began, 3)
 
     @property
     def request(self) -> Request:
@@ -128,11 +136,12 @@ class Prepared(Struct, frozen=True):
 
 def prepare(order: Order, progress: Progress) -> Prepared:
     """Look at what the order names; refuses what cannot be built."""
+    began, started = time.monotonic(), datetime.now(UTC)
     steps_of(order.settings.tables, order.until)
     checked_root(order.lake, order.settings.runtime.require_local_paths)
     listed = list_repositories(order.repositories, order.settings.extract, progress)
     refuse_nothing(listed)
-    return Prepared(order, listed, asked_of(order))
+    return Prepared(order, listed, asked_of(order), started, began)
 
 
 def plan(order: Order, progress: Progress) -> Plan:
@@ -148,11 +157,10 @@ def build(
     order: Order, progress: Progress, session: Callable[[], SparkSession], trace: Trace = OFF
 ) -> BuildReport:
     """Build the repositories of an order; a session is asked for if there is work for it."""
-    began = time.monotonic()
     prepared = prepare(order, progress)
     found, state = _planned(prepared)
     if found.nothing_to_do:
-        return _unchanged(prepared, found, state, time.monotonic() - began)
+        return _unchanged(prepared, found, state)
     run_id = new_run_id()
     tell = partial(progress.tell, "lease")
     with stoppable():
@@ -164,7 +172,7 @@ def build(
             tell=tell,
             base_run_id=state.run_id,
         )
-        return _leased(prepared, progress, session, lease, trace, run_id, began)
+        return _leased(prepared, progress, session, lease, trace, run_id)
 
 
 def _planned(prepared: Prepared, before: LeaseRow | None = None) -> tuple[Plan, State]:
@@ -183,7 +191,6 @@ def _leased(
     lease: Lease,
     trace: Trace,
     run_id: str,
-    began: float,
 ) -> BuildReport:
     """The run, from the moment that nobody else may write."""
     keep_journal = True
@@ -191,7 +198,7 @@ def _leased(
         found, state = _planned(prepared, lease.before)
         lease.begin(state.run_id)
         if found.nothing_to_do:
-            return _unchanged(prepared, found, state, time.monotonic() - began)
+            return _unchanged(prepared, found, state)
         version = manifest_version(prepared.order.lake)
         with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
             whole.note({"repositories": len(prepared.listed.listings)})
@@ -199,7 +206,7 @@ def _leased(
             run.trace, run.spans[WHOLE] = trace, whole
             _carry_out(run, lease, version)
         keep_journal = False
-        run.seconds["total"] = round(time.monotonic() - began, 3)
+        run.seconds["total"] = prepared.seconds
         return _report(run)
     finally:
         lease.release(keep_journal=keep_journal)
@@ -226,6 +233,7 @@ def _started(
         progress,
         state,
         dict(found.pins),
+        started=prepared.started,
     )
     run.seconds |= {"list": prepared.listed.seconds, "session": round(time.monotonic() - began, 3)}
     return run
@@ -387,7 +395,7 @@ def _message(problem: BaseException) -> str:
     return "; ".join((f"{type(problem).__name__}: {problem}", *getattr(problem, "__notes__", ())))
 
 
-def _unchanged(prepared: Prepared, found: Plan, state: State, seconds: float) -> BuildReport:
+def _unchanged(prepared: Prepared, found: Plan, state: State) -> BuildReport:
     repositories = {
         repo_id: _repository_report("unchanged", _recorded(row))
         for repo_id, row in state.repositories.items()
@@ -401,7 +409,7 @@ def _unchanged(prepared: Prepared, found: Plan, state: State, seconds: float) ->
         steps=_actions(found),
         tables={},
         errors=_errors(repositories),
-        seconds={"list": prepared.listed.seconds, "total": round(seconds, 3)},
+        seconds={"list": prepared.listed.seconds, "total": prepared.seconds},
     )
 
 

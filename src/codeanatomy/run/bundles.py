@@ -87,25 +87,31 @@ def _pieces(name: str, rows: DataFrame, tasks: int) -> DataFrame:
 SCHEMA = pa.schema({"task": pa.int32(), "name": pa.string(), "piece": pa.binary()})
 
 
-def files_in(batches: Batches) -> Iterator[File]:
-    """The files of a task."""
-    # By table and file: rows of batches, first and after the last.
-    found: defaultdict[str, defaultdict[str, list[pa.RecordBatch]]] = defaultdict(lambda: defaultdict(list))
+def by_file(batches: Batches) -> dict[str, dict[str, list[pa.RecordBatch]]]:
+    """What each table says of each file of a task: rows of batches, first and after the last."""
+    found: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
     for batch in batches:
         for name, piece in zip(batch.column(1).to_pylist(), batch.column(2), strict=True):
             for rows in unpacked(piece.as_buffer()):
-                _add(found[name], rows)
-    for file_id in sorted(found[FILES]):
-        said = {name: _said(name, files[file_id]) for name, files in found.items() if file_id in files}
-        row = said[FILES]
-        yield File(row["repo_id"], file_id, row["path"], said)
+                _add(found, name, rows)
+    return found
 
 
-def _add(found: defaultdict[str, list[pa.RecordBatch]], rows: pa.RecordBatch) -> None:
+def files_in(batches: Batches) -> Iterator[File]:
+    """The files of a task."""
+    found = by_file(batches)
+    for file_id in sorted(found):
+        if FILES in found[file_id]:
+            said = {name: _said(name, parts) for name, parts in found[file_id].items()}
+            row = said[FILES]
+            yield File(row["repo_id"], file_id, row["path"], said)
+
+
+def _add(found: dict[str, dict[str, list[pa.RecordBatch]]], name: str, rows: pa.RecordBatch) -> None:
     start = 0
     for file_id, same in groupby(rows.column(0).to_pylist()):
         count = sum(1 for _ in same)
-        found[file_id].append(rows.slice(start, count))
+        found[file_id].setdefault(name, []).append(rows.slice(start, count))
         start += count
 
 

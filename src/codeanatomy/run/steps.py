@@ -38,7 +38,16 @@ EXTRACT, NORMALIZE, RELATE, GRAPH = "extract", "normalize", "relate", "graph"
 # Stages that are steps of a build.
 STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 # Code that several steps run, besides their own package.
-SHARED_CODE = ("arrow.py", "functions.py", "ids.py", "nodes.py", "spans.py", "run/packing.py")
+SHARED_CODE = (
+    "arrow.py",
+    "functions.py",
+    "ids.py",
+    "nodes.py",
+    "spans.py",
+    "run/packing.py",
+    "run/sorting.py",
+    "run/together.py",
+)
 STEP_CODE = {
     EXTRACT: (
         "extract",
@@ -49,7 +58,7 @@ STEP_CODE = {
         "run/scip_python.py",
         "run/type_checker.py",
     ),
-    NORMALIZE: ("normalize", "run/inputs.py", "run/normalization.py"),
+    NORMALIZE: ("normalize", "run/bundles.py", "run/inputs.py", "run/normalization.py"),
     RELATE: ("relate", "run/inputs.py", "run/relation.py"),
     GRAPH: (
         "graph",

@@ -1,0 +1,67 @@
+"""Two little repositories, lakes of them that are built once for all modules, and copies to attack.
+
+    lake = attacked(tmp_path, built_lake(spark, tmp_path_factory, version=0))
+    put(tmp_path, "a", 1)                   # files of `a` are edited, added and removed
+
+A copy of a lake is a lake: nothing in it names its own place.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from builds import built
+
+FILES: dict[str, dict[str, bytes]] = {
+    "a": {
+        "one/__init__.py": b"from one.calls import f\n",
+        "one/calls.py": b"import two.shapes\n\n\ndef f(x, *args):\n    return two.shapes.G(x).run(args)\n",
+        "two/__init__.py": b"",
+        "two/shapes.py": b"class G:\n    def __init__(self, x):\n        self.x = x\n\n"
+        b"    def run(self, args):\n        return [self.x + arg for arg in args]\n",
+        "broken.py": b"x = = 1\ny = 2\n",
+        "bytes.py": b"x = '\xff'\n",
+    },
+    "b": {"m.py": b"def g():\n    return g()\n", "n.py": b"z = (1 2)\nw = 3\n"},
+}
+# What a version 1 has instead; nothing: it lacks the file.
+CHANGED: dict[str, bytes | None] = {
+    "one/calls.py": b"def f(x):\n    return x\n",
+    "two/shapes.py": None,
+    "new.py": b"import one\n\none.f(1)\n",
+    "new_broken.py": b"return )\nv = 4\n",
+}
+
+
+def put(folder: Path, name: str, version: int = 0) -> Path:
+    """A repository below a folder, in one of its versions."""
+    place = folder / name
+    shutil.rmtree(place, ignore_errors=True)
+    changed = CHANGED if version else {}
+    for path, raw in {**FILES[name], **changed}.items():
+        if raw is not None:
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / path).write_bytes(raw)
+    return place
+
+
+LAKES: dict[int, Path] = {}
+
+
+def built_lake(spark: SparkSession, factory: pytest.TempPathFactory, version: int) -> Path:
+    """A lake with `a` in one of its versions and `b`, built at once and by nobody disturbed."""
+    if version not in LAKES:
+        folder = factory.mktemp(f"little-{version}")
+        sources = {"a": put(folder, "a", version), "b": put(folder, "b")}
+        assert built(spark, folder / "lake", sources, until=None).status == "succeeded"
+        LAKES[version] = folder / "lake"
+    return LAKES[version]
+
+
+def attacked(folder: Path, lake: Path) -> Path:
+    """A copy of a lake, below a folder of the test's."""
+    return Path(shutil.copytree(lake, folder / "lake"))
