@@ -412,13 +412,38 @@ def test_a_staged_frame_that_is_deleted_meanwhile(
 
 
 def test_a_published_file_that_is_deleted(
-    spark: SparkSession, lake: Path, clean: dict[int, Figures], tmp_path: Path
+    spark: SparkSession,
+    lake: Path,
+    clean: dict[int, Figures],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = "relations_v1"
     place = lake / catalog.table(name).path
     for file in light_files(str(lake), name, Lake.open(str(lake)).pins[name].version):
         (place / file.path).unlink()
+    with pytest.raises(
+        StorageFailure, match="relations_v1 is damaged or missing, and has rows of b too"
+    ) as caught:
+        built(spark, lake, {"a": put(tmp_path, "a")}, until=None)
+    assert caught.value.hint == "build a, b in one run, so that no rows are lost"
+    # A run that dies while it mends leaves a version that cannot be brought back either.
+    with monkeypatch.context() as patched:
+        failing(patched, NORMALIZE, RuntimeError("a bug"))
+        with pytest.raises(RuntimeError, match="a bug"):
+            built(spark, lake, sources(tmp_path, 0), until=None)
     report = built(spark, lake, sources(tmp_path, 0), until=None)
-    assert actions(report, "a") == {EXTRACT: "skip", NORMALIZE: "run", RELATE: "run", GRAPH: "skip"}
+    assert actions(report, "a")[GRAPH] == actions(report, "b")[EXTRACT] == "skip"
+    assert actions(report, "a")[NORMALIZE] == "run"
+    assert current(lake) == clean[0]
+    assert not counted(lake)
+
+
+def test_a_table_that_is_deleted(
+    spark: SparkSession, lake: Path, clean: dict[int, Figures], tmp_path: Path
+) -> None:
+    shutil.rmtree(lake / catalog.table("ast_files_v1").path)
+    report = built(spark, lake, sources(tmp_path, 0))
+    assert actions(report, "a") == actions(report, "b") == {EXTRACT: "run"}
     assert current(lake) == clean[0]
     assert not counted(lake)

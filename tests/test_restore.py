@@ -64,13 +64,6 @@ def test_the_history_says_who_did_it(tmp_path: Path) -> None:
     ]
 
 
-def test_the_version_that_it_is_at(tmp_path: Path) -> None:
-    write(tmp_path, "f")
-    version = restore_table(str(tmp_path), NAME, 0, UNDO)
-    assert callers(tmp_path) == ["f"]
-    assert version == DeltaTable(location(str(tmp_path), NAME)).version()
-
-
 def test_what_is_not_there_cannot_be_brought_back(tmp_path: Path) -> None:
     with pytest.raises(StorageFailure, match=f"{NAME} at .* cannot be brought back to version 0"):
         restore_table(str(tmp_path), NAME, 0, UNDO)

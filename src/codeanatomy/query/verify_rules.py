@@ -317,7 +317,9 @@ LEFT JOIN lines l ON l.file_id = n.file_id AND l.line_no = n.line - 1
 LEFT JOIN sizes z ON z.file_id = n.file_id
 WHERE n.bstart IS NOT NULL AND CASE
   WHEN n.bstart < coalesce(z.size, 0) THEN n.bstart >= l.line_start_byte AND n.bstart < l.line_end_byte
-  ELSE n.line = coalesce(z.lines, 1) END IS NOT TRUE"""
+  -- A complaint about the end of the text may stand in the line that its last newline begins.
+  ELSE n.line - coalesce(z.lines, 1) IN (0, CASE n.node_kind WHEN 'DIAGNOSTIC' THEN 1 ELSE 0 END)
+  END IS NOT TRUE"""
 
 PATH_RIGHT = f"""
 SELECT {ENTITY_PLACE},

@@ -7,7 +7,7 @@
 A step is skipped for a repository if its fingerprint is that of the published run and its tables are there.
 It is resumed if a run that did not finish has done it: its journal says so, and nothing was published since.
 Else it runs. Every table that is neither at its published nor at a resumed version holds leftovers of a dead
-run, and is brought back first.
+run, and is brought back first. One of which files are missing is emptied and made anew.
 
 Where a step adds rows to a table of another (relate to the diagnostics of normalize), both run, or none.
 Nothing here needs a JVM. Tests: `tests/test_plan.py`.
@@ -159,6 +159,7 @@ def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:
 def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
     """The plan; `before` is the row of the lease that the last run has left, if it may be gone on with."""
     steps = steps_of(request.tables, request.until)
+    _refuse_to_mend_half(steps, request, state)
     prints = _fingerprints(steps, request)
     resumed = _resumed(steps, prints, state, before)
     actions = {
@@ -168,17 +169,37 @@ def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
         for step in steps
     }
     _together(steps, actions)
-    target = {**state.pins}
+    mended = state.damaged.intersection(name for step in steps for name in step.outputs)
+    # What is mended begins without rows: those that are left cannot be told from those that are gone.
+    target = {name: version for name, version in state.pins.items() if name not in mended}
     for done in resumed.values():
         target |= {name: max(version, target.get(name, -1)) for name, version in done.pins.items()}
     undo = tuple(
         Undo(name, version, target.get(name))
         for name, version in state.newest.items()
-        if version != target.get(name) and not (name not in target and _is_empty(request.lake, name, version))
+        if version != target.get(name)
+        and name not in state.damaged - mended
+        and not (name not in target and _is_empty(request.lake, name, version))
     )
     planned = tuple(_planned(step, steps, actions, prints, target) for step in steps)
     resumes = before.run_id if before is not None and resumed else None
     return Plan(request.lake, state.run_id, resumes, undo, target, planned, request.failed)
+
+
+def _refuse_to_mend_half(steps: Sequence[Step], request: Request, state: State) -> None:
+    """A damaged table is made anew, so the repositories that have rows in it must all be built."""
+    for step in steps:
+        damaged = sorted(state.damaged.intersection(step.outputs))
+        others = [
+            repo_id
+            for repo_id, row in state.repositories.items()
+            if repo_id not in request.made_from and step.name in row.plan_fingerprints
+        ]
+        if damaged and others:
+            raise StorageFailure(
+                f"{', '.join(damaged)} is damaged or missing, and has rows of {', '.join(others)} too",
+                f"build {', '.join((*request.made_from, *others))} in one run, so that no rows are lost",
+            )
 
 
 # By step, then by repository.
