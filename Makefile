@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash callgraph lock
+.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -64,6 +64,9 @@ bench-runtime: $(VENV)/.ready ## calls that happen in the test suites of real pa
 
 bench-graph: $(VENV)/.ready ## whole builds of flask, django and the standard library, beside Joern
 	@PYTHONPATH=tests $(PY) bench/graph.py
+
+bench-run: $(VENV)/.ready ## a whole small build and its parts, against a bare PySpark + Delta process
+	@PYTHONPATH=tests $(PY) bench/run.py
 
 bench-crash: $(VENV)/.ready ## builds killed at random moments: what readers see, and what the next build makes
 	@PYTHONPATH=tests $(PY) bench/crash.py

@@ -19,7 +19,9 @@ from hostile import repositories_in
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--regenerate", action="store_true", help="write the goldens of tests/golden and tests/plans anew")
+    parser.addoption(
+        "--regenerate", action="store_true", help="write the goldens of tests/golden and tests/plans anew"
+    )
 
 
 @pytest.fixture(scope="session")

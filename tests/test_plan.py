@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.run.plan import Plan, Request, State, Undo, lake_state, plan_run, written_tables
 from codeanatomy.run.plan_views import dot, plan_lines
+from codeanatomy.run.state import Run
 from codeanatomy.run.steps import Asked, result_settings
 from codeanatomy.storage.lease import JournalPin, JournalStep, LeaseRow
 from codeanatomy.storage.light import location
@@ -204,6 +206,30 @@ def test_both_writers_of_a_table_are_kept_at_the_later_version() -> None:
     assert actions(plan) == {"extract": "resume", "normalize": "resume", "relate": "resume", "graph": "run"}
     assert plan.undo == ()
     assert plan.pins["diagnostics_norm_v1"] == 2
+
+
+def test_a_table_of_two_steps_is_made_again_if_only_one_of_them_was_finished() -> None:
+    base = published(request())
+    row = base.repositories["one"]
+    # Rules of relate are new, and add nothing to the diagnostics: it was done before normalize.
+    prints = {**row.plan_fingerprints, "relate": "older", "graph": "older"}
+    base = structs.replace(base, repositories={"one": structs.replace(row, plan_fingerprints=prints)})
+    before = journal(request(), base, "relate", version=0)
+    left = structs.replace(base, newest={**base.newest, "diagnostics_norm_v1": 1})
+    plan = plan_run(request(), left, before)
+    assert actions(plan) == {"extract": "skip", "normalize": "run", "relate": "resume", "graph": "run"}
+
+
+def test_the_journal_counts_what_a_step_has_written_alone() -> None:
+    plan = plan_run(request(), EMPTY, None)
+    nothing: Any = None
+    run = Run("run-2", nothing, nothing, nothing, nothing, plan, nothing, EMPTY, dict.fromkeys(TABLES, 0))
+    run.count({"one": {"relations_v1": 5, "type_nodes_v1": 2, "diagnostics_norm_v1": 3}})
+    assert run.step_done("normalize").rows == {"one": {"type_nodes_v1": 2}}
+    done = run.step_done("relate")
+    # Both counted what they share: added up, it would be twice as much.
+    assert done.rows == {"one": {"relations_v1": 5}}
+    assert set(done.pins) == {"relations_v1", "diagnostics_norm_v1"}
 
 
 @pytest.mark.parametrize(

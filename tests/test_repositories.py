@@ -11,9 +11,9 @@ import pytest
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.extract.listing import Listing
 from codeanatomy.run import repositories
+from codeanatomy.run.order import ScipChoice
 from codeanatomy.run.repositories import Repository, named_sources
 from codeanatomy.run.scip import scip_choice
-from codeanatomy.run.state import ScipChoice
 
 
 def test_names_come_from_the_path_or_the_user(tmp_path: Path) -> None:

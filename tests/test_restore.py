@@ -14,7 +14,7 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.errors import StorageFailure
 from codeanatomy.storage.commit import append
 from codeanatomy.storage.light import location
-from codeanatomy.storage.restore import restore_table
+from codeanatomy.storage.restore import bring_back, restore_table
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.stamps import Commit, stamped
 from codeanatomy.storage.store import Store
@@ -99,3 +99,24 @@ def test_spark_goes_on(
     assert sorted(map(str, again.collect())) == sorted(map(str, rows))
     append(store, name, again, Commit("run-9"))
     assert scan(store, name).rows.count() == 2 * len(rows)
+
+
+def test_spark_brings_back_what_only_spark_can_write(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    place = store.location(NAME)
+    properties = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+    spark.sql(f"CREATE TABLE delta.`{place}` (src_qname string) USING delta {properties}")
+    spark.sql(f"INSERT INTO delta.`{place}` VALUES ('f')")
+    spark.sql(f"INSERT INTO delta.`{place}` VALUES ('g')")
+    with pytest.raises(StorageFailure, match="Unsupported table features"):
+        restore_table(str(tmp_path), NAME, 1, UNDO)
+    assert bring_back(store, NAME, 1, UNDO) == 3
+    assert callers(tmp_path) == ["f"]
+    assert bring_back(store, NAME, None, UNDO) == 4
+    assert callers(tmp_path) == []
+    told = stamped(DeltaTable(place).history(1)[0].get("userMetadata"))
+    assert told is not None
+    assert (told.run_id, told.operation) == ("run-8", "restore")
+    with pytest.raises(StorageFailure, match="cannot be brought back to version 9") as caught:
+        bring_back(store, NAME, 9, UNDO)
+    assert caught.value.hint

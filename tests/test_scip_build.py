@@ -14,7 +14,7 @@ from builds import built, rows
 from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.scip_schema import Document, Index, Metadata, Occurrence
-from codeanatomy.run.state import ScipChoice
+from codeanatomy.run.order import ScipChoice
 
 SOURCE = {"a.py": "é = 1\nprint(é)\n", "b.py": "import a\n"}
 

@@ -266,6 +266,18 @@ def test_new_fields_are_added_inside_a_column(tmp_path: Path) -> None:
     assert [each["output_pins"][0]["features"] for each in found] == [None, ["a"]]
 
 
+def test_other_words_about_a_column_change_nothing(tmp_path: Path) -> None:
+    def reworded(column: Column) -> Column:
+        return replace(column, doc=f"New: {column.doc}", fields=tuple(map(reworded, column.fields)))
+
+    append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1"))
+    before = opened(tmp_path).schema().to_json()
+    later = replace(MANIFEST, columns=tuple(map(reworded, MANIFEST.columns)))
+    append_small(str(tmp_path), later, [row("run-2")], Commit("run-2"))
+    assert runs(tmp_path) == ["run-1", "run-2"]
+    assert opened(tmp_path).schema().to_json() == before
+
+
 def test_a_column_of_another_type_is_refused(tmp_path: Path) -> None:
     old = replace(
         MANIFEST,

@@ -18,6 +18,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.ids import stable_id
+from codeanatomy.run import packing
 from codeanatomy.run.packing import (
     FIRST,
     PATH,
@@ -32,6 +33,7 @@ from codeanatomy.run.packing import (
 from codeanatomy.run.sorting import sort_keys, split_rows, write_ranges, write_sorted
 from codeanatomy.run.state import Run
 from codeanatomy.storage.entries import DataFile
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store
 
 EDGES, BY_SRC, BY_DST = map(catalog.table, ("cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst"))
@@ -219,21 +221,38 @@ def test_the_order_of_the_frame_is_kept(spark: SparkSession, tmp_path: Path) -> 
             )
 
 
-def test_copies_are_committed_from_the_column_of_the_table(
-    spark: SparkSession, make_store: Callable[..., Store]
+@pytest.mark.parametrize("few_bytes", [packing.FEW_BYTES, 0], ids=["together", "apart"])
+def test_tables_and_their_copies_are_committed_from_a_column(
+    spark: SparkSession, make_store: Callable[..., Store], monkeypatch: pytest.MonkeyPatch, few_bytes: int
 ) -> None:
+    monkeypatch.setattr(packing, "FEW_BYTES", few_bytes)
     store = make_store()
     gathered = frame(spark, EDGES, edges(4, 30))
     counts, sizes = count(gathered)
-    run = cast("Run", SimpleNamespace(store=store, run_id="r1", listings={"r": None}, counts=counts))
-    copies = {BY_SRC.name: EDGES.name}
-    worked = Worked(counts["r"], sizes)
-    commits = replacements(run, gathered, (EDGES.name, *copies), worked, copies)
-    for name, commit in commits.items():
-        assert commit().rows == 120
-        found = DeltaTable(store.location(name)).to_pyarrow_table().select(EDGES.column_names).to_pylist()
-        assert ordered(EDGES, found) == ordered(EDGES, all_rows(edges(4, 30)))
-    counts["r"][EDGES.name] = 0
-    run.run_id = "r2"
-    commits[BY_SRC.name]()
-    assert DeltaTable(store.location(BY_SRC.name)).to_pyarrow_table().num_rows == 0
+    run = cast("Run", SimpleNamespace(store=store, working=lambda _: ["r"], commit=lambda step: Commit(step)))
+    copies = {BY_SRC.name: EDGES.name, BY_DST.name: EDGES.name}
+
+    def committed(run_id: str, rows: int) -> dict[str, list[list[dict[str, Any]]]]:
+        run.commit = lambda _: Commit(run_id)  # type: ignore[method-assign, assignment]
+        worked = Worked({EDGES.name: rows}, sizes)
+        found = {}
+        for name, commit in replacements(run, gathered, (EDGES.name, *copies), worked, copies).items():
+            assert commit().rows == rows
+            table, folder = store.table(name), store.location(name)
+            found[name] = [
+                pq.read_table(uri, partitioning="hive" if table.write.partition_by else None)
+                .select(EDGES.column_names)
+                .to_pylist()
+                for uri in DeltaTable(folder).file_uris()
+            ]
+        return found
+
+    assert counts["r"][EDGES.name] == 120
+    files = committed("r1", 120)
+    made = all_rows(edges(4, 30))
+    for table in (BY_SRC, BY_DST):
+        assert files[table.name] == [ordered(table, made)]
+    assert len(files[EDGES.name]) == len(KINDS)
+    for kept in files[EDGES.name]:
+        assert kept == ordered(EDGES, [row for row in made if row["edge_kind"] == kept[0]["edge_kind"]])
+    assert committed("r2", 0) == {name: [] for name in (EDGES.name, *copies)}

@@ -103,7 +103,7 @@ def build(
     from codeanatomy.logs import open_logs
     from codeanatomy.run.build import build as build_run
     from codeanatomy.run.progress import Progress
-    from codeanatomy.storage.session import open_session
+    from codeanatomy.storage.session import close_session, open_session
     from codeanatomy.tracing import open_trace
 
     settings = _settings(flags, master, trace, log_format)
@@ -121,7 +121,7 @@ def build(
                 report = build_run(order, progress, session, told)
             finally:
                 for spark in opened:
-                    spark.stop()
+                    close_session(spark)
     if told.problem and settings.observe.log_level == "off":
         click.echo(f"warning: {told.problem}", err=True)
     if form == "json":

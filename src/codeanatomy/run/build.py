@@ -28,7 +28,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-from codeanatomy.errors import CodeAnatomyError, StepFailed
+from codeanatomy.errors import CodeAnatomyError, LeaseLost, StepFailed
 from codeanatomy.extract.files import FAILURES, failures_by_extractor
 from codeanatomy.logs import Log
 from codeanatomy.run.caching import release
@@ -47,9 +47,9 @@ from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, step
 from codeanatomy.run.stopping import stoppable
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
 from codeanatomy.storage.lease import Lease, LeaseRow, acquire, read_lease, stale
-from codeanatomy.storage.manifest import RunManifest, manifest_version
+from codeanatomy.storage.manifest import RunManifest, Status, manifest_version
 from codeanatomy.storage.measures import tagged
-from codeanatomy.storage.restore import restore_table
+from codeanatomy.storage.restore import bring_back
 from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store, checked_root
 from codeanatomy.tracing import OFF, Trace
@@ -257,12 +257,18 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
         stopped = isinstance(problem, KeyboardInterrupt)
         error = "stopped by the user" if stopped else _message(problem)
         Log(run_id=run.run_id).error(error)
-        # How a run ended may be untellable for the same reason for which it did.
-        with suppress(CodeAnatomyError, OSError):
-            record_failure(run, error, "cancelled" if stopped else "failed")
-        with suppress(CodeAnatomyError, OSError, Py4JError):
-            record_artifacts(run)
+        # Who has lost the lease may not write: the manifest is somebody else's now.
+        if not isinstance(problem, LeaseLost):
+            _tell_end(run, error, "cancelled" if stopped else "failed")
         raise
+
+
+def _tell_end(run: Run, error: str, status: Status) -> None:
+    """Record how a run has ended; that may be impossible for the same reason for which it did."""
+    with suppress(CodeAnatomyError, OSError):
+        record_failure(run, error, status)
+    with suppress(CodeAnatomyError, OSError, Py4JError):
+        record_artifacts(run)
 
 
 def _undo(run: Run) -> None:
@@ -271,10 +277,9 @@ def _undo(run: Run) -> None:
     Its JVM may live for moments longer than its driver, so what counts is what was there when this run was
     planned: what comes later and is not our own must not be published.
     """
-    root = run.store.root
     run.floor.update(run.base.newest)
     for number, undo in enumerate(run.plan.undo, start=1):
-        version = restore_table(root, undo.table_name, undo.to_version, Commit(run.run_id, UNDO))
+        version = bring_back(run.store, undo.table_name, undo.to_version, Commit(run.run_id, UNDO))
         run.floor[undo.table_name] = version
         if undo.to_version is not None:
             run.pins[undo.table_name] = version

@@ -17,30 +17,28 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from msgspec import msgpack
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from codeanatomy.extract.files import FAILURES, table_columns
+from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.shares import Sourced, spread
 from codeanatomy.extract.testimony import Witness
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.caching import held
+from codeanatomy.run.inputs import step_session
 from codeanatomy.run.packing import (
-    PACKED_BYTES_PER_FILE_BYTE,
     Worked,
+    append_packed,
     commit_all,
     packed_ddl,
     packed_row,
     replacements,
-    table_rows,
     work_through,
 )
 from codeanatomy.run.scip import scip_tasks
 from codeanatomy.run.state import Run
 from codeanatomy.run.steps import EXTRACT
 from codeanatomy.run.type_checker import type_tasks
-from codeanatomy.storage.commit import append
 from codeanatomy.storage.events import Committed
 
 
@@ -56,7 +54,7 @@ def extract_stage(run: Run) -> None:
 def _extract(run: Run, tasks: Sequence[Task]) -> None:
     total = sum(len(listing.entries) for listing in run.working(EXTRACT).values())
     counters = Counters(run.store.spark)
-    gathered = gather(run.store.spark, tasks, WITNESSES, run.settings.extract, counters)
+    gathered = gather(step_session(run, EXTRACT), tasks, WITNESSES, run.settings.extract, counters)
 
     def said() -> str:
         return f"{counters.files.value:,}/{total:,} files, {counters.failures.value:,} failures"
@@ -71,10 +69,7 @@ def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:
     """Replace the repositories' rows in every table; failures are added to those of other runs."""
 
     def failures() -> Committed:
-        found = table_rows(gathered, FAILURES, table_columns(FAILURES))
-        rows = found.select(F.lit(run.run_id).alias("run_id"), "*")
-        size = worked.packed_bytes.get(FAILURES, 0) // PACKED_BYTES_PER_FILE_BYTE
-        return append(run.store, FAILURES, rows, run.commit(EXTRACT), file_bytes=size)
+        return append_packed(run, gathered, FAILURES, worked, run.commit(EXTRACT), run_id=run.run_id)
 
     names = [name for name in tables_of(WITNESSES) if name != FAILURES]
     commit_all(run, EXTRACT, {**replacements(run, gathered, names, worked), FAILURES: failures})

@@ -28,11 +28,10 @@ from codeanatomy.graph.merging import merged
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, TABLES, file_rows
 from codeanatomy.run.bundles import FILES, bundled, files_in, selected
 from codeanatomy.run.caching import held
-from codeanatomy.run.inputs import file_tasks, input_rows, read_files
+from codeanatomy.run.inputs import file_tasks, input_rows, read_files, step_session
 from codeanatomy.run.packing import PATH, commit_all, packed_ddl, packed_row, replacements, work_through
 from codeanatomy.run.state import Run
 from codeanatomy.run.steps import GRAPH
-from codeanatomy.storage.session import isolated
 
 # Copies of the edges in another order.
 COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
@@ -47,7 +46,7 @@ SETTINGS = {
 
 def graph_stage(run: Run) -> None:
     """Make the graph of what the stages before have found, and commit it."""
-    store = replace(run.store, spark=isolated(run.store.spark, SETTINGS))
+    store = replace(run.store, spark=step_session(run, GRAPH, SETTINGS))
     inputs = {name: input_rows(run, store, GRAPH, name) for name in READS}
     frame, done = graphed(inputs, run.order.profile, file_tasks(run, GRAPH))
     total = read_files(run, GRAPH)

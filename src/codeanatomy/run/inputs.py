@@ -1,7 +1,6 @@
 """What steps after the first read, into how many tasks it is cut, and how they add to a table.
 
     input_rows(run, store, "relate", "ast_files_v1")                  # cut into file_tasks(run, "relate")
-    add_rows(run, "relate", "diagnostics_norm_v1", few, sequence=2)   # to what another step has written
 
 Inputs are the rows of the repositories that a step works on, at the versions that the run has pinned. A table
 that two steps of a run write to is replaced by the first and appended to by the second.
@@ -12,22 +11,35 @@ Tests: `tests/test_normalize.py`, `tests/test_relate.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from codeanatomy.run.state import Run
-from codeanatomy.storage.commit import append
 from codeanatomy.storage.scan import scan
+from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store
 
 # Files that a Python worker holds at a time: one of 8 MB is a hundred times that as objects.
 FILES_PER_BATCH = 16
 FILES_PER_TASK = 256
 TASKS_PER_CORE = 4
-# Bytes of which it is enough to know that they are few.
-SMALL = 1
+# Bytes of sources whose rows are so few that compiling code for them takes longer than it spares: in a build
+# of `requests` (0.2 MB) it was a sixth of the processor time of the JVM.
+FEW_BYTES = 4 * 1024 * 1024
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def step_session(run: Run, step: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """A session for a step, with settings of its own."""
+    entries = (entry for listing in run.working(step).values() for entry in listing.entries)
+    is_small = sum(entry.size_bytes or 0 for entry in entries) <= FEW_BYTES
+    return isolated(run.store.spark, {**settings, **(INTERPRETED if is_small else {})})
 
 
 def input_rows(run: Run, store: Store, step: str, name: str) -> DataFrame:
@@ -52,9 +64,3 @@ def file_tasks(run: Run, step: str) -> int:
 def read_files(run: Run, step: str) -> int:
     """How many files the witnesses have read, of the repositories that a step works on."""
     return sum(run.counts[repo_id]["ast_files_v1"] for repo_id in run.working(step) if repo_id in run.counts)
-
-
-def add_rows(run: Run, step: str, name: str, rows: DataFrame, sequence: int) -> None:
-    """Append a few rows to a table that another step has written to already."""
-    run.recount.add(name)
-    run.done(step, name, append(run.store, name, rows, run.commit(step, sequence), file_bytes=SMALL))

@@ -22,11 +22,10 @@ from codeanatomy.normalize.files import file_of, witness_frames
 from codeanatomy.normalize.rules import FILE_TABLES, READS, packed_rows
 from codeanatomy.run.bundles import bundled, by_file
 from codeanatomy.run.caching import held
-from codeanatomy.run.inputs import file_tasks, input_rows, read_files
+from codeanatomy.run.inputs import file_tasks, input_rows, read_files, step_session
 from codeanatomy.run.packing import commit_all, packed_ddl, packed_row, replacements, work_through
 from codeanatomy.run.state import Run
 from codeanatomy.run.steps import NORMALIZE
-from codeanatomy.storage.session import isolated
 
 # All that the rules read.
 FILE_INPUTS = (
@@ -47,7 +46,7 @@ SETTINGS = {
 
 def normalize_stage(run: Run) -> None:
     """Turn what the witnesses said into flat facts, and commit them."""
-    store = replace(run.store, spark=isolated(run.store.spark, SETTINGS))
+    store = replace(run.store, spark=step_session(run, NORMALIZE, SETTINGS))
     inputs = {name: input_rows(run, store, NORMALIZE, name) for name in FILE_INPUTS}
     gathered, done = gather(inputs, file_tasks(run, NORMALIZE))
     total = read_files(run, NORMALIZE)

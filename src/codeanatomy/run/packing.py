@@ -23,21 +23,23 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.util import inheritable_thread_target
 
-from codeanatomy.arrow import unpacked
+from codeanatomy.arrow import arrow_schema, unpacked
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.run.progress import watched
-from codeanatomy.run.sorting import write_sorted
+from codeanatomy.run.sorting import in_order, sort_keys, write_sorted
 from codeanatomy.run.state import Run
 from codeanatomy.run.together import FEW_BYTES, Part, in_groups
 from codeanatomy.storage.adopt import adopt_files, local_folder
-from codeanatomy.storage.commit import replace_by_owner
+from codeanatomy.storage.commit import append, replace_by_owner
 from codeanatomy.storage.entries import DataFile
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.files import write_files, written
 from codeanatomy.storage.measures import operator_metrics
 from codeanatomy.storage.plans import plan_texts
+from codeanatomy.storage.stamps import Commit
 
 FIRST = "first_file_id"
 PATH = "path"
@@ -184,6 +186,35 @@ def _replace(
     size = packed_bytes // PACKED_BYTES_PER_FILE_BYTE
     rows = table_rows(gathered, column, table.columns)
     return replace_by_owner(run.store, name, rows, owners, commit, by="repo_id", file_bytes=size)
+
+
+def append_packed(
+    run: Run, gathered: DataFrame, name: str, worked: Worked, commit: Commit, **constants: str
+) -> Committed:
+    """Add the rows of a column to a table, with further columns that are the same for all of them."""
+    table, folder, store = run.store.table(name), local_folder(run.store, name), run.store
+    if folder is None:
+        columns = [column for column in table.columns if column.name not in constants]
+        more = [F.lit(value).alias(key) for key, value in constants.items()]
+        rows = table_rows(gathered, name, columns).select(*more, "*")
+        size = worked.packed_bytes.get(name, 0) // PACKED_BYTES_PER_FILE_BYTE
+        return append(store, name, rows, commit, file_bytes=size)
+
+    def write(batches: Batches) -> list[DataFile]:
+        streams = (unpacked(stream.as_buffer()) for batch in batches for stream in batch.column(0))
+        rows = (_with(table, batch, constants) for stream in streams for batch in stream)
+        return write_files(folder, table, in_order(sort_keys(table), rows))
+
+    files = written(gathered.select(name).coalesce(1), write) if worked.rows[name] else []
+    return adopt_files(store, name, files, (), commit, by="repo_id")
+
+
+def _with(table: Table, rows: pa.RecordBatch, constants: Mapping[str, str]) -> pa.RecordBatch:
+    arrays = [
+        pa.repeat(constants[name], rows.num_rows) if name in constants else rows.column(name)
+        for name in table.column_names
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
 def _part(run: Run, gathered: DataFrame, name: str, column: str, packed_bytes: int) -> Part:

@@ -27,7 +27,7 @@ from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.query.lake import Lake
 from codeanatomy.run.steps import EXTRACT, Asked, Step, step_fingerprint, steps_of
 from codeanatomy.storage.lease import LeaseRow, StepDone
-from codeanatomy.storage.light import light_files, location, newest_version
+from codeanatomy.storage.light import location, logged_paths, newest_version
 from codeanatomy.storage.manifest import OutputPin, RunManifest
 from codeanatomy.storage.store import SCHEME
 
@@ -286,7 +286,8 @@ def _together(steps: Sequence[Step], actions: Actions) -> None:
             if other.name == step.name or not set(step.adds_to) & set(other.outputs):
                 continue
             for repo_id, (action, _) in actions[step.name].items():
-                if action == "run" and actions[other.name][repo_id][0] == "skip":
+                # A step that a dead run did may have found nothing to add, and so not waited for the other.
+                if action != "skip" and actions[other.name][repo_id][0] == "skip":
                     actions[other.name][repo_id] = ("run", f"{step.name} adds to its tables")
                 elif action == "skip" and actions[other.name][repo_id][0] != "skip":
                     actions[step.name][repo_id] = ("run", f"{other.name} runs, whose tables it adds to")
@@ -318,14 +319,14 @@ def _newest(root: str, name: str) -> int | None:
 
 
 def _is_empty(root: str, name: str, version: int) -> bool:
-    return not light_files(root, name, version)
+    return not logged_paths(root, name, version)
 
 
 def _is_whole(root: str, name: str, version: int) -> bool:
     """Whether a version can be read: its log, and on a local disk every data file."""
     try:
-        files = light_files(root, name, version)
+        paths = logged_paths(root, name, version)
     except (StorageFailure, TableMissing):
         return False
     folder = location(root, name)
-    return bool(SCHEME.match(folder)) or all(Path(folder, file.path).is_file() for file in files)
+    return bool(SCHEME.match(folder)) or all(Path(folder, path).is_file() for path in paths)

@@ -30,11 +30,10 @@ from codeanatomy.relate.repository import DIAGNOSTICS, TABLES, repository_rows
 from codeanatomy.relate.rows import RELATIONS
 from codeanatomy.relate.summary import summary
 from codeanatomy.run.caching import held
-from codeanatomy.run.inputs import FILES_PER_BATCH, add_rows, file_tasks, input_rows, read_files
-from codeanatomy.run.packing import packed_ddl, packed_row, replacements, table_rows, work_through
+from codeanatomy.run.inputs import FILES_PER_BATCH, file_tasks, input_rows, read_files, step_session
+from codeanatomy.run.packing import append_packed, packed_ddl, packed_row, replacements, work_through
 from codeanatomy.run.state import Run
 from codeanatomy.run.steps import RELATE
-from codeanatomy.storage.session import isolated
 
 INPUTS = (
     "ast_files_v1",
@@ -53,7 +52,7 @@ SEQUENCE = 2
 def relate_stage(run: Run) -> None:
     """Resolve names, imports, classes, values and calls, and commit what was found."""
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
-    store = replace(run.store, spark=isolated(run.store.spark, settings))
+    store = replace(run.store, spark=step_session(run, RELATE, settings))
     inputs = {name: input_rows(run, store, RELATE, name) for name in INPUTS}
     programs, done = summaries(inputs, file_tasks(run, RELATE))
     gathered = solved(programs, len(run.working(RELATE)))
@@ -66,8 +65,9 @@ def relate_stage(run: Run) -> None:
             if worked.rows[DIAGNOSTICS]:
                 for name in run.store.table(RELATIONS).adds_to:
                     run.wait_for(run.store.table(name).stage)
-                rows = table_rows(kept, DIAGNOSTICS, run.store.table(DIAGNOSTICS).columns)
-                add_rows(run, RELATE, DIAGNOSTICS, rows.repartition(1), sequence=SEQUENCE)
+                run.recount.add(DIAGNOSTICS)
+                added = append_packed(run, kept, DIAGNOSTICS, worked, run.commit(RELATE, SEQUENCE))
+                run.done(RELATE, DIAGNOSTICS, added)
 
 
 def summaries(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:

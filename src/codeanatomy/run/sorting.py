@@ -83,7 +83,9 @@ def write_ranges(
         rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
         for _, of_file in groupby(rows, key=lambda row: row[0].as_py()):
             parts = groupby(of_file, key=lambda row: row[1].as_py())
-            ordered = (batch for _, part in parts for batch in in_order(keys, (row[2] for row in part)))
+            ordered = (
+                batch for _, part in parts for batch in in_order(keys, _pieces(row[2] for row in part))
+            )
             yield from write_files(folder, table, ordered, is_copy=is_copy)
 
     return written(ready, write)
@@ -178,10 +180,13 @@ def _before(columns: Sequence[pa.Array], cut: Cut) -> pa.Array:
     return pc.or_(less, pc.and_(same, _before(columns[1:], cut[1:])))
 
 
-def in_order(keys: Sequence[str], pieces: Iterable[pa.Scalar]) -> Batches:
-    """The rows of a range's pieces."""
-    streams = (unpacked(piece.as_buffer()) for piece in pieces)
-    found = [batch for stream in streams for batch in stream]
+def _pieces(streams: Iterable[pa.Scalar]) -> Batches:
+    return (batch for stream in streams for batch in unpacked(stream.as_buffer()))
+
+
+def in_order(keys: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:
+    """The rows of a range, sorted."""
+    found = list(batches)
     if not found:
         return
     rows = pa.concat_batches(found)

@@ -148,7 +148,9 @@ class Run:
         """What the journal says of a step that has ended."""
         planned = self.plan.step(step)
         tables = (*planned.outputs, *planned.adds_to)
-        counted = tuple(name for name in tables if name not in self.recount)
+        # What two steps write to is counted as one: it is counted anew where that is taken over.
+        shared = {name for each in self.plan.steps for name in each.adds_to}
+        counted = tuple(name for name in planned.outputs if name not in shared | self.recount)
         known = [each for each in planned.repositories if each.action != "skip"]
         return StepDone(
             step,

@@ -11,7 +11,7 @@ has files (`packing`, `sorting`). Tests: `tests/test_sorting.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from threading import Lock
@@ -110,8 +110,12 @@ def _rows(part: Part, rows: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch
     """The rows of a table in its order."""
     key = part.key
     if key is None:
-        yield from in_order(sort_keys(part.table), (row[part.column] for row in rows))
+        yield from in_order(sort_keys(part.table), _unpacked(part.column, rows))
         return
     # Null comes first, as Spark has it.
-    for row in sorted(rows, key=lambda row: (row[key].is_valid, row[key].as_py() or "")):
-        yield from unpacked(row[part.column].as_buffer())
+    ordered = sorted(rows, key=lambda row: (row[key].is_valid, row[key].as_py() or ""))
+    yield from _unpacked(part.column, ordered)
+
+
+def _unpacked(column: str, rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    return (batch for row in rows for batch in unpacked(row[column].as_buffer()))

@@ -32,7 +32,7 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import CommitConflict, ConstraintViolation, ContractError, StorageFailure, UsageError
 from codeanatomy.storage import entries
 from codeanatomy.storage.checks import SAMPLE_ROWS, rules_for
-from codeanatomy.storage.commit import CONFLICTS, Retry, refusals_told, replace_by_owner
+from codeanatomy.storage.commit import CONFLICTS, Retry, append, refusals_told, replace_by_owner
 from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
 from codeanatomy.storage.entries import DataFile, HeldFile, Opened
@@ -65,7 +65,7 @@ def adopt_files(
     by: str,
     retry: Retry = Retry(),
 ) -> Committed:
-    """Swap the rows of a set of owners for those in the files, in one atomic commit."""
+    """Swap the rows of a set of owners for those in the files, in one atomic commit; without owners, add."""
     table = store.table(name)
     with refusals_told(store, table, OPERATION, commit):
         for file in files:
@@ -112,7 +112,7 @@ def _retried(
                 conflicts.append(type(conflict).__name__)
                 time.sleep(retry.pause(attempt))
                 continue
-        theirs = [] if found is None else _owned(location, found, owners, by)
+        theirs = _owned(location, found, owners, by) if found is not None and owners else []
         if theirs is None:
             return None
         actions = [
@@ -243,7 +243,11 @@ def _written_anew(
 ) -> Committed:
     """The rows of the files, written by Spark; nobody else knows of the files."""
     rows = _rows(store, table, files)
-    done = replace_by_owner(store, table.name, rows, owners, commit, by=by, retry=retry)
+    done = (
+        replace_by_owner(store, table.name, rows, owners, commit, by=by, retry=retry)
+        if owners
+        else append(store, table.name, rows, commit, retry=retry)
+    )
     for file in files:
         Path(store.location(table.name), file.path).unlink(missing_ok=True)
     return done

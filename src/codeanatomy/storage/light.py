@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from msgspec import Struct
+from pyarrow import fs
 
 from codeanatomy import catalog
 from codeanatomy.errors import StorageFailure, TableMissing
@@ -54,8 +56,8 @@ def light_table(
     with _opened(root, name, version) as table:
         stored = {field.name for field in table.schema().fields}
         new = [catalog.table(name).column(column).name for column in columns if column not in stored]
-        # One thread: those that read files through deltalake may abort the process when it ends.
-        rows = table.to_pyarrow_dataset().to_table(
+        # One thread, and Arrow's own files: threads that call Python may abort the process when it ends.
+        rows = table.to_pyarrow_dataset(filesystem=_files_below(location(root, name))).to_table(
             columns=[column for column in columns if column not in new], filter=where, use_threads=False
         )
     for column in new:
@@ -81,6 +83,13 @@ def light_files(root: str, name: str, version: int) -> tuple[LoggedFile, ...]:
         LoggedFile(unquote(row["path"]), row["num_records"], {key: row[f"partition.{key}"] for key in keys})
         for row in rows
     )
+
+
+def logged_paths(root: str, name: str, version: int) -> tuple[str, ...]:
+    """The data files of a version of a table, whatever it takes to read them, below the table's folder."""
+    with _opened(root, name, version) as table:
+        paths = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
+    return tuple(map(unquote, paths))
 
 
 class TableFacts(Struct, frozen=True):
@@ -117,6 +126,12 @@ def newest_version(root: str, name: str) -> int:
     """The newest version of a table."""
     with _opened(root, name) as table:
         return int(table.version())
+
+
+def _files_below(place: str) -> fs.FileSystem | None:
+    """The files of a local table; those of others are deltalake's to open."""
+    path = Path(place).absolute()
+    return fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()) if path.is_dir() else None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, convert, to_builtins
 
@@ -90,13 +90,15 @@ def read_manifest(root: str) -> list[RunManifest]:
         rows = light_table(root, TABLE, catalog.table(TABLE).column_names)
     except TableMissing:
         return []
-    # What is null has a default.
-    present = (
-        {name: value for name, value in row.items() if value is not None}
-        for row in rows.to_pylist(maps_as_pydicts="strict")
-    )
-    found = [convert(row, RunManifest) for row in present]
+    found = [convert(_present(row), RunManifest) for row in rows.to_pylist(maps_as_pydicts="strict")]
     return sorted(found, key=lambda row: (row.started_at, row.run_id))
+
+
+def _present(value: Any) -> Any:
+    """Without what is null, at every depth: it has a default."""
+    if isinstance(value, dict):
+        return {name: _present(part) for name, part in value.items() if part is not None}
+    return [_present(part) for part in value] if isinstance(value, list) else value
 
 
 def manifest_version(root: str) -> int:

@@ -1,6 +1,6 @@
 """The Spark session: made from a RuntimeProfile, or the caller's own.
 
-    spark = open_session(RuntimeProfile(cores=2))       # ours: close it with spark.stop()
+    spark = open_session(RuntimeProfile(cores=2))       # ours: close it with close_session(spark)
     require_delta(callers_session)                      # theirs: checked, never changed or stopped
 
 Starting is most of the cost of a short command, so: the jars lie in a cache and go straight on the
@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, cast
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -72,6 +72,12 @@ def open_session(profile: RuntimeProfile = RuntimeProfile()) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     return _launch(profile, SparkConf(loadDefaults=False).setAll(list(settings.items())))
+
+
+def close_session(spark: SparkSession) -> None:
+    """Stop a session of ours; one whose JVM was killed has nothing left to stop."""
+    with suppress(Py4JError, OSError):
+        spark.stop()
 
 
 def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:

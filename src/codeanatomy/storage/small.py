@@ -122,7 +122,7 @@ def _committed(root: str, table: Table, data: pa.Table, commit: Commit, mode: Mo
             version = attempt.after = _next(table, version, opened)
         write_deltalake(
             opened,
-            data,
+            _uncommented(data, opened),
             mode=mode,
             schema_mode=_schema_mode(opened, table),
             writer_properties=WriterProperties(compression=CODECS[table.write.writer.compression]),
@@ -263,8 +263,8 @@ def _set_properties(opened: DeltaTable, table: Table, commit: Commit) -> bool:
 
 def _schema_mode(opened: DeltaTable, table: Table) -> Literal["merge"] | None:
     """How columns, or fields of them, that are not stored yet are written: added, if the policy allows it."""
-    stored = {field["name"]: field["type"] for field in json.decode(opened.schema().to_json())["fields"]}
-    wanted = {field["name"]: field["type"] for field in spark_schema(table).jsonValue()["fields"]}
+    stored = _types(json.decode(opened.schema().to_json()))
+    wanted = _types(spark_schema(table).jsonValue())
     new = [name for name, kind in wanted.items() if stored.get(name) != kind]
     # The library would cast where it can.
     other = [name for name in new if name in stored and not _grown(stored[name], wanted[name])]
@@ -275,6 +275,37 @@ def _schema_mode(opened: DeltaTable, table: Table) -> Literal["merge"] | None:
             "for other differences build a new lake",
         )
     return "merge" if new else None
+
+
+def _uncommented(data: pa.Table, opened: DeltaTable) -> pa.Table:
+    """The rows, with comments on new columns only: the library refuses to write those that differ."""
+    stored = {field.name for field in opened.schema().fields}
+    fields = [
+        pa.field(each.name, _bare_type(each.type), each.nullable) if each.name in stored else each
+        for each in data.schema
+    ]
+    return data.cast(pa.schema(fields))
+
+
+def _types(schema: dict[str, Any]) -> dict[str, Any]:
+    """The types of columns as Delta's JSON has them, without comments: other words are no other type."""
+    return {field["name"]: _bare(field["type"]) for field in schema["fields"]}
+
+
+def _bare(kind: Any) -> Any:
+    if isinstance(kind, dict):
+        return {name: _bare(part) for name, part in kind.items() if name != "metadata"}
+    return [_bare(part) for part in kind] if isinstance(kind, list) else kind
+
+
+def _bare_type(kind: pa.DataType) -> pa.DataType:
+    """A type without the comments of its fields."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _bare_type(each.type), each.nullable) for each in kind.fields])
+    if pa.types.is_list(kind):
+        element = kind.value_field
+        return pa.list_(pa.field(element.name, _bare_type(element.type), element.nullable))
+    return kind
 
 
 def _grown(stored: Any, wanted: Any) -> bool:
