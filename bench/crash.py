@@ -38,7 +38,7 @@ from pathlib import Path
 
 import corpus
 from codeanatomy.config import load_settings
-from codeanatomy.query.lake import Lake
+from codeanatomy.query.lake import Lake, recorded_runs
 from codeanatomy.query.verify import verify
 from codeanatomy.run.build import plan
 from codeanatomy.run.order import Order
@@ -57,6 +57,8 @@ STEADY = {
 HOW = ("group", "driver", "jvm")
 # A whole build is never waited for longer.
 MOST_SECONDS = 900
+# Before and after what a run says of its own time.
+STARTUP_SECONDS = 3
 # Of a build that has everything to do.
 STEPS = 4
 # Processes that a dead driver or JVM has left must be gone by then.
@@ -138,12 +140,18 @@ def clean_builds(bench: Bench) -> None:
     """What there must be for every version, and the lake that is attacked."""
     for version in range(VERSIONS):
         put(bench, version)
-        lake = bench.work / f"clean-{version}"
-        seconds = whole_build(bench, lake, bench.work / "said")
+        lake, fresh = bench.work / f"clean-{version}", bench.work / "fresh"
+        if not lake.exists():
+            shutil.rmtree(fresh, ignore_errors=True)
+            whole_build(bench, fresh, bench.work / "said")
+            fresh.rename(lake)
         bench.clean[version] = current(lake)
         rows = sum(count for count, _ in bench.clean[version].values())
-        print(f"clean build of version {version}: {rows:,} rows, {seconds:.1f} s", flush=True)
+        run = recorded_runs(str(lake))[-1]
+        bench.seconds = (run.finished_at - run.started_at).total_seconds() + STARTUP_SECONDS
+        print(f"clean build of version {version}: {rows:,} rows, {bench.seconds:.1f} s", flush=True)
     bench.version = VERSIONS - 1
+    shutil.rmtree(bench.lake, ignore_errors=True)
     shutil.copytree(bench.work / f"clean-{bench.version}", bench.lake)
     bench.figures = published(bench.lake)
 
@@ -307,7 +315,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--seed", type=int, default=8)
     parser.add_argument("--every", type=int, default=5, help="rounds between two whole builds")
-    parser.add_argument("--keep", type=Path, help="a folder for lakes and logs, which stays")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for lakes and logs: clean builds in it are not repeated"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="codeanatomy-crash-") as folder:
         work = given.keep or Path(folder)

@@ -22,7 +22,7 @@ from codeanatomy.extract.files import FAILURES
 from codeanatomy.query.lake import Lake
 
 # May differ between two builds of the same bytes.
-TIMELY = ("mtime_ns", "run_id")
+TIMELY = ("mtime_ns", "run_id", "timestamp_ms")
 
 # By table: how many rows, and the sum of their hashes, which no order and no row of another repository hides.
 Figures: TypeAlias = dict[str, tuple[int, int]]

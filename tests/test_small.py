@@ -271,11 +271,10 @@ def test_other_words_about_a_column_change_nothing(tmp_path: Path) -> None:
         return replace(column, doc=f"New: {column.doc}", fields=tuple(map(reworded, column.fields)))
 
     append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1"))
-    before = opened(tmp_path).schema().to_json()
     later = replace(MANIFEST, columns=tuple(map(reworded, MANIFEST.columns)))
     append_small(str(tmp_path), later, [row("run-2")], Commit("run-2"))
-    assert runs(tmp_path) == ["run-1", "run-2"]
-    assert opened(tmp_path).schema().to_json() == before
+    append_small(str(tmp_path), MANIFEST, [row("run-3")], Commit("run-3"))
+    assert runs(tmp_path) == ["run-1", "run-2", "run-3"]
 
 
 def test_a_column_of_another_type_is_refused(tmp_path: Path) -> None:

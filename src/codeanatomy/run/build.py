@@ -28,7 +28,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-from codeanatomy.errors import CodeAnatomyError, LeaseLost, StepFailed
+from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, StepFailed
 from codeanatomy.extract.files import FAILURES, failures_by_extractor
 from codeanatomy.logs import Log
 from codeanatomy.run.caching import release
@@ -46,7 +46,7 @@ from codeanatomy.run.state import Run, counts_of, new_run_id
 from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, steps_of
 from codeanatomy.run.stopping import stoppable
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
-from codeanatomy.storage.lease import Lease, LeaseRow, acquire, read_lease, stale
+from codeanatomy.storage.lease import Lease, LeaseRow, StepDone, acquire, read_lease, stale
 from codeanatomy.storage.manifest import RunManifest, Status, manifest_version
 from codeanatomy.storage.measures import tagged
 from codeanatomy.storage.restore import bring_back
@@ -62,6 +62,8 @@ WORK: dict[str, Callable[[Run], None]] = {
 }
 # Steps at the same time.
 CONCURRENT_STEPS = 4
+# Age of a listing after which the source is looked at again.
+STALE_SECONDS = 30.0
 # Between two looks at whether the steps of a run that was stopped have ended.
 CANCEL_SECONDS = 0.5
 # Sequence of the commits that bring a table back, before those of the steps.
@@ -116,6 +118,8 @@ class Prepared(Struct, frozen=True):
     order: Order
     listed: Listed
     asked: Asked
+    # By repository, what its rows are extracted from.
+    made_from: dict[str, dict[str, str]]
     # When that began, by the calendar and by a clock that never jumps.
     started: datetime
     began: float
@@ -129,9 +133,8 @@ class Prepared(Struct, frozen=True):
     def request(self) -> Request:
         """What is to be planned."""
         order = self.order
-        sources = made_from(order, self.listed.digests)
         tables = order.settings.tables
-        return Request(order.lake, tables, order.until, self.asked, sources, self.listed.failed)
+        return Request(order.lake, tables, order.until, self.asked, self.made_from, self.listed.failed)
 
 
 def prepare(order: Order, progress: Progress) -> Prepared:
@@ -141,7 +144,7 @@ def prepare(order: Order, progress: Progress) -> Prepared:
     checked_root(order.lake, order.settings.runtime.require_local_paths)
     listed = list_repositories(order.repositories, order.settings.extract, progress)
     refuse_nothing(listed)
-    return Prepared(order, listed, asked_of(order), started, began)
+    return Prepared(order, listed, asked_of(order), made_from(order, listed.digests), started, began)
 
 
 def plan(order: Order, progress: Progress) -> Plan:
@@ -195,19 +198,34 @@ def _leased(
     """The run, from the moment that nobody else may write."""
     keep_journal = True
     try:
+        if prepared.seconds > STALE_SECONDS:
+            # The source may have changed while another run was writing.
+            prepared = prepare(prepared.order, progress)
+        # First of all: what is published from here on is not what this run builds on.
+        version = manifest_version(prepared.order.lake)
         found, state = _planned(prepared, lease.before)
         lease.begin(state.run_id)
         if found.nothing_to_do:
             return _unchanged(prepared, found, state)
-        version = manifest_version(prepared.order.lake)
+        # This run may end before it goes on from there: then the next one can.
+        for done in _to_resume(found, lease).values():
+            lease.note(done)
         with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
             whole.note({"repositories": len(prepared.listed.listings)})
             run = _started(prepared, progress, session, found, state, run_id)
             run.trace, run.spans[WHOLE] = trace, whole
             _carry_out(run, lease, version)
         keep_journal = False
+        # It is published; what is left on disk is no failure of it.
+        with suppress(*ENGINE_ERRORS, OSError):
+            for step in run.plan.steps:
+                release(run, step.name)
         run.seconds["total"] = prepared.seconds
         return _report(run)
+    except CommitConflict:
+        # Somebody else has written meanwhile: nobody shall go on from what this run has made of it.
+        keep_journal = False
+        raise
     finally:
         lease.release(keep_journal=keep_journal)
 
@@ -251,8 +269,6 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
             record_artifacts(run)
         with run.timed("publish"):
             publish(run, manifest)
-        for step in run.plan.steps:
-            release(run, step.name)
     except BaseException as problem:
         stopped = isinstance(problem, KeyboardInterrupt)
         error = "stopped by the user" if stopped else _message(problem)
@@ -292,9 +308,7 @@ def _go_on(run: Run, lease: Lease) -> None:
     for repo_id in run.listed.listings:
         before = run.base.repositories.get(repo_id)
         run.counts[repo_id] = Counter(_recorded(before) if before is not None else {})
-    done = {} if lease.before is None else {each.step_name: each for each in lease.before.done}
-    resumed = {step.name for step in run.plan.steps for each in step.repositories if each.action == "resume"}
-    run.resumed = {name: each for name, each in done.items() if name in resumed}
+    run.resumed = _to_resume(run.plan, lease)
     for step in run.plan.steps:
         for planned in step.repositories:
             if planned.action != "skip":
@@ -304,6 +318,13 @@ def _go_on(run: Run, lease: Lease) -> None:
         run.count(each.rows)
         run.recount |= {name for name in each.pins if any(name not in rows for rows in each.rows.values())}
         lease.note(structs.replace(each, pins={name: run.pins[name] for name in each.pins}))
+
+
+def _to_resume(found: Plan, lease: Lease) -> dict[str, StepDone]:
+    """What a dead run has done and this one need not do, by step."""
+    done = () if lease.before is None else lease.before.done
+    resumed = {step.name for step in found.steps for each in step.repositories if each.action == "resume"}
+    return {each.step_name: each for each in done if each.step_name in resumed}
 
 
 def _recorded(row: RunManifest) -> dict[str, int]:
@@ -339,7 +360,8 @@ def run_steps(run: Run, lease: Lease) -> None:
 def _stop_steps(run: Run) -> None:
     """Cancel the jobs of the steps under way until no step starts another."""
     end_tools()
-    while wait(run.steps.values(), timeout=CANCEL_SECONDS).not_done:
+    while not all(step.done() for step in run.steps.values()):
+        wait(run.steps.values(), timeout=CANCEL_SECONDS)
         # Without a JVM there is nothing to cancel.
         with suppress(*ENGINE_ERRORS, OSError):
             for name in run.steps:

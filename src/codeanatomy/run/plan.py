@@ -143,12 +143,12 @@ def lake_state(root: str, tables: Sequence[Table]) -> State:
         lake = Lake.open(root)
     except TableMissing:
         return State(None, None, {}, {}, newest, frozenset())
+    # A table that the catalogue had once is left alone.
+    pins = {name: pin for name, pin in lake.pins.items() if name in written_tables(tables)}
     damaged = frozenset(
-        name
-        for name, pin in lake.pins.items()
-        if name not in newest or not _is_whole(root, name, pin.version)
+        name for name, pin in pins.items() if name not in newest or not _is_whole(root, name, pin.version)
     )
-    return State(lake.run_id, lake.published_at, lake.pins, lake.repositories, newest, damaged)
+    return State(lake.run_id, lake.published_at, pins, lake.repositories, newest, damaged)
 
 
 def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:

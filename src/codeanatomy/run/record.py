@@ -21,7 +21,7 @@ from msgspec import structs, to_builtins
 from codeanatomy.errors import CommitConflict
 from codeanatomy.extract.files import failures_by_extractor
 from codeanatomy.run.inputs import scan_rows
-from codeanatomy.run.repositories import Repository, git_commit
+from codeanatomy.run.repositories import Repository
 from codeanatomy.run.state import Run
 from codeanatomy.run.steps import catalog_hash
 from codeanatomy.storage.light import table_facts, user_metadata_since
@@ -126,7 +126,7 @@ def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[Outpu
     return RunManifest(
         **_common(run, repository, finished),
         status="succeeded",
-        git_commit=git_commit(run.listed.listings[repo_id]),
+        git_commit=run.listed.commits[repo_id],
         source_digest=run.listed.digests[repo_id],
         plan_fingerprints=prints,
         output_pins=pins,

@@ -64,8 +64,9 @@ class Listed(Struct, frozen=True):
 
     repositories: tuple[Repository, ...]
     listings: dict[str, Listing]
-    # What each source is, by its bytes.
+    # What each source is, by its bytes, and the commit it is at.
     digests: dict[str, str]
+    commits: dict[str, str | None]
     failed: dict[str, str]
     seconds: float
 
@@ -77,22 +78,24 @@ def list_repositories(
     began = time.monotonic()
     listings: dict[str, Listing] = {}
     digests: dict[str, str] = {}
+    commits: dict[str, str | None] = {}
     failed: dict[str, str] = {}
     paths = 0
     for ready, repository in enumerate(repositories, start=1):
         try:
             listing = list_source(repository.path, options)
-            digest = source_digest(listing, options)
+            digest, commit = source_digest(listing, options), git_commit(listing)
         except CodeAnatomyError as problem:
             failed[repository.repo_id] = (
                 f"{problem.message} ({problem.hint})" if problem.hint else problem.message
             )
         else:
-            listings[repository.repo_id], digests[repository.repo_id] = listing, digest
+            name = repository.repo_id
+            listings[name], digests[name], commits[name] = listing, digest, commit
             paths += len(listing.entries)
         last = ready == len(repositories)
         progress.tell("list", f"{ready}/{len(repositories)} repositories, {paths:,} paths", last=last)
-    return Listed(tuple(repositories), listings, digests, failed, round(time.monotonic() - began, 3))
+    return Listed(tuple(repositories), listings, digests, commits, failed, round(time.monotonic() - began, 3))
 
 
 def refuse_nothing(listed: Listed) -> None:

@@ -40,6 +40,13 @@ STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 # Code that several steps run, besides their own package.
 SHARED_CODE = (
     "arrow.py",
+    "catalog/columns.py",
+    "catalog/edge_kinds.py",
+    "catalog/edge_kinds_more.py",
+    "catalog/extract.py",
+    "catalog/kind_spec.py",
+    "catalog/kinds.py",
+    "catalog/node_kinds.py",
     "functions.py",
     "ids.py",
     "nodes.py",
@@ -58,19 +65,9 @@ STEP_CODE = {
         "run/scip_python.py",
         "run/type_checker.py",
     ),
-    NORMALIZE: ("normalize", "run/bundles.py", "run/inputs.py", "run/normalization.py"),
+    NORMALIZE: ("normalize", "graph/files.py", "run/bundles.py", "run/inputs.py", "run/normalization.py"),
     RELATE: ("relate", "run/inputs.py", "run/relation.py"),
-    GRAPH: (
-        "graph",
-        "catalog/edge_kinds.py",
-        "catalog/edge_kinds_more.py",
-        "catalog/kind_spec.py",
-        "catalog/kinds.py",
-        "catalog/node_kinds.py",
-        "run/bundles.py",
-        "run/graphing.py",
-        "run/inputs.py",
-    ),
+    GRAPH: ("graph", "run/bundles.py", "run/graphing.py", "run/inputs.py"),
 }
 # Settings that can change rows, by the step they change; extract.partitions, layouts and the runtime cannot.
 RESULT_SETTINGS = {
@@ -180,7 +177,9 @@ def fingerprint(value: object) -> str:
 def rows_contract(table: Table) -> dict[str, object]:
     """What a table's contract says of its rows; texts and layout do not change them."""
     return {
-        "columns": [(each.name, each.ddl, each.nullable, each.semantic_type) for each in table.columns],
+        "columns": [
+            (each.name, each.ddl, each.nullable, each.semantic_type, each.default) for each in table.columns
+        ],
         "primary_key": table.primary_key,
         "owner": table.owner,
         "inputs": table.inputs,
