@@ -18,6 +18,7 @@ from codeanatomy.run.build import BuildReport, build
 from codeanatomy.run.order import Order, ScipChoice, TypesChoice
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.repositories import Repository
+from codeanatomy.tracing import OFF, Trace
 
 
 def built(
@@ -30,12 +31,13 @@ def built(
     types: TypesChoice = "off",
     until: str | None = "extract",
     profile: Profile = "default",
+    trace: Trace = OFF,
 ) -> BuildReport:
     """Build the repositories into a lake, by default with the first stage alone; a graph must be sound."""
     effective = load_settings(tuple(settings), env={}, start=None)
     sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
     order = Order(str(lake), effective, sources, scip or ScipChoice(), types, profile, until)
-    report = build(order, Progress(io.StringIO()), lambda: spark)
+    report = build(order, Progress(io.StringIO()), lambda: spark, trace)
     if until in (None, "graph"):
         checked = verify(str(lake))
         assert not checked.findings, checked.findings

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import json
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
@@ -19,7 +20,9 @@ from builds import built, rows, timeless
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import tables_of
+from codeanatomy.options import ObserveOptions
 from codeanatomy.query.failures import failures
+from codeanatomy.tracing import open_trace
 
 TABLES = tables_of(WITNESSES)
 WITNESS_TABLES = tuple(witness.table for witness in WITNESSES)
@@ -198,6 +201,28 @@ def test_an_archive_is_its_folder(spark: SparkSession, tmp_path: Path) -> None:
             assert timeless(rows(tmp_path / f"lake-{archive}", name)) == timeless(
                 rows(tmp_path / "plain", name)
             )
+
+
+def test_a_build_is_a_trace_of_steps_and_commits(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "a.py").write_text("x = 1\n")
+    with open_trace(ObserveOptions(trace="console")) as trace:
+        report = built(spark, tmp_path / "lake", {"r": tmp_path / "r"}, trace=trace)
+    spans = {each["span"]: each for each in map(json.decode, capsys.readouterr().err.splitlines())}
+    assert set(spans) == {"run", "step extract", *(f"commit {name}" for name in TABLES)}
+    assert {each["trace_id"] for each in spans.values()} == {trace.trace_id}
+    assert spans["run"]["attributes"] | {"lake": ""} == {
+        "run_id": report.run_id,
+        "lake": "",
+        "repositories": 1,
+    }
+    assert spans["step extract"]["parent_id"] == spans["run"]["span_id"]
+    commit = spans["commit ast_files_v1"]
+    assert commit["parent_id"] == spans["step extract"]["span_id"]
+    assert (commit["attributes"]["rows"], commit["attributes"]["version"]) == (1, 0)
+    assert [row["trace_id"] for row in rows(tmp_path / "lake", "run_manifest")] == [trace.trace_id]
 
 
 def test_a_repository_that_was_emptied(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
     runs("lake", limit=3).rows[0].skipped              # {"extract": 2}: two repositories were not read again
     run_report("lake", "20260501T12").steps[0].skew    # 1.4: the slowest task of extract over the median
 
-The manifest says what a run was made from and what it left; `plan_artifacts` what its steps cost. The latter
-is written after the former, for those who want to know: where it is missing, a figure is null.
+The manifest says what a run was made from and what it left; `plan_artifacts` what its steps cost. A run that
+was killed has not written the latter: where it is missing, a figure is null.
 
 Tests: `tests/test_runs.py`.
 """

@@ -1,6 +1,6 @@
 """The plan of a run: what each step does for each repository, why, from which versions to which tables.
 
-    plan = plan_run(request, opened("lake"), lease=None)
+    plan = plan_run(request, lake_state("lake", catalog.TABLES), before=None)
     plan.steps[0].repositories[0]     # Planned("requests", "skip", "unchanged since run 2026...", "8f0c...")
     plan.nothing_to_do
 

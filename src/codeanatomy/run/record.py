@@ -1,7 +1,7 @@
 """What a run leaves behind: its plans and their cost, and as the last commit its rows in the manifest.
 
-    publish(run, manifest_version)                # readers see what it has written
-    record_failure(run, problem, "failed", ...)   # they go on seeing what was there
+    publish(run, manifest_version)                 # readers see what it has written
+    record_failure(run, "no space", "failed")      # they go on seeing what was there
 
 A row pins every table of the lake, those that the run has not written too, so the newest run is one state of
 all repositories. The rows of a repository of which every step was skipped are left as they are. Everything
@@ -59,9 +59,13 @@ def record_failure(run: Run, error: str, status: Status) -> None:
 
 
 def _now(run: Run) -> datetime:
-    """The time, but never before the run was published that this one builds on: runs are in order of time."""
+    """The time, but never before the run began, nor before that was published which it builds on.
+
+    Runs are in the order of time, and clocks may be set back.
+    """
     published = run.base.published_at
-    return max(datetime.now(UTC), published + timedelta(microseconds=1)) if published else datetime.now(UTC)
+    earliest = run.started if published is None else max(run.started, published + timedelta(microseconds=1))
+    return max(datetime.now(UTC), earliest)
 
 
 def _told(run: Run) -> list[Repository]:

@@ -3,7 +3,7 @@
     with acquire("lake", "run-7", ["requests"], wait=True, tell=print, base_run_id="run-6") as lease:
         for step in lease.before.done if lease.before else ():     # what a dead or failed run has finished
             ...
-        lease.check()                                              # before every commit: is it still ours?
+        lease.check()                                              # after every step: is it still ours?
         lease.note(StepDone("extract", {"requests": "8a1f..."}, {"requests": {"ast_files_v1": 18}}, pins))
 
 The table has one row, and every change of it (to acquire, to beat, to note a step, to release) overwrites
