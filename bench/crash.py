@@ -57,6 +57,7 @@ STEADY = {
 HOW = ("group", "driver", "jvm")
 # A whole build is never waited for longer.
 MOST_SECONDS = 900
+MOST_TRIES = 3
 # Before and after what a run says of its own time.
 STARTUP_SECONDS = 3
 # Of a build that has everything to do.
@@ -131,9 +132,14 @@ def whole_build(bench: Bench, lake: Path, said: Path) -> float:
     if done.returncode:
         bench.wrong(f"a build ended with {done.returncode}: {last_words(said)}")
     seconds = time.monotonic() - began
+    learn(bench, seconds, said)
+    return seconds
+
+
+def learn(bench: Bench, seconds: float, said: Path) -> None:
+    """How long a build takes that has everything to do: that changes with what else the machine does."""
     if sum(event.get("message") == "step done" for event in events(said)) == STEPS:
         bench.seconds = seconds
-    return seconds
 
 
 def clean_builds(bench: Bench) -> None:
@@ -158,10 +164,13 @@ def clean_builds(bench: Bench) -> None:
 
 def killed_build(bench: Bench, how: str, moment: float, said: Path) -> tuple[int, int, bool]:
     """Start a build and kill it at a moment; its process, its exit code, and whether it was killed."""
+    began = time.monotonic()
     with said.open("wb") as log:
         process = subprocess.Popen(command(bench, bench.lake), stdout=log, stderr=log, start_new_session=True)
     try:
-        return process.pid, process.wait(moment), False
+        code = process.wait(moment)
+        learn(bench, time.monotonic() - began, said)
+        return process.pid, code, False
     except subprocess.TimeoutExpired:
         killed = kill(process, how)
     try:
@@ -280,7 +289,8 @@ def chosen(bench: Bench, last: int) -> int:
     return last if last in others and bench.chance.random() < 0.5 else bench.chance.choice(others)
 
 
-def attack(bench: Bench, number: int, how: str, version: int, moment: float) -> None:
+def attack(bench: Bench, number: int, how: str, version: int, moment: float) -> bool:
+    """A round; whether a build was killed in it."""
     began = time.monotonic()
     before = Lake.open(str(bench.lake)).run_id
     put(bench, version)
@@ -297,6 +307,7 @@ def attack(bench: Bench, number: int, how: str, version: int, moment: float) -> 
         f" next: {next_plan(bench):<48} {time.monotonic() - began:5.1f} s",
         flush=True,
     )
+    return killed
 
 
 def mend(bench: Bench, number: int, version: int) -> None:
@@ -312,9 +323,9 @@ def mend(bench: Bench, number: int, version: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--source", type=Path, help="a folder; by default the package requests")
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=30, help="kills")
     parser.add_argument("--seed", type=int, default=8)
-    parser.add_argument("--every", type=int, default=5, help="rounds between two whole builds")
+    parser.add_argument("--every", type=int, default=5, help="rounds until the next whole build")
     parser.add_argument(
         "--keep", type=Path, help="a folder for lakes and logs: clean builds in it are not repeated"
     )
@@ -333,13 +344,17 @@ def main() -> None:
         version = 0
         # Each in a part of its own, so that the moments are spread over the whole build.
         parts = bench.chance.sample(range(given.rounds), given.rounds)
-        for number, part in enumerate(parts, start=1):
+        number = 0
+        # A build that was faster than its killer counts for nothing.
+        while parts and number < MOST_TRIES * given.rounds:
+            number += 1
             version = chosen(bench, version)
-            moment = bench.seconds * (part + bench.chance.random()) / given.rounds
-            attack(bench, number, HOW[number % len(HOW)], version, moment)
-            if number % given.every == 0 or number == given.rounds:
+            moment = bench.seconds * (parts[-1] + bench.chance.random()) / given.rounds
+            if attack(bench, number, HOW[len(parts) % len(HOW)], version, moment):
+                parts.pop()
+            if number % given.every == 0 or not parts:
                 mend(bench, number, version)
-        kills = sum(count for name, count in bench.seen.items() if name.startswith("kills"))
+        kills = given.rounds - len(parts)
         told = "; ".join(f"{name} {count}" for name, count in sorted(bench.seen.items()))
         print(f"{kills} kills in {time.monotonic() - began:.0f} s; {told}; differences {len(bench.problems)}")
     raise SystemExit(1 if bench.problems else 0)

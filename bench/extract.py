@@ -33,12 +33,12 @@ from codeanatomy.extract.testimony import heard
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import tables_of
 from codeanatomy.options import ExtractOptions
-from codeanatomy.run.extraction import extract_stage
+from codeanatomy.run.build import build
+from codeanatomy.run.order import Order
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.repositories import Repository, list_repositories
-from codeanatomy.run.state import Run
+from codeanatomy.run.repositories import Repository
+from codeanatomy.run.steps import EXTRACT
 from codeanatomy.storage.session import open_session
-from codeanatomy.storage.store import Store
 
 CORES = 2
 LIMIT = 1.4
@@ -87,22 +87,16 @@ def run_ours(folder: Path) -> tuple[float, dict[str, int]]:
     settings = load_settings((f"runtime.master=local[{CORES}]",))
     spark = open_session(settings.runtime)
     with tempfile.TemporaryDirectory() as lake:
-        store = Store.of(settings, spark, lake)
-        progress = Progress(io.StringIO())
+        order = Order(lake, settings, (Repository("stdlib", folder),), until=EXTRACT)
         memory = Memory()
         memory.start()
-        began = time.monotonic()
-        run = Run(
-            store, settings, list_repositories([Repository("stdlib", folder)], OPTIONS, progress), progress
-        )
-        extract_stage(run)
-        seconds = time.monotonic() - began
+        report = build(order, Progress(io.StringIO()), lambda: spark)
         peak = memory.stop()
+        seconds = report.seconds["extract_step"]
         size = sum(path.stat().st_size for path in Path(lake).rglob("*.parquet"))
-        print(f"ours: {seconds:.1f} s, {size / MB:.0f} MB of Delta tables, steps {run.seconds}")
-        for name, done in sorted(run.committed.items()):
-            size = f"{done.files} files, {done.size_bytes / MB:.1f} MB"
-            print(f"  {name}: {done.rows} rows, {size}, {done.seconds:.1f} s")
+        print(f"ours: {seconds:.1f} s, {size / MB:.0f} MB of Delta tables, steps {report.seconds}")
+        for name, done in report.tables.items():
+            print(f"  {name}: {done.rows} rows")
     spark.stop()
     return seconds, peak
 

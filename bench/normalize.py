@@ -13,7 +13,6 @@ import io
 import sys
 import sysconfig
 import tempfile
-import time
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -22,46 +21,37 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.catalog import TABLES
 from codeanatomy.config import load_settings
-from codeanatomy.run.extraction import extract_stage
-from codeanatomy.run.normalization import normalize_stage
+from codeanatomy.run.build import BuildReport, build
+from codeanatomy.run.order import Order
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.repositories import Repository, list_repositories
-from codeanatomy.run.state import Run
+from codeanatomy.run.repositories import Repository
+from codeanatomy.run.steps import NORMALIZE
 from codeanatomy.storage.session import open_session
-from codeanatomy.storage.store import Store
 
 CORES = 2
 LIMIT = 1.0
 MB = 1024 * 1024
 PARTS = ("json", "email", "asyncio")
-NORMALIZED = [table for table in TABLES if table.stage == "normalize"]
+NORMALIZED = [table for table in TABLES if table.stage == NORMALIZE]
 
 
-def new_run(spark: SparkSession, lake: str, folders: dict[str, Path], *settings: str) -> Run:
+def built(spark: SparkSession, lake: str, folders: dict[str, Path], *settings: str) -> BuildReport:
     effective = load_settings((f"runtime.master=local[{CORES}]", *settings))
-    progress = Progress(io.StringIO())
-    sources = [Repository(name, folder) for name, folder in folders.items()]
-    listed = list_repositories(sources, effective.extract, progress)
-    return Run(Store.of(effective, spark, lake), effective, listed, progress)
+    sources = tuple(Repository(name, folder) for name, folder in folders.items())
+    order = Order(lake, effective, sources, until=NORMALIZE)
+    return build(order, Progress(io.StringIO()), lambda: spark)
 
 
 def measure(spark: SparkSession, folder: Path) -> float:
     with tempfile.TemporaryDirectory() as lake:
-        run = new_run(spark, lake, {"stdlib": folder})
-        began = time.monotonic()
-        extract_stage(run)
-        middle = time.monotonic()
         memory = Memory()
         memory.start()
-        normalize_stage(run)
-        ended = time.monotonic()
+        report = built(spark, lake, {"stdlib": folder})
         peak = memory.stop()
-    extract, normalize = middle - began, ended - middle
-    print(f"extract {extract:.1f} s, normalize {normalize:.1f} s, steps {run.seconds}")
+    extract, normalize = report.seconds["extract_step"], report.seconds["normalize_step"]
+    print(f"extract {extract:.1f} s, normalize {normalize:.1f} s, steps {report.seconds}")
     for table in NORMALIZED:
-        done = run.committed[table.name]
-        size = f"{done.files} files, {done.size_bytes / MB:.1f} MB"
-        print(f"  {table.name}: {done.rows:,} rows, {size}, {done.seconds:.1f} s")
+        print(f"  {table.name}: {report.tables[table.name].rows:,} rows")
     print("peak memory: " + ", ".join(f"{name} {size / MB:.0f} MB" for name, size in sorted(peak.items())))
     print(f"ratio {normalize / extract:.2f} (limit {LIMIT})")
     return normalize / extract
@@ -73,9 +63,7 @@ def same_rows(spark: SparkSession, folder: Path) -> bool:
     for partitions in (1, 2, 7):
         with tempfile.TemporaryDirectory() as lake:
             parts = {name: folder / name for name in PARTS}
-            run = new_run(spark, lake, parts, f"extract.partitions={partitions}")
-            extract_stage(run)
-            normalize_stage(run)
+            built(spark, lake, parts, f"extract.partitions={partitions}")
             rows = {}
             for table in NORMALIZED:
                 stored = DeltaTable(f"{lake}/{table.path}").to_pyarrow_table()
