@@ -169,10 +169,11 @@ def killed_build(bench: Bench, how: str, moment: float, said: Path) -> tuple[int
         process = subprocess.Popen(command(bench, bench.lake), stdout=log, stderr=log, start_new_session=True)
     try:
         code = process.wait(moment)
-        learn(bench, time.monotonic() - began, said)
-        return process.pid, code, False
     except subprocess.TimeoutExpired:
         killed = kill(process, how)
+    else:
+        learn(bench, time.monotonic() - began, said)
+        return process.pid, code, False
     try:
         code = process.wait(MOST_SECONDS)
     except subprocess.TimeoutExpired:

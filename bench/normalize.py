@@ -21,9 +21,10 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.catalog import TABLES
 from codeanatomy.config import load_settings
-from codeanatomy.run.build import BuildReport, build
+from codeanatomy.run.build import build
 from codeanatomy.run.order import Order
 from codeanatomy.run.progress import Progress
+from codeanatomy.run.report import BuildReport
 from codeanatomy.run.repositories import Repository
 from codeanatomy.run.steps import NORMALIZE
 from codeanatomy.storage.session import open_session

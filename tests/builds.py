@@ -14,9 +14,10 @@ from codeanatomy import catalog
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
 from codeanatomy.query.verify import verify
-from codeanatomy.run.build import BuildReport, build
+from codeanatomy.run.build import build
 from codeanatomy.run.order import Order, ScipChoice, TypesChoice
 from codeanatomy.run.progress import Progress
+from codeanatomy.run.report import BuildReport
 from codeanatomy.run.repositories import Repository
 from codeanatomy.tracing import OFF, Trace
 

@@ -117,7 +117,7 @@ def test_every_row_has_evidence(stored: dict[str, list[dict[str, Any]]]) -> None
 
 def test_inputs_are_those_of_the_catalogue() -> None:
     for make in (span_errors_v1, diagnostics_norm_v1):
-        assert tuple(signature(make).parameters) == catalog.table(make.__name__).inputs
+        assert tuple(signature(make).parameters) == ("place", *catalog.table(make.__name__).inputs)
 
 
 def test_flow_of_a_function(stored: dict[str, list[dict[str, Any]]]) -> None:

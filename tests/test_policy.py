@@ -169,6 +169,7 @@ def test_properties_say_the_whole_policy() -> None:
         "codeanatomy.primaryKey": "id",
         "codeanatomy.targetFileSize": "67108864",
         "delta.setTransactionRetentionDuration": "interval 30 days",
+        "delta.enableExpiredLogCleanup": "false",
         "delta.dataSkippingStatsColumns": "id,line",
         "parquet.enable.dictionary": "true",
         "parquet.enable.dictionary#size": "false",

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from builds import built
 from codeanatomy import catalog
 from codeanatomy.query.lake import Lake
-from codeanatomy.run.build import BuildReport
 from codeanatomy.run.plan import written_tables
+from codeanatomy.run.report import BuildReport
 from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, catalog_hash, fingerprint
 from codeanatomy.storage.light import light_table, location, table_facts
 from codeanatomy.storage.manifest import InputPin, RunManifest, read_manifest

@@ -21,8 +21,8 @@ from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.functions import FUNCTIONS
 from codeanatomy.options import ExtractOptions, ObserveOptions
-from codeanatomy.run.build import BuildReport
 from codeanatomy.run.plan import Plan
+from codeanatomy.run.report import BuildReport
 from codeanatomy.run.state import CacheUse
 from codeanatomy.storage import events
 from codeanatomy.storage.commit import Retry

@@ -135,7 +135,7 @@ PLAN_ARTIFACTS = Table(
         *EVENT,
         Column("artifact_id", "string", "Name the manifest links to: run and step.", nullable=False),
         Column("step_name", "string", "Step of the run.", nullable=False),
-        Column("fingerprints", "map<string,string>", "Plan, pins, versions and settings, by repository."),
+        Column("fingerprints", "map<string,string>", "What its rows follow from, by repository."),
         strings("tables", "Tables it has written."),
         Column("logical_plan", "string", "Analysed plan, normalised."),
         Column("optimized_plan", "string", "Optimized plan, normalised."),

@@ -1,6 +1,7 @@
-"""Commands that write a lake.
+"""Commands that write a lake, or tell what would be written.
 
     codeanatomy build src --lake lake
+    codeanatomy plan src --lake lake
 
 Tests: `tests/test_build_command.py`.
 """
@@ -17,7 +18,7 @@ import click
 import msgspec
 
 from codeanatomy.catalog.kinds import PROFILES, Profile
-from codeanatomy.commands.options import Format, format_option, lake_option
+from codeanatomy.commands.options import Format, format_choice, format_option, lake_option
 from codeanatomy.commands.printing import print_grid, print_json
 from codeanatomy.config import Settings, load_settings
 from codeanatomy.errors import EXIT_FINDINGS
@@ -25,8 +26,8 @@ from codeanatomy.errors import EXIT_FINDINGS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from codeanatomy.run.build import BuildReport
     from codeanatomy.run.order import Order, TypesChoice
+    from codeanatomy.run.report import BuildReport
 
 # A function on its way to be a command.
 Command = Callable[..., Any]
@@ -134,14 +135,7 @@ def build(
 
 @click.command()
 @order_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "dot"]),
-    default="table",
-    show_default=True,
-    help="A table for people, one object, or a graph for Graphviz.",
-)
+@format_choice("A table for people, one object, or a graph for Graphviz.", "dot")
 @click.pass_obj
 def plan(flags: tuple[str, ...], /, form: str, **ordered: Any) -> None:
     """Show what a build would do, without doing it: its steps, why each runs or is skipped, from what."""
@@ -152,7 +146,7 @@ def plan(flags: tuple[str, ...], /, form: str, **ordered: Any) -> None:
     with Progress(sys.stderr) as progress:
         found = plan_build(_order(load_settings(flags), **ordered), progress)
     if form == "json":
-        print_json(msgspec.to_builtins(found))
+        print_json({"nothing_to_do": found.nothing_to_do, **msgspec.to_builtins(found)})
     elif form == "dot":
         click.echo(dot(found))
     else:

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Literal
 
 from msgspec import Struct, structs
 from py4j.protocol import Py4JError
@@ -29,7 +28,6 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, StepFailed
-from codeanatomy.extract.files import FAILURES, failures_by_extractor
 from codeanatomy.logs import Log
 from codeanatomy.run.caching import release
 from codeanatomy.run.extraction import extract_stage
@@ -41,13 +39,14 @@ from codeanatomy.run.plan import Plan, PlannedStep, Request, State, lake_state, 
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
 from codeanatomy.run.relation import relate_stage
+from codeanatomy.run.report import BuildReport, report, unchanged
 from codeanatomy.run.repositories import Listed, list_repositories, refuse_nothing
-from codeanatomy.run.state import Run, counts_of, new_run_id
+from codeanatomy.run.state import Run, counts_of, new_run_id, recorded_counts
 from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, steps_of
 from codeanatomy.run.stopping import stoppable
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
 from codeanatomy.storage.lease import Lease, LeaseRow, StepDone, acquire, read_lease, stale
-from codeanatomy.storage.manifest import RunManifest, Status, manifest_version
+from codeanatomy.storage.manifest import Status, manifest_version
 from codeanatomy.storage.measures import tagged
 from codeanatomy.storage.restore import bring_back
 from codeanatomy.storage.stamps import Commit
@@ -62,8 +61,8 @@ WORK: dict[str, Callable[[Run], None]] = {
 }
 # Steps at the same time.
 CONCURRENT_STEPS = 4
-# Age of a listing after which the source is looked at again.
-STALE_SECONDS = 30.0
+# So long a wait, and the source is looked at again.
+STALE_SECONDS = 10.0
 # Between two looks at whether the steps of a run that was stopped have ended.
 CANCEL_SECONDS = 0.5
 # Sequence of the commits that bring a table back, before those of the steps.
@@ -71,45 +70,6 @@ UNDO = -1
 # Name of the span of the whole run.
 WHOLE = "run"
 KEPT = "what was published is untouched; repeat the command when the cause is gone, and it goes on from here"
-
-
-class TableReport(Struct, frozen=True):
-    """A table after the run."""
-
-    version: int
-    # Rows that the run wrote.
-    rows: int
-
-
-class RepositoryReport(Struct, frozen=True):
-    """A repository after the run."""
-
-    status: Literal["succeeded", "failed", "unchanged"]
-    # Paths that were considered, and files that were read.
-    paths: int = 0
-    files: int = 0
-    # Failures of extractors, by extractor.
-    errors: dict[str, int] = {}
-    # Why the repository failed.
-    error: str | None = None
-
-
-class BuildReport(Struct, frozen=True):
-    """What a run did."""
-
-    # Of the run that is published now; this one, if it had anything to do.
-    run_id: str
-    lake: str
-    # failed: at least one repository was not built; unchanged: nothing had to be done.
-    status: Literal["succeeded", "failed", "unchanged"]
-    repositories: dict[str, RepositoryReport]
-    # What each step did: run, skip or resume, by repository.
-    steps: dict[str, dict[str, str]]
-    # Tables that were written.
-    tables: dict[str, TableReport]
-    # Failures by extractor, of all repositories.
-    errors: dict[str, int]
-    seconds: dict[str, float]
 
 
 class Prepared(Struct, frozen=True):
@@ -128,6 +88,11 @@ class Prepared(Struct, frozen=True):
     def seconds(self) -> float:
         """How long ago that was."""
         return round(time.monotonic() - self.began, 3)
+
+    def unchanged(self, found: Plan, state: State) -> BuildReport:
+        """What is told when nothing had to be done."""
+        told = unchanged(self.order, self.listed, found, state)
+        return structs.replace(told, seconds={**told.seconds, "total": self.seconds})
 
     @property
     def request(self) -> Request:
@@ -163,10 +128,11 @@ def build(
     prepared = prepare(order, progress)
     found, state = _planned(prepared)
     if found.nothing_to_do:
-        return _unchanged(prepared, found, state)
+        return prepared.unchanged(found, state)
     run_id = new_run_id()
     tell = partial(progress.tell, "lease")
     with stoppable():
+        asked = time.monotonic()
         lease = acquire(
             order.lake,
             run_id,
@@ -175,7 +141,8 @@ def build(
             tell=tell,
             base_run_id=state.run_id,
         )
-        return _leased(prepared, progress, session, lease, trace, run_id)
+        waited = time.monotonic() - asked
+        return _leased(prepared, progress, session, lease, trace, run_id, waited)
 
 
 def _planned(prepared: Prepared, before: LeaseRow | None = None) -> tuple[Plan, State]:
@@ -194,11 +161,12 @@ def _leased(
     lease: Lease,
     trace: Trace,
     run_id: str,
+    waited: float,
 ) -> BuildReport:
     """The run, from the moment that nobody else may write."""
     keep_journal = True
     try:
-        if prepared.seconds > STALE_SECONDS:
+        if waited > STALE_SECONDS:
             # The source may have changed while another run was writing.
             prepared = prepare(prepared.order, progress)
         # First of all: what is published from here on is not what this run builds on.
@@ -206,7 +174,7 @@ def _leased(
         found, state = _planned(prepared, lease.before)
         lease.begin(state.run_id)
         if found.nothing_to_do:
-            return _unchanged(prepared, found, state)
+            return prepared.unchanged(found, state)
         # This run may end before it goes on from there: then the next one can.
         for done in _to_resume(found, lease).values():
             lease.note(done)
@@ -221,7 +189,7 @@ def _leased(
             for step in run.plan.steps:
                 release(run, step.name)
         run.seconds["total"] = prepared.seconds
-        return _report(run)
+        return report(run)
     except CommitConflict:
         # Somebody else has written meanwhile: nobody shall go on from what this run has made of it.
         keep_journal = False
@@ -307,7 +275,7 @@ def _go_on(run: Run, lease: Lease) -> None:
     """Take over what was counted before, and what a dead run has done."""
     for repo_id in run.listed.listings:
         before = run.base.repositories.get(repo_id)
-        run.counts[repo_id] = Counter(_recorded(before) if before is not None else {})
+        run.counts[repo_id] = Counter(recorded_counts(before) if before is not None else {})
     run.resumed = _to_resume(run.plan, lease)
     for step in run.plan.steps:
         for planned in step.repositories:
@@ -325,10 +293,6 @@ def _to_resume(found: Plan, lease: Lease) -> dict[str, StepDone]:
     done = () if lease.before is None else lease.before.done
     resumed = {step.name for step in found.steps for each in step.repositories if each.action == "resume"}
     return {each.step_name: each for each in done if each.step_name in resumed}
-
-
-def _recorded(row: RunManifest) -> dict[str, int]:
-    return {**row.row_counts, **{f"{FAILURES}/{name}": count for name, count in row.error_counts.items()}}
 
 
 def run_steps(run: Run, lease: Lease) -> None:
@@ -393,8 +357,8 @@ def _step(run: Run, lease: Lease, name: str, before: Sequence[Future[None]]) -> 
             run.errors[name] = _message(problem)
             raise
         span.note({"rows": sum(run.committed[each].rows for each in run.written(name))})
-    lease.note(run.step_done(name))
-    lease.check()
+        lease.note(run.step_done(name))
+        lease.check()
     Log(run_id=run.run_id, step=name).info("step done", extra={"seconds": run.seconds[f"{name}_step"]})
 
 
@@ -420,64 +384,3 @@ def _message(problem: BaseException) -> str:
     if isinstance(problem, CodeAnatomyError):
         return problem.message
     return "; ".join((f"{type(problem).__name__}: {problem}", *getattr(problem, "__notes__", ())))
-
-
-def _unchanged(prepared: Prepared, found: Plan, state: State) -> BuildReport:
-    repositories = {
-        repo_id: _repository_report("unchanged", _recorded(row))
-        for repo_id, row in state.repositories.items()
-        if repo_id in prepared.listed.listings
-    }
-    return BuildReport(
-        run_id=state.run_id or "",
-        lake=prepared.order.lake,
-        status="unchanged",
-        repositories=repositories,
-        steps=_actions(found),
-        tables={},
-        errors=_errors(repositories),
-        seconds={"list": prepared.listed.seconds, "total": prepared.seconds},
-    )
-
-
-def _report(run: Run) -> BuildReport:
-    repositories = {each.repo_id: _repository(run, each.repo_id) for each in run.order.repositories}
-    return BuildReport(
-        run_id=run.run_id,
-        lake=run.store.root,
-        status="failed" if run.listed.failed else "succeeded",
-        repositories=repositories,
-        steps=_actions(run.plan),
-        tables={name: TableReport(done.version, done.rows) for name, done in sorted(run.committed.items())},
-        errors=_errors(repositories),
-        seconds=run.seconds,
-    )
-
-
-def _repository(run: Run, repo_id: str) -> RepositoryReport:
-    if repo_id in run.listed.failed:
-        return RepositoryReport("failed", error=run.listed.failed[repo_id])
-    busy = any(
-        each.repo_id == repo_id and each.action != "skip"
-        for step in run.plan.steps
-        for each in step.repositories
-    )
-    return _repository_report("succeeded" if busy else "unchanged", run.counts[repo_id])
-
-
-def _repository_report(
-    status: Literal["succeeded", "unchanged"], counts: Mapping[str, int]
-) -> RepositoryReport:
-    paths, files = counts.get("repo_files_v1", 0), counts.get("repo_file_blobs_v1", 0)
-    return RepositoryReport(status, paths, files, failures_by_extractor(counts))
-
-
-def _errors(repositories: Mapping[str, RepositoryReport]) -> dict[str, int]:
-    errors: Counter[str] = Counter()
-    for repository in repositories.values():
-        errors.update(repository.errors)
-    return dict(sorted(errors.items()))
-
-
-def _actions(found: Plan) -> dict[str, dict[str, str]]:
-    return {step.name: {each.repo_id: each.action for each in step.repositories} for step in found.steps}

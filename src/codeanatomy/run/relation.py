@@ -65,7 +65,6 @@ def relate_stage(run: Run) -> None:
             if worked.rows[DIAGNOSTICS]:
                 for name in run.store.table(RELATIONS).adds_to:
                     run.wait_for(run.store.table(name).stage)
-                run.recount.add(DIAGNOSTICS)
                 added = append_packed(run, kept, DIAGNOSTICS, worked, run.commit(RELATE, SEQUENCE))
                 run.done(RELATE, DIAGNOSTICS, added)
 

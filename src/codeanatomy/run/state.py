@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import Lock
 
 from msgspec import Struct, structs
 
@@ -28,6 +29,7 @@ from codeanatomy.run.repositories import Listed
 from codeanatomy.run.steps import Asked, fingerprint
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.lease import StepDone
+from codeanatomy.storage.manifest import RunManifest
 from codeanatomy.storage.measures import OperatorMetric
 from codeanatomy.storage.plans import PlanTexts
 from codeanatomy.storage.stamps import Commit
@@ -75,6 +77,7 @@ class Run:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     # By repository: rows by table, failures by extractor.
     counts: dict[str, Counter[str]] = field(default_factory=dict)
+    counting: Lock = field(default_factory=Lock)
     committed: dict[str, Committed] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     # By step.
@@ -84,7 +87,7 @@ class Run:
     errors: dict[str, str] = field(default_factory=dict)
     caches: list[CacheUse] = field(default_factory=list)
     spans: dict[str, Span] = field(default_factory=dict)
-    # Tables that Spark has added rows to, which nobody has counted by repository.
+    # Tables that a dead run has left, whose rows nobody has counted by repository.
     recount: set[str] = field(default_factory=set)
     # Steps under way, or done.
     steps: dict[str, Future[None]] = field(default_factory=dict)
@@ -140,9 +143,10 @@ class Run:
             self.seconds[name] = round(time.monotonic() - began, 3)
 
     def count(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Add what a step has counted."""
-        for repo_id, named in counts.items():
-            self.counts.setdefault(repo_id, Counter()).update(named)
+        """Add what a step has counted; two of them may end at the same time."""
+        with self.counting:
+            for repo_id, named in counts.items():
+                self.counts.setdefault(repo_id, Counter()).update(named)
 
     def step_done(self, step: str) -> StepDone:
         """What the journal says of a step that has ended."""
@@ -180,6 +184,11 @@ def _both(first: Committed, second: Committed) -> Committed:
         size_bytes=first.size_bytes + second.size_bytes,
         seconds=first.seconds + second.seconds,
     )
+
+
+def recorded_counts(row: RunManifest) -> dict[str, int]:
+    """What a row of the manifest says was counted: rows by table, failures by extractor."""
+    return {**row.row_counts, **{f"{FAILURES}/{name}": count for name, count in row.error_counts.items()}}
 
 
 def counts_of(counts: Mapping[str, int], tables: tuple[str, ...]) -> dict[str, int]:

@@ -30,7 +30,13 @@ from codeanatomy.storage.deltalog import SnapshotInfo, some_long
 OWN = "codeanatomy."
 LINEAGE = f"{OWN}lineage"
 # Properties below these prefixes are ours: what the policy does not say any more is removed.
-MANAGED = (OWN, "parquet.", "delta.dataSkipping", "delta.setTransactionRetentionDuration")
+MANAGED = (
+    OWN,
+    "parquet.",
+    "delta.dataSkipping",
+    "delta.setTransactionRetentionDuration",
+    "delta.enableExpiredLogCleanup",
+)
 # How long the log remembers which transactions were committed.
 TRANSACTION_RETENTION = "interval 30 days"
 # Shuffle bytes (lz4, row format) that make one byte of sorted zstd Parquet, measured on rows of ids,
@@ -96,6 +102,8 @@ def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] 
         f"{OWN}primaryKey": ",".join(table.primary_key),
         f"{OWN}targetFileSize": str(policy.target_file_size),
         "delta.setTransactionRetentionDuration": TRANSACTION_RETENTION,
+        # Else a commit may delete the entries of a version that was published a month ago, and is read.
+        "delta.enableExpiredLogCleanup": "false",
         "parquet.enable.dictionary": str(writer.dictionary).lower(),
     }
     if lineage:

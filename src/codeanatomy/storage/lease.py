@@ -346,6 +346,8 @@ class Lease:
             opened.vacuum(
                 retention_hours=0, dry_run=False, enforce_retention_duration=False, commit_properties=once
             )
+            # Of other tables old entries are kept: readers may have them pinned.
+            opened.cleanup_metadata()
 
     def _halt(self) -> None:
         self._stop.set()
