@@ -89,7 +89,8 @@ def _recount(run: Run) -> None:
 
 def _fence(run: Run) -> None:
     """Refuse to publish what another run has written to, although this one had the lease."""
-    for name in run.pins:
+    # A published table that is gone, and not made anew, has no history either.
+    for name in (each for each in run.pins if each in run.floor or each in run.committed):
         since = user_metadata_since(run.store.root, name, run.floor.get(name, -1))
         others = {made.run_id for text in since if (made := stamped(text)) is not None} - {run.run_id}
         if others:

@@ -58,6 +58,7 @@ SHARED_CODE = (
 STEP_CODE = {
     EXTRACT: (
         "extract",
+        "catalog/extract_trees.py",
         "run/extraction.py",
         "run/foreign.py",
         "run/pyrefly.py",
