@@ -15,6 +15,7 @@ from msgspec import structs
 
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
+from codeanatomy.errors import StorageFailure
 from codeanatomy.run.plan import Plan, Request, State, Undo, lake_state, plan_run, written_tables
 from codeanatomy.run.plan_views import dot, plan_lines
 from codeanatomy.run.state import Run
@@ -255,6 +256,14 @@ def test_what_a_dead_run_finished_is_undone_if_it_does_not_fit(case: str) -> Non
     assert plan.undo == (Undo("ast_files_v1", 1, 0),)
 
 
+def test_a_lake_that_has_lost_its_manifest_is_left_alone() -> None:
+    base = published(request())
+    left = structs.replace(EMPTY, newest=base.newest)
+    last = structs.replace(journal(request(source="s2"), base, "extract"), base_run_id="run-1")
+    with pytest.raises(StorageFailure, match="has lost its manifest: run run-1 was published"):
+        plan_run(request(), left, last)
+
+
 def test_views_tell_everything(tmp_path: Path) -> None:
     base = published(request())
     left = structs.replace(base, newest={**base.newest, "ast_files_v1": 3})
@@ -262,7 +271,7 @@ def test_views_tell_everything(tmp_path: Path) -> None:
         plan_run(request(profile="full"), left, None), failed={"bad\x1b": 'no "such" folder'}
     )
     text = "\n".join(plan_lines(plan))
-    assert "ast_files_v1: v3 of a dead run, back to v0" in text
+    assert "ast_files_v1: from v3 back to v0" in text
     assert "skip   one: unchanged since run run-1" in text
     assert "relations_v1 v0" in text
     drawn = dot(plan)

@@ -129,7 +129,9 @@ RUN_LEASE = Table(
         Column("acquired_at", "timestamp", "When it got the lease.", nullable=False),
         Column("heartbeat_at", "timestamp", "When it last said that it lives.", nullable=False),
         Column("ttl_seconds", "int", "Silence after which others may take the lease.", nullable=False),
-        Column("base_run_id", "string", "Published run it builds on, if any.", semantic_type="RunId"),
+        Column(
+            "base_run_id", "string", "Published run it builds on; at its end itself.", semantic_type="RunId"
+        ),
         structs(
             "steps",
             "Steps it has done, by repository.",

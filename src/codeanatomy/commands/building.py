@@ -8,6 +8,7 @@ Tests: `tests/test_build_command.py`.
 
 from __future__ import annotations
 
+import io
 import shlex
 import sys
 from collections.abc import Callable
@@ -110,7 +111,9 @@ def build(
     settings = _settings(flags, master, trace, log_format)
     order = _order(settings, wait=wait, **ordered)
     opened: list[SparkSession] = []
-    with Progress(sys.stderr) as progress:
+    # Lines for a machine are not mixed with lines for people.
+    quiet = settings.observe.log_level != "off" and settings.observe.log_format == "json"
+    with Progress(io.StringIO() if quiet else sys.stderr) as progress:
 
         def session() -> SparkSession:
             progress.tell("spark", f"starting on {settings.runtime.master}")

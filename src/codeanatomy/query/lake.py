@@ -27,6 +27,7 @@ from deltalake.exceptions import DeltaError
 from msgspec import Struct
 
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
+from codeanatomy.storage.lease import read_lease
 from codeanatomy.storage.light import LoggedFile, light_files, light_table
 from codeanatomy.storage.manifest import OutputPin, RunManifest, read_manifest
 
@@ -117,7 +118,7 @@ class Lake(Struct, frozen=True):
         version = self.pin(name).version
         try:
             return light_table(self.root, name, columns, where, version=version)
-        except StorageFailure as problem:
+        except (StorageFailure, TableMissing) as problem:
             raise self._lost(name, problem) from problem
 
     def files(self, name: str) -> tuple[LoggedFile, ...]:
@@ -125,11 +126,15 @@ class Lake(Struct, frozen=True):
         version = self.pin(name).version
         try:
             return light_files(self.root, name, version)
-        except StorageFailure as problem:
+        except (StorageFailure, TableMissing) as problem:
             raise self._lost(name, problem) from problem
 
-    def _lost(self, name: str, problem: StorageFailure) -> StorageFailure | TableMissing:
+    def _lost(self, name: str, problem: StorageFailure | TableMissing) -> StorageFailure | TableMissing:
         """A version whose log entries or files are gone is one; any other failure is itself."""
+        if isinstance(problem, TableMissing):
+            return TableMissing(
+                f"{name}, published by run {self.run_id} of {self.root}, is gone", "build the lake again"
+            )
         if not isinstance(problem.__cause__, DeltaError | FileNotFoundError):
             return problem
         return TableMissing(
@@ -147,6 +152,9 @@ def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
     runs = [RecordedRun(name, tuple(found)) for name, found in rows.items()]
     runs.sort(key=lambda run: (run.finished_at, run.run_id))
     if not runs:
+        writer = read_lease(root)
+        if writer is not None:
+            raise TableMissing(f"nothing is published in {root}; last written by {writer.holder}", "build it")
         raise TableMissing(f"a lake was never written at {root}", "name a lake that was built")
     if as_of is None:
         return runs

@@ -262,7 +262,9 @@ def _rows_of(root: str, name: str, files: Sequence[LoggedFile], columns: str) ->
     selects = [f"SELECT * FROM {columns}"]
     for values, paths in parts.items():
         constants = "".join(f", {sql_text(value)} AS {key}" for key, value in values)
-        selects.append(f"SELECT *{constants} FROM {_parquet(paths)}")
+        # Spark writes the columns of partitions into its files, we do not.
+        stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(sql_text(key) for key, _ in values)}))"
+        selects.append(f"SELECT {stored if values else '*'}{constants} FROM {_parquet(paths)}")
     return f"SELECT {', '.join(table.column_names)} FROM ({' UNION ALL BY NAME '.join(selects)})"
 
 

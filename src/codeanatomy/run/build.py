@@ -184,6 +184,8 @@ def _leased(
             run.trace, run.spans[WHOLE] = trace, whole
             _carry_out(run, lease, version)
         keep_journal = False
+        # From now on a lake without a manifest is one that has lost it.
+        lease.begin(run_id)
         # It is published; what is left on disk is no failure of it.
         with suppress(*ENGINE_ERRORS, OSError):
             for step in run.plan.steps:
@@ -239,12 +241,19 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
             publish(run, manifest)
     except BaseException as problem:
         stopped = isinstance(problem, KeyboardInterrupt)
-        error = "stopped by the user" if stopped else _message(problem)
+        error = f"stopped by the user in {_under_way(run)}" if stopped else _message(problem)
+        if stopped:
+            run.progress.tell("stopped", f"run {run.run_id} in {_under_way(run)}: {KEPT}", last=True)
         Log(run_id=run.run_id).error(error)
         # Who has lost the lease may not write: the manifest is somebody else's now.
         if not isinstance(problem, LeaseLost):
             _tell_end(run, error, "cancelled" if stopped else "failed")
         raise
+
+
+def _under_way(run: Run) -> str:
+    left = [step.name for step in run.plan.steps if step.runs_for and f"{step.name}_step" not in run.seconds]
+    return f"step {left[0]}" if left else "publication"
 
 
 def _tell_end(run: Run, error: str, status: Status) -> None:

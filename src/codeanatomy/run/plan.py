@@ -159,6 +159,11 @@ def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:
 def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
     """The plan; `before` is the row of the lease that the last run has left, if it may be gone on with."""
     steps = steps_of(request.tables, request.until)
+    if state.run_id is None and before is not None and before.base_run_id is not None:
+        raise StorageFailure(
+            f"{request.lake} has lost its manifest: run {before.base_run_id} was published",
+            "restore meta/run_manifest from a copy, or build into a new lake",
+        )
     _refuse_to_mend_half(steps, request, state)
     prints = _fingerprints(steps, request)
     resumed = _resumed(steps, prints, state, before)

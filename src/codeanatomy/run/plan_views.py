@@ -27,7 +27,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         yield "undo"
         for undo in plan.undo:
             back = "no rows" if undo.to_version is None else f"v{undo.to_version}"
-            yield f"  run    {undo.table_name}: v{undo.from_version} of a dead run, back to {back}"
+            yield f"  run    {undo.table_name}: from v{undo.from_version} back to {back}"
     for step in plan.steps:
         yield step.name
         for each in step.repositories:

@@ -109,7 +109,10 @@ class Run:
     def commit(self, step: str, sequence: int = 0) -> Commit:
         """The transaction of a step's commit to a table, and what its rows are made from."""
         inputs = {name: self.pins[name] for name in self.plan.step(step).inputs}
-        return Commit(self.run_id, sequence, fingerprint(self.fingerprints(step)), inputs)
+        prints = self.fingerprints(step)
+        # Of one repository it is the one that the manifest has.
+        made_from = fingerprint(prints) if len(prints) > 1 else next(iter(prints.values()))
+        return Commit(self.run_id, sequence, made_from, inputs)
 
     def done(self, step: str, name: str, commit: Committed) -> None:
         """A step has committed to a table."""

@@ -144,5 +144,6 @@ def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaT
         yield DeltaTable(place, version=version)
     except (DeltaError, OSError, ValueError, pa.ArrowException) as problem:
         raise StorageFailure(
-            f"{name} at {place} cannot be read: {problem}", "check the path, and the table with Spark"
+            f"{name} at {place} cannot be read: {str(problem).partition(chr(10))[0]}",
+            "its log or a file of it is damaged: restore it from a copy, or build into a new lake",
         ) from problem
