@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import os
 import shutil
 from collections import Counter
@@ -17,11 +18,18 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 import corpus
 from builds import built, rows, timeless
+from codeanatomy.config import load_settings
+from codeanatomy.extract.digest import rows_digest, source_digest
 from codeanatomy.extract.files import FAILURES
+from codeanatomy.extract.sources import list_source
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import tables_of
 from codeanatomy.options import ObserveOptions
 from codeanatomy.query.failures import failures
+from codeanatomy.run.build import build, plan
+from codeanatomy.run.order import Order
+from codeanatomy.run.progress import Progress
+from codeanatomy.run.repositories import Repository
 from codeanatomy.tracing import open_trace
 
 TABLES = tables_of(WITNESSES)
@@ -70,6 +78,38 @@ def hostile_lake(spark: SparkSession, hostile: Path, tmp_path_factory: pytest.Te
     assert report.errors == Counter(row["extractor_name"] for row in rows(lake, FAILURES))
     assert len(report.errors) >= 4
     return lake
+
+
+def test_what_was_read_is_what_was_planned(hostile: Path, hostile_lake: Path) -> None:
+    options = load_settings(LIMITS, env={}, start=None).extract
+    found = rows(hostile_lake, "repo_files_v1")
+    assert rows_digest(found) == source_digest(list_source(hostile, options), options)
+    assert [row["source_digest"] for row in rows(hostile_lake, "run_manifest")] == [rows_digest(found)]
+
+
+def test_a_source_that_changes_while_it_is_read_is_recorded_as_it_was_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, lake = tmp_path / "r", tmp_path / "lake"
+    source.mkdir()
+    (source / "a.py").write_text("x = 1\n")
+
+    def session() -> SparkSession:
+        # Planned with, and not read yet.
+        (source / "a.py").write_text("x = 2  # edited\n")
+        return spark
+
+    order = Order(
+        str(lake),
+        load_settings((), env={}, start=None),
+        (Repository("r", source),),
+        until="extract",
+    )
+    build(order, Progress(io.StringIO()), session)
+    assert [row["text"] for row in rows(lake, "repo_file_blobs_v1")] == ["x = 2  # edited\n"]
+    assert plan(order, Progress(io.StringIO())).nothing_to_do
+    (source / "a.py").write_text("x = 1\n")
+    assert plan(order, Progress(io.StringIO())).step("extract").runs_for == ("r",)
 
 
 def test_every_path_has_a_row_and_its_reason(hostile_lake: Path) -> None:

@@ -224,7 +224,19 @@ def test_a_table_of_two_steps_is_made_again_if_only_one_of_them_was_finished() -
 def test_the_journal_counts_what_a_step_has_written_alone() -> None:
     plan = plan_run(request(), EMPTY, None)
     nothing: Any = None
-    run = Run("run-2", nothing, nothing, nothing, nothing, plan, nothing, EMPTY, dict.fromkeys(TABLES, 0))
+    run = Run(
+        "run-2",
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        plan,
+        nothing,
+        nothing,
+        EMPTY,
+        dict.fromkeys(TABLES, 0),
+        lambda: None,
+    )
     run.count({"one": {"relations_v1": 5, "type_nodes_v1": 2, "diagnostics_norm_v1": 3}})
     assert run.step_done("normalize").rows == {"one": {"type_nodes_v1": 2}}
     done = run.step_done("relate")

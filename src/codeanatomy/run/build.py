@@ -180,7 +180,7 @@ def _leased(
             lease.note(done)
         with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
             whole.note({"repositories": len(prepared.listed.listings)})
-            run = _started(prepared, progress, session, found, state, run_id)
+            run = _started(prepared, progress, session, lease, found, state, run_id)
             run.trace, run.spans[WHOLE] = trace, whole
             _carry_out(run, lease, version)
         keep_journal = False
@@ -204,6 +204,7 @@ def _started(
     prepared: Prepared,
     progress: Progress,
     session: Callable[[], SparkSession],
+    lease: Lease,
     found: Plan,
     state: State,
     run_id: str,
@@ -218,9 +219,11 @@ def _started(
         prepared.asked,
         prepared.listed,
         found,
+        prepared.request,
         progress,
         state,
         dict(found.pins),
+        lease.check,
         started=prepared.started,
     )
     run.seconds |= {"list": prepared.listed.seconds, "session": round(time.monotonic() - began, 3)}

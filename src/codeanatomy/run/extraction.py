@@ -15,14 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import msgpack
 from pyspark.sql import DataFrame, SparkSession
 
+from codeanatomy.extract.digest import rows_digest
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.shares import Sourced, spread
 from codeanatomy.extract.testimony import Witness
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of
+from codeanatomy.logs import Log
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.caching import held
 from codeanatomy.run.inputs import step_session
@@ -40,6 +43,11 @@ from codeanatomy.run.state import Run
 from codeanatomy.run.steps import EXTRACT
 from codeanatomy.run.type_checker import type_tasks
 from codeanatomy.storage.events import Committed
+from codeanatomy.storage.light import light_table
+
+FILES = "repo_files_v1"
+# What is known of a file before anybody has parsed it.
+FILE_FACTS = ("repo_id", "path", "is_stub", "size_bytes", "file_sha256", "skipped_reason")
 
 
 def extract_stage(run: Run) -> None:
@@ -63,6 +71,21 @@ def _extract(run: Run, tasks: Sequence[Task]) -> None:
         worked = work_through(run, EXTRACT, kept, said)
         with run.timed("extract_commit"):
             commit_tables(run, kept, worked)
+    for repo_id, digest in _read(run).items():
+        if digest != run.listed.digests[repo_id]:
+            warning = f"{repo_id} changed while it was read"
+            run.progress.tell(EXTRACT, warning, last=True)
+            Log(run_id=run.run_id, step=EXTRACT).warning(warning)
+            run.read_otherwise(repo_id, digest)
+
+
+def _read(run: Run) -> dict[str, str]:
+    """What was read of each repository, which may be another source than was planned with."""
+    files = light_table(run.store.root, FILES, FILE_FACTS, version=run.pins[FILES])
+    return {
+        repo_id: rows_digest(files.filter(pc.field("repo_id") == repo_id).to_pylist())
+        for repo_id in run.working(EXTRACT)
+    }
 
 
 def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:

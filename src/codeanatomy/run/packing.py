@@ -182,9 +182,11 @@ def _replace(
     owners, commit = sorted(run.working(table.stage)), run.commit(table.stage)
     if local_folder(run.store, name) is not None:
         found = [] if files is None else files()
+        run.check()
         return adopt_files(run.store, name, found, owners, commit, by="repo_id")
     size = packed_bytes // PACKED_BYTES_PER_FILE_BYTE
     rows = table_rows(gathered, column, table.columns)
+    run.check()
     return replace_by_owner(run.store, name, rows, owners, commit, by="repo_id", file_bytes=size)
 
 
@@ -198,6 +200,7 @@ def append_packed(
         more = [F.lit(value).alias(key) for key, value in constants.items()]
         rows = table_rows(gathered, name, columns).select(*more, "*")
         size = worked.packed_bytes.get(name, 0) // PACKED_BYTES_PER_FILE_BYTE
+        run.check()
         return append(store, name, rows, commit, file_bytes=size)
 
     def write(batches: Batches) -> list[DataFile]:
@@ -206,6 +209,7 @@ def append_packed(
         return write_files(folder, table, in_order(sort_keys(table), rows))
 
     files = written(gathered.select(name).coalesce(1), write) if worked.rows[name] else []
+    run.check()
     return adopt_files(store, name, files, (), commit, by="repo_id")
 
 

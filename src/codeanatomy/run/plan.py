@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import StorageFailure, TableMissing
@@ -189,6 +189,22 @@ def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
     planned = tuple(_planned(step, steps, actions, prints, target) for step in steps)
     resumes = before.run_id if before is not None and resumed else None
     return Plan(request.lake, state.run_id, resumes, undo, target, planned, request.failed)
+
+
+def fingerprinted(plan: Plan, request: Request) -> Plan:
+    """The plan with the fingerprints of another request for the same repositories."""
+    prints = _fingerprints(steps_of(request.tables, request.until), request)
+    steps = (
+        structs.replace(
+            step,
+            repositories=tuple(
+                structs.replace(each, fingerprint=prints[step.name][each.repo_id])
+                for each in step.repositories
+            ),
+        )
+        for step in plan.steps
+    )
+    return structs.replace(plan, steps=tuple(steps))
 
 
 def _refuse_to_mend_half(steps: Sequence[Step], request: Request, state: State) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.listing import Listing
 from codeanatomy.logs import Log
 from codeanatomy.run.order import Order
-from codeanatomy.run.plan import Plan, State
+from codeanatomy.run.plan import Plan, Request, State, fingerprinted
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.repositories import Listed
 from codeanatomy.run.steps import Asked, fingerprint
@@ -64,11 +64,14 @@ class Run:
     asked: Asked
     listed: Listed
     plan: Plan
+    request: Request
     progress: Progress
     # What was published when it began.
     base: State
     # Versions of the tables as the run sees them: those it began with, then those it has made.
     pins: dict[str, int]
+    # Raises if another run has taken over the lake.
+    check: Callable[[], None]
     # Newest version of each table when it was planned, or brought back; what comes after must be its own.
     floor: dict[str, int] = field(default_factory=dict)
     # Steps that a dead run has done.
@@ -113,6 +116,14 @@ class Run:
         # Of one repository it is the one that the manifest has.
         made_from = fingerprint(prints) if len(prints) > 1 else next(iter(prints.values()))
         return Commit(self.run_id, sequence, made_from, inputs)
+
+    def read_otherwise(self, repo_id: str, digest: str) -> None:
+        """A source was another one when it was read: what is made of it is recorded as made of that."""
+        digests = {**self.listed.digests, repo_id: digest}
+        self.listed = structs.replace(self.listed, digests=digests)
+        made_from = {**self.request.made_from, repo_id: {**self.request.made_from[repo_id], "source": digest}}
+        self.request = structs.replace(self.request, made_from=made_from)
+        self.plan = fingerprinted(self.plan, self.request)
 
     def done(self, step: str, name: str, commit: Committed) -> None:
         """A step has committed to a table."""

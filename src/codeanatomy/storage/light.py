@@ -9,6 +9,7 @@ Only what any Delta reader can read is read this way; nothing is written. Tests:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ from codeanatomy.errors import StorageFailure, TableMissing
 
 # Reader features that change nothing about which rows a data file holds, and under which names.
 HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class LoggedFile(Struct, frozen=True):
@@ -134,6 +137,11 @@ def _files_below(place: str) -> fs.FileSystem | None:
     return fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()) if path.is_dir() else None
 
 
+def plain(problem: Exception) -> str:
+    """What the library says, in one line and without colours: the cause is at its end."""
+    return " ".join(COLOURS.sub("", str(problem)).split())
+
+
 @contextmanager
 def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaTable]:
     """A table; what goes wrong with it is an error of ours."""
@@ -144,6 +152,6 @@ def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaT
         yield DeltaTable(place, version=version)
     except (DeltaError, OSError, ValueError, pa.ArrowException) as problem:
         raise StorageFailure(
-            f"{name} at {place} cannot be read: {str(problem).partition(chr(10))[0]}",
+            f"{name} at {place} cannot be read: {plain(problem)}",
             "its log or a file of it is damaged: restore it from a copy, or build into a new lake",
         ) from problem

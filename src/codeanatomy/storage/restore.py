@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 from codeanatomy.errors import StorageFailure
 from codeanatomy.storage.contract import quoted
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
-from codeanatomy.storage.light import location
+from codeanatomy.storage.light import location, plain
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.store import Store
@@ -56,7 +56,7 @@ def restore_table(root: str, name: str, version: int | None, commit: Commit) -> 
             table.restore(version, commit_properties=stamped)
         return int(table.version())
     except (DeltaError, OSError) as problem:
-        raise _failed(root, name, version, str(problem)) from problem
+        raise _failed(root, name, version, plain(problem)) from problem
 
 
 def _failed(root: str, name: str, version: int | None, why: str) -> StorageFailure:

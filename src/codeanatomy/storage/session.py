@@ -11,11 +11,14 @@ task, and there is no UI. `bench/startup.py` holds this to account. Tests: `test
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import FrameType
 from typing import Any, cast
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -88,7 +91,8 @@ def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
             # The launcher's module warning cannot be switched off, so the JVM gets another stderr.
             streams = {"stderr": said, "stdout": said} if quiet else None
             # PySpark keeps the first JVM of a process: a later session of ours lives in it.
-            gateway = SparkContext._gateway or launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+            with _signals_later():
+                gateway = SparkContext._gateway or launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except (PySparkException, Py4JJavaError, RuntimeError, OSError) as problem:
             said.seek(0)
@@ -99,6 +103,32 @@ def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
                 f"Spark did not start on {profile.master}: {cause}",
                 "run `codeanatomy doctor`; set runtime.log_level=warn to see what Spark says",
             ) from problem
+
+
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Hold back Ctrl-C and SIGTERM until the JVM is there; the second one is not held back.
+
+    PySpark loses sight of a JVM that is only starting: it would wait for its driver for ever.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+
+    def keep(number: int, frame: FrameType | None) -> None:
+        if arrived:
+            raise KeyboardInterrupt
+        arrived.append(number)
+
+    before = {number: signal.signal(number, keep) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for kept in arrived:
+        signal.raise_signal(kept)
 
 
 def session_settings(

@@ -17,7 +17,6 @@ Tests: `tests/test_small.py`.
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,7 +45,7 @@ from codeanatomy.errors import (
 from codeanatomy.storage.checks import SAMPLE_ROWS, rules_for
 from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.layout import resolve_stats_columns, table_properties
-from codeanatomy.storage.light import location
+from codeanatomy.storage.light import COLOURS, location
 from codeanatomy.storage.stamps import Commit, stamp
 
 Rows = Sequence[Mapping[str, Any]]
@@ -75,7 +74,6 @@ CAUSES: Mapping[str, str] = {
 }
 # Bytes that a commit may need.
 ROOM = 128 * 1024
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def append_small(root: str, table: Table, rows: Rows, commit: Commit, *, after: int | None = None) -> int:
