@@ -319,6 +319,7 @@ def mend(bench: Bench, number: int, version: int) -> None:
     put(bench, version)
     seconds = whole_build(bench, bench.lake, bench.work / f"mend-{number}")
     state = check(bench, before, version, must_publish=True)
+    bench.leftovers = False
     bench.seen["whole builds after kills"] += 1
     print(f"    whole build of version {version}: {state}, {seconds:.1f} s", flush=True)
 

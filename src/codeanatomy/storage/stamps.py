@@ -1,7 +1,7 @@
 """Who commits, and from what: the transaction of a commit, and what Delta's history says of it.
 
 >>> stamp(Commit("run-7", plan_fingerprint="8a1f"), "append")
-'{"operation":"append","plan_fingerprint":"8a1f","run_id":"run-7"}'
+'{"run_id":"run-7","plan_fingerprint":"8a1f","operation":"append"}'
 
 Tests: `tests/test_commit.py`.
 """
