@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
+from codeanatomy.storage.session import active
 
 # None: the newest version; an int: that version; a time: the version that was current then.
 Pin = int | datetime | None
@@ -114,9 +115,11 @@ class DeltaLog:
     def transaction(self, app_id: str) -> int | None:
         """The newest transaction version recorded for an application id."""
         latest = self._latest()
-        # The checksum beside the newest commit mostly knows; else Delta reads the table's whole state.
+        # The checksum beside the newest commit mostly knows; else Delta reads the table's whole state, and asks
+        # this thread for a session.
         known = latest.setTransactionsIfKnown()
-        recorded = known.get() if known.isDefined() else latest.setTransactions()
+        with active(self._spark):
+            recorded = known.get() if known.isDefined() else latest.setTransactions()
         for found in self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(recorded):
             if found.appId() == app_id:
                 return int(found.version())
