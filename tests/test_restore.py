@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -99,6 +100,16 @@ def test_spark_goes_on(
     assert sorted(map(str, again.collect())) == sorted(map(str, rows))
     append(store, name, again, Commit("run-9"))
     assert scan(store, name).rows.count() == 2 * len(rows)
+
+
+def test_a_thread_of_its_own_asks_for_transactions(spark: SparkSession, tmp_path: Path) -> None:
+    """Without Spark's checksum beside the newest commit, Delta reads the table's state to answer."""
+    write(tmp_path, "f")
+    write(tmp_path, "g")
+    restore_table(str(tmp_path), NAME, 0, UNDO)
+    log = Store(spark, str(tmp_path)).log(NAME)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(log.transaction, "run-8").result() is None
 
 
 def test_spark_brings_back_what_only_spark_can_write(spark: SparkSession, tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ class DeltaLog:
     def transaction(self, app_id: str) -> int | None:
         """The newest transaction version recorded for an application id."""
         latest = self._latest()
-        # The checksum beside the newest commit mostly knows; else Delta reads the state of the table, and asks
-        # this thread for a session.
+        # The checksum beside the newest commit mostly knows; else Delta reads the state of the table, and
+        # asks this thread for a session.
         known = latest.setTransactionsIfKnown()
         with active(self._spark):
             recorded = known.get() if known.isDefined() else latest.setTransactions()
