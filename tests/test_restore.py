@@ -103,13 +103,20 @@ def test_spark_goes_on(
 
 
 def test_a_thread_of_its_own_asks_for_transactions(spark: SparkSession, tmp_path: Path) -> None:
-    """Without Spark's checksum beside the newest commit, Delta reads the table's state to answer."""
+    """Of a table with a checkpoint, and no checksum beside its newest commit, Delta reads the state to answer."""
     write(tmp_path, "f")
     write(tmp_path, "g")
+    DeltaTable(location(str(tmp_path), NAME)).create_checkpoint()
     restore_table(str(tmp_path), NAME, 0, UNDO)
     log = Store(spark, str(tmp_path)).log(NAME)
+
+    def asked() -> tuple[int | None, int, int]:
+        return log.transaction("run-8"), log.snapshot().version, log.size_bytes()
+
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(log.transaction, "run-8").result() is None
+        transaction, version, size = pool.submit(asked).result()
+    assert (transaction, version) == (None, 2)
+    assert size > 0
 
 
 def test_spark_brings_back_what_only_spark_can_write(spark: SparkSession, tmp_path: Path) -> None:

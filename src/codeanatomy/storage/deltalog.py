@@ -110,15 +110,15 @@ class DeltaLog:
 
     def size_bytes(self) -> int:
         """What the data files of the newest version take."""
-        return int(self._latest().sizeInBytes())
+        latest = self._latest()
+        with self._readable():
+            return int(latest.sizeInBytes())
 
     def transaction(self, app_id: str) -> int | None:
         """The newest transaction version recorded for an application id."""
         latest = self._latest()
-        # The checksum beside the newest commit mostly knows; else Delta reads the state of the table, and
-        # asks this thread for a session.
-        known = latest.setTransactionsIfKnown()
-        with active(self._spark):
+        with self._readable():
+            known = latest.setTransactionsIfKnown()
             recorded = known.get() if known.isDefined() else latest.setTransactions()
         for found in self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(recorded):
             if found.appId() == app_id:
@@ -178,9 +178,14 @@ class DeltaLog:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """A log that cannot be read is an error of ours, with the engine's reason."""
+        """A log that cannot be read is an error of ours, with the engine's reason.
+
+        Where a checksum is missing beside the newest commit, Delta reads the state of the table as rows, and
+        asks this thread for its session.
+        """
         try:
-            yield
+            with active(self._spark):
+                yield
         except ENGINE_ERRORS as problem:
             raise StorageFailure(
                 f"cannot read the log of {self.location}: {cause_of(problem)}",
@@ -230,8 +235,9 @@ class DeltaLog:
 
     def _info(self, snapshot: Any) -> SnapshotInfo:
         # As JSON, in one call each: every step through a map of the JVM would be a call of its own.
-        protocol = json.decode(snapshot.protocol().json())["protocol"]
-        metadata = json.decode(snapshot.metadata().json())["metaData"]
+        with self._readable():
+            protocol = json.decode(snapshot.protocol().json())["protocol"]
+            metadata = json.decode(snapshot.metadata().json())["metaData"]
         return SnapshotInfo(
             location=self.location,
             version=int(snapshot.version()),
