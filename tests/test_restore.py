@@ -103,7 +103,7 @@ def test_spark_goes_on(
 
 
 def test_a_thread_of_its_own_asks_for_transactions(spark: SparkSession, tmp_path: Path) -> None:
-    """Of a table with a checkpoint, and no checksum beside its newest commit, Delta reads the state to answer."""
+    """Of a table with a checkpoint and without a checksum, Delta reads the state to answer."""
     write(tmp_path, "f")
     write(tmp_path, "g")
     DeltaTable(location(str(tmp_path), NAME)).create_checkpoint()
