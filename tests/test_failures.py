@@ -185,7 +185,7 @@ def test_a_signal_stops_the_jobs_of_all_steps(
     with pytest.raises(expected):
         built(spark, lake, {"a": put(tmp_path, "a", 1)})
     assert time.monotonic() - told[0] < 15
-    assert last_error(lake) == ("cancelled", "stopped by the user")
+    assert last_error(lake) == ("cancelled", "stopped by the user in step extract")
     assert journal(lake) == ()
     assert published(lake) == before
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
@@ -264,7 +264,9 @@ def test_sigterm_ends_the_command_and_all_it_has_started(
     assert process.wait(30) == 143
     assert time.monotonic() - began < 30
     assert not left_over(process.pid, seconds=20)
-    assert last_error(lake) == ("cancelled", "stopped by the user")
+    status, said = last_error(lake)
+    assert status == "cancelled"
+    assert said.startswith("stopped by the user in step ")
     assert journal(lake) == ()
     assert published(lake) == before
 
@@ -406,6 +408,7 @@ def test_a_table_folder_that_is_a_file(spark: SparkSession, lake: Path, tmp_path
     assert len(Lake.open(str(lake)).rows("cpg_nodes", ["node_id"]))
 
 
+@pytest.mark.full
 def test_a_staged_frame_that_is_deleted_meanwhile(
     spark: SparkSession,
     lake: Path,

@@ -130,7 +130,11 @@ def build(
     if found.nothing_to_do:
         return prepared.unchanged(found, state)
     run_id = new_run_id()
-    tell = partial(progress.tell, "lease")
+
+    def tell(said: str) -> None:
+        progress.tell("lease", said)
+        Log(run_id=run_id).info(said)
+
     with stoppable():
         asked = time.monotonic()
         lease = acquire(
@@ -255,8 +259,14 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
 
 
 def _under_way(run: Run) -> str:
-    left = [step.name for step in run.plan.steps if step.runs_for and f"{step.name}_step" not in run.seconds]
+    left = [
+        step.name for step in run.plan.steps if step.runs_for and not _succeeded(run.steps.get(step.name))
+    ]
     return f"step {left[0]}" if left else "publication"
+
+
+def _succeeded(step: Future[None] | None) -> bool:
+    return step is not None and step.done() and not step.cancelled() and step.exception() is None
 
 
 def _tell_end(run: Run, error: str, status: Status) -> None:
