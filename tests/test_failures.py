@@ -266,7 +266,7 @@ def test_sigterm_ends_the_command_and_all_it_has_started(
     assert not left_over(process.pid, seconds=20)
     status, said = last_error(lake)
     assert status == "cancelled"
-    assert said.startswith("stopped by the user in step ")
+    assert said.startswith("stopped by the user in ")
     assert journal(lake) == ()
     assert published(lake) == before
 
