@@ -28,6 +28,7 @@ from codeanatomy.graph.merging import merged
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.files import File as Normalized
+from codeanatomy.normalize.files import Lines
 from codeanatomy.normalize.rules import file_rows as normalized_rows
 from codeanatomy.relate.repository import repository_rows
 from codeanatomy.relate.summary import Witnessed, summary
@@ -104,6 +105,7 @@ def graph_files(
             file_id(repo_id, path),
             path,
             *(told[name] for name in ("ast_files_v1", "libcst_files_v1", "bytecode_files_v1")),
+            lines=_lines(path, sources[path]),
         )
         flat = {name: [rows] for name, rows in normalized_rows(normal).items()}
         for name, rows in related[path].items():
@@ -161,3 +163,23 @@ def _columns(batches: Iterable[pa.RecordBatch]) -> dict[str, list[Any]]:
 
 def _rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
+
+
+def _lines(path: str, given: str | bytes) -> Lines:
+    """The line index of a source."""
+    found = source_of(given, path)
+    starts, size = found.line_starts, len(found.utf8)
+    begins = [start for start in starts if start < size]
+    if not begins:
+        return Lines()
+    ends = [*begins[1:], size]
+    kinds = ["lf" if found.utf8[end - 1 : end] in (b"\n", b"\r") else "none" for end in ends]
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "line_no": list(range(len(begins))),
+            "line_start_byte": begins,
+            "line_end_byte": ends,
+            "newline_kind": kinds,
+        }
+    )
+    return Lines([batch])

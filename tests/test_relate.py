@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -101,10 +102,12 @@ def test_the_command_ends_well(lake: Path) -> None:
 
 
 def test_a_build_that_ends_earlier_is_told(
-    spark: SparkSession, lake: Path, repositories: dict[str, Path]
+    spark: SparkSession, lake: Path, repositories: dict[str, Path], tmp_path: Path
 ) -> None:
     case = next(case for case in cases() if case.construct == "classes")
+    changed = shutil.copytree(repositories[case.repo_id], tmp_path / "changed")
+    (changed / "one_more.py").write_text("x = 1\n")
     asked = ["callgraph", "--lake", str(lake), "--repo-id", case.repo_id, "--format", "json"]
     assert CliRunner().invoke(cli, asked).stderr == ""
-    built(spark, lake, {case.repo_id: repositories[case.repo_id]}, until="extract")
+    built(spark, lake, {case.repo_id: changed}, until="extract")
     assert "build it again without --until" in CliRunner().invoke(cli, asked).stderr

@@ -236,7 +236,9 @@ def test_tables_and_their_copies_are_committed_from_a_column(
     store = make_store()
     gathered = frame(spark, EDGES, edges(4, 30))
     counts, sizes = count(gathered)
-    run = cast("Run", SimpleNamespace(store=store, working=lambda _: ["r"], commit=Commit))
+    run = cast(
+        "Run", SimpleNamespace(store=store, working=lambda _: ["r"], commit=Commit, check=lambda: None)
+    )
     copies = {BY_SRC.name: EDGES.name, BY_DST.name: EDGES.name}
 
     def committed(run_id: str, rows: int) -> dict[str, list[list[dict[str, Any]]]]:

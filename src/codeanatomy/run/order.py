@@ -79,5 +79,9 @@ def _scip_tool() -> str:
 def _index(given: Path | None, otherwise: str) -> str:
     if given is None:
         return otherwise
-    with given.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with given.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        # Its reader will say why, in a row.
+        return "unreadable"
