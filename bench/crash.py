@@ -38,7 +38,7 @@ from pathlib import Path
 
 import corpus
 from codeanatomy.config import load_settings
-from codeanatomy.query.lake import Lake, recorded_runs
+from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.verify import verify
 from codeanatomy.run.build import plan
 from codeanatomy.run.order import Order
@@ -255,7 +255,7 @@ def next_plan(bench: Bench) -> str:
 
 def check(bench: Bench, before: str, version: int, *, must_publish: bool) -> str:
     """Compare what readers see with what they must see; tells whether something new was published."""
-    opened = Lake.open(str(bench.lake))
+    opened = Snapshot.open(str(bench.lake))
     new = opened.run_id != before
     if new:
         bench.version, bench.figures = version, published(bench.lake)
@@ -295,7 +295,7 @@ def chosen(bench: Bench, last: int) -> int:
 def attack(bench: Bench, number: int, how: str, version: int, moment: float) -> bool:
     """A round; whether a build was killed in it."""
     began = time.monotonic()
-    before = Lake.open(str(bench.lake)).run_id
+    before = Snapshot.open(str(bench.lake)).run_id
     put(bench, version)
     said = bench.work / f"said-{number}"
     pid, code, killed = killed_build(bench, how, moment, said)
@@ -315,7 +315,7 @@ def attack(bench: Bench, number: int, how: str, version: int, moment: float) -> 
 
 def mend(bench: Bench, number: int, version: int) -> None:
     """The build after a kill, left alone."""
-    before = Lake.open(str(bench.lake)).run_id
+    before = Snapshot.open(str(bench.lake)).run_id
     put(bench, version)
     seconds = whole_build(bench, bench.lake, bench.work / f"mend-{number}")
     state = check(bench, before, version, must_publish=True)

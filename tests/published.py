@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from codeanatomy import catalog
 from codeanatomy.extract.files import FAILURES
-from codeanatomy.query.lake import Lake
+from codeanatomy.query.snapshot import Snapshot
 
 # May differ between two builds of the same bytes.
 TIMELY = ("mtime_ns", "run_id", "timestamp_ms")
@@ -30,13 +30,13 @@ Figures: TypeAlias = dict[str, tuple[int, int]]
 
 def published(root: Path | str) -> Figures:
     """All rows of the published version of every table."""
-    lake = Lake.open(str(root))
+    lake = Snapshot.open(str(root))
     return {name: _figures(_rows(lake, name)) for name in sorted(lake.pins)}
 
 
 def current(root: Path | str) -> Figures:
     """The same, of failures only those of the newest build of each repository: older ones are kept."""
-    lake = Lake.open(str(root))
+    lake = Snapshot.open(str(root))
     kept = [
         (pc.field("repo_id") == repo_id)
         & (pc.field("run_id") == row.artifact_ids["extract"].partition("/")[0])
@@ -50,7 +50,7 @@ def current(root: Path | str) -> Figures:
 
 def counted(root: Path | str) -> list[str]:
     """Where the manifest's counts are not those of the rows: of tables as a whole, and of repositories."""
-    lake = Lake.open(str(root))
+    lake = Snapshot.open(str(root))
     wrong = []
     for name, pin in sorted(lake.pins.items()):
         rows = lake.rows(name, ("run_id", "repo_id") if name == FAILURES else ("repo_id",))
@@ -67,7 +67,7 @@ def counted(root: Path | str) -> list[str]:
     return wrong
 
 
-def _rows(lake: Lake, name: str, where: pc.Expression | None = None) -> pa.Table:
+def _rows(lake: Snapshot, name: str, where: pc.Expression | None = None) -> pa.Table:
     columns = [column for column in catalog.table(name).column_names if column not in TIMELY]
     return lake.rows(name, columns, where)
 

@@ -12,7 +12,7 @@ from builds import built
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.errors import StorageFailure
-from codeanatomy.query.lake import Lake
+from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run import caching, packing, relation
 from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.storage.light import light_table
@@ -52,7 +52,7 @@ def test_the_strongest_wish_of_a_step_counts() -> None:
 def test_memory_is_recorded_and_let_go(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
     lake = built_lake(spark, tmp_path_factory, 0)
     assert not persisted(spark)
-    found = uses(lake, Lake.open(str(lake)).run_id)
+    found = uses(lake, Snapshot.open(str(lake)).run_id)
     stages = {table.name: table.stage for table in catalog.TABLES}
     assert {stages[use["table_name"]] for use in found} == {EXTRACT, NORMALIZE, RELATE, GRAPH}
     for use in found:
@@ -111,7 +111,7 @@ def test_what_a_failed_run_has_staged_is_not_computed_again(
 
 
 def _calls(lake: Path) -> list[dict[str, Any]]:
-    rows = Lake.open(str(lake)).rows("relations_v1", ["src_qname", "relation_kind"])
+    rows = Snapshot.open(str(lake)).rows("relations_v1", ["src_qname", "relation_kind"])
     found: list[dict[str, Any]] = rows.to_pylist()
     return [row for row in found if row["relation_kind"] == "CALL_GRAPH"]
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from builds import built
 from codeanatomy import catalog
 from codeanatomy.errors import CodeAnatomyError, LeaseHeld, StepFailed, StorageFailure, UsageError
-from codeanatomy.query.lake import Lake, recorded_runs
+from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.verify import verify
 from codeanatomy.run import build as building
 from codeanatomy.run import caching, packing
@@ -88,7 +88,7 @@ def test_a_step_that_fails_stops_the_run_and_the_next_goes_on(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before, base = published(lake), Lake.open(str(lake)).run_id
+    before, base = published(lake), Snapshot.open(str(lake)).run_id
     with monkeypatch.context() as patched:
         failing(patched, GRAPH, OSError("the disk is on fire"))
         with pytest.raises(StepFailed, match="step graph failed: the disk is on fire") as caught:
@@ -96,7 +96,7 @@ def test_a_step_that_fails_stops_the_run_and_the_next_goes_on(
     assert "published is untouched" in caught.value.hint
     assert last_error(lake) == ("failed", "step graph failed: the disk is on fire")
     assert journal(lake) == (EXTRACT, RELATE, NORMALIZE) or journal(lake) == (EXTRACT, NORMALIZE, RELATE)
-    assert Lake.open(str(lake)).run_id == base
+    assert Snapshot.open(str(lake)).run_id == base
     assert published(lake) == before
     assert not verify(str(lake)).findings
     report = built(spark, lake, sources(tmp_path, 1), until=None)
@@ -106,7 +106,7 @@ def test_a_step_that_fails_stops_the_run_and_the_next_goes_on(
     assert current(lake) == clean[1]
     assert not counted(lake)
     # The failures that a run has found that failed itself are told.
-    made = Lake.open(str(lake)).repositories["a"].artifact_ids
+    made = Snapshot.open(str(lake)).repositories["a"].artifact_ids
     assert made[EXTRACT].partition("/")[0] not in (report.run_id, base)
     assert made[GRAPH] == f"{report.run_id}/graph"
 
@@ -155,7 +155,7 @@ def test_half_of_the_tables_of_a_new_lake(
     assert last_error(lake)[0] == "failed"
     assert journal(lake) == ()
     with pytest.raises(CodeAnatomyError, match="no build has succeeded"):
-        Lake.open(str(lake))
+        Snapshot.open(str(lake))
     built(spark, lake, sources(tmp_path, 1))
     assert current(lake) == below(clean[1], EXTRACT, "meta")
     assert not counted(lake)
@@ -316,7 +316,7 @@ def test_two_builds_at_once(spark: SparkSession, tmp_path: Path, clean: dict[int
         assert built(spark, lake, {"a": named["a"]}).status == "succeeded"
         assert other.result().status == "succeeded"
     assert current(lake) == below(clean[1], EXTRACT, "meta")
-    assert set(Lake.open(str(lake)).repositories) == {"a", "b"}
+    assert set(Snapshot.open(str(lake)).repositories) == {"a", "b"}
     assert not counted(lake)
     assert built(spark, lake, named).status == "unchanged"
 
@@ -404,7 +404,7 @@ def test_a_table_folder_that_is_a_file(spark: SparkSession, lake: Path, tmp_path
         built(spark, lake, sources(tmp_path, 0))
     assert caught.value.hint
     assert "\x1b" not in caught.value.message
-    assert len(Lake.open(str(lake)).rows("cpg_nodes", ["node_id"]))
+    assert len(Snapshot.open(str(lake)).rows("cpg_nodes", ["node_id"]))
 
 
 @pytest.mark.full
@@ -445,7 +445,7 @@ def test_a_published_file_that_is_deleted(
 ) -> None:
     name = "relations_v1"
     place = lake / catalog.table(name).path
-    for file in light_files(str(lake), name, Lake.open(str(lake)).pins[name].version):
+    for file in light_files(str(lake), name, Snapshot.open(str(lake)).pins[name].version):
         (place / file.path).unlink()
     with pytest.raises(
         StorageFailure, match="relations_v1 is damaged or missing, and has rows of b too"

@@ -21,7 +21,8 @@ from codeanatomy.catalog.kinds import KINDS
 from codeanatomy.config import load_settings
 from codeanatomy.graph.files import READS
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, TABLES
-from codeanatomy.run.graphing import SETTINGS, graphed, together
+from codeanatomy.run.bundles import SETTINGS
+from codeanatomy.run.graphing import graphed, together
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store

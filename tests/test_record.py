@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from builds import built
 from codeanatomy import catalog
-from codeanatomy.query.lake import Lake
+from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run.plan import written_tables
 from codeanatomy.run.report import BuildReport
 from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, catalog_hash, fingerprint
@@ -164,4 +164,4 @@ def test_a_run_of_one_step_carries_the_rest_forward(
     assert not counted(lake)
     assert set(artifacts(lake, report.run_id)) == {GRAPH}
     # The other repository is read at the new pins, and was made by the first run.
-    assert Lake.open(str(lake)).repositories["b"].run_id == rows["b"].run_id
+    assert Snapshot.open(str(lake)).repositories["b"].run_id == rows["b"].run_id

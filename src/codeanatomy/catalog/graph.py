@@ -106,6 +106,7 @@ EDGE = (
     OWNER_FILE_ID,
     Column("path", "string", "File the fact is stated in; null if in none.", semantic_type="Path"),
     *span(of="the source that states it; null if none does"),
+    LINE,
     Column("origin", "string", "Witness or rule family it comes from.", nullable=False),
     Column("resolution_method", "string", "How its target was found; null where nothing had to be resolved."),
     Column("confidence", "double", "Trust in it: 1, 0.9, 0.7, 0.5 or 0.3.", False, "Confidence"),

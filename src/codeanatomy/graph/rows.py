@@ -85,8 +85,9 @@ def _rows(
     for node in nodes:
         _add_nodes(node, _fields(node, facts), found, properties)
     joined = TableRows(EDGES, {**owner, **of_file})
+    lines = found.lines()
     for edge in edges:
-        _add_edges(edge, _fields(edge, facts), joined, properties)
+        _add_edges(edge, _fields(edge, facts), lines, joined, properties)
     return {
         NODES: found.batch(),
         EDGES: joined.batch(),
@@ -129,6 +130,11 @@ class TableRows:
             else:
                 found.extend([values[place] for place in kept])
 
+    def lines(self) -> dict[int, int]:
+        """The lines of the bytes that rows start at."""
+        places = zip(self._lists["bstart"], self._lists["line"], strict=True)
+        return {start: line for start, line in places if start is not None and line is not None}
+
     def batch(self) -> pa.RecordBatch:
         """The rows in the order of the table."""
         arrays = [
@@ -165,7 +171,11 @@ def _add_nodes(
 
 
 def _add_edges(
-    kind: EdgeKind, facts: Columns, found: TableRows, properties: dict[tuple[str, str], Property]
+    kind: EdgeKind,
+    facts: Columns,
+    lines: Mapping[int, int],
+    found: TableRows,
+    properties: dict[tuple[str, str], Property],
 ) -> None:
     sources, targets = facts.get("src_id", ()), facts.get("dst_id", ())
     if not sources:
@@ -177,7 +187,13 @@ def _add_edges(
     constants: dict[str, Any] = {"edge_kind": kind.name}
     if "rule_name" not in facts:
         constants |= {"origin": kind.origin, "rule_name": kind.rule, "confidence": 1.0}
-    rows = {**facts, "edge_id": ids, "src_node_id": sources, "dst_node_id": targets}
+    rows = {
+        **facts,
+        "edge_id": ids,
+        "src_node_id": sources,
+        "dst_node_id": targets,
+        "line": list(map(lines.get, facts.get("bstart", ()))),
+    }
     found.add(rows, kept, len(ids), constants)
     _add_properties(kind, None, ids, facts, kept, properties)
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from codeanatomy.query.lake import Lake
+from codeanatomy.query.snapshot import Snapshot
 
 RELATIONS = "relations_v1"
 # Sorted callees by caller, sorted.
@@ -30,7 +30,7 @@ class CallGraphs(Struct, frozen=True):
 
 def call_graphs(root: str, repo_id: str | None = None, as_of: str | None = None) -> CallGraphs:
     """The call graph of each repository that was built."""
-    lake = Lake.open(root, as_of)
+    lake = Snapshot.open(root, as_of)
     repositories = lake.chosen(repo_id)
     wanted = pc.field("relation_kind") == "CALL_GRAPH"
     if repo_id is not None:

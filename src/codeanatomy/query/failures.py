@@ -5,7 +5,7 @@
     answer.total       # 31: more than were asked for
 
 A run that finds a repository unchanged does not read it again: what failed is told by the run that did.
-Tests: `tests/test_build.py`, `tests/test_lake.py`.
+Tests: `tests/test_build.py`, `tests/test_snapshot.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.query.lake import Lake, RecordedRun, chosen, newest_rows, recorded_runs
+from codeanatomy.query.snapshot import RecordedRun, Snapshot, chosen, newest_rows, recorded_runs
 from codeanatomy.storage.manifest import RunManifest
 
 ERRORS = "extract_error_artifacts"
@@ -87,7 +87,7 @@ def _artifacts(root: str, runs: Sequence[RecordedRun], wanted: Collection[str]) 
     nothing = arrow_schema(catalog.table(ERRORS)).empty_table()
     if not any(run.succeeded for run in runs):
         return nothing
-    lake = Lake.after(root, runs)
+    lake = Snapshot.after(root, runs)
     built = [lake.repositories[name] for name in wanted if name in lake.repositories]
     of_runs = [_of_run(row) for row in built if sum(row.error_counts.values())]
     if not of_runs:

@@ -22,7 +22,7 @@ from codeanatomy.errors import TableMissing, UsageError
 from codeanatomy.extract.digest import source_digest
 from codeanatomy.extract.sources import list_source
 from codeanatomy.options import ExtractOptions
-from codeanatomy.query.lake import Lake, RecordedRun, recorded_runs
+from codeanatomy.query.snapshot import RecordedRun, Snapshot, recorded_runs
 from codeanatomy.storage.lease import read_lease, stale
 from codeanatomy.storage.manifest import RunManifest
 
@@ -99,10 +99,12 @@ def status(
     )
 
 
-def _opened(root: str, as_of: str | None, writer: Writer | None) -> tuple[Lake | None, Sequence[RecordedRun]]:
+def _opened(
+    root: str, as_of: str | None, writer: Writer | None
+) -> tuple[Snapshot | None, Sequence[RecordedRun]]:
     """What is published, if anything, and the runs up to then."""
     if as_of is not None:
-        return Lake.open(root, as_of), recorded_runs(root, as_of)
+        return Snapshot.open(root, as_of), recorded_runs(root, as_of)
     try:
         runs = recorded_runs(root)
     except TableMissing:
@@ -110,7 +112,7 @@ def _opened(root: str, as_of: str | None, writer: Writer | None) -> tuple[Lake |
         if writer is None:
             raise
         return None, ()
-    return (Lake.after(root, runs) if any(run.succeeded for run in runs) else None), runs
+    return (Snapshot.after(root, runs) if any(run.succeeded for run in runs) else None), runs
 
 
 def _repository(row: RunManifest, options: ExtractOptions) -> RepositoryStatus:

@@ -16,37 +16,29 @@ Tests: `tests/test_verify.py`.
 
 from __future__ import annotations
 
-import os
-import re
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import duckdb
 import pyarrow as pa
 from msgspec import Struct
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.graph import TABLES as GRAPH_TABLES
-from codeanatomy.errors import EnvironmentProblem, StorageFailure, TableMissing, UsageError
+from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.query.failures import extracted_by
-from codeanatomy.query.lake import Lake
-from codeanatomy.query.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS, sql_text
+from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.query.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS
+from codeanatomy.storage.duck import database, local, parquet, paths_list, rows_of, sql_text
 from codeanatomy.storage.light import LoggedFile, location, newest_version
 from codeanatomy.storage.manifest import RunManifest
 
-GB = 1024**3
-# Beyond it, or half of what the machine has, the disk is used.
-MEMORY = 4 * GB
 # Tables of up to so many rows are copied into the database: to plan reads of a file per kind, for each rule
 # anew, takes longer than to read a small graph.
 SMALL = 100_000
-PATTERN = re.compile(r"[*?[]")
 GRAPH = tuple(table.name for table in GRAPH_TABLES)
 DATA_FILES = pa.schema(
     {
@@ -113,15 +105,15 @@ class _Subject(Struct, frozen=True):
 
     # A path.
     root: str
-    lake: Lake
+    lake: Snapshot
     repositories: dict[str, RunManifest]
 
 
 def verify(root: str, repo_id: str | None = None, limit: int = 20, as_of: str | None = None) -> Verification:
     """Check the graph of each repository, or of one; of each rule at most so many findings are told."""
     began = time.monotonic()
-    path = _local(root)
-    lake = Lake.open(root, as_of)
+    path = local(root)
+    lake = Snapshot.open(root, as_of)
     repositories, unbuilt = _with_graph(lake, repo_id)
     with _database() as database:
         _open(database, _Subject(path, lake, repositories))
@@ -139,7 +131,7 @@ def verify(root: str, repo_id: str | None = None, limit: int = 20, as_of: str | 
     )
 
 
-def _with_graph(lake: Lake, repo_id: str | None) -> tuple[dict[str, RunManifest], tuple[str, ...]]:
+def _with_graph(lake: Snapshot, repo_id: str | None) -> tuple[dict[str, RunManifest], tuple[str, ...]]:
     """The repositories whose newest build made a graph, and those whose did not."""
     wanted = lake.chosen(repo_id)
     found = {name: row for name, row in wanted.items() if "graph" in row.plan_fingerprints}
@@ -152,48 +144,15 @@ def _with_graph(lake: Lake, repo_id: str | None) -> tuple[dict[str, RunManifest]
     return found, unbuilt
 
 
-def _local(lake: str) -> str:
-    """The lake as a path."""
-    parts = urlsplit(lake)
-    # A scheme of one letter is a drive.
-    if len(parts.scheme) > 1:
-        if parts.scheme.lower() != "file":
-            raise UsageError(f"{lake} is remote", "copy the lake to a local folder and verify it there")
-        return unquote(parts.path)
-    return str(Path(lake).absolute())
-
-
 @contextmanager
 def _database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database in memory and, where that is not enough, in a temporary folder; all cores work for it."""
-    with tempfile.TemporaryDirectory(prefix="codeanatomy-verify-") as folder:
-        database = duckdb.connect(
-            ":memory:",
-            config={
-                "memory_limit": f"{min(MEMORY, _machine_memory() // 2) // 1024} KiB",
-                "temp_directory": folder,
-                "autoinstall_known_extensions": False,
-                "preserve_insertion_order": False,
-            },
-        )
-        try:
-            # The catalogue's constraints are in Spark's dialect.
-            database.execute("CREATE MACRO startswith(a, b) AS starts_with(a, b)")
-            for name, rows in CATALOGUE.items():
-                database.register(name, pa.Table.from_pylist(rows))
-            yield database
-        except duckdb.OutOfMemoryException as problem:
-            raise EnvironmentProblem(
-                f"not enough memory: {problem}", "verify one --repo-id at a time"
-            ) from problem
-        except duckdb.Error as problem:
-            raise StorageFailure(f"the graph cannot be read: {problem}", "build the lake again") from problem
-        finally:
-            database.close()
-
-
-def _machine_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """A database that knows the catalogue."""
+    with database() as found:
+        # The catalogue's constraints are in Spark's dialect.
+        found.execute("CREATE MACRO startswith(a, b) AS starts_with(a, b)")
+        for name, rows in CATALOGUE.items():
+            found.register(name, pa.Table.from_pylist(rows))
+        yield found
 
 
 def _open(database: duckdb.DuckDBPyConnection, subject: _Subject) -> None:
@@ -203,8 +162,7 @@ def _open(database: duckdb.DuckDBPyConnection, subject: _Subject) -> None:
     files = {name: subject.lake.files(name) for name in names}
     _open_counts(database, subject, files)
     for view, name in VIEWS.items():
-        database.register(f"{view}_columns", arrow_schema(catalog.table(name)).empty_table())
-        rows = _rows_of(root, name, files[name], f"{view}_columns")
+        rows = rows_of(root, name, files[name])
         form = "TABLE" if sum(file.rows or 0 for file in files[name]) <= SMALL else "VIEW"
         database.execute(f"CREATE {form} {view} AS {rows} WHERE {_of_repositories(subject)}")
     database.execute(f"CREATE VIEW entities AS {ENTITIES}")
@@ -222,7 +180,7 @@ def _open_counts(
         more = f" and {len(gone) - 1:,} other data files" if len(gone) > 1 else ""
         raise StorageFailure(f"{gone[0]}{more} is gone", "build the repository again, or check a newer run")
     database.register("listed", pa.Table.from_pylist(listed, DATA_FILES))
-    places = _list(row["place"] for row in listed)
+    places = paths_list(row["place"] for row in listed)
     database.execute(
         "CREATE TABLE data_files AS SELECT l.*, m.num_rows AS rows FROM listed l"
         f" LEFT JOIN parquet_file_metadata({places}) m ON m.file_name = l.place"
@@ -253,21 +211,6 @@ def _listed(root: str, name: str, file: LoggedFile) -> dict[str, Any]:
     }
 
 
-def _rows_of(root: str, name: str, files: Sequence[LoggedFile], columns: str) -> str:
-    """The rows of a table, in the catalogue's columns: what a file lacks is null."""
-    table = catalog.table(name)
-    parts: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
-    for file in files:
-        parts.setdefault(tuple(file.partition.items()), []).append(f"{location(root, name)}/{file.path}")
-    selects = [f"SELECT * FROM {columns}"]
-    for values, paths in parts.items():
-        constants = "".join(f", {sql_text(value)} AS {key}" for key, value in values)
-        # Spark writes the columns of partitions into its files, we do not.
-        stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(sql_text(key) for key, _ in values)}))"
-        selects.append(f"SELECT {stored if values else '*'}{constants} FROM {_parquet(paths)}")
-    return f"SELECT {', '.join(table.column_names)} FROM ({' UNION ALL BY NAME '.join(selects)})"
-
-
 def _counted(subject: _Subject, name: str, files: Iterable[LoggedFile]) -> str:
     """Rows of each repository; of a table to which runs add, those of the run that read its files."""
     paths = [f"{location(subject.root, name)}/{file.path}" for file in files]
@@ -281,7 +224,7 @@ def _counted(subject: _Subject, name: str, files: Iterable[LoggedFile]) -> str:
         else ""
     )
     return (
-        f"SELECT {sql_text(name)} AS table_name, repo_id, count(*) AS rows FROM {_parquet(paths)}"
+        f"SELECT {sql_text(name)} AS table_name, repo_id, count(*) AS rows FROM {parquet(paths)}"
         f" WHERE {_of_repositories(subject)}{added} GROUP BY repo_id"
     )
 
@@ -341,13 +284,3 @@ def _one(database: duckdb.DuckDBPyConnection, sql: str) -> int:
 
 def _of_repositories(subject: _Subject) -> str:
     return f"repo_id IN ({', '.join(map(sql_text, subject.repositories))})"
-
-
-def _parquet(paths: Iterable[str]) -> str:
-    return f"read_parquet({_list(paths)}, hive_partitioning = false, union_by_name = true)"
-
-
-def _list(paths: Iterable[str]) -> str:
-    # A path is no pattern.
-    literal = (PATTERN.sub(r"[\g<0>]", path) for path in paths)
-    return f"[{', '.join(map(sql_text, literal))}]"

@@ -23,6 +23,7 @@ from codeanatomy.catalog.kind_spec import Count
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind
 from codeanatomy.catalog.semantics import BY_NAME
 from codeanatomy.catalog.spec import Column, Table
+from codeanatomy.storage.duck import sql_text
 
 # View -> table of the lake it shows.
 VIEWS: Mapping[str, str] = {
@@ -172,18 +173,6 @@ FROM props p
 LEFT JOIN entities x
   ON x.entity_kind = p.entity_kind AND x.entity_id = p.entity_id AND x.repo_id = p.repo_id""",
 }
-
-
-def sql_text(value: str | None) -> str:
-    """A text as SQL spells it.
-
-    >>> sql_text("it's"), sql_text(None)
-    ("'it''s'", 'NULL')
-    """
-    if value is None:
-        return "NULL"
-    quoted = value.replace("'", "''")
-    return f"'{quoted}'"
 
 
 def _texts(values: Iterable[str]) -> str:

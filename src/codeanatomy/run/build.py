@@ -89,11 +89,6 @@ class Prepared(Struct, frozen=True):
         """How long ago that was."""
         return round(time.monotonic() - self.began, 3)
 
-    def unchanged(self, found: Plan, state: State) -> BuildReport:
-        """What is told when nothing had to be done."""
-        told = unchanged(self.order, self.listed, found, state)
-        return structs.replace(told, seconds={**told.seconds, "total": self.seconds})
-
     @property
     def request(self) -> Request:
         """What is to be planned."""
@@ -114,8 +109,8 @@ def prepare(order: Order, progress: Progress) -> Prepared:
 
 def plan(order: Order, progress: Progress) -> Plan:
     """What a build would do now, or when the run that is writing has ended without publishing."""
-    found, _ = _planned(prepare(order, progress))
     row = read_lease(order.lake)
+    found, _ = _planned(prepare(order, progress), row)
     if row is None or stale(row, datetime.now(UTC)):
         return found
     return structs.replace(found, undo=(), held_by=row.holder)
@@ -126,9 +121,9 @@ def build(
 ) -> BuildReport:
     """Build the repositories of an order; a session is asked for if there is work for it."""
     prepared = prepare(order, progress)
-    found, state = _planned(prepared)
+    found, state = _planned(prepared, read_lease(order.lake))
     if found.nothing_to_do:
-        return prepared.unchanged(found, state)
+        return unchanged(order, prepared.listed, found, state, prepared.seconds)
     run_id = new_run_id()
 
     def tell(said: str) -> None:
@@ -149,13 +144,12 @@ def build(
         return _leased(prepared, progress, session, lease, trace, run_id, waited)
 
 
-def _planned(prepared: Prepared, before: LeaseRow | None = None) -> tuple[Plan, State]:
+def _planned(prepared: Prepared, row: LeaseRow | None) -> tuple[Plan, State]:
+    """The plan, and what it is made from; a run that is writing still has left nothing to go on with."""
     order = prepared.order
     state = lake_state(order.lake, order.settings.tables)
-    row = before or read_lease(order.lake)
-    return plan_run(
-        prepared.request, state, row if row is not None and stale(row, datetime.now(UTC)) else None
-    ), state
+    left = row if row is not None and stale(row, datetime.now(UTC)) else None
+    return plan_run(prepared.request, state, left), state
 
 
 def _leased(
@@ -178,7 +172,7 @@ def _leased(
         found, state = _planned(prepared, lease.before)
         lease.begin(state.run_id)
         if found.nothing_to_do:
-            return prepared.unchanged(found, state)
+            return unchanged(prepared.order, prepared.listed, found, state, prepared.seconds)
         # This run may end before it goes on from there: then the next one can.
         for done in _to_resume(found, lease).values():
             lease.note(done)
@@ -188,9 +182,10 @@ def _leased(
             run.trace, run.spans[WHOLE] = trace, whole
             _carry_out(run, lease, version)
         keep_journal = False
-        # From now on a lake without a manifest is one that has lost it.
-        lease.begin(run_id)
-        # It is published; what is left on disk is no failure of it.
+        # It is published: what goes wrong from here on is no failure of it.
+        with suppress(CodeAnatomyError):
+            # From now on a lake without a manifest is one that has lost it.
+            lease.begin(run_id)
         with suppress(*ENGINE_ERRORS, OSError):
             for step in run.plan.steps:
                 release(run, step.name)

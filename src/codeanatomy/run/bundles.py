@@ -26,6 +26,11 @@ from codeanatomy.catalog.columns import PLACE_NAMES
 from codeanatomy.graph.files import INNER, NESTED, READS, File
 from codeanatomy.storage.files import Batches
 
+# Pieces of a table are bytes of many rows; Spark hands them on in batches of so many.
+SETTINGS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 1024 * 1024),
+}
 TASK = "task"
 PIECES = "task int, name string, piece binary"
 # Who is asked which files there are.

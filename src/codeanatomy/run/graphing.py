@@ -26,7 +26,7 @@ from codeanatomy.catalog.kinds import Profile
 from codeanatomy.graph.files import READS
 from codeanatomy.graph.merging import merged
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, TABLES, file_rows
-from codeanatomy.run.bundles import FILES, bundled, files_in, selected
+from codeanatomy.run.bundles import FILES, SETTINGS, bundled, files_in, selected
 from codeanatomy.run.caching import held
 from codeanatomy.run.inputs import file_tasks, input_rows, read_files, step_session
 from codeanatomy.run.packing import PATH, commit_all, packed_ddl, packed_row, replacements, work_through
@@ -38,10 +38,6 @@ COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
 REPO = "repo_id"
 # Columns of what a file says of its repository.
 SHARED = {name: f"shared_{name}" for name in (NODES, EDGES, PROPS)}
-SETTINGS = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 1024 * 1024),
-}
 
 
 def graph_stage(run: Run) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from codeanatomy.normalize.files import file_of, witness_frames
 from codeanatomy.normalize.rules import FILE_TABLES, READS, packed_rows
-from codeanatomy.run.bundles import bundled, by_file
+from codeanatomy.run.bundles import SETTINGS, bundled, by_file
 from codeanatomy.run.caching import held
 from codeanatomy.run.inputs import file_tasks, input_rows, read_files, step_session
 from codeanatomy.run.packing import commit_all, packed_ddl, packed_row, replacements, work_through
@@ -38,10 +38,6 @@ FILE_INPUTS = (
     "symtable_files_v1",
     "scip_index_v1",
 )
-SETTINGS = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 1024 * 1024),
-}
 
 
 def normalize_stage(run: Run) -> None:

@@ -24,7 +24,7 @@ from msgspec import Struct, structs
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import StorageFailure, TableMissing
-from codeanatomy.query.lake import Lake
+from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run.steps import EXTRACT, Asked, Step, step_fingerprint, steps_of
 from codeanatomy.storage.lease import LeaseRow, StepDone
 from codeanatomy.storage.light import location, logged_paths, newest_version
@@ -136,15 +136,14 @@ class State(Struct, frozen=True):
 
 def lake_state(root: str, tables: Sequence[Table]) -> State:
     """What a lake holds; it need not be there."""
-    newest = {
-        name: version for name in written_tables(tables) if (version := _newest(root, name)) is not None
-    }
+    written = written_tables(tables)
+    newest = {name: version for name in written if (version := _newest(root, name)) is not None}
     try:
-        lake = Lake.open(root)
+        lake = Snapshot.open(root)
     except TableMissing:
         return State(None, None, {}, {}, newest, frozenset())
     # A table that the catalogue had once is left alone.
-    pins = {name: pin for name, pin in lake.pins.items() if name in written_tables(tables)}
+    pins = {name: pin for name, pin in lake.pins.items() if name in written}
     damaged = frozenset(
         name for name, pin in pins.items() if name not in newest or not _is_whole(root, name, pin.version)
     )
@@ -186,7 +185,11 @@ def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
         and name not in state.damaged - mended
         and not (name not in target and _is_empty(request.lake, name, version))
     )
-    planned = tuple(_planned(step, steps, actions, prints, target) for step in steps)
+    busy = [step for step in steps if any(action == "run" for action, _ in actions[step.name].values())]
+    # What this run makes is read at the version it will have.
+    made = {name for step in busy for name in (*step.outputs, *step.adds_to)}
+    pins = {name: version for name, version in target.items() if name not in made}
+    planned = tuple(_planned(step, actions[step.name], prints[step.name], pins) for step in steps)
     resumes = before.run_id if before is not None and resumed else None
     return Plan(request.lake, state.run_id, resumes, undo, target, planned, request.failed)
 
@@ -315,20 +318,18 @@ def _together(steps: Sequence[Step], actions: Actions) -> None:
 
 
 def _planned(
-    step: Step, steps: Sequence[Step], actions: Actions, prints: Prints, target: Mapping[str, int]
+    step: Step,
+    actions: Mapping[str, tuple[Action, str]],
+    prints: Mapping[str, str],
+    pins: Mapping[str, int],
 ) -> PlannedStep:
-    busy = {name for name, found in actions.items() if any(action == "run" for action, _ in found.values())}
-    made = {name for each in steps if each.name in busy for name in (*each.outputs, *each.adds_to)}
     return PlannedStep(
         step.name,
         step.after,
-        {name: None if name in made else target.get(name) for name in step.inputs},
+        {name: pins.get(name) for name in step.inputs},
         step.outputs,
         step.adds_to,
-        tuple(
-            Planned(repo_id, action, why, prints[step.name][repo_id])
-            for repo_id, (action, why) in actions[step.name].items()
-        ),
+        tuple(Planned(repo_id, action, why, prints[repo_id]) for repo_id, (action, why) in actions.items()),
     )
 
 

@@ -1,7 +1,7 @@
 """What a build tells when it has ended.
 
     report(run).tables["ast_files_v1"].version
-    unchanged(order, listed, plan, state).status       # "unchanged"
+    unchanged(order, listed, plan, state, 0.3).status       # "unchanged"
 
 Tests: `tests/test_build.py`.
 """
@@ -60,8 +60,8 @@ class BuildReport(Struct, frozen=True):
     seconds: dict[str, float]
 
 
-def unchanged(order: Order, listed: Listed, found: Plan, state: State) -> BuildReport:
-    """Of a build that had nothing to do; how long that took is for the caller to say."""
+def unchanged(order: Order, listed: Listed, found: Plan, state: State, seconds: float) -> BuildReport:
+    """Of a build that had nothing to do."""
     repositories = {
         repo_id: _repository_report("unchanged", recorded_counts(row))
         for repo_id, row in state.repositories.items()
@@ -75,7 +75,7 @@ def unchanged(order: Order, listed: Listed, found: Plan, state: State) -> BuildR
         steps=_actions(found),
         tables={},
         errors=_errors(repositories),
-        seconds={"list": listed.seconds},
+        seconds={"list": listed.seconds, "total": seconds},
     )
 
 

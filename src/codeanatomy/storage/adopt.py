@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -25,7 +26,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from codeanatomy.catalog.spec import Table
@@ -39,6 +39,7 @@ from codeanatomy.storage.entries import DataFile, HeldFile, Opened
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.evolve import evolve, is_fitted, new_table
 from codeanatomy.storage.gate import check_gate
+from codeanatomy.storage.scan import parquet_rows
 from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.store import SCHEME, Store
 
@@ -67,13 +68,14 @@ def adopt_files(
 ) -> Committed:
     """Swap the rows of a set of owners for those in the files, in one atomic commit; without owners, add."""
     table = store.table(name)
+    wanted = _Adoption(store, table, files, owners, commit, by, retry)
     with refusals_told(store, table, OPERATION, commit):
         for file in files:
             # From the footers: Spark would start a job to look at them.
             _refuse_other_columns(table, file, pq.read_schema(f"{store.location(name)}/{file.path}"))
         _refuse_broken(table, files)
         try:
-            done = _retried(store, table, files, owners, commit, by, retry)
+            done = _retried(wanted)
         except (OSError, DeltaError, pa.ArrowException, *ENGINE_ERRORS) as problem:
             cause = cause_of(problem) if isinstance(problem, ENGINE_ERRORS) else str(problem)
             raise StorageFailure(
@@ -81,24 +83,30 @@ def adopt_files(
                 "check room and rights of the lake's disk; no rows were committed, or repeating says so",
             ) from problem
     if done is None:
-        return _written_anew(store, table, files, owners, commit, by, retry)
+        return _written_anew(wanted)
     store.record(done)
     return done
 
 
-def _retried(
-    store: Store,
-    table: Table,
-    files: Sequence[DataFile],
-    owners: Sequence[str],
-    commit: Commit,
-    by: str,
-    retry: Retry,
-) -> Committed | None:
+@dataclass(frozen=True)
+class _Adoption:
+    """A commit to be made."""
+
+    store: Store
+    table: Table
+    files: Sequence[DataFile]
+    owners: Sequence[str]
+    commit: Commit
+    by: str
+    retry: Retry
+
+
+def _retried(wanted: _Adoption) -> Committed | None:
     """The commit, or none if Spark has to make it."""
+    store, table, files, commit = wanted.store, wanted.table, wanted.files, wanted.commit
     location, started = store.location(table.name), time.monotonic()
     conflicts: list[str] = []
-    for attempt in range(retry.attempts):
+    for attempt in range(wanted.retry.attempts):
         found = entries.opened(location)
         if found is not None:
             before = _repeated(location, table, found, commit)
@@ -110,9 +118,10 @@ def _retried(
                 found = _fitted(store, table, found)
             except CONFLICTS as conflict:
                 conflicts.append(type(conflict).__name__)
-                time.sleep(retry.pause(attempt))
+                time.sleep(wanted.retry.pause(attempt))
                 continue
-        theirs = _owned(location, found, owners, by) if found is not None and owners else []
+        owners = wanted.owners
+        theirs = _owned(location, found, owners, wanted.by) if found is not None and owners else []
         if theirs is None:
             return None
         actions = [
@@ -128,9 +137,9 @@ def _retried(
                 check_gate(table, now.info, store.record)
             return _told(table, files, commit, version, started, conflicts, removed=len(theirs))
         conflicts.append(LOST)
-        time.sleep(retry.pause(attempt))
+        time.sleep(wanted.retry.pause(attempt))
     raise CommitConflict(
-        f"{OPERATION} of {table.name} lost against other writers {retry.attempts} times",
+        f"{OPERATION} of {table.name} lost against other writers {wanted.retry.attempts} times",
         "repeat it when the other writer is done",
     )
 
@@ -232,33 +241,17 @@ def _refuse_other_columns(table: Table, file: DataFile, schema: pa.Schema) -> No
         )
 
 
-def _written_anew(
-    store: Store,
-    table: Table,
-    files: Sequence[DataFile],
-    owners: Sequence[str],
-    commit: Commit,
-    by: str,
-    retry: Retry,
-) -> Committed:
+def _written_anew(wanted: _Adoption) -> Committed:
     """The rows of the files, written by Spark; nobody else knows of the files."""
-    rows = _rows(store, table, files)
+    store, table, commit, retry = wanted.store, wanted.table, wanted.commit, wanted.retry
+    folder = store.location(table.name)
+    found = parquet_rows(store.spark, folder, spark_schema(table), [file.path for file in wanted.files])
+    rows = found.select(*table.column_names)
     done = (
-        replace_by_owner(store, table.name, rows, owners, commit, by=by, retry=retry)
-        if owners
+        replace_by_owner(store, table.name, rows, wanted.owners, commit, by=wanted.by, retry=retry)
+        if wanted.owners
         else append(store, table.name, rows, commit, retry=retry)
     )
-    for file in files:
-        Path(store.location(table.name), file.path).unlink(missing_ok=True)
+    for file in wanted.files:
+        Path(folder, file.path).unlink(missing_ok=True)
     return done
-
-
-def _rows(store: Store, table: Table, files: Sequence[DataFile]) -> DataFrame:
-    """What is in the files."""
-    schema = spark_schema(table)
-    if not files:
-        return store.spark.createDataFrame([], schema)
-    folder = store.location(table.name)
-    # The values of partitions are in the paths below the base; Spark puts them behind the other columns.
-    reader = store.spark.read.schema(schema).option("basePath", folder)
-    return reader.parquet(*(f"{folder}/{file.path}" for file in files)).select(*table.column_names)

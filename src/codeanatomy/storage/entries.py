@@ -1,7 +1,7 @@
 """Entries of a Delta log that Python writes: data files that are there become a version of a local table.
 
     found = opened("/lake/graph/cpg_nodes")                  # None: there is no table yet
-    actions = [*born(new), *map(added, files), *taken(user_metadata, ...)]
+    actions = [*born(new), *map(added, files), marked(commit)]
     put("/lake/graph/cpg_nodes", 0, actions)                 # _delta_log/00000000000000000000.json
 
 Delta's own classes do the same after loading, compiling and warming up for a second, and for every table

@@ -10,20 +10,23 @@ Only what any Delta reader can read is read this way; nothing is written. Tests:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from msgspec import Struct
-from pyarrow import fs
 
 from codeanatomy import catalog
 from codeanatomy.errors import StorageFailure, TableMissing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import fs
 
 # Reader features that change nothing about which rows a data file holds, and under which names.
 HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
@@ -38,6 +41,17 @@ class LoggedFile(Struct, frozen=True):
     path: str
     rows: int | None
     partition: dict[str, str | None]
+    # The least and the greatest value of columns of text that the log has them of; cut ones are bounds still.
+    bounds: dict[str, tuple[str, str]] = {}
+
+    def may_hold(self, column: str, values: Collection[str]) -> bool:
+        """Whether one of the values may be in the column, by what the log says."""
+        if column in self.partition:
+            return self.partition[column] in values
+        if column not in self.bounds:
+            return True
+        least, greatest = self.bounds[column]
+        return any(least <= value <= greatest for value in values)
 
 
 def location(root: str, name: str) -> str:
@@ -56,20 +70,26 @@ def light_table(
 
     A column that the catalogue has and the stored table has not is null.
     """
+    # Here, since it takes as long as a whole answer that does without.
+    import pyarrow as pa
+
     with _opened(root, name, version) as table:
         stored = {field.name for field in table.schema().fields}
         new = [catalog.table(name).column(column).name for column in columns if column not in stored]
         # One thread, and Arrow's own files: threads that call Python may abort the process when it ends.
-        rows = table.to_pyarrow_dataset(filesystem=_files_below(location(root, name))).to_table(
-            columns=[column for column in columns if column not in new], filter=where, use_threads=False
-        )
+        try:
+            rows = table.to_pyarrow_dataset(filesystem=_files_below(location(root, name))).to_table(
+                columns=[column for column in columns if column not in new], filter=where, use_threads=False
+            )
+        except pa.ArrowException as problem:
+            raise _unreadable(root, name, problem) from problem
     for column in new:
         rows = rows.append_column(column, pa.nulls(len(rows)))
     return rows.select(list(columns))
 
 
-def light_files(root: str, name: str, version: int) -> tuple[LoggedFile, ...]:
-    """The data files of a version of a table, for a reader that knows only Parquet."""
+def light_files(root: str, name: str, version: int | None = None) -> tuple[LoggedFile, ...]:
+    """The data files of a version of a table, else of the newest, for a reader that knows only Parquet."""
     with _opened(root, name, version) as table:
         protocol = table.protocol()
         features = set(
@@ -81,18 +101,28 @@ def light_files(root: str, name: str, version: int) -> tuple[LoggedFile, ...]:
                 "read it with Spark, or build it without",
             )
         keys = table.metadata().partition_columns
-        rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        added = _added(table)
+    texts = [field.name for field in catalog.table(name).columns if field.type == "string"]
+    known = [each for each in texts if f"min.{each}" in added and f"max.{each}" in added]
     return tuple(
-        LoggedFile(unquote(row["path"]), row["num_records"], {key: row[f"partition.{key}"] for key in keys})
-        for row in rows
+        LoggedFile(
+            unquote(path),
+            added["num_records"][row],
+            {key: added[f"partition.{key}"][row] for key in keys},
+            {
+                each: (added[f"min.{each}"][row], added[f"max.{each}"][row])
+                for each in known
+                if added[f"min.{each}"][row] is not None and added[f"max.{each}"][row] is not None
+            },
+        )
+        for row, path in enumerate(added["path"])
     )
 
 
 def logged_paths(root: str, name: str, version: int) -> tuple[str, ...]:
     """The data files of a version of a table, whatever it takes to read them, below the table's folder."""
     with _opened(root, name, version) as table:
-        paths = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
-    return tuple(map(unquote, paths))
+        return tuple(map(unquote, _added(table)["path"]))
 
 
 class TableFacts(Struct, frozen=True):
@@ -108,7 +138,7 @@ def table_facts(root: str, name: str, version: int) -> TableFacts:
     """Rows and protocol of a version of a table."""
     with _opened(root, name, version) as table:
         protocol = table.protocol()
-        counts = pa.table(table.get_add_actions(flatten=True)).column("num_records").to_pylist()
+        counts = _added(table)["num_records"]
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     return TableFacts(
         None if None in counts else sum(counts),
@@ -131,8 +161,16 @@ def newest_version(root: str, name: str) -> int:
         return int(table.version())
 
 
+def _added(table: DeltaTable) -> dict[str, list[Any]]:
+    """What the log says of the data files, by column; every file is the same place in each."""
+    rows = table.get_add_actions(flatten=True)
+    return {name: list(rows.column(name).to_pylist()) for name in rows.schema.names}
+
+
 def _files_below(place: str) -> fs.FileSystem | None:
     """The files of a local table; those of others are deltalake's to open."""
+    from pyarrow import fs
+
     path = Path(place).absolute()
     return fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()) if path.is_dir() else None
 
@@ -150,8 +188,12 @@ def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaT
         if not DeltaTable.is_deltatable(place):
             raise TableMissing(f"{name} was never written at {place}", "name a lake that was built")
         yield DeltaTable(place, version=version)
-    except (DeltaError, OSError, ValueError, pa.ArrowException) as problem:
-        raise StorageFailure(
-            f"{name} at {place} cannot be read: {plain(problem)}",
-            "its log or a file of it is damaged: restore it from a copy, or build into a new lake",
-        ) from problem
+    except (DeltaError, OSError, ValueError) as problem:
+        raise _unreadable(root, name, problem) from problem
+
+
+def _unreadable(root: str, name: str, problem: Exception) -> StorageFailure:
+    return StorageFailure(
+        f"{name} at {location(root, name)} cannot be read: {plain(problem)}",
+        "its log or a file of it is damaged: restore it from a copy, or build into a new lake",
+    )

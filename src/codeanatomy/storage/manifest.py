@@ -18,8 +18,8 @@ from msgspec import Struct, convert, to_builtins
 
 from codeanatomy import catalog
 from codeanatomy.errors import TableMissing
-from codeanatomy.storage.light import light_table, newest_version
-from codeanatomy.storage.small import append_small
+from codeanatomy.storage.duck import is_local, local, lookups, reading, rows_of
+from codeanatomy.storage.light import light_files, light_table, newest_version
 from codeanatomy.storage.stamps import Commit
 
 TABLE = "run_manifest"
@@ -87,11 +87,22 @@ class RunManifest(Struct, frozen=True, kw_only=True):
 def read_manifest(root: str) -> list[RunManifest]:
     """All rows, in the order in which the runs began; none where no run has ended."""
     try:
-        rows = light_table(root, TABLE, catalog.table(TABLE).column_names)
+        rows = _rows(root)
     except TableMissing:
         return []
-    found = [convert(_present(row), RunManifest) for row in rows.to_pylist(maps_as_pydicts="strict")]
+    found = [convert(_present(row), RunManifest) for row in rows]
     return sorted(found, key=lambda row: (row.started_at, row.run_id))
+
+
+def _rows(root: str) -> list[dict[str, Any]]:
+    names = catalog.table(TABLE).column_names
+    if not is_local(root):
+        far: list[dict[str, Any]] = light_table(root, TABLE, names).to_pylist(maps_as_pydicts="strict")
+        return far
+    files = light_files(root, TABLE)
+    with reading():
+        rows = lookups().execute(rows_of(local(root), TABLE, files)).fetchall()
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _present(value: Any) -> Any:
@@ -111,5 +122,8 @@ def manifest_version(root: str) -> int:
 
 def append_manifest(root: str, rows: Sequence[RunManifest], commit: Commit, *, after: int | None) -> int:
     """Add the rows of a run if the manifest is at version `after` still: this publishes the run."""
+    # Here, since readers of the manifest do without what writes it.
+    from codeanatomy.storage.small import append_small
+
     cells = [to_builtins(row, builtin_types=(datetime,)) for row in rows]
     return append_small(root, catalog.table(TABLE), cells, commit, after=after)

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from codeanatomy.errors import UsageError
 from codeanatomy.storage.contract import plan_projection, project, quoted, stored_schema
@@ -68,7 +69,7 @@ def scan(
     plain = None if files is not None else _plain(store, name, pin)
     info = snapshot(store, name, pin) if plain is None else plain.info
     projection = plan_projection(table, stored_schema(info))
-    source = _source(store, name, info.version, files) if plain is None else _file_rows(store, plain)
+    source = _source(store, name, info.version, files) if plain is None else _rows_of(store, plain)
     if file_column is None:
         rows = project(table, source, projection)
     else:
@@ -106,16 +107,20 @@ def _plain(store: Store, name: str, pin: Pin) -> Opened | None:
     return found
 
 
-def _file_rows(store: Store, plain: Opened) -> DataFrame:
-    schema, location = stored_schema(plain.info), plain.info.location
-    if not plain.files:
+def _rows_of(store: Store, plain: Opened) -> DataFrame:
+    paths = [unquote(file.path) for file in plain.files]
+    return parquet_rows(store.spark, plain.info.location, stored_schema(plain.info), paths)
+
+
+def parquet_rows(spark: SparkSession, folder: str, schema: StructType, paths: Sequence[str]) -> DataFrame:
+    """The rows of Parquet files below the folder of a table; the values of partitions are in their paths."""
+    if not paths:
         nothing = (
             f"CAST(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}" for field in schema
         )
-        return store.spark.range(0).selectExpr(*nothing)
-    # The values of partitions are in the paths below the base.
-    reader = store.spark.read.schema(schema).option("basePath", location)
-    return reader.parquet(*(f"{location}/{unquote(file.path)}" for file in plain.files))
+        return spark.range(0).selectExpr(*nothing)
+    reader = spark.read.schema(schema).option("basePath", folder)
+    return reader.parquet(*(f"{folder}/{path}" for path in paths))
 
 
 def _source(store: Store, name: str, version: int, files: Sequence[str] | None) -> DataFrame:

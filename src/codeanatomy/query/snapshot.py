@@ -1,8 +1,8 @@
 """A lake as its readers see it: every table at the version that one published run pins. No JVM.
 
-    lake = Lake.open("lake")                                 # the newest published run
-    lake = Lake.open("lake", "20260501T12")                  # a run; its first characters are enough
-    lake = Lake.open("lake", "2026-05-01T14:00+02:00")       # the newest that was published by then
+    lake = Snapshot.open("lake")                                 # the newest published run
+    lake = Snapshot.open("lake", "20260501T12")                  # a run; its first characters are enough
+    lake = Snapshot.open("lake", "2026-05-01T14:00+02:00")       # the newest that was published by then
     lake.rows("cpg_nodes", ["node_id", "path"])
     lake.repositories["requests"].git_commit
 
@@ -12,7 +12,7 @@ repositories. What is written while somebody reads is in versions that nobody ha
 Runs are in the order in which they ended, for a run that had to wait for another began before it. A run
 none of whose repositories succeeded has published nothing and cannot be opened. A time without a zone is
 UTC, as are all times that are printed; a date without a time is its first moment. A run belongs to the
-second in which it ended. Tests: `tests/test_lake.py`.
+second in which it ended. Tests: `tests/test_snapshot.py`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 from msgspec import Struct
 
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
-from codeanatomy.storage.lease import read_lease
 from codeanatomy.storage.light import LoggedFile, light_files, light_table
 from codeanatomy.storage.manifest import OutputPin, RunManifest, read_manifest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
 # Names of runs begin with a date too, but without dashes.
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -59,7 +61,7 @@ class RecordedRun(Struct, frozen=True):
         return tuple(row for row in self.rows if row.status == "succeeded")
 
 
-class Lake(Struct, frozen=True):
+class Snapshot(Struct, frozen=True):
     """One published state of a lake."""
 
     root: str
@@ -71,7 +73,7 @@ class Lake(Struct, frozen=True):
     repositories: dict[str, RunManifest]
 
     @classmethod
-    def open(cls, root: str, as_of: str | None = None) -> Lake:
+    def open(cls, root: str, as_of: str | None = None) -> Snapshot:
         """The newest published run, the one that is named, or the newest at a time."""
         runs = recorded_runs(root, as_of)
         if as_of is not None and not _is_time(as_of) and not runs[-1].succeeded:
@@ -82,7 +84,7 @@ class Lake(Struct, frozen=True):
         return cls.after(root, runs)
 
     @classmethod
-    def after(cls, root: str, runs: Sequence[RecordedRun]) -> Lake:
+    def after(cls, root: str, runs: Sequence[RecordedRun]) -> Snapshot:
         """What was published after these runs."""
         published = [run for run in runs if run.succeeded]
         if not published:
@@ -152,6 +154,8 @@ def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
     runs = [RecordedRun(name, tuple(found)) for name, found in rows.items()]
     runs.sort(key=lambda run: (run.finished_at, run.run_id))
     if not runs:
+        from codeanatomy.storage.lease import read_lease
+
         writer = read_lease(root)
         if writer is not None:
             raise TableMissing(f"nothing is published in {root}; last written by {writer.holder}", "build it")

@@ -13,7 +13,7 @@ from asked import Ran, asking
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
 from codeanatomy.query.callgraph import call_graphs
 from codeanatomy.query.failures import failures
-from codeanatomy.query.lake import Lake, recorded_runs
+from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from small_lakes import ERRORS, HASH, MINUTE, NOON, RELATIONS, SmallLake
 
 FIRST, SECOND, THIRD = "20260501T115930Z-aaaa", "20260501T120030Z-bbbb", "20260501T120130Z-cccc"
@@ -47,7 +47,7 @@ def lake(written: SmallLake, tmp_path: Path) -> SmallLake:
     return written.copied(tmp_path / "lake")
 
 
-def callees(lake: Lake) -> set[str]:
+def callees(lake: Snapshot) -> set[str]:
     return {row["dst_qname"] for row in lake.rows(RELATIONS, ["dst_qname"]).to_pylist()}
 
 
@@ -55,7 +55,7 @@ def callees(lake: Lake) -> set[str]:
 
 
 def test_the_newest_published_run_is_opened(lake: SmallLake) -> None:
-    found = Lake.open(str(lake.root))
+    found = Snapshot.open(str(lake.root))
     assert (found.run_id, found.published_at) == (THIRD, NOON + 2 * MINUTE)
     assert {name: row.run_id for name, row in found.repositories.items()} == {"a": THIRD, "b": SECOND}
     assert found.repositories["a"].git_commit == "c" * 40
@@ -64,9 +64,9 @@ def test_the_newest_published_run_is_opened(lake: SmallLake) -> None:
 
 
 def test_what_nobody_has_published_is_not_seen(lake: SmallLake) -> None:
-    before = Lake.open(str(lake.root))
+    before = Snapshot.open(str(lake.root))
     lake.write(RELATIONS, [], "overwrite")
-    assert callees(before) == callees(Lake.open(str(lake.root))) == {"m.h", "n.g"}
+    assert callees(before) == callees(Snapshot.open(str(lake.root))) == {"m.h", "n.g"}
     assert sum(file.rows or 0 for file in before.files(RELATIONS)) == 2
 
 
@@ -88,7 +88,7 @@ def test_what_nobody_has_published_is_not_seen(lake: SmallLake) -> None:
     ],
 )
 def test_a_run_or_a_time_is_opened(lake: SmallLake, as_of: str, run_id: str) -> None:
-    found = Lake.open(str(lake.root), as_of)
+    found = Snapshot.open(str(lake.root), as_of)
     assert found.run_id == run_id
     assert ("b" in found.repositories) is (run_id != FIRST)
     assert found.repositories["a"].run_id == (THIRD if run_id == THIRD else FIRST)
@@ -98,7 +98,7 @@ def test_a_run_or_a_time_is_opened(lake: SmallLake, as_of: str, run_id: str) -> 
 def test_a_run_belongs_to_the_second_in_which_it_ended(tmp_path: Path) -> None:
     made = SmallLake(tmp_path)
     made.publish("one", {"a": {"finished_at": NOON + timedelta(seconds=5, milliseconds=700)}})
-    assert Lake.open(str(tmp_path), "2026-05-01T12:00:05Z").run_id == "one"
+    assert Snapshot.open(str(tmp_path), "2026-05-01T12:00:05Z").run_id == "one"
 
 
 def test_runs_are_in_the_order_in_which_they_ended(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_runs_are_in_the_order_in_which_they_ended(tmp_path: Path) -> None:
     made.publish("z", {"a": {"started_at": NOON - 2 * MINUTE}})
     made.publish("a", {"a": {"started_at": NOON - 3 * MINUTE}})
     assert [run.run_id for run in recorded_runs(str(tmp_path))] == ["z", "a"]
-    assert Lake.open(str(tmp_path)).run_id == "a"
+    assert Snapshot.open(str(tmp_path)).run_id == "a"
 
 
 # What cannot be opened
@@ -115,16 +115,16 @@ def test_runs_are_in_the_order_in_which_they_ended(tmp_path: Path) -> None:
 
 def test_an_unknown_run_names_the_newest(lake: SmallLake) -> None:
     with pytest.raises(UnknownName, match="unknown run 'x'") as problem:
-        Lake.open(str(lake.root), "x")
+        Snapshot.open(str(lake.root), "x")
     assert THIRD in problem.value.hint
     for empty in ("", "\x1b"):
         with pytest.raises(UnknownName):
-            Lake.open(str(lake.root), empty)
+            Snapshot.open(str(lake.root), empty)
 
 
 def test_the_first_characters_of_several_runs_name_none(lake: SmallLake) -> None:
     with pytest.raises(UnknownName, match="3 begin with '20260501T12'") as problem:
-        Lake.open(str(lake.root), "20260501T12")
+        Snapshot.open(str(lake.root), "20260501T12")
     assert FIRST not in problem.value.hint
     assert all(name in problem.value.hint for name in (SECOND, THIRD, BROKEN))
 
@@ -133,37 +133,37 @@ def test_a_name_that_begins_another_is_itself(tmp_path: Path) -> None:
     made = SmallLake(tmp_path)
     made.publish("run-1", {"a": {}})
     made.publish("run-10", {"a": {}})
-    assert Lake.open(str(tmp_path), "run-1").run_id == "run-1"
+    assert Snapshot.open(str(tmp_path), "run-1").run_id == "run-1"
 
 
 def test_a_run_that_failed_cannot_be_opened(lake: SmallLake) -> None:
     with pytest.raises(TableMissing, match="has published nothing: 'disk full'"):
-        Lake.open(str(lake.root), BROKEN)
+        Snapshot.open(str(lake.root), BROKEN)
 
 
 def test_a_time_before_the_first_run(lake: SmallLake) -> None:
     with pytest.raises(TableMissing, match="nothing was published by 2026-05-01T00:00") as problem:
-        Lake.open(str(lake.root), "2026-05-01")
+        Snapshot.open(str(lake.root), "2026-05-01")
     assert "2026-05-01T12:00:00Z" in problem.value.hint
 
 
 @pytest.mark.parametrize("text", ["2026-05-01T99:00Z", "2026-13-01", "2026-05-01 noon"])
 def test_what_is_no_time_is_refused(lake: SmallLake, text: str) -> None:
     with pytest.raises(UsageError, match="is not a time"):
-        Lake.open(str(lake.root), text)
+        Snapshot.open(str(lake.root), text)
 
 
 def test_a_lake_without_a_published_run(tmp_path: Path) -> None:
     with pytest.raises(TableMissing, match="never written"):
-        Lake.open(str(tmp_path / "nowhere"))
+        Snapshot.open(str(tmp_path / "nowhere"))
     made = SmallLake(tmp_path)
     made.fail("one", {"a": "no"})
     with pytest.raises(TableMissing, match="no build has succeeded"):
-        Lake.open(str(tmp_path))
+        Snapshot.open(str(tmp_path))
 
 
 def test_unknown_repositories_and_tables(lake: SmallLake) -> None:
-    found = Lake.open(str(lake.root))
+    found = Snapshot.open(str(lake.root))
     with pytest.raises(UnknownName, match="unknown repository 'c'"):
         found.chosen("c")
     with pytest.raises(TableMissing, match="cpg_nodes is not published"):
@@ -171,7 +171,7 @@ def test_unknown_repositories_and_tables(lake: SmallLake) -> None:
 
 
 def test_files_that_were_cleaned_away(lake: SmallLake) -> None:
-    old, new = Lake.open(str(lake.root), FIRST), Lake.open(str(lake.root))
+    old, new = Snapshot.open(str(lake.root), FIRST), Snapshot.open(str(lake.root))
     table = DeltaTable(str(lake.place(RELATIONS)))
     removed = table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     assert removed
@@ -183,7 +183,7 @@ def test_files_that_were_cleaned_away(lake: SmallLake) -> None:
 
 
 def test_log_entries_that_were_cleaned_away(lake: SmallLake) -> None:
-    old, new = Lake.open(str(lake.root), SECOND), Lake.open(str(lake.root))
+    old, new = Snapshot.open(str(lake.root), SECOND), Snapshot.open(str(lake.root))
     DeltaTable(str(lake.place(RELATIONS))).create_checkpoint()
     for version in (0, 1):
         (lake.place(RELATIONS) / "_delta_log" / f"{version:020}.json").unlink()
@@ -194,10 +194,10 @@ def test_log_entries_that_were_cleaned_away(lake: SmallLake) -> None:
 
 
 def test_a_broken_file_is_not_taken_for_one_that_was_cleaned_away(lake: SmallLake) -> None:
-    for file in Lake.open(str(lake.root)).files(RELATIONS):
+    for file in Snapshot.open(str(lake.root)).files(RELATIONS):
         (lake.place(RELATIONS) / file.path).write_bytes(b"nothing")
     with pytest.raises(StorageFailure):
-        callees(Lake.open(str(lake.root)))
+        callees(Snapshot.open(str(lake.root)))
 
 
 # What is read through it

@@ -1,0 +1,160 @@
+"""Tables of a lake as DuckDB reads them: the Parquet files that a version's log names. No JVM, no PyArrow.
+
+    rows_of(local("lake"), "cpg_nodes", files)      # SQL: the rows of these files, in the catalogue's columns
+    with database() as found:
+        found.execute(f"SELECT count(*) FROM ({rows_of(...)})")
+
+Which files are read is the caller's choice, by what the log says of them (`LoggedFile.may_hold`); the values
+of partition columns are taken from the log too. A column that a file lacks is null.
+
+Tests: `tests/test_duck.py`, `tests/test_verify.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import duckdb
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Column
+from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
+from codeanatomy.storage.light import LoggedFile, location
+
+GB = 1024**3
+# Beyond it, or half of what the machine has, the disk is used.
+MEMORY = 4 * GB
+# What DuckDB would take for a pattern in a path.
+PATTERN = re.compile(r"[*?[]")
+TYPES = {
+    "string": "VARCHAR",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "binary": "BLOB",
+    "timestamp": "TIMESTAMPTZ",
+    "map<string,string>": "MAP(VARCHAR, VARCHAR)",
+    "map<string,bigint>": "MAP(VARCHAR, BIGINT)",
+}
+
+
+def is_local(lake: str) -> bool:
+    """Whether a lake is a folder of this machine."""
+    scheme = urlsplit(lake).scheme.lower()
+    # A scheme of one letter is a drive.
+    return len(scheme) < 2 or scheme == "file"
+
+
+def local(lake: str) -> str:
+    """A lake as a path; one that is elsewhere is not read this way."""
+    if not is_local(lake):
+        raise UsageError(f"{lake} is remote", "copy the lake to a local folder, or ask it with Spark")
+    return unquote(urlsplit(lake).path) if lake.lower().startswith("file:") else str(Path(lake).absolute())
+
+
+@contextmanager
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory and, where that is not enough, in a temporary folder; all cores work for it."""
+    with tempfile.TemporaryDirectory(prefix="codeanatomy-") as folder, reading():
+        found = _connected(folder)
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+@cache
+def _shared() -> duckdb.DuckDBPyConnection:
+    # Made where it is needed: lookups do not spill.
+    return _connected(str(Path(tempfile.gettempdir()) / f"codeanatomy-{os.getpid()}"))
+
+
+def lookups() -> duckdb.DuckDBPyConnection:
+    """A connection for short questions: to make a database takes longer than most of them."""
+    return _shared().cursor()
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """What goes wrong while DuckDB reads a lake is an error of ours."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as problem:
+        raise EnvironmentProblem(
+            f"not enough memory: {problem}", "ask about one --repo-id at a time"
+        ) from problem
+    except duckdb.Error as problem:
+        raise StorageFailure(f"the lake cannot be read: {problem}", "build the lake again") from problem
+
+
+def _connected(folder: str) -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{min(MEMORY, _machine_memory() // 2) // 1024} KiB",
+            "temp_directory": folder,
+            "autoinstall_known_extensions": False,
+            "preserve_insertion_order": False,
+            # A name in a statement never means a variable of this process.
+            "python_enable_replacements": False,
+        },
+    )
+
+
+def rows_of(root: str, name: str, files: Sequence[LoggedFile]) -> str:
+    """The rows of files of a table, in the catalogue's columns: what a file lacks is null."""
+    table = catalog.table(name)
+    parts: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
+    for file in files:
+        parts.setdefault(tuple(file.partition.items()), []).append(f"{location(root, name)}/{file.path}")
+    nothing = ", ".join(f"NULL::{duck_type(column)} AS {column.name}" for column in table.columns)
+    selects = [f"SELECT {nothing} WHERE FALSE"]
+    for values, paths in parts.items():
+        constants = "".join(f", {sql_text(value)} AS {key}" for key, value in values)
+        # Spark writes the columns of partitions into its files, we do not.
+        stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(sql_text(key) for key, _ in values)}))"
+        selects.append(f"SELECT {stored if values else '*'}{constants} FROM {parquet(paths)}")
+    return f"SELECT {', '.join(table.column_names)} FROM ({' UNION ALL BY NAME '.join(selects)})"
+
+
+def parquet(paths: Iterable[str]) -> str:
+    """A relation of Parquet files."""
+    return f"read_parquet({paths_list(paths)}, hive_partitioning = false, union_by_name = true)"
+
+
+def paths_list(paths: Iterable[str]) -> str:
+    """Paths as a list of SQL, in which none is a pattern."""
+    literal = (PATTERN.sub(r"[\g<0>]", path) for path in paths)
+    return f"[{', '.join(map(sql_text, literal))}]"
+
+
+def sql_text(value: str | None) -> str:
+    """A text as a literal of SQL.
+
+    >>> sql_text("it's"), sql_text(None)
+    ("'it''s'", 'NULL')
+    """
+    return "NULL" if value is None else f"'{value.replace(chr(39), chr(39) * 2)}'"
+
+
+def duck_type(column: Column) -> str:
+    """The type of a column as DuckDB spells it.
+
+    >>> duck_type(catalog.table("cpg_nodes").column("bstart"))
+    'BIGINT'
+    """
+    inner = ", ".join(f"{field.name} {duck_type(field)}" for field in column.fields)
+    single = f"STRUCT({inner})" if column.fields else TYPES[column.type]
+    return f"{single}[]" if column.array else single
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
