@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from ask_lake import build_ask_lake
 from builds import built
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
@@ -16,6 +18,9 @@ from codeanatomy.storage.events import Event
 from codeanatomy.storage.session import open_session
 from codeanatomy.storage.store import Store
 from hostile import repositories_in
+
+# Sources that tests ask questions about; some of them look like tests.
+collect_ignore = ["ask"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,6 +57,14 @@ def lake(
     lake = tmp_path_factory.mktemp("lake")
     assert built(spark, lake, repositories, until=None, profile="full").status == "succeeded"
     return lake
+
+
+@pytest.fixture(scope="session")
+def ask_lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake that questions are asked of; nobody writes to it. ASK_LAKE names one that was built before."""
+    if built_before := os.environ.get("ASK_LAKE"):
+        return Path(built_before)
+    return build_ask_lake(request.getfixturevalue("spark"), tmp_path_factory.mktemp("ask"))
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,9 @@ Exit codes of the command line follow from the class:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import Any, ClassVar
 
 EXIT_FINDINGS = 1
 EXIT_USAGE = 2
@@ -33,6 +33,8 @@ EXIT_STORAGE = 5
 EXIT_CONTRACT = 6
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
+# Of a name that was typed.
+NAME_SHOWN = 200
 
 
 class CodeAnatomyError(Exception):
@@ -81,6 +83,34 @@ class UsageError(CodeAnatomyError):
 
     code = "CA012"
     exit_code = EXIT_USAGE
+
+
+class UnknownSymbol(CodeAnatomyError):
+    """A name that nothing in the lake has; `candidates` are those spelled most like it."""
+
+    code = "CA013"
+    exit_code = EXIT_USAGE
+
+    def __init__(self, name: str, candidates: Sequence[Mapping[str, Any]]) -> None:
+        close = ", ".join(str(each["symbol"]) for each in candidates)
+        hint = f"closest: {close}" if close else "`codeanatomy find` takes patterns such as 'get_*'"
+        super().__init__(f"nothing is called {name[:NAME_SHOWN]!r}", hint)
+        self.candidates = tuple(candidates)
+
+
+class AmbiguousSymbol(CodeAnatomyError):
+    """A name that several things have; `candidates` are the first of them, of so many."""
+
+    code = "CA014"
+    exit_code = EXIT_USAGE
+
+    def __init__(self, name: str, candidates: Sequence[Mapping[str, Any]], total: int) -> None:
+        super().__init__(
+            f"{total:,} symbols are called {name[:NAME_SHOWN]!r}",
+            "name one of them: its qualified name, its file:line, or with --repo-id",
+        )
+        self.candidates = tuple(candidates)
+        self.total = total
 
 
 class EnvironmentProblem(CodeAnatomyError):

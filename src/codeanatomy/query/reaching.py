@@ -1,0 +1,75 @@
+"""What can be reached over edges of some kinds, nearest first.
+
+    reach(reader, ids, ("CALL_GRAPH",), "dst", depth=2)
+    # [Step("function:9a...", depth=1, via="function:3f...", path="requests/api.py", line=59, 0.9, "calls"), ...]
+
+Level by level: the edges that arrive at (`dst`) or leave (`src`) the nodes of a level. One node is looked up in
+the copy of the edges that is sorted by that end; of many, the edges of the kind are read, which is one folder.
+A node is reached once, at its smallest depth, by the way that is trusted most: as much as the least trusted
+edge on it. Tests: `tests/test_reaching.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+from codeanatomy.query.reading import Query, Reader, Slice
+
+# Whoever reaches more than this has asked about everything.
+REACHED = 100_000
+# A level of up to so many nodes is looked up in the sorted copy: a file or two, whatever the lake holds.
+FEW = 8
+
+End = Literal["src", "dst"]
+
+
+class Step(Struct, frozen=True):
+    """A node that was reached, and the edge by which."""
+
+    node_id: str
+    depth: int
+    # The node one step nearer.
+    via: str
+    edge_kind: str
+    path: str | None
+    line: int | None
+    # Of the least trusted edge on the way.
+    confidence: float
+    method: str | None
+
+
+def reach(
+    reader: Reader, start: Iterable[str], kinds: Collection[str], end: End, depth: int
+) -> tuple[list[Step], bool]:
+    """What is reached from some nodes against (`dst`) or along (`src`) the edges; and whether that is all."""
+    trust = dict.fromkeys(start, 1.0)
+    level, found = sorted(trust), list[Step]()
+    for distance in range(1, depth + 1):
+        steps: dict[str, Step] = {}
+        for via, node, *edge, confidence, method in neighbours(reader, level, kinds, end):
+            trusted = min(confidence, trust[via])
+            if node not in trust and (node not in steps or trusted > steps[node].confidence):
+                steps[node] = Step(node, distance, via, *edge, trusted, method)
+        if not steps or len(found) + len(steps) > REACHED:
+            return found, not steps
+        found += steps.values()
+        trust.update({node: step.confidence for node, step in steps.items()})
+        level = sorted(steps)
+    return found, True
+
+
+def neighbours(
+    reader: Reader, level: Collection[str], kinds: Collection[str], end: End
+) -> list[tuple[str, str, str, str | None, int | None, float, str | None]]:
+    """The edges that have one of the nodes at an end: it, the node at the other, kind, place, trust, method."""
+    other = "src" if end == "dst" else "dst"
+    table = f"cpg_edges_by_{end}" if len(level) <= FEW else "cpg_edges"
+    query = Query(
+        f"SELECT {end}_node_id, {other}_node_id, edge_kind, path, line, confidence, resolution_method FROM e",
+        {"e": Slice(table, edge_kind=tuple(kinds), **{f"{end}_node_id": tuple(level)})},
+        order=(f"{end}_node_id", f"{other}_node_id", "edge_kind", "path", "line"),
+    )
+    return [tuple(row) for row in reader.rows(query)] if level else []  # type: ignore[misc]

@@ -1,0 +1,91 @@
+"""Questions as data: one statement of SQL over slices of tables, the same for DuckDB and for Spark.
+
+    Query(
+        "SELECT n.qualname AS symbol, e.path, e.line FROM e JOIN n ON n.node_id = e.src_node_id",
+        {
+            "e": Slice("cpg_edges_by_dst", dst_node_id=ids, edge_kind=("CALL_GRAPH",)),
+            "n": Slice("cpg_nodes", node_kind=("FUNCTION", "MODULE")),
+        },
+        order=("path", "line"),
+    )
+
+A slice is the rows of a published table whose columns have certain values. Whoever reads it opens only the
+files that may hold such rows. The statement is in the SQL that both engines understand; what a user typed is
+never part of it, but an argument for a `?`. `Held` is a relation of rows at hand.
+
+A verb asks its reader for small things (`rows`) and returns a query, which is not run yet: one lane reads the
+first rows of it and counts the rest, the other makes a DataFrame of it. Tests: `tests/test_queries.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from codeanatomy.catalog.spec import Column
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Slice:
+    """Rows of a table whose columns have one of some values; `Slice("cpg_nodes")` is all of them."""
+
+    def __init__(self, table: str, **wanted: Collection[str]) -> None:
+        self.table = table
+        # By column. An empty collection means no row.
+        self.wanted = {name: tuple(values) for name, values in wanted.items()}
+
+
+class Held(Struct, frozen=True):
+    """Rows at hand, as a relation with these columns."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Row]
+
+
+Relation: TypeAlias = Slice | Held
+
+
+class Query(Struct, frozen=True):
+    """A statement, what the names in it stand for, and the order of its rows."""
+
+    sql: str
+    relations: Mapping[str, Relation] = {}
+    # For each `?`.
+    args: tuple[Any, ...] = ()
+    # Columns of the statement, with DESC where the greatest comes first.
+    order: tuple[str, ...] = ()
+    # Those to be had; without any, all.
+    columns: tuple[str, ...] = ()
+
+    def text(self, relation: Callable[[Relation], str], limit: int | None = None) -> str:
+        """The whole statement; a column `total` more, if it is limited: how many rows there are."""
+        named = ", ".join(f"{name} AS ({relation(each)})" for name, each in self.relations.items())
+        with_names = f"WITH {named} " if named else ""
+        order = f" ORDER BY {', '.join(self.order)}" if self.order else ""
+        columns = ", ".join(self.columns) or "*"
+        if limit is None:
+            return f"{with_names}SELECT {columns} FROM ({self.sql}) AS found{order}"
+        total = "count(*) OVER () AS total"
+        return f"{with_names}SELECT {columns}, {total} FROM ({self.sql}) AS found{order} LIMIT {limit:d}"
+
+
+class Reader(Protocol):
+    """Runs queries over the published tables of one snapshot."""
+
+    def rows(self, query: Query, limit: int | None = None) -> list[Row]:
+        """The rows of a query that is known to have few."""
+        ...
+
+
+def select_held(held: Held, literal: Callable[[Any], str], type_name: Callable[[Column], str]) -> str:
+    """Rows at hand as a statement, with the types of their columns."""
+    nothing = ", ".join(f"CAST(NULL AS {type_name(column)}) AS {column.name}" for column in held.columns)
+    empty = f"SELECT {nothing} WHERE FALSE"
+    if not held.rows:
+        return empty
+    values = ", ".join(f"({', '.join(map(literal, row))})" for row in held.rows)
+    names = ", ".join(column.name for column in held.columns)
+    return f"{empty} UNION ALL SELECT * FROM (VALUES {values}) AS held ({names})"

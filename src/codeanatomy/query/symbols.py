@@ -1,0 +1,264 @@
+"""From what a person types to nodes of the graph.
+
+    resolve(reader, "Session.send")          # Symbol("requests.sessions.Session.send", ..., method="suffix")
+    resolve(reader, "requests.Session")      # re-exported: Symbol("requests.sessions.Session", ...)
+    resolve(reader, "flask.Flask.route")     # inherited: Symbol("flask.sansio.scaffold.Scaffold.route", ...)
+    resolve(reader, "requests/api.py:60")    # the innermost definition around that line
+    resolve(reader, "function:3f9c...")      # a node id, as answers have it
+    resolve(reader, "get")                   # AmbiguousSymbol, with candidates
+
+A name is looked for as a whole qualified name, then through imports and base classes, then as the end of
+qualified names. What is defined in a repository comes before what it only uses from outside. Definitions of
+one qualified name in one repository, such as overloads, and the variable they are bound to, are one symbol.
+
+A bare name never means a parameter or a variable of a function, of which there are too many; their qualified
+names do. Tests: `tests/test_symbols.py`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
+from codeanatomy.query.answers import Symbol
+from codeanatomy.query.reading import Query, Reader, Row, Slice
+
+# What a name may mean, those first that a symbol is said to be if it is several.
+DEFINITIONS = ("CLASS", "FUNCTION", "TYPE_ALIAS", "MODULE", "PACKAGE")
+VARIABLES = ("PARAMETER", "BINDING")
+OUTSIDE = ("EXTERNAL_MODULE", "QUALIFIED_NAME")
+KINDS = (*DEFINITIONS, *VARIABLES, *OUTSIDE)
+# Longer than any name that somebody means.
+NAME_CHARS = 1000
+# So many candidates are shown, and so many names that are spelled alike.
+CANDIDATES = 20
+CLOSEST = 5
+# Base classes are followed so far.
+BASES = 50
+NODE_ID = re.compile(r"[a-z_]+:[0-9A-Za-z_-]{16,}")
+PLACE = re.compile(r"(.+\.pyi?):(\d{1,9})")
+FIELDS = "n.node_kind, n.subkind, n.qualname, n.name, n.path, n.line, n.repo_id, n.node_id"
+
+
+def resolve(reader: Reader, typed: str, repo_id: str | None = None) -> Symbol:
+    """The one symbol that a name means."""
+    found = symbols_named(reader, typed, repo_id)
+    if not found:
+        raise UnknownSymbol(typed, [as_row(each) for each in closest(reader, typed, repo_id)])
+    if len(found) > 1:
+        raise AmbiguousSymbol(typed, [as_row(each) for each in found[:CANDIDATES]], len(found))
+    return found[0]
+
+
+def symbols_named(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
+    """The symbols that a name may mean, all of the same rank."""
+    name = cleaned(typed)
+    if NODE_ID.fullmatch(name):
+        return _symbols(_by_ids(reader, [name], repo_id), "id")
+    if place := PLACE.fullmatch(name):
+        return _symbols(_around(reader, place[1], int(place[2]), repo_id), "place")
+    rows = _by_name(reader, name, repo_id)
+    whole = [row for row in rows if row[2] == name]
+    ends = [row for row in rows if row[1] != "import"]
+    inside = [row for row in ends if row[0] not in OUTSIDE]
+    return (
+        _symbols([row for row in inside if row[2] == name], "qualified name")
+        or _imported(reader, whole)
+        or _symbols([row for row in whole if row[0] in OUTSIDE], "qualified name")
+        or _symbols(inside, "suffix")
+        or _member(reader, name, repo_id)
+        or _symbols(ends, "suffix")
+    )
+
+
+def cleaned(typed: str) -> str:
+    """A name as identifiers are compared; longer texts are refused.
+
+    >>> cleaned(" ﬁle.open ")
+    'file.open'
+    """
+    if len(typed) > NAME_CHARS:
+        raise UsageError(
+            f"a name of {len(typed):,} characters", f"names have at most {NAME_CHARS:,} characters"
+        )
+    name = unicodedata.normalize("NFKC", typed).strip()
+    if not name:
+        raise UsageError("an empty name", "name a symbol, such as requests.get")
+    return name
+
+
+def closest(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
+    """Symbols whose names are spelled most like a name that nothing has."""
+    last = cleaned(typed).rsplit(".", 1)[-1][:100]
+    query = Query(
+        f"SELECT {FIELDS}, levenshtein(lower(n.name), lower(?)) AS distance FROM n WHERE n.name IS NOT NULL",
+        {"n": nodes(DEFINITIONS, repo_id)},
+        (last,),
+        order=("distance", "length(qualname)", "qualname", "node_id"),
+    )
+    near = [row[:8] for row in reader.rows(query, limit=4 * CLOSEST) if row[8] <= max(2, len(last) // 2)]
+    return _symbols(near, "spelling")[:CLOSEST]
+
+
+def nodes(kinds: Iterable[str], repo_id: str | None = None, **wanted: Sequence[str]) -> Slice:
+    """The nodes of some kinds, of all repositories or of one."""
+    of_one = {"repo_id": (repo_id,)} if repo_id is not None else {}
+    return Slice("cpg_nodes", node_kind=tuple(kinds), **of_one, **wanted)
+
+
+def as_row(symbol: Symbol) -> dict[str, Any]:
+    """A symbol as a row of an answer."""
+    return {
+        "symbol": symbol.symbol,
+        "kind": symbol.kind,
+        "subkind": symbol.subkind,
+        "path": symbol.path,
+        "line": symbol.line,
+        "confidence": 1.0,
+        "method": symbol.method,
+        "repo_id": symbol.repo_id,
+        "symbol_id": symbol.ids[0],
+    }
+
+
+def _by_name(reader: Reader, name: str, repo_id: str | None) -> list[Row]:
+    """Nodes whose qualified name is the name or ends with it; of variables those that a name may mean."""
+    dotted = "." in name
+    # The variables of modules and classes; those of functions if more than a bare name was typed.
+    shared = "" if dotted else " OR o.node_id IS NOT NULL"
+    query = Query(
+        f"SELECT DISTINCT {FIELDS} FROM n LEFT JOIN o ON n.node_kind = 'BINDING' AND o.repo_id = n.repo_id"
+        " AND o.qualname = left(n.qualname, length(n.qualname) - length(n.name) - 1)"
+        " WHERE (n.qualname = ? OR right(n.qualname, ?) = ?)"
+        f" AND (n.node_kind NOT IN ('PARAMETER', 'BINDING') OR {'TRUE' if dotted else 'n.qualname = ?'}{shared})",
+        {"n": nodes(KINDS, repo_id), "o": nodes(("CLASS", "MODULE"), repo_id)},
+        (name, len(name) + 1, f".{name}", *(() if dotted else (name,))),
+    )
+    return reader.rows(query)
+
+
+def _by_ids(reader: Reader, ids: Sequence[str], repo_id: str | None = None) -> list[Row]:
+    query = Query(f"SELECT {FIELDS} FROM n", {"n": nodes(KINDS, repo_id, node_id=ids)})
+    return reader.rows(query)
+
+
+def _around(reader: Reader, path: str, line: int, repo_id: str | None) -> list[Row]:
+    """The innermost definition around a line, or the module."""
+    matching = "(n.path = ? OR right(n.path, ?) = ?)"
+    here = (path, len(path) + 1, f"/{path}")
+    starts = Query(
+        f"SELECT n.repo_id, n.path, min(n.bstart) FROM n WHERE {matching} AND n.line = ? GROUP BY 1, 2",
+        {"n": nodes(("AST_NODE", "MODULE"), repo_id)},
+        (*here, line),
+    )
+    found: list[Row] = []
+    for repository, file, start in reader.rows(starts):
+        around = Query(
+            f"SELECT {FIELDS} FROM n WHERE n.path = ? AND (n.bstart IS NULL OR (n.bstart <= ? AND n.bend > ?))"
+            " ORDER BY n.bstart DESC NULLS LAST, n.bend NULLS LAST LIMIT 1",
+            {"n": nodes(("FUNCTION", "CLASS", "MODULE"), repository)},
+            (file, start, start),
+        )
+        found += reader.rows(around)
+    return found
+
+
+def _imported(reader: Reader, rows: Sequence[Row]) -> list[Symbol]:
+    """What imported names mean."""
+    bindings = [row[7] for row in rows if row[1] == "import"]
+    if not bindings:
+        return []
+    aliases = Query(
+        "SELECT e.src_node_id FROM e",
+        {"e": Slice("cpg_edges_by_dst", dst_node_id=bindings, edge_kind=("DEFINES_BINDING",))},
+    )
+    sources = [row[0] for row in reader.rows(aliases)]
+    targets = Query(
+        "SELECT e.dst_node_id FROM e",
+        {"e": Slice("cpg_edges_by_src", src_node_id=sources, edge_kind=("IMPORTS_NAME", "IMPORTS_MODULE"))},
+    )
+    ids = [row[0] for row in reader.rows(targets)] if sources else []
+    found = _by_ids(reader, ids)
+    # `from pkg import name` names a module too; what the name means is more.
+    named = [row for row in found if row[0] not in ("MODULE", "PACKAGE", "EXTERNAL_MODULE")]
+    return _symbols(named or found, "re-export")
+
+
+def _member(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
+    """A name whose first part is imported, or whose last one is inherited."""
+    owner, _, member = name.rpartition(".")
+    if not owner:
+        return []
+    found: list[Symbol] = []
+    for each in symbols_named(reader, owner, repo_id):
+        rows = _exactly(reader, [f"{each.symbol}.{member}"], each.repo_id)
+        found += _symbols(rows, each.method)
+        if not rows and each.kind == "CLASS":
+            found += _inherited(reader, each, member)
+    return found
+
+
+def _inherited(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
+    """A member that the nearest base class has."""
+    level, seen = [each for each in symbol.ids if each.startswith("class:")], set(symbol.ids)
+    for _ in range(BASES):
+        query = Query(
+            "SELECT DISTINCT n.node_id, n.qualname FROM e JOIN n ON n.node_id = e.dst_node_id",
+            {
+                "e": Slice("cpg_edges_by_src", src_node_id=level, edge_kind=("INHERITS",)),
+                "n": nodes(("CLASS",), symbol.repo_id),
+            },
+        )
+        bases = [row for row in reader.rows(query) if row[0] not in seen] if level else []
+        rows = _exactly(reader, [f"{base[1]}.{member}" for base in bases], symbol.repo_id)
+        if rows or not bases:
+            return _symbols(rows, "inherited")
+        level = [base[0] for base in bases]
+        seen.update(level)
+    return []
+
+
+def _exactly(reader: Reader, names: Sequence[str], repo_id: str) -> list[Row]:
+    if not names:
+        return []
+    marks = ", ".join("?" * len(names))
+    query = Query(
+        f"SELECT {FIELDS} FROM n WHERE n.qualname IN ({marks}) AND coalesce(n.subkind, '') <> 'import'",
+        {"n": nodes(KINDS, repo_id)},
+        tuple(names),
+    )
+    return reader.rows(query)
+
+
+def _symbols(rows: Iterable[Row], method: str) -> list[Symbol]:
+    """Nodes as symbols: those of one qualified name and repository are one."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row[6], row[2] or row[3] or row[4] or ""), []).append(row)
+    found = []
+    for (repo_id, name), members in sorted(groups.items()):
+        members.sort(key=lambda row: (KINDS.index(row[0]), row[4] or "", row[5] or 0, row[7]))
+        # A definition is more than the variable it is bound to, and an overload less than what it is for.
+        first = members[0]
+        last = [row for row in members if row[0] == first[0] and row[4] == first[4]][-1]
+        ids = tuple(dict.fromkeys(row[7] for row in members))
+        found.append(Symbol(name, first[0], last[1], last[4], last[5], repo_id, method, ids))
+    return found
+
+
+def with_lines(reader: Reader, symbols: Sequence[Symbol]) -> list[Symbol]:
+    """The symbols; a variable has the line where it first gets a value."""
+    ids = [each.ids[0] for each in symbols if each.kind == "BINDING" and each.line is None]
+    if not ids:
+        return list(symbols)
+    query = Query(
+        "SELECT e.dst_node_id, min(e.line) FROM e GROUP BY 1",
+        {"e": Slice("cpg_edges_by_dst", dst_node_id=ids, edge_kind=("DEFINES_BINDING",))},
+    )
+    lines = dict(reader.rows(query))
+    return [structs.replace(each, line=each.line or lines.get(each.ids[0])) for each in symbols]

@@ -1,0 +1,49 @@
+"""What a verb returns: the query that answers, the columns it has, and what to know about the answer.
+
+    Found(("symbol", "kind", "path", "line"), Query(...), notes=("variables of functions are not listed",))
+
+Tests: `tests/test_verb_callers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from codeanatomy.catalog.spec import Column
+from codeanatomy.query.answers import COLUMNS
+from codeanatomy.query.reading import Held, Query, Relation
+
+# The order of rows that were worked out.
+NUMBER = Column("row_no", "bigint", "Its place in the answer, from 0.", nullable=False)
+
+
+class Found(Struct, frozen=True):
+    """An answer that is not read yet."""
+
+    # Each is one of `answers.COLUMNS`.
+    columns: tuple[str, ...]
+    query: Query
+    # What a reader of the answer should know, in words.
+    notes: tuple[str, ...] = ()
+
+
+def found(
+    columns: tuple[str, ...],
+    sql: str,
+    relations: Mapping[str, Relation],
+    args: tuple[Any, ...] = (),
+    order: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Found:
+    """The answer that a statement gives."""
+    return Found(columns, Query(sql, relations, args, order, columns), notes)
+
+
+def held(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], notes: tuple[str, ...] = ()) -> Found:
+    """Rows that a verb has worked out itself, in their order; what a row lacks is null."""
+    numbered = [(number, *map(row.get, columns)) for number, row in enumerate(rows)]
+    shape = Held((NUMBER, *(COLUMNS[name] for name in columns)), numbered)
+    return found(columns, "SELECT * FROM h", {"h": shape}, order=("row_no",), notes=notes)
