@@ -6,8 +6,8 @@
     answer.cut            # 0: nothing was left out; else `answer.more` tells how to get it
     answer.freshness[0]   # Freshness("requests", "20260501T120000Z-5f0c1d2e", ..., source_state="changed")
 
-The columns that verbs share are declared here, so that `line` means the same in every answer. In every row are
-the file and line, the kind, and how much to trust it and why. Tests: `tests/test_answers.py`.
+The columns that verbs share are declared here, so that `line` means the same in every answer. In every row
+are the file and line, the kind, and how much to trust it and why. Tests: `tests/test_answers.py`.
 """
 
 from __future__ import annotations

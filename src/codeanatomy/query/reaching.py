@@ -1,10 +1,10 @@
 """What can be reached over edges of some kinds, nearest first.
 
     reach(reader, ids, ("CALL_GRAPH",), "dst", depth=2)
-    # [Step("function:9a...", depth=1, via="function:3f...", path="requests/api.py", line=59, 0.9, "calls"), ...]
+    # [Step("function:9a...", depth=1, via="function:3f...", path="requests/api.py", line=59, ...), ...]
 
-Level by level: the edges that arrive at (`dst`) or leave (`src`) the nodes of a level. One node is looked up in
-the copy of the edges that is sorted by that end; of many, the edges of the kind are read, which is one folder.
+Level by level: the edges that arrive at (`dst`) or leave (`src`) the nodes of a level. A few nodes are looked
+up in the copy of the edges that is sorted by that end; of many, the edges of the kind are read, one folder.
 A node is reached once, at its smallest depth, by the way that is trusted most: as much as the least trusted
 edge on it. Tests: `tests/test_reaching.py`.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from codeanatomy.query.reading import Query, Reader, Slice
 
@@ -49,10 +49,11 @@ def reach(
     level, found = sorted(trust), list[Step]()
     for distance in range(1, depth + 1):
         steps: dict[str, Step] = {}
-        for via, node, *edge, confidence, method in neighbours(reader, level, kinds, end):
-            trusted = min(confidence, trust[via])
-            if node not in trust and (node not in steps or trusted > steps[node].confidence):
-                steps[node] = Step(node, distance, via, *edge, trusted, method)
+        for edge in neighbours(reader, level, kinds, end):
+            trusted = min(edge.confidence, trust[edge.via])
+            known = edge.node_id in trust
+            if not known and (edge.node_id not in steps or trusted > steps[edge.node_id].confidence):
+                steps[edge.node_id] = structs.replace(edge, depth=distance, confidence=trusted)
         if not steps or len(found) + len(steps) > REACHED:
             return found, not steps
         found += steps.values()
@@ -61,15 +62,15 @@ def reach(
     return found, True
 
 
-def neighbours(
-    reader: Reader, level: Collection[str], kinds: Collection[str], end: End
-) -> list[tuple[str, str, str, str | None, int | None, float, str | None]]:
-    """The edges that have one of the nodes at an end: it, the node at the other, kind, place, trust, method."""
+def neighbours(reader: Reader, level: Collection[str], kinds: Collection[str], end: End) -> list[Step]:
+    """The edges that have one of the nodes at an end, each as one step from there."""
+    if not level:
+        return []
     other = "src" if end == "dst" else "dst"
     table = f"cpg_edges_by_{end}" if len(level) <= FEW else "cpg_edges"
     query = Query(
-        f"SELECT {end}_node_id, {other}_node_id, edge_kind, path, line, confidence, resolution_method FROM e",
+        f"SELECT {other}_node_id, {end}_node_id, edge_kind, path, line, confidence, resolution_method FROM e",
         {"e": Slice(table, edge_kind=tuple(kinds), **{f"{end}_node_id": tuple(level)})},
         order=(f"{end}_node_id", f"{other}_node_id", "edge_kind", "path", "line"),
     )
-    return [tuple(row) for row in reader.rows(query)] if level else []  # type: ignore[misc]
+    return [Step(node, 1, via, *edge) for node, via, *edge in reader.rows(query)]

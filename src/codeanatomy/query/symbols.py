@@ -129,13 +129,13 @@ def as_row(symbol: Symbol) -> dict[str, Any]:
 def _by_name(reader: Reader, name: str, repo_id: str | None) -> list[Row]:
     """Nodes whose qualified name is the name or ends with it; of variables those that a name may mean."""
     dotted = "." in name
-    # The variables of modules and classes; those of functions if more than a bare name was typed.
-    shared = "" if dotted else " OR o.node_id IS NOT NULL"
+    # A bare name means the variables of modules and classes only.
+    variables = "TRUE" if dotted else "n.qualname = ? OR o.node_id IS NOT NULL"
     query = Query(
         f"SELECT DISTINCT {FIELDS} FROM n LEFT JOIN o ON n.node_kind = 'BINDING' AND o.repo_id = n.repo_id"
         " AND o.qualname = left(n.qualname, length(n.qualname) - length(n.name) - 1)"
         " WHERE (n.qualname = ? OR right(n.qualname, ?) = ?)"
-        f" AND (n.node_kind NOT IN ('PARAMETER', 'BINDING') OR {'TRUE' if dotted else 'n.qualname = ?'}{shared})",
+        f" AND (n.node_kind NOT IN ('PARAMETER', 'BINDING') OR {variables})",
         {"n": nodes(KINDS, repo_id), "o": nodes(("CLASS", "MODULE"), repo_id)},
         (name, len(name) + 1, f".{name}", *(() if dotted else (name,))),
     )
@@ -159,7 +159,8 @@ def _around(reader: Reader, path: str, line: int, repo_id: str | None) -> list[R
     found: list[Row] = []
     for repository, file, start in reader.rows(starts):
         around = Query(
-            f"SELECT {FIELDS} FROM n WHERE n.path = ? AND (n.bstart IS NULL OR (n.bstart <= ? AND n.bend > ?))"
+            f"SELECT {FIELDS} FROM n WHERE n.path = ?"
+            " AND (n.bstart IS NULL OR (n.bstart <= ? AND n.bend > ?))"
             " ORDER BY n.bstart DESC NULLS LAST, n.bend NULLS LAST LIMIT 1",
             {"n": nodes(("FUNCTION", "CLASS", "MODULE"), repository)},
             (file, start, start),
@@ -260,5 +261,5 @@ def with_lines(reader: Reader, symbols: Sequence[Symbol]) -> list[Symbol]:
         "SELECT e.dst_node_id, min(e.line) FROM e GROUP BY 1",
         {"e": Slice("cpg_edges_by_dst", dst_node_id=ids, edge_kind=("DEFINES_BINDING",))},
     )
-    lines = dict(reader.rows(query))
+    lines: dict[str, int] = dict(reader.rows(query))
     return [structs.replace(each, line=each.line or lines.get(each.ids[0])) for each in symbols]

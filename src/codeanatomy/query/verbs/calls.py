@@ -79,7 +79,8 @@ def _makers(reader: Reader, symbol: Symbol) -> list[Step]:
 def _inside(reader: Reader, symbol: Symbol) -> list[str]:
     """The functions inside of a class."""
     query = Query(
-        "SELECT f.node_id FROM c JOIN f ON f.file_id = c.file_id AND f.bstart >= c.bstart AND f.bend <= c.bend",
+        "SELECT f.node_id FROM c JOIN f ON f.file_id = c.file_id"
+        " AND f.bstart >= c.bstart AND f.bend <= c.bend",
         {
             "c": nodes(("CLASS",), symbol.repo_id, node_id=symbol.ids),
             "f": nodes(("FUNCTION",), symbol.repo_id),
@@ -105,8 +106,8 @@ def _named(symbol: Symbol, steps: Sequence[Step], whole: bool) -> Found:
     named = nodes((*CALLERS, "CLASS", *OUTSIDE), symbol.repo_id)
     return found(
         COLUMNS,
-        "SELECT coalesce(n.qualname, n.name) AS symbol, n.node_kind AS kind, n.subkind, h.path, h.line, h.depth,"
-        " coalesce(v.qualname, v.name) AS via, h.confidence, h.method, n.repo_id, n.node_id AS symbol_id"
+        "SELECT coalesce(n.qualname, n.name) AS symbol, n.node_kind AS kind, n.subkind, h.path, h.line,"
+        " h.depth, coalesce(v.qualname, v.name) AS via, h.confidence, h.method, n.repo_id, n.node_id AS symbol_id"
         " FROM h JOIN n ON n.node_id = h.symbol_id LEFT JOIN n v ON v.node_id = h.via",
         {"h": Held(STEP, rows), "n": named},
         order=("depth", "symbol", "path", "line", "symbol_id"),

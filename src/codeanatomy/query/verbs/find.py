@@ -4,8 +4,8 @@
     find(reader, "sessions.*")       # * stands for anything, ? for one character
     find(reader, "requests.Session") # what a name means, through re-exports
 
-Exact matches come first, then the end of qualified names, in the order of their files. What only exists outside
-of the repositories, such as `json.loads`, is found too. Tests: `tests/test_verb_find.py`.
+Whole qualified names come before the ends of them. What only exists outside of the repositories, such as `json.loads`,
+is found too. Tests: `tests/test_verb_find.py`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _like(pattern: str, kind: str | None, repo_id: str | None) -> Found:
     return found(
         COLUMNS,
         "SELECT coalesce(n.qualname, n.name) AS symbol, n.node_kind AS kind, n.subkind, n.path,"
-        " min(coalesce(n.line, e.line)) AS line, CAST(1 AS DOUBLE) AS confidence, 'pattern' AS method, n.repo_id,"
-        " n.node_id AS symbol_id FROM n"
+        " min(coalesce(n.line, e.line)) AS line, CAST(1 AS DOUBLE) AS confidence, 'pattern' AS method,"
+        " n.repo_id, n.node_id AS symbol_id FROM n"
         " LEFT JOIN o ON n.node_kind = 'BINDING' AND o.repo_id = n.repo_id"
         " AND o.qualname = left(n.qualname, length(n.qualname) - length(n.name) - 1)"
         " LEFT JOIN d ON n.node_kind = 'BINDING' AND d.repo_id = n.repo_id AND d.qualname = n.qualname"
