@@ -9,33 +9,64 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
+from importlib import import_module
 
 import click
 
 from codeanatomy import __version__
-from codeanatomy.commands import asking, building, catalogue, history
 from codeanatomy.errors import EXIT_BUG, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, CodeAnatomyError
 
-COMMANDS: tuple[click.Command, ...] = (
-    catalogue.tables,
-    catalogue.table,
-    catalogue.kinds,
-    catalogue.config,
-    catalogue.doctor,
-    catalogue.setup,
-    catalogue.docs,
-    building.build,
-    building.plan,
-    asking.errors,
-    asking.callgraph,
-    asking.verify,
-    history.status,
-    history.runs,
-)
+# The module below `codeanatomy.commands` that has each verb; it is imported when the verb is called.
+COMMANDS = {
+    "build": "building",
+    "plan": "building",
+    "find": "questions",
+    "show": "questions",
+    "callers": "questions",
+    "callees": "questions",
+    "refs": "questions",
+    "path": "questions",
+    "impact": "questions",
+    "flows": "questions",
+    "explain": "questions",
+    "unused": "questions",
+    "cycles": "questions",
+    "unresolved": "questions",
+    "errors": "questions",
+    "stats": "questions",
+    "sql": "sql",
+    "export": "exporting",
+    "callgraph": "checking",
+    "verify": "checking",
+    "status": "history",
+    "runs": "history",
+    "tables": "catalogue",
+    "table": "catalogue",
+    "kinds": "catalogue",
+    "config": "catalogue",
+    "doctor": "catalogue",
+    "setup": "catalogue",
+    "docs": "catalogue",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """A group whose commands are imported when they are called: an answer shall not wait for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the table above."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, from its module."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"codeanatomy.commands.{COMMANDS[cmd_name]}")
+        found: click.Command = getattr(module, "COMMANDS", {}).get(cmd_name) or getattr(module, cmd_name)
+        return found
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="codeanatomy")
 @click.option("--set", "flags", multiple=True, metavar="KEY=VALUE", help="Set a setting for this call.")
 @click.pass_context
@@ -46,10 +77,6 @@ def cli(context: click.Context, flags: tuple[str, ...]) -> None:
     70 a bug of ours.
     """
     context.obj = flags
-
-
-for command in COMMANDS:
-    cli.add_command(command)
 
 
 def main() -> None:
@@ -77,6 +104,8 @@ def main() -> None:
         click.echo(f"error {problem}\n  next: mend what the message names", err=True)
         raise SystemExit(EXIT_ENVIRONMENT) from None
     except Exception as problem:
+        import traceback
+
         traceback.print_exception(problem)
         click.echo("error: this is a bug of ours; please report it with the lines above", err=True)
         raise SystemExit(EXIT_BUG) from problem

@@ -197,8 +197,10 @@ def _contexts(command: click.Command, name: str, parent: click.Context | None) -
     context = click.Context(command, parent=parent, info_name=name, **settings)
     yield context
     if isinstance(command, click.Group):
-        for below in sorted(command.commands):
-            yield from _contexts(command.commands[below], below, context)
+        for below in sorted(command.list_commands(context)):
+            found = command.get_command(context, below)
+            if found is not None:
+                yield from _contexts(found, below, context)
 
 
 def _cell(text: str) -> str:

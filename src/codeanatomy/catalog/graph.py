@@ -38,6 +38,8 @@ OWNER_FILE_ID = Column(
     "File whose change invalidates the row; null if it belongs to the repository as a whole.",
     semantic_type="FileId",
 )
+# Rows of a row group where single nodes are looked up: found and read in a few milliseconds.
+LOOKUP_ROWS = 50_000
 ENTITIES = (
     "repo_files_v1",
     "ast_files_v1",
@@ -234,7 +236,11 @@ CPG_PROPS_MAP = Table(
         zorder_by=("entity_kind", "entity_id"),
         stats_policy="explicit",
         stats_columns=("entity_kind", "entity_id", "node_kind"),
-        writer=WriterProperties(bloom_filters=(BloomFilter("entity_id"),), dictionary_off=("entity_id",)),
+        writer=WriterProperties(
+            bloom_filters=(BloomFilter("entity_id"),),
+            dictionary_off=("entity_id",),
+            row_group_rows=LOOKUP_ROWS,
+        ),
     ),
 )
 
@@ -252,7 +258,11 @@ CPG_EDGES_BY_SRC = Table(
         zorder_by=("src_node_id",),
         stats_policy="explicit",
         stats_columns=("src_node_id",),
-        writer=WriterProperties(bloom_filters=(BloomFilter("src_node_id"),), dictionary_off=("edge_id",)),
+        writer=WriterProperties(
+            bloom_filters=(BloomFilter("src_node_id"),),
+            dictionary_off=("edge_id",),
+            row_group_rows=LOOKUP_ROWS,
+        ),
     ),
 )
 
@@ -270,7 +280,11 @@ CPG_EDGES_BY_DST = Table(
         zorder_by=("dst_node_id",),
         stats_policy="explicit",
         stats_columns=("dst_node_id",),
-        writer=WriterProperties(bloom_filters=(BloomFilter("dst_node_id"),), dictionary_off=("edge_id",)),
+        writer=WriterProperties(
+            bloom_filters=(BloomFilter("dst_node_id"),),
+            dictionary_off=("edge_id",),
+            row_group_rows=LOOKUP_ROWS,
+        ),
     ),
 )
 

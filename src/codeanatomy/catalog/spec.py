@@ -127,6 +127,8 @@ class WriterProperties(Struct, frozen=True, omit_defaults=True):
     # Columns without a dictionary although the others have one: unique ids gain nothing from it.
     dictionary_off: tuple[str, ...] = ()
     compression: Compression = "zstd"
+    # Rows of a row group at most: who looks up an id reads one. Else they are as large as is good for scans.
+    row_group_rows: Annotated[int, Meta(ge=1)] | None = None
 
 
 class DeltaWritePolicy(Struct, frozen=True, omit_defaults=True):

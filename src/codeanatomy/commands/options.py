@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 Format = Literal["table", "json"]
+AnswerFormat = Literal["table", "json", "jsonl", "csv", "markdown"]
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -27,7 +28,14 @@ def format_choice(help_text: str, *more: str) -> Callable[[Command], Command]:
 
 def lake_choice(*, required: bool) -> Callable[[Command], Command]:
     """`--lake`; a group that has commands below it cannot require it."""
-    return click.option("--lake", required=required, metavar="DIR", help="The lake: a folder or URI.")
+    return click.option(
+        "--lake",
+        required=required,
+        metavar="DIR",
+        envvar="CODEANATOMY_LAKE",
+        show_envvar=True,
+        help="The lake: a folder or URI.",
+    )
 
 
 def limit_option(default: int, help_text: str) -> Callable[[Command], Command]:
@@ -36,6 +44,12 @@ def limit_option(default: int, help_text: str) -> Callable[[Command], Command]:
     return click.option("--limit", type=kind, default=default, show_default=True, help=help_text)
 
 
+answer_format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "jsonl", "csv", "markdown"]),
+    help="How to print the answer; by default a table on a terminal, JSON elsewhere.",
+)
 format_option = format_choice("How to print the answer.")
 lake_option = lake_choice(required=True)
 repo_option = click.option("--repo-id", "--repo", "repo_id", metavar="NAME", help="Only this repository.")

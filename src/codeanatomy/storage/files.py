@@ -103,7 +103,7 @@ class _Part:
         if self.writer is None:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self.writer = _writer(self.file, self.table, rows)
-        self.writer.write_table(rows)
+        self.writer.write_table(rows, row_group_size=self.table.write.writer.row_group_rows)
 
     def close(self) -> None:
         if self.writer is not None:
@@ -216,6 +216,7 @@ def _writer(path: Path, table: Table, first: pa.Table) -> pq.ParquetWriter:
     # with a bloom filter has none in files of Spark either (`layout.table_properties`).
     without = {*writer.dictionary_off, *table.write.partition_by, *(b.column for b in writer.bloom_filters)}
     texts = [] if not writer.dictionary else list(_text_leaves(table.columns))
+    group = min(first.num_rows, writer.row_group_rows or first.num_rows)
     return pq.ParquetWriter(
         path,
         first.schema,
@@ -225,7 +226,6 @@ def _writer(path: Path, table: Table, first: pa.Table) -> pq.ParquetWriter:
         write_statistics=list(resolve_stats_columns(table)),
         # Sized by the rows that are there: for those expected it would add a megabyte to the smallest file.
         bloom_filter_options={
-            bloom.column: {"ndv": min(bloom.ndv, first.num_rows), "fpp": bloom.fpp}
-            for bloom in writer.bloom_filters
+            bloom.column: {"ndv": min(bloom.ndv, group), "fpp": bloom.fpp} for bloom in writer.bloom_filters
         },
     )

@@ -112,6 +112,8 @@ def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] 
         properties["delta.dataSkippingStatsColumns"] = ",".join(stats)
     else:
         properties["delta.dataSkippingNumIndexedCols"] = "0"
+    if writer.row_group_rows:
+        properties["parquet.block.row.count.limit"] = str(writer.row_group_rows)
     if writer.bloom_filters:
         # Sized by the values that are there, up to those expected: a filter of the expected size would
         # add a megabyte to the smallest file.

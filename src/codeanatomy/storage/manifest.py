@@ -11,7 +11,7 @@ Tests: `tests/test_manifest.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from msgspec import Struct, convert, to_builtins
@@ -23,6 +23,8 @@ from codeanatomy.storage.light import light_files, light_table, newest_version
 from codeanatomy.storage.stamps import Commit
 
 TABLE = "run_manifest"
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Status = Literal["succeeded", "failed", "cancelled"]
 
@@ -100,9 +102,15 @@ def _rows(root: str) -> list[dict[str, Any]]:
         far: list[dict[str, Any]] = light_table(root, TABLE, names).to_pylist(maps_as_pydicts="strict")
         return far
     files = light_files(root, TABLE)
+    # As numbers, since for times DuckDB imports pytz, which takes as long as all of this.
+    times = [column.name for column in catalog.table(TABLE).columns if column.type == "timestamp"]
+    numbers = ", ".join(f"epoch_us({name}) AS {name}" for name in times)
     with reading():
-        rows = lookups().execute(rows_of(local(root), TABLE, files)).fetchall()
-    return [dict(zip(names, row, strict=True)) for row in rows]
+        found = lookups().execute(f"SELECT * REPLACE ({numbers}) FROM ({rows_of(local(root), TABLE, files)})")
+        rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    for row in rows:
+        row |= {name: EPOCH + timedelta(microseconds=row[name]) for name in times if row[name] is not None}
+    return rows
 
 
 def _present(value: Any) -> Any:

@@ -107,7 +107,8 @@ def _named(symbol: Symbol, steps: Sequence[Step], whole: bool) -> Found:
     return found(
         COLUMNS,
         "SELECT coalesce(n.qualname, n.name) AS symbol, n.node_kind AS kind, n.subkind, h.path, h.line,"
-        " h.depth, coalesce(v.qualname, v.name) AS via, h.confidence, h.method, n.repo_id, n.node_id AS symbol_id"
+        " h.depth, coalesce(v.qualname, v.name) AS via, h.confidence, h.method, n.repo_id,"
+        " n.node_id AS symbol_id"
         " FROM h JOIN n ON n.node_id = h.symbol_id LEFT JOIN n v ON v.node_id = h.via",
         {"h": Held(STEP, rows), "n": named},
         order=("depth", "symbol", "path", "line", "symbol_id"),

@@ -4,8 +4,8 @@
     find(reader, "sessions.*")       # * stands for anything, ? for one character
     find(reader, "requests.Session") # what a name means, through re-exports
 
-Whole qualified names come before the ends of them. What only exists outside of the repositories, such as `json.loads`,
-is found too. Tests: `tests/test_verb_find.py`.
+Whole qualified names come before the ends of them. What only exists outside of the repositories, such as
+`json.loads`, is found too. Tests: `tests/test_verb_find.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     Found(("symbol", "kind", "path", "line"), Query(...), notes=("variables of functions are not listed",))
 
-Tests: `tests/test_verb_callers.py`.
+Tests: `tests/test_verb_calls.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Commands that read a lake; none needs a JVM.
+"""Commands about a graph as a whole; none needs a JVM.
 
-    codeanatomy errors --lake lake
+    codeanatomy callgraph --lake lake
     codeanatomy verify --lake lake --as-of 2026-05-01T12:00Z
 
 Tests: `tests/test_cli.py`.
@@ -12,39 +12,14 @@ import click
 import msgspec
 
 from codeanatomy.commands.options import (
-    Format,
     as_of_option,
     format_choice,
-    format_option,
     lake_option,
     limit_option,
     repo_option,
 )
 from codeanatomy.commands.printing import print_grid, print_json
 from codeanatomy.errors import EXIT_FINDINGS
-
-
-@click.command()
-@lake_option
-@repo_option
-@as_of_option
-@limit_option(100, "Rows to show.")
-@format_option
-def errors(lake: str, repo_id: str | None, as_of: str | None, limit: int, form: Format) -> None:
-    """List what failed when the repositories of a lake were last built."""
-    from codeanatomy.query.failures import failures
-
-    found = failures(lake, repo_id, limit, as_of)
-    if form == "json":
-        print_json(msgspec.to_builtins(found))
-        return
-    if found.rows:
-        print_grid(
-            ("place", "extractor", "error", "message", "repository"),
-            [(row.place, row.extractor, row.error_type, row.message, row.repo_id) for row in found.rows],
-        )
-    cut = f", {found.total - len(found.rows):,} not shown (--limit)" if found.total > len(found.rows) else ""
-    click.echo(f"{found.total:,} failures in {len(found.runs):,} repositories{cut}", err=True)
 
 
 @click.command()

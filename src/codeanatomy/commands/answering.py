@@ -1,0 +1,160 @@
+"""Answers on paper: a table, JSON, JSON lines, CSV or Markdown on stdout; what to know about them on stderr.
+
+    print_answer(Lake.open("lake").callers("Session.send"), "markdown")
+
+The rows are data and go to stdout. How many there are, how fresh, and what is not covered is part of the JSON
+object; with the other formats it is talk on stderr, and Markdown, which is made to be sent on, has both.
+Values come from files that somebody else wrote: nothing in them is markup, in no format. Tests:
+`tests/test_questions.py`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from codeanatomy.commands.options import AnswerFormat
+from codeanatomy.commands.printing import harmless, print_grid, print_json
+from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol
+from codeanatomy.query.answers import Answer, place
+
+# Columns that people do not read; the others are shown if a row has them.
+FOR_MACHINES = ("symbol_id", "path", "line", "group_id")
+CELL_CHARS = 200
+SHORT = 12
+
+
+def print_answer(found: Answer, form: AnswerFormat | None) -> None:
+    """An answer, in the form that was asked for."""
+    chosen = form or ("table" if sys.stdout.isatty() else "json")
+    if chosen == "json":
+        print_json({"status": "ok", **msgspec.to_builtins(found)})
+        return
+    if chosen == "jsonl":
+        for row in found.rows:
+            click.echo(msgspec.json.encode(row).decode())
+    elif chosen == "csv":
+        click.echo(_csv(found), nl=False)
+    elif chosen == "markdown":
+        click.echo("\n".join(_markdown(found)))
+        return
+    elif found.verb == "show":
+        _print_facts(found)
+    elif found.rows:
+        header, rows = _shown(found)
+        print_grid(header, rows)
+    for line in about(found):
+        click.echo(line, err=True)
+
+
+def print_candidates(problem: UnknownSymbol | AmbiguousSymbol, form: AnswerFormat | None) -> None:
+    """What a name might have meant, beside the error that is told anyway."""
+    if form == "json" or (form is None and not sys.stdout.isatty()):
+        status = "ambiguous" if isinstance(problem, AmbiguousSymbol) else "unknown"
+        print_json({"status": status, "error": problem.message, "candidates": problem.candidates})
+        return
+    for row in problem.candidates:
+        where = place(row["path"], row["line"])
+        click.echo(harmless(f"  {row['symbol']}  {row['kind']}  {where}  {row['repo_id']}"), err=True)
+
+
+def about(found: Answer) -> Iterator[str]:
+    """What to know about an answer, in words."""
+    cut = f", {found.cut:,} not shown ({found.more})" if found.cut else ""
+    yield harmless(f"{found.total:,} rows{cut}")
+    for note in found.notes:
+        yield harmless(f"note: {note}")
+    for fresh in found.freshness:
+        commit = f", commit {fresh.commit[:SHORT]}" if fresh.commit else ""
+        states = {
+            "unchanged": "the source has not changed since",
+            "changed": "the source has changed since: build it again",
+            "gone": "the source is gone",
+            "unknown": "whether the source has changed is not known",
+        }
+        yield harmless(f"{fresh.repo_id}: run {fresh.run_id}{commit}; {states[fresh.source_state]}")
+    for covered in found.coverage:
+        if covered.failures:
+            yield harmless(
+                f"{covered.repo_id}: {covered.failures:,} failures in {covered.files or 0:,} files"
+                " (codeanatomy errors)"
+            )
+        if not covered.graph:
+            yield harmless(
+                f"{covered.repo_id} was last built without the graph stage: nothing is known of it"
+            )
+
+
+def _shown(found: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The columns that people read, and the rows of them."""
+    used = [name for name in found.columns if any(row[name] is not None for row in found.rows)]
+    names = [name for name in used if name not in FOR_MACHINES]
+    if len({row.get("repo_id") for row in found.rows}) == 1:
+        names = [name for name in names if name != "repo_id"]
+    if "path" not in used:
+        return tuple(names), [tuple(_text(row[name]) for name in names) for row in found.rows]
+    names.insert(min(2, len(names)), "place")
+    rows = ({**row, "place": place(row["path"], row.get("line"))} for row in found.rows)
+    return tuple(names), [tuple(_text(row[name]) for name in names) for row in rows]
+
+
+def _text(value: Any) -> str:
+    """A value in a cell: one line, not too long."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    line = " ".join(text.split())
+    return line if len(line) <= CELL_CHARS else f"{line[:CELL_CHARS]}..."
+
+
+def _print_facts(found: Answer) -> None:
+    """Each row as a list of facts: there are few rows and much in each."""
+    for number, row in enumerate(found.rows):
+        if number:
+            click.echo("")
+        click.echo(harmless(f"{row['symbol']}  {place(row['path'], row['line'])}"))
+        for name in found.columns:
+            if row[name] is None or name in ("symbol", "docstring", *FOR_MACHINES):
+                continue
+            click.echo(harmless(f"  {name:<10} {_text(row[name])}"))
+        for line in (row.get("docstring") or "").splitlines():
+            click.echo(f"    {harmless(line)}")
+
+
+def _csv(found: Answer) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(found.columns)
+    writer.writerows([row[name] for name in found.columns] for row in found.rows)
+    return text.getvalue()
+
+
+def _markdown(found: Answer) -> Iterator[str]:
+    asked = " ".join((found.verb, *found.subject))
+    yield f"**{_cell(asked)}**"
+    yield ""
+    if found.rows:
+        header, rows = _shown(found)
+        yield _line(header)
+        yield _line(["---"] * len(header))
+        yield from map(_line, rows)
+        yield ""
+    yield from (f"- {_cell(line)}" for line in about(found))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    """A text in which nothing is Markdown or HTML."""
+    escaped = harmless(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for mark in ("\\", "`", "*", "_", "[", "]", "|"):
+        escaped = escaped.replace(mark, f"\\{mark}")
+    return escaped

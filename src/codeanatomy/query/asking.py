@@ -1,0 +1,167 @@
+"""Questions and their answers, the same for the command line, for Python and for servers.
+
+    answer(reader, snapshot, "callers", ("Session.send",), limit=20, depth=2).rows
+
+`VERBS` says of each verb what it is about, where its function is, and what it takes. A function is
+imported when it is asked for, so that an answer needs no more than its own code. Tests: `tests/test_asking.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from codeanatomy.errors import UnknownName, UsageError
+from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
+from codeanatomy.query.freshness import source_freshness
+from codeanatomy.query.reading import Reader
+from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.query.symbols import resolve, with_lines
+from codeanatomy.query.verbs.found import Found
+from codeanatomy.storage.manifest import RunManifest
+
+# Of so many repositories the sources are looked at for each answer.
+LOOKED_AT = 5
+
+
+# What names are taken for: a text to look for, symbols, an edge, or where to look.
+Takes = Literal["nothing", "text", "symbol", "two symbols", "symbols", "edge", "place"]
+
+
+class Verb(Struct, frozen=True):
+    """A question: what it is about, where its function is, and what it takes."""
+
+    name: str
+    doc: str
+    # Module below `query.verbs`; the function has the verb's name.
+    module: str
+    takes: Takes = "symbol"
+    # Whether it can be asked of one repository alone; a symbol is of one anyway.
+    of_repository: bool = False
+
+
+VERBS = {
+    verb.name: verb
+    for verb in (
+        Verb("find", "Find definitions by name, qualified name or pattern.", "find", "text", True),
+        Verb("show", "Show a symbol: its signature, docstring and place, and how it is used.", "show"),
+        Verb("callers", "List who calls a symbol.", "calls"),
+        Verb("callees", "List what a symbol calls.", "calls"),
+        Verb("refs", "List every place that means a symbol.", "refs"),
+        Verb(
+            "path", "Show how one symbol leads to another, by calls or by data flow.", "path", "two symbols"
+        ),
+        Verb("impact", "List what may break if symbols change, nearest first.", "impact", "symbols"),
+        Verb("flows", "Show where the value of a parameter or variable goes.", "flows"),
+        Verb("explain", "Show the evidence and the rule behind edges.", "explain", "edge"),
+        Verb("unused", "List functions and classes that nothing uses.", "unused", "nothing", True),
+        Verb("cycles", "List what imports, or calls, itself through others.", "cycles", "nothing", True),
+        Verb("unresolved", "List what could not be resolved, and why.", "unresolved", "place", True),
+        Verb("errors", "List what failed when the repositories were built.", "errors", "nothing", True),
+        Verb("stats", "Count what the graph has, by kind.", "stats", "nothing", True),
+    )
+}
+
+
+class Asked(Struct, frozen=True):
+    """A question that was understood."""
+
+    symbols: tuple[Symbol, ...]
+    found: Found
+
+
+def function_of(verb: str) -> Callable[..., Found]:
+    """The function of a verb."""
+    module = import_module(f"codeanatomy.query.verbs.{verb_named(verb).module}")
+    function: Callable[..., Found] = getattr(module, verb)
+    return function
+
+
+def verb_named(name: str) -> Verb:
+    """A verb, by its name."""
+    if name not in VERBS:
+        raise UnknownName("verb", name, VERBS)
+    return VERBS[name]
+
+
+def understood(
+    reader: Reader, verb: str, names: Sequence[str], repo_id: str | None = None, **options: Any
+) -> Asked:
+    """A question as a query that is not run yet; names are resolved."""
+    asked, function = verb_named(verb), function_of(verb)
+    if asked.of_repository:
+        options["repo_id"] = repo_id
+    if asked.takes in ("nothing", "text"):
+        _refuse_other_than(asked, names, 0 if asked.takes == "nothing" else 1)
+        return Asked((), function(reader, *names, **options))
+    if asked.takes == "edge" and len(names) == 1:
+        return Asked((), function(reader, edge_id=names[0], **options))
+    symbols = tuple(with_lines(reader, [resolve(reader, name, repo_id) for name in names]))
+    if asked.takes == "symbols":
+        return Asked(symbols, function(reader, symbols, **options))
+    if asked.takes == "place":
+        _refuse_other_than(asked, names, len(names[:1]))
+        return Asked(symbols, function(reader, symbol=next(iter(symbols), None), **options))
+    if asked.takes == "edge":
+        _refuse_other_than(asked, names, 2)
+        return Asked(symbols, function(reader, start=symbols[0], end=symbols[1], **options))
+    _refuse_other_than(asked, names, 2 if asked.takes == "two symbols" else 1)
+    return Asked(symbols, function(reader, *symbols, **options))
+
+
+def answer(
+    reader: Reader,
+    snapshot: Snapshot,
+    verb: str,
+    names: Sequence[str],
+    *,
+    limit: int,
+    repo_id: str | None = None,
+    **options: Any,
+) -> Answer:
+    """An answer of so many rows at most, with how fresh it is and what is not covered."""
+    chosen = snapshot.chosen(repo_id)
+    asked = understood(reader, verb, names, repo_id, **options)
+    found = asked.found
+    rows = reader.rows(found.query, limit)
+    total = rows[0][-1] if rows else 0
+    about = {symbol.repo_id: chosen[symbol.repo_id] for symbol in asked.symbols} or chosen
+    return Answer(
+        verb,
+        tuple(names),
+        asked.symbols,
+        found.columns,
+        tuple(dict(zip(found.columns, row, strict=False)) for row in rows),
+        total,
+        total - len(rows),
+        f"--limit {total}" if total > len(rows) else None,
+        found.notes,
+        snapshot.run_id,
+        tuple(_fresh(reader, row, looked_at=place < LOOKED_AT) for place, row in enumerate(about.values())),
+        tuple(map(_covered, about.values())),
+    )
+
+
+def _refuse_other_than(verb: Verb, names: Sequence[str], count: int) -> None:
+    if len(names) != count:
+        raise UsageError(
+            f"{verb.name} takes {count} names, not {len(names)}",
+            f"`codeanatomy {verb.name} --help` tells which",
+        )
+
+
+def _fresh(reader: Reader, row: RunManifest, *, looked_at: bool) -> Freshness:
+    state = source_freshness(reader, row) if looked_at else "unknown"
+    return Freshness(row.repo_id, row.run_id, row.finished_at, row.git_commit, state)
+
+
+def _covered(row: RunManifest) -> Coverage:
+    return Coverage(
+        row.repo_id,
+        row.row_counts.get("repo_file_blobs_v1"),
+        sum(row.error_counts.values()),
+        "graph" in row.plan_fingerprints,
+    )

@@ -1,0 +1,227 @@
+"""Which nodes and edges are exported, and their rows, batch by batch.
+
+    chosen = whole(("CALL_GRAPH",))                         # all such edges, and all nodes of kinds they join
+    chosen = around(reader, symbol, (), hops=2)             # what is within two steps of a symbol
+    with database() as found:
+        nodes, edges = read(reader, found, chosen, props=True)
+
+Kinds of nodes and of edges may be chosen. Only kinds of edges: with all nodes of the kinds that they may join.
+Only kinds of nodes: with all edges between such nodes. No edge is ever exported without both of its nodes.
+
+The order is by kind, then by place, then by id. Each kind is read by a statement of its own, so that DuckDB
+sorts one at a time, on disk if it has to. Tests: `tests/test_export.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import duckdb
+from msgspec import Struct
+
+from codeanatomy.catalog.kinds import EDGE_KINDS, KINDS, NODE_KINDS
+from codeanatomy.errors import UnknownName
+from codeanatomy.query.answers import Symbol
+from codeanatomy.query.export.rows import EDGES, NODES, Batch, Rows
+from codeanatomy.query.light_reader import LightReader
+from codeanatomy.query.reaching import REACHED, neighbours, reach
+from codeanatomy.query.reading import Query, Reader, Slice
+
+# What people mean by what is around a symbol: definitions and their uses, not syntax and not instructions.
+NEAR = (
+    "CALL_GRAPH",
+    "CONTAINS",
+    "DECORATES",
+    "HAS_PARAMETER",
+    "IMPORTS_MODULE",
+    "IMPORTS_NAME",
+    "INHERITS",
+    "INSTANTIATES",
+    "OVERRIDES",
+    "REFERS_TO",
+    "RE_EXPORTS",
+)
+# What a picture shows of it.
+DRAWN = ("CALL_GRAPH", "CONTAINS", "INHERITS", "INSTANTIATES", "OVERRIDES", "RE_EXPORTS")
+FETCHED = 5_000
+# Up to so many ids are looked up in the table of properties; it is read as a whole for more.
+LOOKED_UP = 1_000
+# DuckDB sorts on disk beyond it.
+MEMORY = "1GB"
+
+
+class Chosen(Struct, frozen=True):
+    """The nodes and edges to export."""
+
+    node_kinds: tuple[str, ...]
+    edge_kinds: tuple[str, ...]
+    repo_id: str | None = None
+    # Steps from the focus by node: less than 0 against the edges. Without it, all nodes of the kinds.
+    steps: Mapping[str, int] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def whole(kinds: Collection[str], repo_id: str | None = None) -> Chosen:
+    """All nodes and edges of some kinds, or of every kind."""
+    nodes, edges = parted(kinds)
+    if not nodes:
+        nodes = _joined(edges) if edges else tuple(NODE_KINDS)
+    if not edges:
+        edges = tuple(name for name, kind in EDGE_KINDS.items() if any(map(_between(nodes), kind.ends)))
+    return Chosen(tuple(sorted(nodes)), tuple(sorted(edges)), repo_id)
+
+
+def around(reader: Reader, focus: Symbol, kinds: Collection[str], hops: int, *, straight: bool = False) -> Chosen:
+    """What is within some steps of a symbol, in both directions.
+
+    `straight` goes on in the direction of the first step: to callers of callers and callees of callees, but
+    not to other callers of a callee.
+    """
+    nodes, edges = parted(kinds)
+    edges = edges or (DRAWN if straight else NEAR)
+    steps, complete = (_straight if straight else _anywhere)(reader, focus.ids, edges, hops)
+    notes = () if complete else (f"stopped near {REACHED:,} nodes: take fewer --hops or --kinds",)
+    allowed = set(nodes or NODE_KINDS)
+    prefixes = {NODE_KINDS[name].prefix for name in allowed} | {each.split(":")[0] for each in focus.ids}
+    kept = {node: step for node, step in steps.items() if node.split(":")[0] in prefixes}
+    reached = {node.split(":")[0] for node in kept}
+    present = tuple(sorted(name for name, kind in NODE_KINDS.items() if kind.prefix in reached))
+    return Chosen(present, tuple(sorted(edges)), focus.repo_id, kept, notes)
+
+
+def parted(kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Kinds of nodes, and kinds of edges."""
+    for name in kinds:
+        if name not in KINDS:
+            raise UnknownName("kind", name, KINDS)
+    return tuple(k for k in kinds if k in NODE_KINDS), tuple(k for k in kinds if k in EDGE_KINDS)
+
+
+def read(
+    reader: LightReader, database: duckdb.DuckDBPyConnection, chosen: Chosen, *, props: bool
+) -> tuple[Rows, Rows]:
+    """The nodes and the edges, in their order; the nodes have to be read first."""
+    database.execute(f"SET memory_limit = '{MEMORY}'")
+    if chosen.steps is not None:
+        database.execute("CREATE TEMP TABLE near AS SELECT unnest(?) AS id", [sorted(chosen.steps)])
+    node_props = [prop for name in chosen.node_kinds for prop in NODE_KINDS[name].props] if props else ()
+    edge_props = [prop for name in chosen.edge_kinds for prop in EDGE_KINDS[name].props] if props else ()
+    node_queries = (_nodes(chosen, kinds, props) for kinds in _groups(chosen, chosen.node_kinds))
+    edge_queries = (_edges(chosen, kinds, props) for kinds in _groups(chosen, chosen.edge_kinds))
+    return (
+        Rows(NODES, node_props, _batches(reader, database, node_queries)),
+        Rows(EDGES, edge_props, _batches(reader, database, edge_queries)),
+    )
+
+
+def _groups(chosen: Chosen, kinds: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
+    """Kinds that one statement reads: each by itself, if all of it is wanted."""
+    return [(name,) for name in kinds] if chosen.steps is None else [kinds]
+
+
+def _nodes(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:
+    relations = {"n": Slice("cpg_nodes", node_kind=kinds, **_repository(chosen))}
+    having = tuple(name for name in kinds if NODE_KINDS[name].props) if props else ()
+    few = {"entity_id": tuple(chosen.steps)} if chosen.steps and len(chosen.steps) <= LOOKED_UP else {}
+    if having:
+        relations["p"] = Slice("cpg_props_map", entity_kind=("node",), node_kind=having, **few)
+    conditions = [] if chosen.steps is None else ["n.node_id IN (SELECT id FROM near)"]
+    order = ("node_kind", "repo_id", "path", "bstart", "node_id")
+    return _query("n", "node_id", [column.name for column in NODES], relations, conditions, order)
+
+
+def _edges(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:
+    relations = {"e": Slice("cpg_edges", edge_kind=kinds, **_repository(chosen))}
+    if props and any(EDGE_KINDS[name].props for name in kinds):
+        relations["p"] = Slice("cpg_props_map", entity_kind=("edge",))
+    conditions = []
+    if chosen.steps is not None:
+        conditions = [f"e.{end}_node_id IN (SELECT id FROM near)" for end in ("src", "dst")]
+    elif not set(_joined(kinds)) <= set(chosen.node_kinds):
+        relations["n"] = Slice("cpg_nodes", node_kind=chosen.node_kinds, **_repository(chosen))
+        conditions = [f"e.{end}_node_id IN (SELECT node_id FROM n)" for end in ("src", "dst")]
+    order = ("edge_kind", "repo_id", "path", "bstart", "src_node_id", "dst_node_id", "edge_id")
+    return _query("e", "edge_id", [column.name for column in EDGES], relations, conditions, order)
+
+
+def _query(
+    rows: str,
+    key: str,
+    columns: Sequence[str],
+    relations: Mapping[str, Slice],
+    conditions: Sequence[str],
+    order: tuple[str, ...],
+) -> Query:
+    """Rows with their properties, if those are among the relations."""
+    names = ", ".join(f"{rows}.{name}" for name in columns)
+    having = "p" in relations
+    joined = f" LEFT JOIN p ON p.entity_id = {rows}.{key}" if having else ""
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return Query(
+        f"SELECT {names}, {'p.props' if having else 'NULL'} AS props FROM {rows}{joined}{where}",
+        relations,
+        order=order,
+    )
+
+
+def _repository(chosen: Chosen) -> dict[str, tuple[str, ...]]:
+    return {} if chosen.repo_id is None else {"repo_id": (chosen.repo_id,)}
+
+
+def _batches(
+    reader: LightReader, database: duckdb.DuckDBPyConnection, queries: Iterable[Query]
+) -> Iterator[Batch]:
+    for query in queries:
+        # Rows are made while they are fetched; those that are not fetched yet are DuckDB's.
+        found = database.execute(query.text(reader.relation))
+        while batch := found.fetchmany(FETCHED):
+            yield [(*row[:-1], _properties(row[-1])) if row[-1] else row for row in batch]
+
+
+def _properties(stored: list[dict[str, Any]]) -> dict[str, Any]:
+    return {each["prop_key"]: each[f"value_{each['value_type']}"] for each in stored}
+
+
+def _joined(edges: Iterable[str]) -> tuple[str, ...]:
+    """The kinds of nodes that edges of some kinds may join."""
+    ends = chain.from_iterable(EDGE_KINDS[name].ends for name in edges)
+    return tuple(sorted({kind for each in ends for kind in (*each.src, *each.dst)}))
+
+
+def _between(nodes: Collection[str]) -> Any:
+    return lambda ends: not (set(nodes).isdisjoint(ends.src) or set(nodes).isdisjoint(ends.dst))
+
+
+def _straight(
+    reader: Reader, start: Collection[str], kinds: Collection[str], hops: int
+) -> tuple[dict[str, int], bool]:
+    """Nodes and their steps: what leads to the start comes before it, what it leads to after."""
+    before, all_before = reach(reader, start, kinds, "dst", hops)
+    after, all_after = reach(reader, start, kinds, "src", hops)
+    steps = dict.fromkeys(start, 0)
+    for node, step in sorted(
+        [(each.node_id, -each.depth) for each in before] + [(each.node_id, each.depth) for each in after],
+        key=lambda found: (abs(found[1]), found),
+    ):
+        steps.setdefault(node, step)
+    return steps, all_before and all_after
+
+
+def _anywhere(
+    reader: Reader, start: Collection[str], kinds: Collection[str], hops: int
+) -> tuple[dict[str, int], bool]:
+    """Nodes and how many steps they are away, whichever direction an edge has."""
+    steps, level = dict.fromkeys(start, 0), sorted(start)
+    for distance in range(1, hops + 1):
+        found = {
+            step.node_id
+            for end in ("src", "dst")
+            for step in neighbours(reader, level, kinds, "src" if end == "src" else "dst")
+        }
+        level = sorted(found - steps.keys())
+        if len(steps) + len(level) > REACHED:
+            return steps, False
+        steps.update(dict.fromkeys(level, distance))
+    return steps, True

@@ -1,0 +1,186 @@
+"""A lake to ask: `Lake.open(root)`, and a method for each verb.
+
+    lake = Lake.open("lake")                        # the newest published run; or as_of="2026-05-01T12:00Z"
+    lake.callers("Session.send", depth=2).rows
+    lake.find("get_*", limit=10).to_pandas()
+    lake = Lake.open("lake", spark=session)         # the same verbs, as DataFrames of that session
+
+Without a session no JVM is started, and answers have so many rows at most, with the total. Tests:
+`tests/test_asking.py`, `tests/test_spark_lane.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+
+from codeanatomy.query.answers import Answer
+from codeanatomy.query.asking import answer
+from codeanatomy.query.light_reader import LightReader
+from codeanatomy.query.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from codeanatomy.query.ibis_lane import IbisLane
+    from codeanatomy.query.spark_lake import SparkLake
+
+LIMIT = 100
+# What an answer is: rows at hand, or a DataFrame.
+T = TypeVar("T")
+
+
+class Verbs(Generic[T]):
+    """The verbs as methods; whoever has them says how a question is answered.
+
+    A symbol is named as a person would: by its qualified name or the end of it, by `file:line`, by a node id.
+    """
+
+    def ask(
+        self,
+        verb: str,
+        *names: str,
+        repo_id: str | None = None,
+        limit: int | None = None,
+        **options: Any,
+    ) -> T:
+        """Any verb, by its name."""
+        raise NotImplementedError
+
+    def find(
+        self, name: str, *, kind: str | None = None, repo_id: str | None = None, limit: int | None = None
+    ) -> T:
+        """Definitions by name, qualified name or pattern (`get_*`)."""
+        return self.ask("find", name, kind=kind, repo_id=repo_id, limit=limit)
+
+    def show(self, symbol: str, *, repo_id: str | None = None, limit: int | None = None) -> T:
+        """A symbol: its signature, docstring and place, and how it is used."""
+        return self.ask("show", symbol, repo_id=repo_id, limit=limit)
+
+    def callers(
+        self, symbol: str, *, depth: int = 1, repo_id: str | None = None, limit: int | None = None
+    ) -> T:
+        """Who calls a symbol, up to so many steps away."""
+        return self.ask("callers", symbol, depth=depth, repo_id=repo_id, limit=limit)
+
+    def callees(
+        self, symbol: str, *, depth: int = 1, repo_id: str | None = None, limit: int | None = None
+    ) -> T:
+        """What a symbol calls, up to so many steps away."""
+        return self.ask("callees", symbol, depth=depth, repo_id=repo_id, limit=limit)
+
+    def refs(self, symbol: str, *, repo_id: str | None = None, limit: int | None = None) -> T:
+        """Every place that means a symbol."""
+        return self.ask("refs", symbol, repo_id=repo_id, limit=limit)
+
+    def path(
+        self,
+        start: str,
+        end: str,
+        *,
+        by: Literal["calls", "flow"] = "calls",
+        depth: int = 12,
+        repo_id: str | None = None,
+        limit: int | None = None,
+    ) -> T:
+        """How one symbol leads to another."""
+        return self.ask("path", start, end, by=by, depth=depth, repo_id=repo_id, limit=limit)
+
+    def impact(
+        self, *symbols: str, depth: int = 5, repo_id: str | None = None, limit: int | None = None
+    ) -> T:
+        """What may break if symbols change, nearest first."""
+        return self.ask("impact", *symbols, depth=depth, repo_id=repo_id, limit=limit)
+
+    def flows(
+        self, symbol: str, *, depth: int = 5, repo_id: str | None = None, limit: int | None = None
+    ) -> T:
+        """Where the value of a parameter or variable goes."""
+        return self.ask("flows", symbol, depth=depth, repo_id=repo_id, limit=limit)
+
+    def explain(self, *names: str, repo_id: str | None = None, limit: int | None = None) -> T:
+        """The evidence and the rule behind an edge, by its id, or behind those between two symbols."""
+        return self.ask("explain", *names, repo_id=repo_id, limit=limit)
+
+    def unused(self, *, kind: str | None = None, repo_id: str | None = None, limit: int | None = None) -> T:
+        """Functions and classes that nothing uses."""
+        return self.ask("unused", kind=kind, repo_id=repo_id, limit=limit)
+
+    def cycles(
+        self,
+        *,
+        by: Literal["imports", "calls"] = "imports",
+        repo_id: str | None = None,
+        limit: int | None = None,
+    ) -> T:
+        """What imports, or calls, itself through others."""
+        return self.ask("cycles", by=by, repo_id=repo_id, limit=limit)
+
+    def unresolved(
+        self,
+        *symbol: str,
+        reason: str | None = None,
+        repo_id: str | None = None,
+        limit: int | None = None,
+    ) -> T:
+        """What could not be resolved, and why; everywhere, or inside of a symbol."""
+        return self.ask("unresolved", *symbol, reason=reason, repo_id=repo_id, limit=limit)
+
+    def errors(self, *, repo_id: str | None = None, limit: int | None = None) -> T:
+        """What failed when the repositories were built."""
+        return self.ask("errors", repo_id=repo_id, limit=limit)
+
+    def stats(self, *, repo_id: str | None = None, limit: int | None = None) -> T:
+        """What the graph has, by kind."""
+        return self.ask("stats", repo_id=repo_id, limit=limit)
+
+
+class Lake(Verbs[Answer]):
+    """One published state of a lake, asked without a JVM."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.reader = LightReader(snapshot)
+
+    @overload
+    @classmethod
+    def open(cls, root: str, as_of: str | None = None) -> Lake: ...
+
+    @overload
+    @classmethod
+    def open(cls, root: str, as_of: str | None = None, *, spark: SparkSession) -> SparkLake: ...
+
+    @classmethod
+    def open(
+        cls, root: str, as_of: str | None = None, *, spark: SparkSession | None = None
+    ) -> Lake | SparkLake:
+        """The newest published run, the one that is named, or the newest at a time; with a session, in it."""
+        snapshot = Snapshot.open(root, as_of)
+        if spark is None:
+            return cls(snapshot)
+        from codeanatomy.query.spark_lake import SparkLake
+
+        return SparkLake(snapshot, spark)
+
+    def ask(
+        self,
+        verb: str,
+        *names: str,
+        repo_id: str | None = None,
+        limit: int | None = None,
+        **options: Any,
+    ) -> Answer:
+        """Any verb, by its name; so many rows at most, 100 if nothing is said."""
+        wanted = LIMIT if limit is None else limit
+        return answer(self.reader, self.snapshot, verb, names, limit=wanted, repo_id=repo_id, **options)
+
+    def sql(self, text: str, *, limit: int = LIMIT, seconds: float = 30.0) -> Answer:
+        """One statement that reads, over the views of `codeanatomy.catalog.views`."""
+        from codeanatomy.query.sql import run_sql
+
+        return run_sql(self.reader, text, limit=limit, seconds=seconds)
+
+    def ibis(self) -> IbisLane:
+        """The views as Ibis tables on DuckDB."""
+        from codeanatomy.query.ibis_lane import light_lane
+
+        return light_lane(self)

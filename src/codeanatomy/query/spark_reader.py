@@ -1,0 +1,201 @@
+"""The Spark lane: queries over the published tables by the caller's own Spark session.
+
+    reader = SparkReader(Snapshot.open("lake"), spark)
+    reader.frame(Query("SELECT * FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))}))    # not run yet
+    reader.rows(query)                                                                      # collected
+
+The session only has to speak Delta. Nothing is set or stopped in it, and nothing but the public API of Spark
+SQL is called here. What it gains are temporary views, one for each table that was asked for, whose names
+begin with `codeanatomy_` and a number that no other reader has. A DataFrame may be analysed again whenever
+it is run, so they stay until `close`.
+
+Engines differ where SQL leaves it to them: Spark puts nulls first and DuckDB last, so the order says which.
+With Delta's parser in the session, Spark 4.2 binds no argument to a `?`
+(https://github.com/delta-io/delta/issues/7640); and it replaces `${...}` in a statement by settings and
+variables of the environment, even inside of a literal. So a text of other than plain characters, and whatever
+a user typed, becomes the hexadecimal digits of its bytes: there is nothing in them to be understood
+otherwise. Tests: `tests/test_spark_lane.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from msgspec import structs
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_field
+from codeanatomy.catalog.spec import Column
+from codeanatomy.errors import StorageFailure
+from codeanatomy.query.answers import COLUMNS
+from codeanatomy.query.reading import Held, Query, Relation, Row, select_held
+from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
+from codeanatomy.storage.scan import scan
+from codeanatomy.storage.store import Store
+
+# More rows at hand, or values of a column, are handed over as a relation: Spark's parser takes its time.
+FEW = 100
+# Texts that mean the same to every parser.
+PLAIN = re.compile(r"[A-Za-z0-9_.:/ -]*")
+
+
+class SparkReader:
+    """Reads one snapshot with a session that is somebody else's."""
+
+    def __init__(self, snapshot: Snapshot, spark: SparkSession) -> None:
+        self.snapshot = snapshot
+        self.spark = spark
+        self._store = Store(spark, snapshot.root)
+        self._prefix = f"codeanatomy_{uuid4().hex[:12]}"
+        # Of relations at hand, in the order of their making.
+        self._held = 0
+        self._tables: dict[str, DataFrame] = {}
+        self._views: list[str] = []
+
+    def table(self, name: str) -> DataFrame:
+        """The published rows of a table."""
+        if name not in self._tables:
+            version = self.snapshot.pin(catalog.table(name).name).version
+            self._tables[name] = scan(self._store, name, version).rows
+        return self._tables[name]
+
+    def rows(self, query: Query, limit: int | None = None) -> list[Row]:
+        """The rows of a query that has few; with a limit, each ends with how many there are."""
+        with self._asking():
+            return [tuple(row) for row in self._run(query, limit).collect()]
+
+    def frame(self, query: Query, columns: Sequence[Column] = ()) -> DataFrame:
+        """The rows of a query as a DataFrame; of these columns, else of those that answers have in common."""
+        declared = columns or [COLUMNS[name] for name in query.columns if name in COLUMNS]
+        with self._asking():
+            found = self._run(query)
+            types = {column.name: column.ddl for column in declared}
+            return found.select(
+                *(
+                    found[name]
+                    if types.get(name, kind) == kind
+                    else found[name].cast(types[name]).alias(name)
+                    for name, kind in found.dtypes
+                )
+            )
+
+    def relation(self, relation: Relation) -> str:
+        """A slice, or rows at hand, as a statement of Spark's."""
+        if isinstance(relation, Held):
+            if len(relation.rows) > FEW:
+                return f"SELECT * FROM {self._handed_over(relation)}"
+            return select_held(relation, literal, _type_name)
+        columns = catalog.table(relation.table).column_names
+        conditions = [self._among(relation.table, *wanted) for wanted in relation.wanted.items()]
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return f"SELECT {', '.join(columns)} FROM {self.view(relation.table)}{where}"
+
+    def view(self, name: str) -> str:
+        """The temporary view of a table; made when it is first asked for."""
+        found = f"{self._prefix}_{name}"
+        if found not in self._views:
+            self._register(found, self.table(name))
+        return found
+
+    def close(self) -> None:
+        """Take the temporary views away; DataFrames that were made of them may not be run any more."""
+        with self._asking():
+            while self._views:
+                self.spark.catalog.dropTempView(self._views.pop())
+
+    def _run(self, query: Query, limit: int | None = None) -> DataFrame:
+        order = tuple(map(nulls_last, query.order))
+        stated = structs.replace(query, sql=bound(query.sql, query.args), order=order)
+        return self.spark.sql(stated.text(self.relation, limit))
+
+    def _among(self, table: str, name: str, values: Sequence[str]) -> str:
+        """The condition that a column has one of some values."""
+        column = catalog.table(table).column(name)
+        if not values:
+            return "FALSE"
+        if len(values) <= FEW:
+            return f"{column.name} IN ({', '.join(map(literal, values))})"
+        held = Held((column,), [(value,) for value in dict.fromkeys(values)])
+        return f"{column.name} IN (SELECT {column.name} FROM {self._handed_over(held)})"
+
+    def _handed_over(self, held: Held) -> str:
+        """Many rows at hand as a temporary view."""
+        fields = [arrow_field(column) for column in held.columns]
+        cells = zip(*held.rows, strict=True)
+        arrays = [pa.array(values, field.type) for field, values in zip(fields, cells, strict=True)]
+        self._held += 1
+        name = f"{self._prefix}_held_{self._held}"
+        self._register(name, self.spark.createDataFrame(pa.table(arrays, pa.schema(fields))))
+        return name
+
+    def _register(self, name: str, rows: DataFrame) -> None:
+        rows.createTempView(name)
+        self._views.append(name)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """What goes wrong while Spark reads a lake is an error of ours."""
+        try:
+            yield
+        except ENGINE_ERRORS as problem:
+            raise StorageFailure(
+                f"the lake cannot be read: {cause_of(problem)}",
+                "build the lake again, or look at what Spark's log says",
+            ) from problem
+
+
+def literal(value: Any) -> str:
+    """A value as Spark spells it.
+
+    >>> literal("shop.cart"), literal(None), literal(True), literal(0.5), literal(7)
+    ("'shop.cart'", 'NULL', 'TRUE', '0.5D', '7')
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float):
+        return f"{value!r}D"
+    if isinstance(value, int):
+        return str(value)
+    return f"'{value}'" if PLAIN.fullmatch(value) else hexadecimal(value)
+
+
+def hexadecimal(text: str) -> str:
+    """A text by its bytes.
+
+    >>> hexadecimal("it's")
+    "CAST(X'69742773' AS STRING)"
+    """
+    return f"CAST(X'{text.encode(errors='replace').hex()}' AS STRING)"
+
+
+def bound(sql: str, args: Sequence[Any]) -> str:
+    """A statement with its arguments in the places of `?`; it has no other question marks.
+
+    >>> bound("SELECT * FROM n WHERE name = ? AND line > ?", ("f", 3))
+    "SELECT * FROM n WHERE name = CAST(X'66' AS STRING) AND line > 3"
+    """
+    first, *rest = sql.split("?")
+    typed = (hexadecimal(each) if isinstance(each, str) else literal(each) for each in args)
+    return first + "".join(f"{value}{after}" for value, after in zip(typed, rest, strict=True))
+
+
+def nulls_last(term: str) -> str:
+    """A term of an order, in which nulls come last as in the other lane.
+
+    >>> nulls_last("line"), nulls_last("depth DESC")
+    ('line NULLS LAST', 'depth DESC NULLS LAST')
+    """
+    return term if " NULLS " in term.upper() else f"{term} NULLS LAST"
+
+
+def _type_name(column: Column) -> str:
+    return column.ddl

@@ -1,0 +1,70 @@
+"""`refs SYMBOL`: every place that means it, in the order of the files.
+
+    refs(reader, resolve(reader, "requests.Session"))
+
+A place is a name, an attribute or an import; where a name both refers to a definition and reads the variable
+it is bound to, that is one place. Uses that are not spelled, such as operators that call methods, are no
+places: `callers` has them. Tests: `tests/test_verb_refs.py`.
+"""
+
+from __future__ import annotations
+
+from codeanatomy.query.answers import Symbol
+from codeanatomy.query.reading import Reader, Slice
+from codeanatomy.query.symbols import KINDS, nodes
+from codeanatomy.query.verbs.found import Found, found
+
+COLUMNS = (
+    "symbol",
+    "kind",
+    "path",
+    "line",
+    "relation",
+    "role",
+    "inside",
+    "confidence",
+    "method",
+    "repo_id",
+    "symbol_id",
+)
+# Those first that say more of a place.
+RELATIONS = ("REFERS_TO", "IMPORTS_NAME", "IMPORTS_MODULE", "WRITES", "DELETES", "READS")
+PLACES = ("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS", "DECORATOR", "TYPE_EXPR")
+AROUND = ("FUNCTION", "CLASS", "MODULE")
+RANK = " ".join(f"WHEN '{kind}' THEN {rank}" for rank, kind in enumerate(RELATIONS))
+FARTHEST = 9223372036854775807
+
+
+def refs(reader: Reader, symbol: Symbol) -> Found:
+    """The places that mean a symbol."""
+    return found(
+        COLUMNS,
+        f"""
+        WITH places AS (
+          SELECT e.*, row_number() OVER (
+            PARTITION BY e.repo_id, e.path, e.bstart, e.bend
+            ORDER BY CASE e.edge_kind {RANK} END, e.confidence DESC, e.edge_id
+          ) AS place_rank FROM e
+        ), inner_most AS (
+          SELECT p.edge_id, min_by(d.qualname, coalesce(d.bend - d.bstart, {FARTHEST})) AS qualname
+          FROM places p JOIN d ON d.file_id = p.owner_file_id
+            AND coalesce(d.bstart, 0) <= p.bstart AND coalesce(d.bend, {FARTHEST}) >= p.bend
+          WHERE p.place_rank = 1 GROUP BY p.edge_id
+        )
+        SELECT t.qualname AS symbol, n.node_kind AS kind, p.path, p.line, p.bstart, p.edge_kind AS relation,
+          n.subkind AS role, i.qualname AS inside, p.confidence, p.resolution_method AS method, p.repo_id,
+          p.dst_node_id AS symbol_id
+        FROM places p
+        LEFT JOIN n ON n.node_id = p.src_node_id AND n.path = p.path
+        LEFT JOIN t ON t.node_id = p.dst_node_id
+        LEFT JOIN inner_most i ON i.edge_id = p.edge_id
+        WHERE p.place_rank = 1
+        """,
+        {
+            "e": Slice("cpg_edges_by_dst", dst_node_id=symbol.ids, edge_kind=RELATIONS),
+            "n": nodes(PLACES, symbol.repo_id),
+            "d": nodes(AROUND, symbol.repo_id),
+            "t": nodes(KINDS, symbol.repo_id, node_id=symbol.ids),
+        },
+        order=("path", "bstart", "relation", "symbol_id"),
+    )

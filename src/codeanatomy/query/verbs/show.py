@@ -1,0 +1,156 @@
+"""`show SYMBOL`: what it is, where, how it is written, what it says of itself, and how much it is used.
+
+    show(reader, resolve(reader, "requests.get"))
+    # signature "get(url: _t.UriType, params: _t.ParamsType = None, **kwargs: ...) -> Response", callers 2, ...
+
+One row for each definition: overloads have their own. The signature is taken from the source that the lake
+keeps; where this interpreter cannot parse it, from its first line. Tests: `tests/test_verb_show.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from codeanatomy.query.answers import Symbol
+from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.symbols import nodes
+from codeanatomy.query.verbs.calls import callees, callers
+from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.verbs.refs import refs
+
+COLUMNS = (
+    "symbol",
+    "kind",
+    "subkind",
+    "path",
+    "line",
+    "signature",
+    "docstring",
+    "callers",
+    "callees",
+    "refs",
+    "members",
+    "confidence",
+    "method",
+    "repo_id",
+    "symbol_id",
+)
+WRITTEN = ("CLASS", "FUNCTION", "TYPE_ALIAS")
+# A signature of more characters is cut: it is for people.
+SIGNATURE_CHARS = 2000
+USES = (
+    "CALL_GRAPH",
+    "INSTANTIATES",
+    "REFERS_TO",
+    "READS",
+    "WRITES",
+    "DELETES",
+    "IMPORTS_NAME",
+    "IMPORTS_MODULE",
+)
+
+
+def show(reader: Reader, symbol: Symbol) -> Found:
+    """A symbol, each definition of it."""
+    query = Query(
+        "SELECT n.node_id, n.node_kind, n.subkind, n.path, n.line, n.file_id, n.bstart, n.bend FROM n",
+        {"n": nodes((symbol.kind,), symbol.repo_id, node_id=symbol.ids)},
+        order=("path", "line", "node_id"),
+    )
+    found = reader.rows(query)
+    texts = _texts(reader, symbol, sorted({row[5] for row in found if row[1] in WRITTEN}))
+    docstrings = _docstrings(reader, [row[0] for row in found])
+    counts = _counts(reader, symbol)
+    return held(
+        COLUMNS,
+        (
+            {
+                "symbol": symbol.symbol,
+                "kind": kind,
+                "subkind": subkind,
+                "path": path,
+                "line": line or symbol.line,
+                "signature": signature(texts.get(file_id), start, end) if kind in WRITTEN else None,
+                "docstring": docstrings.get(node),
+                **counts,
+                "confidence": 1.0,
+                "method": symbol.method,
+                "repo_id": symbol.repo_id,
+                "symbol_id": node,
+            }
+            for node, kind, subkind, path, line, file_id, start, end in found
+        ),
+    )
+
+
+def signature(text: str | None, start: int | None, end: int | None) -> str | None:
+    """The head of a definition, from the text of its file and its bytes there.
+
+    >>> signature("def f(x:int=1, *, y) -> str: return g(x)", 0, 40)
+    'def f(x: int=1, *, y) -> str'
+    """
+    if text is None or start is None or end is None:
+        return None
+    source = text.encode()[start:end].decode(errors="replace")
+    try:
+        with warnings.catch_warnings():
+            # Odd escapes in somebody's source are not our user's concern.
+            warnings.simplefilter("ignore")
+            parsed = ast.parse(textwrap.dedent(source)).body[0]
+            head = _head(parsed)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
+        head = None
+    return (head or source.splitlines()[0].strip().removesuffix(":"))[:SIGNATURE_CHARS]
+
+
+def _head(parsed: ast.stmt) -> str | None:
+    """A definition without what it does."""
+    if isinstance(parsed, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        parsed.body = [ast.Pass()]
+        parsed.decorator_list = []
+        return ast.unparse(parsed).rsplit(":\n", 1)[0]
+    return None
+
+
+def _texts(reader: Reader, symbol: Symbol, files: Sequence[str]) -> dict[str, str]:
+    """The texts of some files."""
+    if not files:
+        return {}
+    query = Query(
+        "SELECT b.file_id, b.text FROM b",
+        {"b": Slice("repo_file_blobs_v1", file_id=files, repo_id=(symbol.repo_id,))},
+    )
+    return dict(reader.rows(query))
+
+
+def _docstrings(reader: Reader, ids: Sequence[str]) -> dict[str, str]:
+    """The docstrings of some nodes, without indentation."""
+    edges = Query(
+        "SELECT e.dst_node_id, e.src_node_id FROM e",
+        {"e": Slice("cpg_edges_by_src", src_node_id=ids, edge_kind=("HAS_DOCSTRING",))},
+    )
+    of = dict(reader.rows(edges))
+    if not of:
+        return {}
+    properties = Query(
+        "SELECT p.entity_id, p.value_string FROM p",
+        {"p": Slice("cpg_props", entity_kind=("node",), entity_id=sorted(of), prop_key=("text",))},
+    )
+    return {of[node]: inspect.cleandoc(text) for node, text in reader.rows(properties)}
+
+
+def _counts(reader: Reader, symbol: Symbol) -> dict[str, Any]:
+    """How many call it, what it calls, which places mean it, and what is directly inside: as the verbs say."""
+    asked = {"callers": callers, "callees": callees, "refs": refs}
+    totals = {name: reader.rows(verb(reader, symbol).query, 1) for name, verb in asked.items()}
+    members = Query(
+        "SELECT count(DISTINCT e.dst_node_id) FROM e",
+        {"e": Slice("cpg_edges_by_src", src_node_id=symbol.ids, edge_kind=("CONTAINS",))},
+    )
+    ((inside,),) = reader.rows(members)
+    return {**{name: rows[0][-1] if rows else 0 for name, rows in totals.items()}, "members": inside}
