@@ -192,10 +192,17 @@ def _add_edges(
         "edge_id": ids,
         "src_node_id": sources,
         "dst_node_id": targets,
-        "line": list(map(lines.get, facts.get("bstart", ()))),
+        "line": _lines_of(facts, lines),
     }
     found.add(rows, kept, len(ids), constants)
     _add_properties(kind, None, ids, facts, kept, properties)
+
+
+def _lines_of(facts: Columns, lines: Mapping[int, int]) -> list[int | None]:
+    """The lines of the places of edges: as the facts have them, else those of nodes that start there."""
+    starts = facts.get("bstart", ())
+    told = facts.get("line") or map(lines.get, starts)
+    return [None if start is None else line for start, line in zip(starts, told, strict=True)]
 
 
 def _first(ids: Sequence[str]) -> Sequence[int]:

@@ -116,7 +116,7 @@ def _standing(context: Context, *, is_definition: bool) -> Columns:
     named, used = context.once(_named), context.once(_used)
     first, second = (named, used) if is_definition else (used, named)
     rows = {}
-    for symbol, roles, defines, _, _, _, start, end, _ in _occurrences(context):
+    for symbol, roles, defines, _, _, _, start, end, line in _occurrences(context):
         if bool(defines) != is_definition:
             continue
         node = first.get((start, end)) or second.get((start, end))
@@ -124,8 +124,8 @@ def _standing(context: Context, *, is_definition: bool) -> Columns:
             node = context.module_id
         if node is not None:
             dst = symbol_id(context, symbol)
-            rows[node, dst, start, end] = (node, dst, roles, start, end)
-    return columns_of(list(rows.values()), "src_id", "dst_id", "symbol_roles", "bstart", "bend")
+            rows[node, dst, start, end] = (node, dst, roles, start, end, line + 1)
+    return columns_of(list(rows.values()), "src_id", "dst_id", "symbol_roles", "bstart", "bend", "line")
 
 
 def _named(context: Context) -> dict[tuple[int, int], str]:

@@ -24,9 +24,11 @@ NAME_CHARS = 200
 @contextmanager
 def new_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     """A file to write; it has its name once all of it is there."""
+    # Through a link, to the file that it means.
+    path = path.resolve() if path.is_symlink() else path
     with _failing(path):
         _check_parent(path)
-        if path.exists() or path.is_symlink():
+        if path.exists():
             if not path.is_file():
                 raise UsageError(f"{path} is not a file", "name a file that is not there yet")
             if not force:
@@ -35,8 +37,7 @@ def new_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
         try:
             with partial.open("xb", buffering=1 << 20) as stream:
                 yield stream
-            # Through a link, to the file that it means.
-            partial.replace(path.resolve() if path.is_symlink() else path)
+            partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
 

@@ -1,7 +1,7 @@
 """`show SYMBOL`: what it is, where, how it is written, what it says of itself, and how much it is used.
 
     show(reader, resolve(reader, "requests.get"))
-    # signature "get(url: _t.UriType, params: _t.ParamsType = None, **kwargs: ...) -> Response", callers 2, ...
+    # signature "def get(url: UriType, params: ParamsType=None, **kwargs) -> Response", callers 2, ...
 
 One row for each definition: overloads have their own. The signature is taken from the source that the lake
 keeps; where this interpreter cannot parse it, from its first line. Tests: `tests/test_verb_show.py`.
@@ -134,7 +134,7 @@ def _docstrings(reader: Reader, ids: Sequence[str]) -> dict[str, str]:
         "SELECT e.dst_node_id, e.src_node_id FROM e",
         {"e": Slice("cpg_edges_by_src", src_node_id=ids, edge_kind=("HAS_DOCSTRING",))},
     )
-    of = dict(reader.rows(edges))
+    of: dict[str, str] = dict(reader.rows(edges))
     if not of:
         return {}
     properties = Query(
@@ -145,7 +145,7 @@ def _docstrings(reader: Reader, ids: Sequence[str]) -> dict[str, str]:
 
 
 def _counts(reader: Reader, symbol: Symbol) -> dict[str, Any]:
-    """How many call it, what it calls, which places mean it, and what is directly inside: as the verbs say."""
+    """How many call it, what it calls, which places mean it, what is directly inside: as the verbs say."""
     asked = {"callers": callers, "callees": callees, "refs": refs}
     totals = {name: reader.rows(verb(reader, symbol).query, 1) for name, verb in asked.items()}
     members = Query(
