@@ -113,6 +113,21 @@ class AmbiguousSymbol(CodeAnatomyError):
         self.total = total
 
 
+class SqlRefused(CodeAnatomyError):
+    """A statement of SQL that is not answered as it stands; `diagnostics` say where and why."""
+
+    code = "CA015"
+    exit_code = EXIT_USAGE
+
+    def __init__(self, diagnostics: Sequence[Mapping[str, Any]]) -> None:
+        first = diagnostics[0]
+        place = f"line {first['line']}, column {first['column']}: " if first.get("line") else ""
+        shown = "".join(f"\n    {line}" for line in str(first.get("snippet") or "").splitlines())
+        more = f"\n  and {len(diagnostics) - 1:,} more" if len(diagnostics) > 1 else ""
+        super().__init__(f"{place}{first['message']}{shown}{more}", str(first.get("suggestion") or ""))
+        self.diagnostics = tuple(diagnostics)
+
+
 class EnvironmentProblem(CodeAnatomyError):
     """Java, a jar, the worker's Python or memory is missing or of the wrong kind."""
 

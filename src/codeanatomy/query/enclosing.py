@@ -1,6 +1,6 @@
 """The definitions around places, and what is inside of definitions.
 
-    users(reader, ids, ("REFERS_TO",), repo_id)     # the functions, classes, modules in which they are named
+    users(reader, ids, ("REFERS_TO",), ("CALL_GRAPH",))   # the definitions that name them, or call them
     contents(reader, symbol)                        # of a class its methods and attributes, {id: name}
 
 A decorator belongs to what it decorates here, though it stands before it. Who calls is another question: the
@@ -15,7 +15,6 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.reaching import FEW
 from codeanatomy.query.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes
 
@@ -57,7 +56,6 @@ def users(
     """The edges of some kinds that arrive at some nodes, each with the innermost definition it starts in."""
     if not ids:
         return []
-    table = "cpg_edges_by_dst" if len(ids) <= FEW else "cpg_edges"
     wanted = tuple(sorted(ids))
     decorators = ("DECORATES",) if "CLASS" in around else ()
     query = Query(
@@ -70,8 +68,10 @@ def users(
         " AND i.first <= e.bstart AND i.last >= e.bend GROUP BY e.edge_id, e.dst_node_id, e.edge_kind, e.path,"
         " e.line, e.confidence, e.resolution_method) u JOIN n ON n.node_id = u.user_id",
         {
-            "s": Slice(table, edge_kind=tuple(from_definitions), dst_node_id=wanted),
-            "e": Slice(table, edge_kind=tuple(from_places), dst_node_id=wanted),
+            # The folders of these kinds, not the copy by `dst_node_id`: of that, a row group of half a million
+            # edges would be read in eight columns, which takes six times as long on a lake of django.
+            "s": Slice("cpg_edges", edge_kind=tuple(from_definitions), dst_node_id=wanted),
+            "e": Slice("cpg_edges", edge_kind=tuple(from_places), dst_node_id=wanted),
             "d": nodes(around),
             "x": Slice("cpg_edges", edge_kind=decorators),
             "n": nodes(AROUND),

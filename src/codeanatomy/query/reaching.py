@@ -6,7 +6,7 @@
 Level by level: the edges that arrive at (`dst`) or leave (`src`) the nodes of a level. A few nodes are looked
 up in the copy of the edges that is sorted by that end; of many, the edges of the kind are read, one folder.
 A node is reached once, at its smallest depth, by the way that is trusted most: as much as the least trusted
-edge on it. Tests: `tests/test_reaching.py`.
+edge on it. Where it started is reached too, if a cycle leads back. Tests: `tests/test_reaching.py`.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ def reach(
 ) -> tuple[list[Step], bool]:
     """What is reached from some nodes against (`dst`) or along (`src`) the edges; and whether that is all."""
     trust = dict.fromkeys(start, 1.0)
-    level, found = sorted(trust), list[Step]()
+    level, found = sorted(trust), dict[str, Step]()
     for distance in range(1, depth + 1):
         steps: dict[str, Step] = {}
         for edge in neighbours(reader, level, kinds, end):
-            trusted = min(edge.confidence, trust[edge.via])
-            known = edge.node_id in trust
-            if not known and (edge.node_id not in steps or trusted > steps[edge.node_id].confidence):
-                steps[edge.node_id] = structs.replace(edge, depth=distance, confidence=trusted)
+            node, trusted = edge.node_id, min(edge.confidence, trust[edge.via])
+            if node not in found and (node not in steps or trusted > steps[node].confidence):
+                steps[node] = structs.replace(edge, depth=distance, confidence=trusted)
         if not steps or len(found) + len(steps) > REACHED:
-            return found, not steps
-        found += steps.values()
-        trust.update({node: step.confidence for node, step in steps.items()})
-        level = sorted(steps)
-    return found, True
+            return list(found.values()), not steps
+        found |= steps
+        # What was started from may be reached too, by a cycle, but leads to nothing new.
+        level = sorted(node for node in steps if node not in trust)
+        trust.update({node: steps[node].confidence for node in level})
+    return list(found.values()), True
 
 
 def neighbours(reader: Reader, level: Collection[str], kinds: Collection[str], end: End) -> list[Step]:

@@ -27,9 +27,8 @@ def write(nodes: Rows, edges: Rows, target: Counting) -> Counts:
         for row in batch:
             where = place(row[path], row[line])
             label = _quoted(row[qualname] or row[name] or where or row[kind])
-            lines.append(
-                f"  {_quoted(row[key])} [label={label}, kind={_quoted(row[kind])}, tooltip={_quoted(where)}];\n"
-            )
+            more = f"kind={_quoted(row[kind])}, tooltip={_quoted(where)}"
+            lines.append(f"  {_quoted(row[key])} [label={label}, {more}];\n")
         target.write("".join(lines).encode())
     kind, source, destination = place_of(edges.columns, "edge_kind", "src_node_id", "dst_node_id")
     for batch in edges:

@@ -26,7 +26,9 @@ def write(nodes: Rows, edges: Rows, target: Counting) -> Counts:
             target.write(f'<key id="{of[0]}{number}" for="{of}" {declared}/>\n'.encode())
     target.write(b'<graph edgedefault="directed">\n')
     _write_elements(nodes, "node", {"id": "node_id"}, target)
-    _write_elements(edges, "edge", {"id": "edge_id", "source": "src_node_id", "target": "dst_node_id"}, target)
+    _write_elements(
+        edges, "edge", {"id": "edge_id", "source": "src_node_id", "target": "dst_node_id"}, target
+    )
     target.write(b"</graph>\n</graphml>\n")
     return Counts(nodes.count, edges.count)
 

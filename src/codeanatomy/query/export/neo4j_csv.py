@@ -4,15 +4,16 @@
     edges.csv     repo_id,edge_id,:TYPE,:START_ID,:END_ID,role,ordinal:int,...
     README.txt    the command
 
-Every text is quoted, with quotes doubled; null is nothing at all, which is not the empty text `""`. A value may
-hold line ends, which the importer has to be told. No value is changed, however a spreadsheet would take it.
+Every text is quoted, with quotes doubled; null is nothing at all, which is not the empty text `""`. A value
+may hold line ends, which the importer has to be told. No value is changed, whatever a spreadsheet
+would make of it.
 
 Tests: `tests/test_export.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ def write(nodes: Rows, edges: Rows, target: Path) -> Counts:
     """Write the files of the graph into a folder."""
     for name, rows in zip(NAMES, (nodes, edges), strict=False):
         with (target / name).open("w", encoding="utf-8", newline="", buffering=1 << 20) as file:
-            header = [SPECIAL.get(column.name, column.name + TYPES[column.type]) for column in rows.flat_columns]
+            header = [
+                SPECIAL.get(column.name, column.name + TYPES[column.type]) for column in rows.flat_columns
+            ]
             file.write(",".join(header) + "\n")
             cells = [_quoted if column.type == "string" else _plain for column in rows.flat_columns]
             for batch in rows:
@@ -51,8 +54,11 @@ def write(nodes: Rows, edges: Rows, target: Path) -> Counts:
     return Counts(nodes.count, edges.count)
 
 
-def _line(cells: list[Callable[[Any], str]], row: tuple[Any, ...]) -> str:
-    return ",".join(["" if value is None else cell(value) for cell, value in zip(cells, row, strict=True)]) + "\n"
+def _line(cells: Sequence[Callable[[Any], str]], row: tuple[Any, ...]) -> str:
+    return (
+        ",".join(["" if value is None else cell(value) for cell, value in zip(cells, row, strict=True)])
+        + "\n"
+    )
 
 
 def _quoted(value: str) -> str:

@@ -12,14 +12,14 @@ property that the catalogue declares (`flat`); the others write what there is. T
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
 from msgspec import Struct
 
 from codeanatomy import catalog
-from codeanatomy.catalog.kind_spec import Prop
-from codeanatomy.catalog.spec import Column
+from codeanatomy.catalog.kind_spec import Prop, PropType
+from codeanatomy.catalog.spec import Column, ColumnType
 
 Row: TypeAlias = tuple[Any, ...]
 Batch: TypeAlias = list[Row]
@@ -27,8 +27,13 @@ Batch: TypeAlias = list[Row]
 NODES = catalog.table("cpg_nodes").columns
 EDGES = catalog.table("cpg_edges").columns
 # The type of a column that holds a property of a type.
-COLUMN_TYPES = {"string": "string", "int": "bigint", "float": "double", "bool": "boolean", "json": "string"}
-MB = 1_000_000
+COLUMN_TYPES: Mapping[PropType, ColumnType] = {
+    "string": "string",
+    "int": "bigint",
+    "float": "double",
+    "bool": "boolean",
+    "json": "string",
+}
 
 
 class Counts(Struct, frozen=True):
@@ -41,9 +46,7 @@ class Counts(Struct, frozen=True):
 class Rows:
     """Batches, to be read once."""
 
-    def __init__(
-        self, columns: tuple[Column, ...], props: Iterable[Prop], batches: Iterable[Batch]
-    ) -> None:
+    def __init__(self, columns: tuple[Column, ...], props: Iterable[Prop], batches: Iterable[Batch]) -> None:
         self.columns = columns
         # Those that some row may have.
         self.props = tuple({prop.name: prop for prop in props}.values())

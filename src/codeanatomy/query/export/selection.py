@@ -5,8 +5,8 @@
     with database() as found:
         nodes, edges = read(reader, found, chosen, props=True)
 
-Kinds of nodes and of edges may be chosen. Only kinds of edges: with all nodes of the kinds that they may join.
-Only kinds of nodes: with all edges between such nodes. No edge is ever exported without both of its nodes.
+Kinds of nodes and of edges may be chosen. Only kinds of edges: with all nodes of the kinds that they may
+join. Only kinds of nodes: with all edges between such nodes. No edge is exported without both of its nodes.
 
 The order is by kind, then by place, then by id. Each kind is read by a statement of its own, so that DuckDB
 sorts one at a time, on disk if it has to. Tests: `tests/test_export.py`.
@@ -26,7 +26,7 @@ from codeanatomy.errors import UnknownName
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.export.rows import EDGES, NODES, Batch, Rows
 from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reaching import REACHED, neighbours, reach
+from codeanatomy.query.reaching import REACHED, End, neighbours
 from codeanatomy.query.reading import Query, Reader, Slice
 
 # What people mean by what is around a symbol: definitions and their uses, not syntax and not instructions.
@@ -63,6 +63,15 @@ class Chosen(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class Walk(Struct, frozen=True):
+    """How to go away from a focus."""
+
+    edge_kinds: tuple[str, ...]
+    # Of the ids of nodes that may be visited.
+    prefixes: frozenset[str]
+    hops: int
+
+
 def whole(kinds: Collection[str], repo_id: str | None = None) -> Chosen:
     """All nodes and edges of some kinds, or of every kind."""
     nodes, edges = parted(kinds)
@@ -73,22 +82,32 @@ def whole(kinds: Collection[str], repo_id: str | None = None) -> Chosen:
     return Chosen(tuple(sorted(nodes)), tuple(sorted(edges)), repo_id)
 
 
-def around(reader: Reader, focus: Symbol, kinds: Collection[str], hops: int, *, straight: bool = False) -> Chosen:
+def around(
+    reader: Reader, focus: Symbol, kinds: Collection[str], hops: int, *, straight: bool = False
+) -> Chosen:
     """What is within some steps of a symbol, in both directions.
 
     `straight` goes on in the direction of the first step: to callers of callers and callees of callees, but
     not to other callers of a callee.
     """
     nodes, edges = parted(kinds)
-    edges = edges or (DRAWN if straight else NEAR)
-    steps, complete = (_straight if straight else _anywhere)(reader, focus.ids, edges, hops)
-    notes = () if complete else (f"stopped near {REACHED:,} nodes: take fewer --hops or --kinds",)
-    allowed = set(nodes or NODE_KINDS)
-    prefixes = {NODE_KINDS[name].prefix for name in allowed} | {each.split(":")[0] for each in focus.ids}
-    kept = {node: step for node, step in steps.items() if node.split(":")[0] in prefixes}
-    reached = {node.split(":")[0] for node in kept}
-    present = tuple(sorted(name for name, kind in NODE_KINDS.items() if kind.prefix in reached))
-    return Chosen(present, tuple(sorted(edges)), focus.repo_id, kept, notes)
+    walk = Walk(
+        edges or (DRAWN if straight else NEAR),
+        frozenset(NODE_KINDS[name].prefix for name in nodes or NODE_KINDS),
+        hops,
+    )
+    if straight:
+        steps, complete = _straight(reader, focus.ids, walk)
+    else:
+        steps, complete = _walked(reader, focus.ids, walk, ("src", "dst"))
+    reached = set(map(_prefix, steps))
+    return Chosen(
+        tuple(sorted(name for name, kind in NODE_KINDS.items() if kind.prefix in reached)),
+        tuple(sorted(walk.edge_kinds)),
+        focus.repo_id,
+        steps,
+        () if complete else (f"stopped near {REACHED:,} nodes: take fewer --hops or --kinds",),
+    )
 
 
 def parted(kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -194,34 +213,30 @@ def _between(nodes: Collection[str]) -> Any:
     return lambda ends: not (set(nodes).isdisjoint(ends.src) or set(nodes).isdisjoint(ends.dst))
 
 
-def _straight(
-    reader: Reader, start: Collection[str], kinds: Collection[str], hops: int
-) -> tuple[dict[str, int], bool]:
+def _straight(reader: Reader, start: Collection[str], walk: Walk) -> tuple[dict[str, int], bool]:
     """Nodes and their steps: what leads to the start comes before it, what it leads to after."""
-    before, all_before = reach(reader, start, kinds, "dst", hops)
-    after, all_after = reach(reader, start, kinds, "src", hops)
-    steps = dict.fromkeys(start, 0)
-    for node, step in sorted(
-        [(each.node_id, -each.depth) for each in before] + [(each.node_id, each.depth) for each in after],
-        key=lambda found: (abs(found[1]), found),
-    ):
-        steps.setdefault(node, step)
+    before, all_before = _walked(reader, start, walk, ("dst",))
+    after, all_after = _walked(reader, start, walk, ("src",))
+    steps = {node: -distance for node, distance in before.items()}
+    for node, distance in after.items():
+        if distance < abs(steps.get(node, REACHED)):
+            steps[node] = distance
     return steps, all_before and all_after
 
 
-def _anywhere(
-    reader: Reader, start: Collection[str], kinds: Collection[str], hops: int
+def _walked(
+    reader: Reader, start: Collection[str], walk: Walk, ends: Sequence[End]
 ) -> tuple[dict[str, int], bool]:
-    """Nodes and how many steps they are away, whichever direction an edge has."""
+    """Nodes and how many steps they are away, over edges that have the nearer node at one of these ends."""
     steps, level = dict.fromkeys(start, 0), sorted(start)
-    for distance in range(1, hops + 1):
-        found = {
-            step.node_id
-            for end in ("src", "dst")
-            for step in neighbours(reader, level, kinds, "src" if end == "src" else "dst")
-        }
-        level = sorted(found - steps.keys())
+    for distance in range(1, walk.hops + 1):
+        found = {step.node_id for end in ends for step in neighbours(reader, level, walk.edge_kinds, end)}
+        level = sorted(node for node in found - steps.keys() if _prefix(node) in walk.prefixes)
         if len(steps) + len(level) > REACHED:
             return steps, False
         steps.update(dict.fromkeys(level, distance))
     return steps, True
+
+
+def _prefix(node_id: str) -> str:
+    return node_id.partition(":")[0]

@@ -24,9 +24,9 @@ NAME_CHARS = 200
 @contextmanager
 def new_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     """A file to write; it has its name once all of it is there."""
-    # Through a link, to the file that it means.
-    path = path.resolve() if path.is_symlink() else path
     with _failing(path):
+        # Through a link, to the file that it means.
+        path = path.resolve() if path.is_symlink() else path
         _check_parent(path)
         if path.exists():
             if not path.is_file():

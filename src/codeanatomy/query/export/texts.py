@@ -1,6 +1,6 @@
-"""Text from sources, as formats can hold it.
+r"""Text from sources, as formats can hold it.
 
->>> visible("a\\x00b"), shortened("x" * 300, 8)
+>>> visible("a\x00b"), shortened("x" * 300, 8)
 ('a␀b', 'xxxxxxx…')
 >>> xml_text('<a href="x">]]>')
 '&lt;a href=&quot;x&quot;&gt;]]&gt;'

@@ -40,7 +40,7 @@ COLUMNS = (
     "repo_id",
     "symbol_id",
 )
-# Of two reasons that are trusted alike, the first is told.
+# Of several reasons the first is told.
 FROM_DEFINITIONS = ("CALL_GRAPH", "OVERRIDES", "INHERITS")
 FROM_PLACES = ("INSTANTIATES", "REFERS_TO", "READS", "IMPORTS_NAME", "IMPORTS_MODULE")
 REASONS = (*FROM_DEFINITIONS, *FROM_PLACES)
@@ -73,12 +73,12 @@ def impact(
 
 
 def _nearest(uses: Iterable[Use], trust: dict[str, float]) -> list[Use]:
-    """Each new user once, by the way that is trusted most."""
-    kept: dict[str, tuple[tuple[float, int, str, int], Use]] = {}
+    """Each new user once, by the reason that tells most, and that is trusted most."""
+    kept: dict[str, tuple[tuple[int, float, str, int], Use]] = {}
     for use in uses:
         if use.node_id not in trust:
             trusted = min(use.confidence, trust[use.via])
-            rank = (-trusted, REASONS.index(use.edge_kind), use.path or "", use.line or 0)
+            rank = (REASONS.index(use.edge_kind), -trusted, use.path or "", use.line or 0)
             if use.node_id not in kept or rank < kept[use.node_id][0]:
                 kept[use.node_id] = rank, structs.replace(use, confidence=trusted)
     return [use for _, use in kept.values()]

@@ -2,7 +2,7 @@
 
     unused(reader, kind="function")
     # shop.waste._forgotten   FUNCTION  shop/waste.py:12  0.9  not named    nothing says its name
-    # shop.waste.Bin.empty    FUNCTION  shop/waste.py:31  0.3  unresolved   `x.empty` is said in shop/a.py:7, ...
+    # shop.waste.Bin.empty    FUNCTION  shop/waste.py:31  0.3  unresolved   shop/a.py:7 says its name, ...
 
 A use is an edge that arrives at the definition, or at the name it is bound to, from outside of its own text:
 recursion is none. What overrides a method that is used is used, since the base may be called with it; so is
@@ -14,8 +14,9 @@ Whether something is dead can only be told as far as names can be followed:
 
 | confidence | `method` | |
 |---|---|---|
-| 0.9 | `not named` | private, and nothing says its name |
-| 0.7 | `namesake`, `computed` | private; what says its name means others, or names are made by `getattr(x, y)` near it |
+| 0.9 | `not named` | private, and nothing in its repository says its name |
+| 0.7 | `namesake` | private; whatever says its name means something else |
+| 0.7 | `computed` | private; its file, or one of its class's family, has `getattr(x, y)` |
 | 0.5 | `public` | who uses the package may use it |
 | 0.3 | `unresolved`, `text` | its name is an attribute of something unknown, or stands in a text |
 | 0.3 | `decorated`, `hooked` | a decorator, a metaclass or `__init_subclass__` may have kept it |
@@ -27,15 +28,17 @@ Private is a name, or one around it, that begins with `_`, and whatever is insid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from codeanatomy.errors import UsageError
-from codeanatomy.query.reading import Reader
-from codeanatomy.query.usage import Definition, Surroundings, surroundings, unused_definitions
-from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.answers import COLUMNS as SHARED
+from codeanatomy.query.reading import Held, Reader
+from codeanatomy.query.symbols import nodes
+from codeanatomy.query.usage import Definition, Surroundings
+from codeanatomy.query.usage_facts import surroundings, unused_definitions
+from codeanatomy.query.verbs.found import Found, found
 
 COLUMNS = (
     "symbol",
@@ -50,9 +53,10 @@ COLUMNS = (
     "symbol_id",
 )
 KINDS = ("FUNCTION", "CLASS")
+JUDGED = tuple(SHARED[name] for name in ("symbol_id", "confidence", "method", "detail"))
 NOTES = (
     "what is used by name from configuration, templates, entry points or other programs is not seen",
-    "confidence: 0.9 private and not named, 0.7 private, 0.5 public, 0.3 may be reached in a way that is not followed",
+    "0.9: private and not named, 0.7: private, 0.5: public, 0.3: may be used in ways that are not followed",
 )
 
 
@@ -70,11 +74,21 @@ def unused(reader: Reader, *, kind: str | None = None, repo_id: str | None = Non
     if wanted and wanted not in KINDS:
         raise UsageError(f"{kind!r} is no kind that may be unused", "kinds: function, class")
     definitions = unused_definitions(reader, repo_id)
-    around = surroundings(reader, definitions)
+    around = surroundings(reader, definitions, repo_id)
     judged = [(each, verdict) for each in definitions if (verdict := judge(each, around))]
-    rows = [_row(each, verdict) for each, verdict in outermost(judged) if wanted in (None, each.kind)]
-    rows.sort(key=lambda row: (-row["confidence"], row["repo_id"], row["path"], row["line"], row["symbol_id"]))
-    return held(COLUMNS, rows, NOTES)
+    rows = [
+        (each.node_id, verdict.confidence, verdict.method, verdict.detail)
+        for each, verdict in outermost(judged)
+        if wanted in (None, each.kind)
+    ]
+    return found(
+        COLUMNS,
+        "SELECT n.qualname AS symbol, n.node_kind AS kind, n.subkind, n.path, n.line, h.confidence, h.method,"
+        " h.detail, n.repo_id, n.node_id AS symbol_id FROM h JOIN n ON n.node_id = h.symbol_id",
+        {"h": Held(JUDGED, rows), "n": nodes(KINDS, repo_id)},
+        order=("confidence DESC", "repo_id", "path", "line", "symbol", "symbol_id"),
+        notes=NOTES,
+    )
 
 
 def judge(each: Definition, around: Surroundings) -> Verdict | None:
@@ -97,7 +111,7 @@ def _weak(each: Definition, around: Surroundings) -> tuple[str, str] | None:
     """A way in which it may be used that is not followed: a word, and more words."""
     if decorator := around.decorators.get(each.node_id):
         return "decorated", f"@{decorator} may have kept it"
-    if hook := around.hooks.get(each.node_id):
+    if hook := around.hook(each):
         return "hooked", f"{hook} is told of it"
     if base := around.base_outside(each):
         return "base outside", f"{base} may call it" if each.kind == "FUNCTION" else f"{base} may know of it"
@@ -110,3 +124,20 @@ def _weak(each: Definition, around: Surroundings) -> tuple[str, str] | None:
     if place := around.text_place(each):
         return "text", f"its name is a text in {place}"
     return None
+
+
+def outermost(judged: Sequence[tuple[Definition, Verdict]]) -> list[tuple[Definition, Verdict]]:
+    """Those that are not inside of another that is at least as sure; they come in the order of the source."""
+    outer: list[tuple[Definition, Verdict]] = []
+    around: list[tuple[Definition, Verdict]] = []
+    for each, verdict in judged:
+        while around and not _is_inside(each, around[-1][0]):
+            around.pop()
+        if not any(one.confidence >= verdict.confidence for _, one in around):
+            outer.append((each, verdict))
+        around.append((each, verdict))
+    return outer
+
+
+def _is_inside(each: Definition, outer: Definition) -> bool:
+    return outer.repo_id == each.repo_id and outer.holds(each.path, each.bstart)

@@ -1,0 +1,114 @@
+"""What is wrong with a statement of SQL, and where: data that a terminal shows and an editor underlines.
+
+    Diagnostic("column", "unknown column 'nme'", line=1, column=8, end=11,
+               snippet="SELECT nme FROM symbols\\n       ^^^", suggestion="did you mean name?")
+
+`code` is one of `CODES`. Lines and columns are counted from 1; `end` is the column after the last character.
+Tests: `tests/test_sql.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from msgspec import Struct, to_builtins
+from sqlglot import exp
+
+from codeanatomy.errors import SqlRefused
+
+CODES = {
+    "syntax": "It cannot be read as SQL.",
+    "statement": "It is not one question: another kind of statement, several of them, or none.",
+    "size": "It is too long, too deep or too wide.",
+    "clause": "A part of SQL that is not offered here.",
+    "function": "A function that is not offered here.",
+    "table": "There is no such view, or it is named in a way that is not offered.",
+    "column": "There is no such column.",
+    "ambiguous": "Several relations have a column of that name.",
+    "type": "A value of one type where another is needed.",
+    "engine": "The engine refused it.",
+    "time": "It took longer than it may.",
+}
+# Of a line that is shown.
+SHOWN = 120
+
+
+class Diagnostic(Struct, frozen=True):
+    """One thing that is wrong."""
+
+    code: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    end: int | None = None
+    snippet: str | None = None
+    suggestion: str | None = None
+
+
+class Complaints:
+    """Collects what is wrong with a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.found: list[Diagnostic] = []
+
+    def add(self, code: str, message: str, at: exp.Expr | None = None, suggestion: str | None = None) -> None:
+        """Complain about a part of the statement."""
+        start, end = span(at) if at is not None else (None, None)
+        self.add_at(code, message, start, end, suggestion)
+
+    def add_at(
+        self, code: str, message: str, start: int | None, end: int | None = None, suggestion: str | None = None
+    ) -> None:
+        """Complain about characters of the text."""
+        if start is None:
+            self.found.append(Diagnostic(code, message, suggestion=suggestion))
+            return
+        first = self.text.rfind("\n", 0, start) + 1
+        last = self.text.find("\n", start)
+        last = len(self.text) if last < 0 else last
+        end = min(max(end or 0, start + 1), max(last, start + 1))
+        self.found.append(
+            Diagnostic(
+                code,
+                message,
+                self.text.count("\n", 0, start) + 1,
+                start - first + 1,
+                end - first + 1,
+                _underlined(self.text[first:last], start - first, end - first),
+                suggestion,
+            )
+        )
+
+    def refuse(self) -> None:
+        """Raise if there is anything to complain about."""
+        if self.found:
+            self.found.sort(key=lambda each: (each.line or 0, each.column or 0))
+            raise SqlRefused([to_builtins(each) for each in self.found])
+
+
+def span(part: exp.Expr) -> tuple[int | None, int | None]:
+    """The characters that a part of a statement was read from, as far as they are known."""
+    known = [node.meta for node in part.walk() if "start" in node.meta]
+    if not known:
+        return None, None
+    return min(meta["start"] for meta in known), max(meta["end"] for meta in known) + 1
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The name that somebody may have meant.
+
+    >>> closest("calllers", ["callers", "callees"])
+    'did you mean callers?'
+    """
+    near = get_close_matches(name.lower(), sorted(known), n=1)
+    return f"did you mean {near[0]}?" if near else None
+
+
+def _underlined(line: str, start: int, end: int) -> str:
+    """A line, or the part of a long one around the place, with the place underlined."""
+    first = max(0, start - SHOWN // 2)
+    shown = "".join(character if character.isprintable() else " " for character in line[first : first + SHOWN])
+    width = max(1, min(end - first, SHOWN) - (start - first))
+    return f"{shown}\n{' ' * (start - first)}{'^' * width}"

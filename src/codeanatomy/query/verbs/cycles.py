@@ -1,0 +1,203 @@
+"""`cycles`: modules that import, or functions that call, each other in a circle.
+
+    cycles(reader)                  # by imports
+    # 1  3  shop.waste.plan   MODULE  shop/waste/plan.py:3  shop.waste.truck  IMPORTS_MODULE  module level
+    # 1  3  shop.waste.truck  MODULE  shop/waste/truck.py:5 shop.waste.plan   IMPORTS_NAME    inside a function
+    cycles(reader, by="calls")
+
+A group is a strongly connected component: each member leads to each other. `amount` is how many members it
+has; its rows are one shortest way around, in the order of the walk. A row has the place of the import or call
+that leads on to `target`.
+
+An import runs when its module is imported, or, inside of a function, when that is called, or never, below
+`if TYPE_CHECKING:`; the `method` says which. All of them connect modules, but where there is a way around of
+the first sort only, that one is shown: it is what fails with a partially initialized module. An import names
+the modules it is written for, not the packages around them. Functions that only call themselves are no group.
+Tests: `tests/test_verb_cycles.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from codeanatomy.errors import UsageError
+from codeanatomy.query.components import components, round_trip
+from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.symbols import nodes
+from codeanatomy.query.verbs.found import Found, held
+
+COLUMNS = (
+    "group_id",
+    "amount",
+    "symbol",
+    "kind",
+    "path",
+    "line",
+    "target",
+    "relation",
+    "confidence",
+    "method",
+    "repo_id",
+    "symbol_id",
+)
+AT_ONCE = "module level"
+LATER = "inside a function"
+NEVER = "type checking"
+
+
+# The more of a problem, the earlier.
+RANK = {AT_ONCE: 0, LATER: 1, NEVER: 2}
+
+
+class Link(Struct, frozen=True):
+    """An edge between two members of the graph in which cycles are looked for."""
+
+    start: str
+    end: str
+    relation: str
+    path: str | None
+    line: int | None
+    confidence: float
+    method: str | None
+
+
+def cycles(
+    reader: Reader, *, by: Literal["imports", "calls"] = "imports", repo_id: str | None = None
+) -> Found:
+    """What leads back to itself through others, the largest group first."""
+    if by not in ("imports", "calls"):
+        raise UsageError(f"cycles by {by!r}", "by: imports, calls")
+    links = _imports(reader, repo_id) if by == "imports" else _calls(reader, repo_id)
+    kind = "MODULE" if by == "imports" else "FUNCTION"
+    whole, strong = _graph(links), _graph([link for link in links if link.method not in (LATER, NEVER)])
+    groups = components(whole)
+    names = _names(reader, kind, repo_id) if groups else {}
+    walks = []
+    for members in groups:
+        # By name, so that which way around is shown does not hang on ids.
+        ordered = {node: names[node] for node in members}
+        walks.append((len(members), _around(ordered, strong) or _around(ordered, whole)))
+    walks.sort(key=lambda each: (-each[0], [names[node] for node in each[1]]))
+    best = {(link.start, link.end): link for link in reversed(links)}
+    rows = [
+        _row(number, size, best[node, walk[(at + 1) % len(walk)]], names, kind)
+        for number, (size, walk) in enumerate(walks, 1)
+        for at, node in enumerate(walk)
+    ]
+    recursive = sum(link.start == link.end for link in links) if by == "calls" else 0
+    notes = (f"{recursive:,} functions that call themselves directly are not counted",) if recursive else ()
+    return held(COLUMNS, rows, notes)
+
+
+def _around(names: Mapping[str, tuple[str, str, str]], graph: Mapping[str, set[str]]) -> list[str]:
+    """The shortest way around among some members, by their names; nothing if there is none."""
+    inside = {node: graph[node] & names.keys() for node in names if node in graph}
+    found = [round_trip(members, inside, names) for members in components(inside)]
+    return min(found, key=lambda walk: (len(walk), [names[node] for node in walk]), default=[])
+
+
+def _graph(links: Sequence[Link]) -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = {}
+    for link in links:
+        graph.setdefault(link.start, set()).add(link.end)
+    return graph
+
+
+def _names(reader: Reader, kind: str, repo_id: str | None) -> dict[str, tuple[str, str, str]]:
+    """Name, repository and id of modules or functions, as they are sorted."""
+    query = Query("SELECT n.node_id, n.qualname, n.repo_id FROM n", {"n": nodes((kind,), repo_id)})
+    return {node: (name or "", repo, node) for node, name, repo in reader.rows(query)}
+
+
+def _row(
+    number: int, size: int, link: Link, names: Mapping[str, tuple[str, str, str]], kind: str
+) -> dict[str, Any]:
+    name, repo_id, node_id = names[link.start]
+    return {
+        "group_id": str(number),
+        "amount": size,
+        "symbol": name,
+        "kind": kind,
+        "path": link.path,
+        "line": link.line,
+        "target": names[link.end][0],
+        "relation": link.relation,
+        "confidence": link.confidence,
+        "method": link.method,
+        "repo_id": repo_id,
+        "symbol_id": node_id,
+    }
+
+
+def _calls(reader: Reader, repo_id: str | None) -> list[Link]:
+    """Which functions call which."""
+    query = Query(
+        "SELECT e.src_node_id, e.dst_node_id, e.edge_kind, e.path, e.line, e.confidence, e.resolution_method"
+        " FROM e WHERE left(e.src_node_id, 9) = 'function:' AND left(e.dst_node_id, 9) = 'function:'",
+        {"e": _edges(("CALL_GRAPH",), repo_id)},
+        order=("src_node_id", "dst_node_id", "line"),
+    )
+    return [Link(*row) for row in reader.rows(query)]
+
+
+def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
+    """Which modules import which; of two, the import first that runs first."""
+    query = Query(
+        "SELECT s.node_id AS src_id, t.node_id AS dst_id, e.edge_kind, e.path, e.line, e.confidence, e.bstart,"
+        " e.owner_file_id, f.edge_id FROM e JOIN s ON s.file_id = e.owner_file_id"
+        " JOIN t ON t.node_id = e.dst_node_id"
+        " LEFT JOIN (SELECT DISTINCT e.edge_id FROM e JOIN d ON d.file_id = e.owner_file_id"
+        " AND d.bstart <= e.bstart AND d.bend >= e.bend) AS f ON f.edge_id = e.edge_id",
+        {
+            "e": _edges(("IMPORTS_MODULE", "IMPORTS_NAME"), repo_id),
+            "s": nodes(("MODULE",), repo_id),
+            "t": nodes(("MODULE",), repo_id),
+            "d": nodes(("FUNCTION",), repo_id),
+        },
+        order=("src_id", "dst_id", "line", "bstart", "edge_kind"),
+    )
+    never = _checked_only(reader, repo_id)
+    links = []
+    for *edge, bstart, file_id, in_function in reader.rows(query):
+        skipped = any(start <= bstart < end for start, end in never.get(file_id, ()))
+        links.append(Link(*edge, NEVER if skipped else LATER if in_function else AT_ONCE))
+    return sorted(links, key=lambda link: RANK[link.method or ""])
+
+
+def _checked_only(reader: Reader, repo_id: str | None) -> dict[str, list[tuple[int, int]]]:
+    """By file: statements that only type checkers see, those directly below `if TYPE_CHECKING:`."""
+    says = Query(
+        "SELECT DISTINCT r.file_id FROM r WHERE r.name = 'TYPE_CHECKING' AND r.subkind = 'load'",
+        {"r": nodes(("NAME_REF", "ATTRIBUTE_REF"), repo_id)},
+    )
+    files = [row[0] for row in reader.rows(says)]
+    if not files:
+        return {}
+    tests = Query(
+        "SELECT i.node_id FROM i JOIN r ON r.file_id = i.file_id AND r.line = i.line"
+        # `if TYPE_CHECKING`, not `if not TYPE_CHECKING`; of `typing.TYPE_CHECKING` the identifier comes later.
+        " AND (r.bstart = i.bstart + 3 OR r.node_kind = 'ATTRIBUTE_REF') WHERE r.name = 'TYPE_CHECKING'",
+        {
+            "i": nodes(("AST_NODE",), repo_id, subkind=("If",), file_id=files),
+            "r": nodes(("NAME_REF", "ATTRIBUTE_REF"), repo_id, file_id=files),
+        },
+    )
+    ifs = [row[0] for row in reader.rows(tests)]
+    if not ifs:
+        return {}
+    body = Query(
+        "SELECT e.owner_file_id, e.bstart, e.bend FROM e WHERE e.role = 'body' AND e.bstart IS NOT NULL",
+        {"e": Slice("cpg_edges_by_src", src_node_id=ifs, edge_kind=("AST_PARENT_OF",))},
+    )
+    found: dict[str, list[tuple[int, int]]] = {}
+    for file_id, start, end in reader.rows(body):
+        found.setdefault(file_id, []).append((start, end))
+    return found
+
+
+def _edges(kinds: tuple[str, ...], repo_id: str | None) -> Slice:
+    of_one = {"repo_id": (repo_id,)} if repo_id is not None else {}
+    return Slice("cpg_edges", edge_kind=kinds, **of_one)

@@ -1,0 +1,142 @@
+"""`flows VARIABLE`: where the value of a parameter or variable goes, nearest first.
+
+    flows(reader, resolve(reader, "shop.cart.Cart.add.price"))
+    # shop.cart.Cart.add.price      REACHES    depth 1   shop/cart.py:26   used there
+
+A value goes from a definition to its uses (REACHES; of attributes and of variables of other modules
+REFERS_TO). A use that is a whole argument goes on to the parameter (PASSES_TO), one that is the whole right
+side of an assignment to what is assigned (COPIES), one that is all that is returned to the function
+(RETURNED). The last two are no edges of the graph but follow from the syntax tree: their method says so,
+"assignment" and "return".
+
+A step is from variable to variable: the uses of the variable that is asked about, and what they are passed and
+copied to, are one step away. Of a parameter the value that it is given counts, of other variables any value they get.
+Tests: `tests/test_verb_flows.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from codeanatomy.errors import UsageError
+from codeanatomy.query.answers import Symbol
+from codeanatomy.query.flowing import Flow, begin, parameters, step
+from codeanatomy.query.reaching import REACHED
+from codeanatomy.query.reading import Reader
+from codeanatomy.query.symbols import VARIABLES
+from codeanatomy.query.verbs.found import Found, held
+
+COLUMNS = (
+    "symbol",
+    "kind",
+    "path",
+    "line",
+    "relation",
+    "inside",
+    "depth",
+    "via",
+    "confidence",
+    "method",
+    "repo_id",
+    "symbol_id",
+)
+NOTES = (
+    "values inside of containers and expressions, and what callers do with a returned value, are not followed",
+)
+
+
+def flows(reader: Reader, symbol: Symbol, *, depth: int = 5) -> Found:
+    """Where the value of a variable goes, up to so many steps away."""
+    if symbol.kind not in VARIABLES:
+        own = parameters(reader, symbol) if symbol.kind == "FUNCTION" else {}
+        hint = f"its parameters: {', '.join(own.values())}" if own else "name one, such as pkg.mod.f.x"
+        raise UsageError(f"{symbol.symbol} is no parameter or variable", hint)
+    level = begin(reader, symbol.ids, symbol.symbol)
+    known = {each.state for each in level}
+    rows, whole = list[dict[str, Any]](), True
+    for distance in range(1, depth + 1):
+        found = step(reader, level)
+        rows += [_row(each, distance) for each in found]
+        # Of a variable that is reached in several ways, the most trusted is gone on from.
+        further: dict[str, Flow] = {}
+        for each in sorted(found, key=lambda flow: -flow.confidence):
+            if each.state is not None and each.state not in known:
+                further.setdefault(each.state, each)
+        known |= further.keys()
+        level = list(further.values())
+        if not level:
+            break
+        if len(rows) > REACHED:
+            whole = False
+            break
+    cut = () if whole else (f"stopped after {REACHED:,} places: ask with a smaller --depth",)
+    return held(COLUMNS, _ordered(rows), (*NOTES, *cut))
+
+
+def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int) -> Found:
+    """The shortest way of a value from one variable to another; a function stands for its parameters."""
+    level = [flow for node, name in _variables(reader, start).items() for flow in begin(reader, (node,), name)]
+    wanted = _variables(reader, end)
+    came: dict[str, Flow] = {}
+    known = {each.state for each in level}
+    for _ in range(depth):
+        moved = [each for each in step(reader, level) if each.relation != "REACHES" and each.state is not None]
+        moved.sort(key=lambda flow: (-flow.confidence, flow.symbol, flow.path, flow.line or 0))
+        for each in moved:
+            if each.symbol_id in wanted:
+                return held(COLUMNS, _way(each, came))
+        level = []
+        for each in moved:
+            if each.state not in known and each.state is not None:
+                known.add(each.state)
+                came[each.state] = each
+                level.append(each)
+        if not level:
+            break
+    said = f"from {start.symbol} to {end.symbol}"
+    why = (
+        f"unknown whether a value goes {said}: not in up to {depth} steps; ask with a larger --depth"
+        if level
+        else f"no way {said} is known"
+    )
+    return held(COLUMNS, (), (why, *NOTES))
+
+
+def _variables(reader: Reader, symbol: Symbol) -> dict[str, str]:
+    if symbol.kind == "FUNCTION":
+        return parameters(reader, symbol)
+    if symbol.kind not in VARIABLES:
+        raise UsageError(f"{symbol.symbol} has no value that goes anywhere", "name a variable or a function")
+    return dict.fromkeys(symbol.ids, symbol.symbol)
+
+
+def _way(last: Flow, came: dict[str, Flow]) -> list[dict[str, Any]]:
+    """The steps to the last one, from the first."""
+    steps = [last]
+    while (before := came.get(steps[0].source)) is not None:
+        steps.insert(0, before)
+    return [_row(each, number) for number, each in enumerate(steps, start=1)]
+
+
+def _row(flow: Flow, depth: int) -> dict[str, Any]:
+    return {
+        "symbol": flow.symbol,
+        "kind": flow.kind,
+        "path": flow.path,
+        "line": flow.line,
+        "relation": flow.relation,
+        "inside": flow.inside,
+        "depth": depth,
+        "via": flow.via,
+        "confidence": flow.confidence,
+        "method": flow.method,
+        "repo_id": flow.repo_id,
+        "symbol_id": flow.symbol_id,
+    }
+
+
+def _ordered(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(
+        rows, key=lambda row: (row["depth"], row["path"], row["line"] or 0, row["relation"], row["symbol"])
+    )

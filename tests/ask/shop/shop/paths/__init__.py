@@ -1,0 +1,1 @@
+"""What leads where: paths, impact, flows, evidence."""

@@ -1,0 +1,284 @@
+"""The Spark lane: the same rows as without a JVM, in a session that is somebody else's."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy.catalog.kinds import EDGE_KINDS
+from codeanatomy.catalog.views import VIEWS, View
+from codeanatomy.errors import AmbiguousSymbol, TableMissing, UnknownName, UnknownSymbol, UsageError
+from codeanatomy.query.answers import COLUMNS
+from codeanatomy.query.asking import VERBS
+from codeanatomy.query.lake import Lake
+from codeanatomy.query.reading import Held, Query, Slice
+from codeanatomy.query.snapshot import recorded_runs
+from codeanatomy.query.spark_lake import SparkLake
+from codeanatomy.query.spark_reader import FEW, SparkReader
+from codeanatomy.query.view_queries import view_query
+
+# A verb, names, options. Each is a few jobs of Spark.
+QUESTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
+    ("find", ("Flask*",), {}),
+    ("find", ("total",), {"repo_id": "shop"}),
+    ("show", ("Cart",), {}),
+    ("callers", ("Cart.add",), {"depth": 2}),
+    ("callers", ("Price",), {"depth": 2}),
+    ("callees", ("flask.app.Flask",), {}),
+    ("refs", ("shop.money.Price",), {}),
+    ("path", ("sell", "shop.cart.total"), {}),
+    ("impact", ("Cart.total",), {"depth": 2}),
+    ("flows", ("shop.cart.total.prices",), {"depth": 3}),
+    ("explain", ("sell", "Cart.checkout"), {}),
+    ("unused", (), {"repo_id": "shop"}),
+    ("cycles", (), {"by": "calls"}),
+    ("unresolved", ("Cart.checkout",), {}),
+    ("errors", (), {}),
+    ("stats", (), {}),
+)
+# Of the tables that are views as they are, the rows of the small repositories are enough.
+WHOLE = ("nodes", "edges", "properties")
+HOSTILE = (
+    "it's",
+    '"quoted"',
+    "back\\slash\\'",
+    "${env:HOME}",
+    "\\${spark.app.name}",
+    "a?b",
+    "line\nbreak",
+    "\\u0041",
+    "'; DROP VIEW symbols; --",
+    "größe😀",
+    "`tick`",
+    "%_!",
+    "",
+)
+
+
+@pytest.fixture(scope="module")
+def light(ask_lake: Path) -> Lake:
+    return Lake.open(str(ask_lake))
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """A session of the user's, with confs and a view of theirs."""
+    found = spark.newSession()
+    found.conf.set("spark.sql.shuffle.partitions", "3")
+    found.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    found.range(3).createTempView("mine")
+    return found
+
+
+@pytest.fixture(scope="module")
+def lake(session: SparkSession, ask_lake: Path) -> Iterator[SparkLake]:
+    found = Lake.open(str(ask_lake), spark=session)
+    yield found
+    found.close()
+
+
+def settings_of(session: SparkSession) -> set[tuple[str, str]]:
+    return {(row.key, row.value) for row in session.sql("SET").collect()}
+
+
+def tables_of(session: SparkSession) -> set[str]:
+    return {table.name for table in session.catalog.listTables()}
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.collect()]
+
+
+def test_every_verb_is_asked() -> None:
+    assert {verb for verb, _, _ in QUESTIONS} == set(VERBS)
+
+
+@pytest.mark.parametrize(("verb", "names", "options"), QUESTIONS)
+def test_a_verb_has_the_rows_of_the_light_lane(
+    lake: SparkLake, light: Lake, verb: str, names: tuple[str, ...], options: dict[str, Any]
+) -> None:
+    answer = light.ask(verb, *names, limit=100_000, **options)
+    frame = lake.ask(verb, *names, **options)
+    assert answer.rows
+    assert frame.dtypes == [(name, COLUMNS[name].ddl) for name in answer.columns]
+    assert rows_of(frame) == list(answer.rows)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_a_view_has_the_rows_of_the_light_lane(lake: SparkLake, light: Lake, view: View) -> None:
+    query = view_query(view, lake.snapshot)
+    expected = light.reader.rows(query)
+    frame = lake.view(view.name)
+    if view.name in WHOLE:
+        expected = [row for row in expected if row[0] != "flask"]
+        frame = frame.where("repo_id <> 'flask'")
+    assert frame.dtypes == [(column.name, column.ddl) for column in view.columns]
+    assert sorted(map(repr, map(tuple, frame.collect()))) == sorted(map(repr, expected))
+    assert expected
+
+
+def test_names_are_understood_as_in_the_light_lane(lake: SparkLake, light: Lake) -> None:
+    with pytest.raises(UnknownSymbol) as unknown:
+        lake.callers("Cart.ad")
+    with pytest.raises(UnknownSymbol) as expected:
+        light.callers("Cart.ad")
+    assert unknown.value.candidates == expected.value.candidates
+    with pytest.raises(AmbiguousSymbol) as ambiguous:
+        lake.show("total")
+    with pytest.raises(AmbiguousSymbol) as expected_too:
+        light.show("total")
+    assert ambiguous.value.candidates == expected_too.value.candidates
+    with pytest.raises(UnknownName):
+        lake.unused(repo_id="nowhere")
+
+
+def test_texts_arrive_as_they_are(lake: SparkLake, light: Lake) -> None:
+    marks = ", ".join(f"? AS t{place}" for place in range(len(HOSTILE)))
+    typed = Query(f"SELECT {marks}", args=HOSTILE)
+    assert lake.reader.rows(typed) == light.reader.rows(typed) == [HOSTILE]
+    shape = tuple(COLUMNS[name] for name in ("symbol", "line", "confidence", "amount", "test"))
+    for times in (0, 1, FEW):
+        rows = [(text, None, 0.1, 10**12 + i, i % 2 == 0) for i in range(times) for text in HOSTILE]
+        held = Query("SELECT * FROM h", {"h": Held(shape, rows)}, order=("symbol", "amount"))
+        assert lake.reader.rows(held) == light.reader.rows(held)
+        assert len(lake.reader.frame(held).dtypes) == len(shape)
+
+
+def test_many_values_and_nulls_that_are_sorted(lake: SparkLake, light: Lake) -> None:
+    nodes = Query("SELECT node_id FROM n", {"n": Slice("cpg_nodes", node_kind=("FUNCTION", "BINDING"))})
+    ids = [row[0] for row in light.reader.rows(nodes)]
+    assert len(ids) > FEW
+    query = Query(
+        "SELECT node_id, subkind, line FROM n",
+        {"n": Slice("cpg_nodes", node_kind=("FUNCTION", "BINDING", "CLASS"), node_id=ids)},
+        order=("line DESC", "subkind", "node_id"),
+    )
+    found = lake.reader.rows(query)
+    assert found == light.reader.rows(query)
+    assert len(found) == len(ids)
+    assert found[-1][2] is None
+    assert lake.reader.rows(query, 3) == light.reader.rows(query, 3)
+    assert lake.reader.rows(Query("SELECT * FROM n", {"n": Slice("cpg_nodes", node_kind=())})) == []
+
+
+def test_tables_and_kinds(lake: SparkLake, light: Lake) -> None:
+    classes = light.reader.rows(
+        Query("SELECT node_id FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))})
+    )
+    assert {row.node_id for row in lake.nodes("CLASS").select("node_id").collect()} == {
+        row[0] for row in classes
+    }
+    assert lake.table("repo_files_v1").columns[0] == "repo_id"
+    assert lake.edges().columns == lake.table("cpg_edges").columns
+    with pytest.raises(UnknownName, match="CLAS"):
+        lake.nodes("CLAS")
+    with pytest.raises(UnknownName):
+        lake.table("cpg_node")
+    with pytest.raises(TableMissing):
+        lake.table("run_lease")
+
+
+def test_a_graph_is_shaped_for_graphframes(lake: SparkLake) -> None:
+    vertices, edges = lake.graph(kind="INHERITS")
+    assert "id" in vertices.columns
+    assert {"src", "dst", "relationship"} <= set(edges.columns)
+    ends = EDGE_KINDS["INHERITS"].ends[0]
+    known = {row.id: row.node_kind for row in vertices.select("id", "node_kind").collect()}
+    assert set(known.values()) == {*ends.src, *ends.dst}
+    found = edges.select("src", "dst", "relationship").collect()
+    assert {row.relationship for row in found} == {"INHERITS"}
+    assert {row.src for row in found} | {row.dst for row in found} <= set(known)
+    assert lake.graph(("CALL_GRAPH", "INHERITS")).edges.columns == edges.columns
+    assert lake.graph().vertices.columns == vertices.columns
+
+
+def test_the_session_of_the_user_stays_as_it_is(
+    spark: SparkSession, session: SparkSession, ask_lake: Path
+) -> None:
+    settings, tables, others = settings_of(session), tables_of(session), tables_of(spark)
+    lake = Lake.open(str(ask_lake), spark=session)
+    assert lake.callers("Cart.add", limit=1).count() == 1
+    gained = tables_of(session) - tables
+    assert gained
+    assert all(name.startswith("codeanatomy_") for name in gained)
+    names = lake.register("lake_")
+    assert names == [f"lake_{view.name}" for view in VIEWS]
+    assert lake.register("lake_") == names
+    lake.close()
+    assert tables_of(session) == tables | set(names)
+    counted = session.sql("SELECT count(*) FROM lake_symbols JOIN mine ON true WHERE kind = 'PACKAGE'")
+    assert counted.collect()[0][0] > 0
+    for name in names:
+        session.catalog.dropTempView(name)
+    assert (settings_of(session), tables_of(session), tables_of(spark)) == (settings, tables, others)
+
+
+def test_what_the_user_has_is_not_replaced(session: SparkSession, lake: SparkLake) -> None:
+    session.range(1).createTempView("ours_calls")
+    before = tables_of(session)
+    with pytest.raises(UsageError, match="ours_calls"):
+        lake.register("ours_")
+    with pytest.raises(UsageError):
+        lake.register("x; DROP VIEW mine; --")
+    assert tables_of(session) == before
+    assert session.table("ours_calls").columns == ["id"]
+
+
+class Remote:
+    """A session with what Spark Connect has: no JVM, no SparkContext, nothing private; nothing is set."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.given = session
+        self.conf = Settings(session)
+
+    def __getattr__(self, name: str) -> Any:
+        assert name in {"sql", "read", "range", "table", "createDataFrame", "catalog"}, name
+        return getattr(self.given, name)
+
+
+class Settings:
+    """Settings that can be read only."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.get = session.conf.get
+
+
+def test_nothing_but_the_public_interface_is_used(session: SparkSession, light: Lake) -> None:
+    lake = SparkLake(light.snapshot, Remote(session))  # type: ignore[arg-type]
+    assert rows_of(lake.callees("Cart.total")) == list(light.callees("Cart.total").rows)
+    lake.register("remote_")
+    lake.close()
+
+
+def test_an_earlier_run(session: SparkSession, ask_lake: Path) -> None:
+    first = recorded_runs(str(ask_lake))[0].run_id
+    old = SparkReader(Lake.open(str(ask_lake), first).snapshot, session)
+    query = Query(
+        "SELECT n.qualname FROM n WHERE n.name = ?",
+        {"n": Slice("cpg_nodes", node_kind=("FUNCTION",))},
+        ("retired",),
+    )
+    assert old.rows(query) == [("old.retired",)]
+    old.close()
+    assert rows_of(Lake.open(str(ask_lake), spark=session).find("retired")) == []
+
+
+def test_a_lake_that_moves_on(session: SparkSession, ask_lake: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "lake"
+    shutil.copytree(ask_lake, copy)
+    lake = Lake.open(str(copy), spark=session)
+    before = rows_of(lake.find("Cart"))
+    assert before
+    for name in ("cpg_nodes", "cpg_edges"):
+        DeltaTable(str(copy / "graph" / name)).delete("repo_id IS NOT NULL")
+    assert rows_of(lake.find("Cart")) == before
+    # Neither a table that was read before it moved on nor one that was not.
+    assert lake.nodes("CLASS").count() > 0
+    assert lake.edges("INHERITS").count() > 0
+    lake.close()
