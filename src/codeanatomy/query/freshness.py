@@ -4,7 +4,7 @@
 
 Every file that was read is looked up: one that is gone has changed, one of another size or time is read and
 its digest compared. A folder that was written to since may have new files: if it has entries that the lake
-does not know, the source is listed as a build would list it (`query.status`), which takes longer and is
+does not know, the source is listed as a build would list it (`source_state`), which takes longer and is
 exact. What this misses: a file that was changed and given back its old size and time.
 
 Tests: `tests/test_freshness.py`.
@@ -18,6 +18,8 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
+from codeanatomy.errors import UsageError
+from codeanatomy.options import ExtractOptions
 from codeanatomy.query.answers import SourceState
 from codeanatomy.query.reading import Query, Reader, Slice
 from codeanatomy.storage.manifest import RunManifest
@@ -91,8 +93,24 @@ def _is_new(entry: os.DirEntry[str], folders: set[str], known: set[str]) -> bool
     return entry.name.endswith(SUFFIXES) and entry.path not in known
 
 
+def source_state(row: RunManifest, options: ExtractOptions) -> SourceState:
+    """The same by its bytes: the source is listed and read as a build would."""
+    from codeanatomy.extract.digest import source_digest
+    from codeanatomy.extract.sources import list_source
+
+    if row.source_digest is None or not row.repo_root:
+        return "unknown"
+    path = Path(row.repo_root)
+    try:
+        digest = source_digest(list_source(path, options), options)
+    except UsageError as problem:
+        # A relative path may be right in another folder; what cannot be opened may still be there.
+        missing = isinstance(problem.__cause__, FileNotFoundError | NotADirectoryError)
+        return "gone" if missing and path.is_absolute() else "unknown"
+    return "unchanged" if digest == row.source_digest else "changed"
+
+
 def _exactly(row: RunManifest) -> SourceState:
     from codeanatomy.config import load_settings
-    from codeanatomy.query.status import source_state
 
     return source_state(row, load_settings(()).extract)

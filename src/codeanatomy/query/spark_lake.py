@@ -3,6 +3,7 @@
     lake = Lake.open("lake", spark=session)
     lake.callers("Session.send", depth=2).show()
     lake.nodes("CLASS").join(lake.edges("INHERITS"), ...)
+    lake.sql("SELECT caller, count(*) FROM calls GROUP BY caller")
     lake.register()                        # ["symbols", "calls", ...]: for %%sql cells and session.sql
     vertices, edges = lake.graph(kind="CALL_GRAPH")     # GraphFrame(vertices, edges)
 
@@ -17,8 +18,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sqlglot import exp
+from sqlglot.optimizer.scope import traverse_scope
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.views import VIEWS, view
@@ -27,11 +31,16 @@ from codeanatomy.query.asking import understood
 from codeanatomy.query.lake import Verbs
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.query.spark_reader import SparkReader
+from codeanatomy.query.sql_check import DIALECT, Checked, check, written
+from codeanatomy.query.sql_diagnostics import Complaints
 from codeanatomy.query.view_queries import view_query
+from codeanatomy.storage.deltalog import cause_of
 
 if TYPE_CHECKING:
     from codeanatomy.query.ibis_lane import IbisLane
 
+# Where Spark looks for a variable in the text of a statement.
+VARIABLE = "${"
 PREFIX = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,63})?")
 
 
@@ -83,6 +92,17 @@ class SparkLake(Verbs[DataFrame]):
         wanted = view(name)
         return self.reader.frame(view_query(wanted, self.snapshot), wanted.columns)
 
+    def sql(self, text: str) -> DataFrame:
+        """One statement that reads, over the views; checked before Spark sees it, and all of its rows."""
+        statement = self._stated(check(text))
+        try:
+            return self.spark.sql(statement)
+        except PySparkException as problem:
+            complaints = Complaints(text)
+            complaints.add("engine", cause_of(problem))
+            complaints.refuse()
+            raise
+
     def register(self, prefix: str = "") -> list[str]:
         """Make every view a temporary view of the session; their names, which begin with the prefix.
 
@@ -118,6 +138,25 @@ class SparkLake(Verbs[DataFrame]):
         from codeanatomy.query.ibis_lane import spark_lane
 
         return spark_lane(self)
+
+    def _stated(self, checked: Checked) -> str:
+        """A question over temporary views of ours, in which Spark finds no variable to replace."""
+        tree = checked.tree.copy()
+        for scope in traverse_scope(tree):
+            for _, source in scope.selected_sources.values():
+                # Anything else is a relation of the statement itself, whatever it is called.
+                if isinstance(source, exp.Table):
+                    source.set("this", exp.to_identifier(self._named(source.name)))
+        for each in list(tree.find_all(exp.Literal)):
+            if each.is_string and VARIABLE in each.name:
+                each.replace(exp.cast(exp.HexString(this=each.name.encode().hex()), "STRING"))
+        found = written(tree, DIALECT)
+        if VARIABLE in found:
+            raise UsageError(f"a name with {VARIABLE} in it", "choose another name")
+        return found
+
+    def _named(self, name: str) -> str:
+        return self.reader.named(f"view_{name}", lambda: self.view(name))
 
     def _columns(self, name: str) -> tuple[str, ...]:
         return tuple(self.spark.table(name).columns)

@@ -20,7 +20,7 @@ otherwise. Tests: `tests/test_spark_lane.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
@@ -54,7 +54,7 @@ class SparkReader:
         self.spark = spark
         self._store = Store(spark, snapshot.root)
         self._prefix = f"codeanatomy_{uuid4().hex[:12]}"
-        # Of relations at hand, in the order of their making.
+        # So many relations at hand have been handed over.
         self._held = 0
         self._tables: dict[str, DataFrame] = {}
         self._views: list[str] = []
@@ -95,13 +95,15 @@ class SparkReader:
         columns = catalog.table(relation.table).column_names
         conditions = [self._among(relation.table, *wanted) for wanted in relation.wanted.items()]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return f"SELECT {', '.join(columns)} FROM {self.view(relation.table)}{where}"
+        view = self.named(relation.table, lambda: self.table(relation.table))
+        return f"SELECT {', '.join(columns)} FROM {view}{where}"
 
-    def view(self, name: str) -> str:
-        """The temporary view of a table; made when it is first asked for."""
+    def named(self, name: str, make: Callable[[], DataFrame]) -> str:
+        """The temporary view of some rows, which are made when they are first asked for."""
         found = f"{self._prefix}_{name}"
         if found not in self._views:
-            self._register(found, self.table(name))
+            make().createTempView(found)
+            self._views.append(found)
         return found
 
     def close(self) -> None:
@@ -130,14 +132,9 @@ class SparkReader:
         fields = [arrow_field(column) for column in held.columns]
         cells = zip(*held.rows, strict=True)
         arrays = [pa.array(values, field.type) for field, values in zip(fields, cells, strict=True)]
+        rows = self.spark.createDataFrame(pa.table(arrays, pa.schema(fields)))
         self._held += 1
-        name = f"{self._prefix}_held_{self._held}"
-        self._register(name, self.spark.createDataFrame(pa.table(arrays, pa.schema(fields))))
-        return name
-
-    def _register(self, name: str, rows: DataFrame) -> None:
-        rows.createTempView(name)
-        self._views.append(name)
+        return self.named(f"held_{self._held}", lambda: rows)
 
     @contextmanager
     def _asking(self) -> Iterator[None]:

@@ -1,7 +1,7 @@
 """What is wrong with a statement of SQL, and where: data that a terminal shows and an editor underlines.
 
     Diagnostic("column", "unknown column 'nme'", line=1, column=8, end=11,
-               snippet="SELECT nme FROM symbols\\n       ^^^", suggestion="did you mean name?")
+               snippet=..., suggestion="did you mean name?")
 
 `code` is one of `CODES`. Lines and columns are counted from 1; `end` is the column after the last character.
 Tests: `tests/test_sql.py`.
@@ -59,7 +59,12 @@ class Complaints:
         self.add_at(code, message, start, end, suggestion)
 
     def add_at(
-        self, code: str, message: str, start: int | None, end: int | None = None, suggestion: str | None = None
+        self,
+        code: str,
+        message: str,
+        start: int | None,
+        end: int | None = None,
+        suggestion: str | None = None,
     ) -> None:
         """Complain about characters of the text."""
         if start is None:
@@ -109,6 +114,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 def _underlined(line: str, start: int, end: int) -> str:
     """A line, or the part of a long one around the place, with the place underlined."""
     first = max(0, start - SHOWN // 2)
-    shown = "".join(character if character.isprintable() else " " for character in line[first : first + SHOWN])
+    part = line[first : first + SHOWN]
+    shown = "".join(character if character.isprintable() else " " for character in part)
     width = max(1, min(end - first, SHOWN) - (start - first))
     return f"{shown}\n{' ' * (start - first)}{'^' * width}"

@@ -13,20 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
-from codeanatomy.errors import TableMissing, UsageError
-from codeanatomy.extract.digest import source_digest
-from codeanatomy.extract.sources import list_source
+from codeanatomy.errors import TableMissing
 from codeanatomy.options import ExtractOptions
+from codeanatomy.query.answers import SourceState
+from codeanatomy.query.freshness import source_state
 from codeanatomy.query.snapshot import RecordedRun, Snapshot, recorded_runs
 from codeanatomy.storage.lease import read_lease, stale
 from codeanatomy.storage.manifest import RunManifest
-
-SourceState = Literal["unchanged", "changed", "gone", "unknown"]
 
 
 class RepositoryStatus(Struct, frozen=True):
@@ -128,20 +125,6 @@ def _repository(row: RunManifest, options: ExtractOptions) -> RepositoryStatus:
         graph.get("cpg_edges"),
         source_state(row, options),
     )
-
-
-def source_state(row: RunManifest, options: ExtractOptions) -> SourceState:
-    """Whether the source is still what the row was made from."""
-    if row.source_digest is None or not row.repo_root:
-        return "unknown"
-    path = Path(row.repo_root)
-    try:
-        digest = source_digest(list_source(path, options), options)
-    except UsageError as problem:
-        # A relative path may be right in another folder; what cannot be opened may still be there.
-        missing = isinstance(problem.__cause__, FileNotFoundError | NotADirectoryError)
-        return "gone" if missing and path.is_absolute() else "unknown"
-    return "unchanged" if digest == row.source_digest else "changed"
 
 
 def _writer(root: str) -> Writer | None:

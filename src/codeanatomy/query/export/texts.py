@@ -18,6 +18,8 @@ from html import escape
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # They change the order in which a line is read; a picture must not be turned around by a name.
 TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c]")
+# Texts without any of these are most of all, and are left as they are.
+UNUSUAL = re.compile("[^ !#-%(-;=?-~]")
 PICTURES = 0x2400
 SPACE = 0x20
 UNKNOWN = "\ufffd"
@@ -30,6 +32,8 @@ def visible(text: str) -> str:
 
 def xml_text(text: str) -> str:
     """Text for an element or an attribute of XML or HTML; read again, it is the same."""
+    if not UNUSUAL.search(text):
+        return text
     escaped = escape(visible(text), quote=True)
     # A parser makes line ends and tabs of attributes into spaces, and each CR into a line end.
     return escaped.replace("\r", "&#13;").replace("\n", "&#10;").replace("\t", "&#9;")
@@ -51,6 +55,8 @@ def shortened_left(text: str, characters: int) -> str:
 
 def in_a_line(text: str) -> str:
     """Text for a picture: one line that is read from left to right."""
+    if not UNUSUAL.search(text):
+        return text
     return TURNING.sub(UNKNOWN, visible(text.replace("\r", "␍").replace("\n", "␊").replace("\t", "␉")))
 
 

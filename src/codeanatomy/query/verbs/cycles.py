@@ -1,8 +1,8 @@
 """`cycles`: modules that import, or functions that call, each other in a circle.
 
     cycles(reader)                  # by imports
-    # 1  3  shop.waste.plan   MODULE  shop/waste/plan.py:3  shop.waste.truck  IMPORTS_MODULE  module level
-    # 1  3  shop.waste.truck  MODULE  shop/waste/truck.py:5 shop.waste.plan   IMPORTS_NAME    inside a function
+    # 1  3  shop.plan   MODULE  shop/plan.py:3   shop.truck  IMPORTS_MODULE  module level
+    # 1  3  shop.truck  MODULE  shop/truck.py:5  shop.plan   IMPORTS_NAME    inside a function
     cycles(reader, by="calls")
 
 A group is a strongly connected component: each member leads to each other. `amount` is how many members it
@@ -11,9 +11,9 @@ that leads on to `target`.
 
 An import runs when its module is imported, or, inside of a function, when that is called, or never, below
 `if TYPE_CHECKING:`; the `method` says which. All of them connect modules, but where there is a way around of
-the first sort only, that one is shown: it is what fails with a partially initialized module. An import names
-the modules it is written for, not the packages around them. Functions that only call themselves are no group.
-Tests: `tests/test_verb_cycles.py`.
+the first sort only, that one is shown: it is what fails with a partially initialized module. An import is
+of the module it is about: `from pkg import mod` of `pkg.mod`, not of the packages around it. A function that
+only calls itself is no group. Tests: `tests/test_verb_cycles.py`.
 """
 
 from __future__ import annotations
@@ -146,11 +146,16 @@ def _calls(reader: Reader, repo_id: str | None) -> list[Link]:
 def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
     """Which modules import which; of two, the import first that runs first."""
     query = Query(
-        "SELECT s.node_id AS src_id, t.node_id AS dst_id, e.edge_kind, e.path, e.line, e.confidence, e.bstart,"
-        " e.owner_file_id, f.edge_id FROM e JOIN s ON s.file_id = e.owner_file_id"
-        " JOIN t ON t.node_id = e.dst_node_id"
+        "SELECT s.node_id AS src_id, t.node_id AS dst_id, e.edge_kind, e.path, e.line, e.confidence,"
+        " e.bstart, e.owner_file_id, f.edge_id FROM e"
+        " JOIN s ON s.file_id = e.owner_file_id JOIN t ON t.node_id = e.dst_node_id"
+        # `from pkg import mod` is about pkg.mod.
+        " LEFT JOIN (SELECT DISTINCT e.src_node_id FROM e JOIN t ON t.node_id = e.dst_node_id"
+        " WHERE e.edge_kind = 'IMPORTS_NAME') AS m"
+        " ON m.src_node_id = e.src_node_id AND e.edge_kind = 'IMPORTS_MODULE'"
         " LEFT JOIN (SELECT DISTINCT e.edge_id FROM e JOIN d ON d.file_id = e.owner_file_id"
-        " AND d.bstart <= e.bstart AND d.bend >= e.bend) AS f ON f.edge_id = e.edge_id",
+        " AND d.bstart <= e.bstart AND d.bend >= e.bend) AS f ON f.edge_id = e.edge_id"
+        " WHERE m.src_node_id IS NULL",
         {
             "e": _edges(("IMPORTS_MODULE", "IMPORTS_NAME"), repo_id),
             "s": nodes(("MODULE",), repo_id),
@@ -161,9 +166,10 @@ def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
     )
     never = _checked_only(reader, repo_id)
     links = []
-    for *edge, bstart, file_id, in_function in reader.rows(query):
-        skipped = any(start <= bstart < end for start, end in never.get(file_id, ()))
-        links.append(Link(*edge, NEVER if skipped else LATER if in_function else AT_ONCE))
+    for start, end, relation, path, line, confidence, bstart, file_id, in_function in reader.rows(query):
+        skipped = any(first <= bstart < last for first, last in never.get(file_id, ()))
+        when = NEVER if skipped else LATER if in_function else AT_ONCE
+        links.append(Link(start, end, relation, path, line, confidence, when))
     return sorted(links, key=lambda link: RANK[link.method or ""])
 
 
@@ -178,7 +184,7 @@ def _checked_only(reader: Reader, repo_id: str | None) -> dict[str, list[tuple[i
         return {}
     tests = Query(
         "SELECT i.node_id FROM i JOIN r ON r.file_id = i.file_id AND r.line = i.line"
-        # `if TYPE_CHECKING`, not `if not TYPE_CHECKING`; of `typing.TYPE_CHECKING` the identifier comes later.
+        # Not `if not TYPE_CHECKING`; of `typing.TYPE_CHECKING` the identifier comes later.
         " AND (r.bstart = i.bstart + 3 OR r.node_kind = 'ATTRIBUTE_REF') WHERE r.name = 'TYPE_CHECKING'",
         {
             "i": nodes(("AST_NODE",), repo_id, subkind=("If",), file_id=files),

@@ -16,7 +16,6 @@ Tests: `tests/test_verb_flows.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from codeanatomy.errors import UsageError
@@ -41,6 +40,8 @@ COLUMNS = (
     "repo_id",
     "symbol_id",
 )
+# In the order in which they happen at a place.
+RELATIONS = ("REACHES", "REFERS_TO", "COPIES", "PASSES_TO", "RETURNED")
 NOTES = (
     "values inside of containers and expressions, and what callers do with a returned value, are not followed",
 )
@@ -54,10 +55,13 @@ def flows(reader: Reader, symbol: Symbol, *, depth: int = 5) -> Found:
         raise UsageError(f"{symbol.symbol} is no parameter or variable", hint)
     level = begin(reader, symbol.ids, symbol.symbol)
     known = {each.state for each in level}
-    rows, whole = list[dict[str, Any]](), True
+    # Each place once, as near as it is.
+    places: dict[tuple[str, str, str, int | None], tuple[int, Flow]] = {}
+    whole = True
     for distance in range(1, depth + 1):
         found = step(reader, level)
-        rows += [_row(each, distance) for each in found]
+        for each in found:
+            places.setdefault((each.relation, each.symbol_id, each.path, each.bstart), (distance, each))
         # Of a variable that is reached in several ways, the most trusted is gone on from.
         further: dict[str, Flow] = {}
         for each in sorted(found, key=lambda flow: -flow.confidence):
@@ -67,11 +71,12 @@ def flows(reader: Reader, symbol: Symbol, *, depth: int = 5) -> Found:
         level = list(further.values())
         if not level:
             break
-        if len(rows) > REACHED:
+        if len(places) > REACHED:
             whole = False
             break
     cut = () if whole else (f"stopped after {REACHED:,} places: ask with a smaller --depth",)
-    return held(COLUMNS, _ordered(rows), (*NOTES, *cut))
+    rows = [_row(each, distance) for distance, each in sorted(places.values(), key=_order)]
+    return held(COLUMNS, rows, (*NOTES, *cut))
 
 
 def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int) -> Found:
@@ -98,7 +103,7 @@ def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int) -> Found:
     why = (
         f"unknown whether a value goes {said}: not in up to {depth} steps; ask with a larger --depth"
         if level
-        else f"no way {said} is known"
+        else f"unknown whether a value goes {said}: no way is known"
     )
     return held(COLUMNS, (), (why, *NOTES))
 
@@ -136,7 +141,6 @@ def _row(flow: Flow, depth: int) -> dict[str, Any]:
     }
 
 
-def _ordered(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(
-        rows, key=lambda row: (row["depth"], row["path"], row["line"] or 0, row["relation"], row["symbol"])
-    )
+def _order(placed: tuple[int, Flow]) -> tuple[int, str, int, int, str, str]:
+    distance, flow = placed
+    return distance, flow.path, flow.bstart or 0, RELATIONS.index(flow.relation), flow.symbol, flow.symbol_id

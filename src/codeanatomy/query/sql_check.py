@@ -1,0 +1,261 @@
+"""Looks at a question in SQL before any engine does: one read-only statement over the views of the catalogue.
+
+    found = check("SELECT caller, count(*) FROM calls WHERE external GROUP BY caller")
+    found.views        # ("calls",)
+    found.columns      # ("caller", "count")
+    found.spark_sql    # SELECT `calls`.`caller` AS `caller`, COUNT(*) AS `count` FROM `calls` AS `calls` ...
+    found.duck_sql     # SELECT "calls"."caller" AS "caller", COUNT(*) AS "count" FROM "calls" AS "calls" ...
+    check("SELECT nme FROM symbols")      # SqlRefused: line 1, column 8: unknown column 'nme' ...
+
+The statement is in Spark's SQL. It is read into a tree, of which every part has to be one that is allowed
+(`sql_allowed`), every name one that is known (`sql_names`), and every value of a fitting type (`sql_types`).
+What is run is written anew from the tree: names in full and quoted, stars spelled out, comments left out.
+
+Columns of the answer have names of their own: a second `line` becomes `line_2`, and `count(*)` is `count`.
+Tests: `tests/test_sql.py`, `tests/test_sql_rewrites.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+from sqlglot import Token, TokenType, exp, parse, tokenize
+from sqlglot.errors import OptimizeError, ParseError, TokenError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
+
+from codeanatomy.catalog.views import VIEWS
+from codeanatomy.query.sql_allowed import FUNCTIONS, PARTS, TYPES, function_classes
+from codeanatomy.query.sql_diagnostics import Complaints, closest
+from codeanatomy.query.sql_names import check_columns, check_tables
+from codeanatomy.query.sql_types import check_types
+
+DIALECT = "spark"
+# Longer ones are not written by hand, and would take seconds to look at.
+CHARACTERS = 100_000
+TOKENS = 5_000
+# What a question may begin with.
+BEGINNINGS = ("SELECT", "WITH", "FROM", "(")
+
+
+class Checked(Struct, frozen=True):
+    """A question that may be asked."""
+
+    text: str
+    # Views that it reads.
+    views: tuple[str, ...]
+    # Names of what it gives, each once.
+    columns: tuple[str, ...]
+    # Names in full, in Spark's SQL and in DuckDB's.
+    spark_sql: str
+    duck_sql: str
+    tree: exp.Query
+
+    def first(self, rows: int) -> str:
+        """In DuckDB's SQL, with so many rows at most."""
+        limit = self.tree.args.get("limit")
+        if limit is not None and int(limit.expression.name) <= rows:
+            return self.duck_sql
+        return written(self.tree.limit(rows), "duckdb")
+
+
+def check(text: str) -> Checked:
+    """A question that was understood; SqlRefused says what is wrong with any other."""
+    complaints = Complaints(text)
+    try:
+        return _checked(text, complaints)
+    except RecursionError:
+        complaints.found.clear()
+        complaints.add("size", "it is nested too deeply", suggestion="split it by WITH")
+    complaints.refuse()
+    raise AssertionError
+
+
+def _checked(text: str, complaints: Complaints) -> Checked:
+    root = _parsed(text, complaints)
+    _check_parts(root, complaints)
+    complaints.refuse()
+    normalize_identifiers(root, dialect=DIALECT)
+    try:
+        views = check_tables(root, complaints)
+        complaints.refuse()
+        _name_columns(root)
+        check_columns(root, complaints)
+        complaints.refuse()
+        tree = qualify(
+            root, dialect=DIALECT, schema=schema(), quote_identifiers=False, validate_qualify_columns=True
+        )
+    except OptimizeError as problem:
+        complaints.add("column", str(problem).splitlines()[0])
+        complaints.refuse()
+        raise
+    check_types(annotate_types(tree, schema=schema(), dialect=DIALECT), complaints)
+    complaints.refuse()
+    columns = _unique_columns(tree)
+    return Checked(text, views, columns, written(tree, DIALECT), written(tree, "duckdb"), tree)
+
+
+@cache
+def schema() -> MappingSchema:
+    """The columns of the views, as SQLGlot wants them."""
+    known: dict[str, object] = {
+        view.name: {column.name: column.type for column in view.columns} for view in VIEWS
+    }
+    return MappingSchema(known, dialect=DIALECT)
+
+
+def written(tree: exp.Query, dialect: str) -> str:
+    """A statement as an engine reads it."""
+    return tree.sql(dialect, identify=True, comments=False)
+
+
+def _parsed(text: str, complaints: Complaints) -> exp.Query:
+    """The one statement of a text, which is a query."""
+    _check_tokens(text, complaints)
+    complaints.refuse()
+    logger = logging.getLogger("sqlglot")
+    # It warns on stderr of commands that it does not know; they are refused here.
+    level, logger.level = logger.level, logging.ERROR
+    try:
+        statements = [each for each in parse(text, read=DIALECT) if each is not None]
+    except ParseError as problem:
+        _add_error(text, problem.errors[0], complaints)
+        complaints.refuse()
+        raise
+    finally:
+        logger.level = level
+    root = statements[0]
+    if isinstance(root, exp.Subquery) and {name for name, value in root.args.items() if value} == {"this"}:
+        root = root.unnest()
+    if isinstance(root, exp.Select | exp.SetOperation):
+        return root
+    complaints.add("statement", "it is no SELECT", suggestion="ask with SELECT, WITH and UNION")
+    complaints.refuse()
+    raise AssertionError
+
+
+def _add_error(text: str, error: dict[str, Any], complaints: Complaints) -> None:
+    """Complain about what SQLGlot could not read."""
+    highlight = error["highlight"] or ""
+    end = _offset(text, error["line"], error["col"])
+    # It names its own classes where a part is missing.
+    missing = str(error["description"]).startswith("Required keyword")
+    message = f"something is missing after {highlight}" if missing else "this was not expected here"
+    complaints.add_at("syntax", message, max(end - len(highlight), 0), end)
+
+
+def _check_tokens(text: str, complaints: Complaints) -> None:
+    if len(text) > CHARACTERS:
+        complaints.add("size", f"{len(text):,} characters, more than {CHARACTERS:,}")
+        return
+    try:
+        tokens = tokenize(text, read=DIALECT)
+    except TokenError:
+        complaints.add("syntax", "a quote or a comment is not closed", suggestion="close it")
+        return
+    meant = [token for token in tokens if token.token_type != TokenType.SEMICOLON]
+    if not meant:
+        complaints.add("statement", "there is nothing to run", suggestion="ask with SELECT")
+    elif len(meant) > TOKENS:
+        complaints.add("size", f"{len(meant):,} words and signs, more than {TOKENS:,}")
+    elif meant[0].text.upper() not in BEGINNINGS:
+        word = meant[0].text[:40].upper()
+        _at(complaints, meant[0], "statement", f"{word} is no question", "ask with SELECT")
+    for before, token in pairwise(tokens):
+        if before.token_type == TokenType.SEMICOLON != token.token_type:
+            _at(complaints, token, "statement", "there is a second statement", "ask one question at a time")
+            return
+        if before.token_type == token.token_type == TokenType.STRING:
+            _at(
+                complaints,
+                token,
+                "syntax",
+                "two texts beside each other",
+                "a quote inside of a text is written \\'",
+            )
+            return
+
+
+def _at(complaints: Complaints, token: Token, code: str, message: str, suggestion: str) -> None:
+    complaints.add_at(code, message, token.start, token.end + 1, suggestion)
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    """Where a line and column, counted from 1, are in a text."""
+    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
+
+
+def _check_parts(root: exp.Query, complaints: Complaints) -> None:
+    """Complain about all that is not listed as allowed, the outermost first."""
+    for node in root.walk(prune=lambda each: not _allowed(each)):
+        if not _allowed(node):
+            _refuse_part(node, complaints)
+        elif isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
+            complaints.add("type", f"nothing is cast to {node.sql(DIALECT)} here", node.parent)
+        elif isinstance(node, exp.Values) and not node.alias_column_names:
+            complaints.add("clause", "VALUES without names", node, "write (VALUES (1, 2)) AS t(a, b)")
+        elif isinstance(node, exp.Limit | exp.Offset) and not _whole_number(node.expression):
+            complaints.add("clause", f"{node.key.upper()} needs a whole number", node)
+
+
+def _allowed(node: exp.Expr) -> bool:
+    return type(node) in PARTS or type(node) in function_classes()
+
+
+def _refuse_part(node: exp.Expr, complaints: Complaints) -> None:
+    if isinstance(node.parent, exp.Table):
+        complaints.add("table", f"{node.sql(DIALECT)[:60]} is no view", node, "name a view, such as calls")
+    elif isinstance(node, exp.Func):
+        name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+        hint = closest(name, FUNCTIONS) or f"there are {', '.join(FUNCTIONS)}"
+        complaints.add("function", f"the function {name[:60]!r} is not offered", node, hint)
+    else:
+        what = node.sql(DIALECT)[:60].strip() or node.key.upper()
+        complaints.add("clause", f"{what!r} is not offered", node, "ask with plain SELECT, JOIN and GROUP BY")
+
+
+def _whole_number(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
+
+
+def _name_columns(root: exp.Query) -> None:
+    """Call what a function gives by the function's name."""
+    for select in _leftmost(root):
+        select.set("expressions", [_named(each) for each in select.selects])
+
+
+def _named(value: exp.Expr) -> exp.Expr:
+    function = value.this if isinstance(value, exp.Window) else value
+    if not isinstance(function, exp.Func) or isinstance(function, exp.Connector | exp.Cast):
+        return value
+    return exp.alias_(value, function.sql_name().lower())
+
+
+def _unique_columns(tree: exp.Query) -> tuple[str, ...]:
+    """The names of the columns, which are made different where they are not."""
+    names: dict[str, None] = {}
+    for select in _leftmost(tree):
+        for each in select.selects:
+            name, number = each.alias_or_name, 1
+            while name in names:
+                number += 1
+                name = f"{each.alias_or_name}_{number}"
+            names[name] = None
+            if isinstance(each, exp.Alias):
+                each.set("alias", exp.to_identifier(name, quoted=True))
+    return tuple(names)
+
+
+def _leftmost(tree: exp.Expr) -> Iterator[exp.Select]:
+    """The SELECT that gives the columns their names."""
+    while isinstance(tree, exp.SetOperation | exp.Subquery):
+        tree = tree.this
+    if isinstance(tree, exp.Select):
+        yield tree

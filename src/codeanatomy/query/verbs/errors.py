@@ -1,0 +1,55 @@
+"""`errors`: what failed when the repositories of the lake were last built.
+
+    errors(reader, repo_id="requests")
+    # ast_files_v1  requests/api.py:12  SyntaxError  '(' was never closed
+
+The kind of a row is the extractor that failed on the file, its method the class of the error. Of the newest
+state, builds that failed after it are told too, first. `query.failures` reads them. Tests:
+`tests/test_verb_stats.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from codeanatomy.query.failures import Failures, failures
+from codeanatomy.query.reading import Reader
+from codeanatomy.query.snapshot import Snapshot, recorded_runs
+from codeanatomy.query.verbs.found import Found, held
+
+COLUMNS = ("symbol", "kind", "path", "line", "confidence", "method", "detail", "repo_id")
+
+
+class OfSnapshot(Reader, Protocol):
+    """A reader that tells which state of the lake it reads."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state."""
+        ...
+
+
+def errors(reader: OfSnapshot, *, repo_id: str | None = None) -> Found:
+    """What failed in the repositories of this state, or in one."""
+    lake = reader.snapshot
+    published = [run.run_id for run in recorded_runs(lake.root) if run.succeeded]
+    as_of = None if lake.run_id == published[-1] else lake.run_id
+    return listed(failures(lake.root, repo_id, as_of=as_of))
+
+
+def listed(found: Failures) -> Found:
+    """Failures as an answer."""
+    return held(
+        COLUMNS,
+        (
+            {
+                "kind": row.extractor,
+                "path": row.path,
+                "line": row.line,
+                "method": row.error_type,
+                "detail": row.message,
+                "repo_id": row.repo_id,
+            }
+            for row in found.rows
+        ),
+    )
