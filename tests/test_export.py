@@ -7,11 +7,11 @@ import io
 import json
 import re
 import tracemalloc
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import click
 import pyarrow.parquet as pq
@@ -34,7 +34,7 @@ from codeanatomy.query.symbols import resolve
 GRAPHML = "{http://graphml.graphdrawing.org/xmlns}"
 # Names that would end a text, a tag, a line or a cell where it is not escaped.
 HOSTILE = (
-    'quotes " and \' and `',
+    "quotes \" and ' and `",
     "</text><script>alert(1)</script>",
     "]]> <!-- &lt; &amp; -->",
     "back\\slash at the end \\",
@@ -495,7 +495,9 @@ def run(*words: str) -> Any:
 
 
 def test_the_command_writes_data_to_stdout_and_talk_to_stderr(ask_lake: Path) -> None:
-    found = run("jsonl", "--lake", str(ask_lake), "--repo", "shop", "--focus", "shop.cart.Cart", "--hops", "1")
+    found = run(
+        "jsonl", "--lake", str(ask_lake), "--repo", "shop", "--focus", "shop.cart.Cart", "--hops", "1"
+    )
     assert found.exit_code == 0, found.output
     graph = read_jsonl(found.stdout_bytes)
     assert "add" in {name for _, name in graph.nodes.values()}

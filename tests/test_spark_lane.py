@@ -13,14 +13,21 @@ from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.kinds import EDGE_KINDS
 from codeanatomy.catalog.views import VIEWS, View
-from codeanatomy.errors import AmbiguousSymbol, TableMissing, UnknownName, UnknownSymbol, UsageError
+from codeanatomy.errors import (
+    AmbiguousSymbol,
+    SqlRefused,
+    TableMissing,
+    UnknownName,
+    UnknownSymbol,
+    UsageError,
+)
 from codeanatomy.query.answers import COLUMNS
 from codeanatomy.query.asking import VERBS
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.reading import Held, Query, Slice
 from codeanatomy.query.snapshot import recorded_runs
 from codeanatomy.query.spark_lake import SparkLake
-from codeanatomy.query.spark_reader import FEW, SparkReader
+from codeanatomy.query.spark_reader import FEW
 from codeanatomy.query.view_queries import view_query
 
 # A verb, names, options. Each is a few jobs of Spark.
@@ -29,7 +36,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
     ("find", ("total",), {"repo_id": "shop"}),
     ("show", ("Cart",), {}),
     ("callers", ("Cart.add",), {"depth": 2}),
-    ("callers", ("Price",), {"depth": 2}),
+    ("callers", ("shop.money.Price",), {"depth": 2}),
     ("callees", ("flask.app.Flask",), {}),
     ("refs", ("shop.money.Price",), {}),
     ("path", ("sell", "shop.cart.total"), {}),
@@ -168,12 +175,11 @@ def test_many_values_and_nulls_that_are_sorted(lake: SparkLake, light: Lake) -> 
 
 
 def test_tables_and_kinds(lake: SparkLake, light: Lake) -> None:
-    classes = light.reader.rows(
-        Query("SELECT node_id FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))})
+    query = Query(
+        "SELECT node_id FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))}, order=("node_id",)
     )
-    assert {row.node_id for row in lake.nodes("CLASS").select("node_id").collect()} == {
-        row[0] for row in classes
-    }
+    classes = lake.nodes("CLASS").select("node_id").orderBy("node_id")
+    assert list(map(tuple, classes.collect())) == light.reader.rows(query)
     assert lake.table("repo_files_v1").columns[0] == "repo_id"
     assert lake.edges().columns == lake.table("cpg_edges").columns
     with pytest.raises(UnknownName, match="CLAS"):
@@ -196,6 +202,24 @@ def test_a_graph_is_shaped_for_graphframes(lake: SparkLake) -> None:
     assert {row.src for row in found} | {row.dst for row in found} <= set(known)
     assert lake.graph(("CALL_GRAPH", "INHERITS")).edges.columns == edges.columns
     assert lake.graph().vertices.columns == vertices.columns
+
+
+def test_a_statement_over_the_views(lake: SparkLake, session: SparkSession) -> None:
+    before = settings_of(session)
+    # The inner name is the view, the outer one what is made of it; and there is no variable in a text.
+    found = lake.sql(
+        "WITH calls AS (SELECT caller, '${env:HOME}' AS home FROM calls WHERE caller = 'shop.cart.sell')"
+        " SELECT caller, home, count(*) FROM calls GROUP BY caller, home"
+    )
+    assert found.columns == ["caller", "home", "count"]
+    assert [tuple(row)[:2] for row in found.collect()] == [("shop.cart.sell", "${env:HOME}")]
+    with pytest.raises(UsageError):
+        lake.sql("SELECT caller AS `${env:HOME}` FROM calls")
+    with pytest.raises(SqlRefused):
+        lake.sql("DROP VIEW mine")
+    with pytest.raises(SqlRefused):
+        lake.sql("SELECT id FROM mine")
+    assert settings_of(session) == before
 
 
 def test_the_session_of_the_user_stays_as_it_is(
@@ -258,15 +282,10 @@ def test_nothing_but_the_public_interface_is_used(session: SparkSession, light: 
 
 def test_an_earlier_run(session: SparkSession, ask_lake: Path) -> None:
     first = recorded_runs(str(ask_lake))[0].run_id
-    old = SparkReader(Lake.open(str(ask_lake), first).snapshot, session)
-    query = Query(
-        "SELECT n.qualname FROM n WHERE n.name = ?",
-        {"n": Slice("cpg_nodes", node_kind=("FUNCTION",))},
-        ("retired",),
-    )
-    assert old.rows(query) == [("old.retired",)]
-    old.close()
-    assert rows_of(Lake.open(str(ask_lake), spark=session).find("retired")) == []
+    for as_of, symbols in ((first, ["old.retired"]), (None, [])):
+        lake = Lake.open(str(ask_lake), as_of, spark=session)
+        assert [row.symbol for row in lake.find("retired").collect()] == symbols
+        lake.close()
 
 
 def test_a_lake_that_moves_on(session: SparkSession, ask_lake: Path, tmp_path: Path) -> None:

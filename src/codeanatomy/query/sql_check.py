@@ -93,7 +93,8 @@ def _checked(text: str, complaints: Complaints) -> Checked:
             root, dialect=DIALECT, schema=schema(), quote_identifiers=False, validate_qualify_columns=True
         )
     except OptimizeError as problem:
-        complaints.add("column", str(problem).splitlines()[0])
+        message = str(problem).splitlines()[0]
+        complaints.add("table" if message.startswith("Alias") else "column", message)
         complaints.refuse()
         raise
     check_types(annotate_types(tree, schema=schema(), dialect=DIALECT), complaints)
@@ -199,6 +200,8 @@ def _check_parts(root: exp.Query, complaints: Complaints) -> None:
             _refuse_part(node, complaints)
         elif isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
             complaints.add("type", f"nothing is cast to {node.sql(DIALECT)} here", node.parent)
+        elif isinstance(node, exp.Distinct) and node.args.get("on"):
+            complaints.add("clause", "DISTINCT ON is not offered", node, "use min_by, max_by or row_number")
         elif isinstance(node, exp.Values) and not node.alias_column_names:
             complaints.add("clause", "VALUES without names", node, "write (VALUES (1, 2)) AS t(a, b)")
         elif isinstance(node, exp.Limit | exp.Offset) and not _whole_number(node.expression):
@@ -210,7 +213,7 @@ def _allowed(node: exp.Expr) -> bool:
 
 
 def _refuse_part(node: exp.Expr, complaints: Complaints) -> None:
-    if isinstance(node.parent, exp.Table):
+    if isinstance(node.parent, exp.Table) and node is node.parent.this:
         complaints.add("table", f"{node.sql(DIALECT)[:60]} is no view", node, "name a view, such as calls")
     elif isinstance(node, exp.Func):
         name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
@@ -232,7 +235,7 @@ def _name_columns(root: exp.Query) -> None:
 
 
 def _named(value: exp.Expr) -> exp.Expr:
-    function = value.this if isinstance(value, exp.Window) else value
+    function = value.this if isinstance(value, exp.Window | exp.Filter) else value
     if not isinstance(function, exp.Func) or isinstance(function, exp.Connector | exp.Cast):
         return value
     return exp.alias_(value, function.sql_name().lower())

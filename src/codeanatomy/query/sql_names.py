@@ -26,12 +26,13 @@ VIEW_COLUMNS = {view.name: view.column_names for view in VIEWS}
 def check_tables(root: exp.Query, complaints: Complaints) -> tuple[str, ...]:
     """The views that a statement reads; whatever else it names in their place is complained about."""
     used: set[str] = set()
-    # Those that no scope accounts for are taken for views, and so are complained about.
+    named = {each.alias for each in root.find_all(exp.CTE)}
+    # Names of WITH; whatever no scope accounts for has to be a view.
     queries = {
         id(table)
         for scope in traverse_scope(root)
         for table in scope.tables
-        if isinstance(scope.sources.get(table.alias_or_name), Scope)
+        if table.name in named and isinstance(scope.sources.get(table.alias_or_name), Scope)
     }
     for table in root.find_all(exp.Table):
         if id(table) not in queries:

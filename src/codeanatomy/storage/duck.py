@@ -115,14 +115,15 @@ def rows_of(root: str, name: str, files: Sequence[LoggedFile]) -> str:
     parts: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
     for file in files:
         parts.setdefault(tuple(file.partition.items()), []).append(f"{location(root, name)}/{file.path}")
-    nothing = ", ".join(f"NULL::{duck_type(column)} AS {column.name}" for column in table.columns)
+    nothing = ", ".join(f'NULL::{duck_type(column)} AS "{column.name}"' for column in table.columns)
     selects = [f"SELECT {nothing} WHERE FALSE"]
     for values, paths in parts.items():
         constants = "".join(f", {sql_text(value)} AS {key}" for key, value in values)
         # Spark writes the columns of partitions into its files, we do not.
         stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(sql_text(key) for key, _ in values)}))"
         selects.append(f"SELECT {stored if values else '*'}{constants} FROM {parquet(paths)}")
-    return f"SELECT {', '.join(table.column_names)} FROM ({' UNION ALL BY NAME '.join(selects)})"
+    names = ", ".join(f'"{name}"' for name in table.column_names)
+    return f"SELECT {names} FROM ({' UNION ALL BY NAME '.join(selects)})"
 
 
 def parquet(paths: Iterable[str]) -> str:
@@ -151,7 +152,7 @@ def duck_type(column: Column) -> str:
     >>> duck_type(catalog.table("cpg_nodes").column("bstart"))
     'BIGINT'
     """
-    inner = ", ".join(f"{field.name} {duck_type(field)}" for field in column.fields)
+    inner = ", ".join(f'"{field.name}" {duck_type(field)}' for field in column.fields)
     single = f"STRUCT({inner})" if column.fields else TYPES[column.type]
     return f"{single}[]" if column.array else single
 

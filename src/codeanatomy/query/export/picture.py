@@ -40,8 +40,8 @@ ARROWS = {
 }
 OTHER_ARROW = "#566573"
 # More labels than this hide one another; the colours and tooltips are left.
-LABELS = 90
-MARGIN, HEADER, LINE = 24, 58, 18
+LABELS = 60
+MARGIN, LINE = 24, 18
 FEW_CHARS = 120
 TITLE_CHARS = 1_200
 # The middle of a letter of 12 pixels.
@@ -57,10 +57,13 @@ def write(view: View, target: Counting) -> None:
 def drawn(view: View) -> str:
     """The picture as an element."""
     spots = arranged(view.boxes, view.arrows)
-    top = MARGIN + HEADER + LINE * (len(view.notes) + 1)
-    caption = [f"What is around {view.focus.symbol}", _facts(view), *view.notes]
+    caption = [f"What is around {view.focus.symbol}", *_facts(view), *view.notes]
+    top = MARGIN + LINE * (len(caption) + 2)
     words = max(len(shortened(each, FEW_CHARS)) for each in caption)
-    width = max(max(spot.x for spot in spots.values()) + WIDTH, words * LETTER, 640) + 2 * MARGIN
+    last = max(spot.x for spot in spots.values())
+    # Lines within the last column go around its right side.
+    beside = any(spots[each.source].x == spots[each.target].x == last for each in view.arrows)
+    width = max(last + WIDTH + (COLUMN_GAP if beside else 0), words * LETTER, 640) + 2 * MARGIN
     bottom = top + max(spot.y for spot in spots.values()) + HEIGHT + MARGIN
     legend = _legend(view, bottom)
     height = bottom + LINE * (len(legend) + 1)
@@ -85,12 +88,14 @@ def drawn(view: View) -> str:
     return "\n".join(parts)
 
 
-def _facts(view: View) -> str:
-    steps = [abs(step) for step in view.steps.values()]
-    return (
+def _facts(view: View) -> list[str]:
+    steps = max((abs(step) for step in view.steps.values()), default=0)
+    return [
         f"{view.focus.repo_id}, run {view.run_id}: {len(view.nodes):,} nodes and {view.edges:,} edges,"
-        f" up to {max(steps, default=0)} steps away; left what leads to it, right what it leads to"
-    )
+        f" up to {steps} steps away",
+        "left: what leads to it; right: what it leads to",
+        *(["arrows: see their colours, or point at them"] if len(view.arrows) > LABELS else []),
+    ]
 
 
 def _box(box: Box, spot: Spot) -> str:

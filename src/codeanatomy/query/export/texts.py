@@ -53,6 +53,19 @@ def shortened_left(text: str, characters: int) -> str:
     return text if len(text) <= characters else f"…{text[len(text) - characters + 1 :]}"
 
 
+def last_parts(name: str, characters: int) -> str:
+    """The end of a dotted name, not longer than this: whole parts of it, if one fits.
+
+    >>> last_parts("django.db.models.query.QuerySet.filter", 20)
+    '…QuerySet.filter'
+    """
+    if len(name) <= characters:
+        return name
+    end = shortened_left(name, characters)
+    parts = end.partition(".")[2]
+    return f"…{parts}" if parts else end
+
+
 def in_a_line(text: str) -> str:
     """Text for a picture: one line that is read from left to right."""
     if not UNUSUAL.search(text):

@@ -23,7 +23,7 @@ from codeanatomy.query.answers import Symbol, place
 from codeanatomy.query.export.layout import Arrow, Box
 from codeanatomy.query.export.rows import Rows, place_of
 from codeanatomy.query.export.selection import Chosen
-from codeanatomy.query.export.texts import shortened, shortened_left
+from codeanatomy.query.export.texts import last_parts, shortened, shortened_left
 from codeanatomy.query.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes as nodes_of
 
@@ -163,7 +163,7 @@ def _boxes(
         Box(
             FOCUS,
             0,
-            shortened_left(whole, TITLE_CHARS),
+            last_parts(whole, TITLE_CHARS),
             shortened_left(focus.place, DETAIL_CHARS),
             focus.kind,
             f"{whole}\n{focus.kind}\n{shortened_left(focus.place, NAME_CHARS)}",
@@ -191,7 +191,7 @@ def _box(key: str, step: int, title: str, detail: str, kind: str, tooltip: str, 
     return Box(
         key,
         step,
-        shortened_left(title, TITLE_CHARS),
+        last_parts(title, TITLE_CHARS),
         cut(detail, DETAIL_CHARS),
         kind,
         f"{title}\n{tooltip}",

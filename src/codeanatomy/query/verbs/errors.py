@@ -10,12 +10,14 @@ state, builds that failed after it are told too, first. `query.failures` reads t
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from codeanatomy.query.failures import Failures, failures
 from codeanatomy.query.reading import Reader
 from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.verbs.found import Found, held
+
+if TYPE_CHECKING:
+    from codeanatomy.query.failures import Failures
 
 COLUMNS = ("symbol", "kind", "path", "line", "confidence", "method", "detail", "repo_id")
 
@@ -31,6 +33,9 @@ class OfSnapshot(Reader, Protocol):
 
 def errors(reader: OfSnapshot, *, repo_id: str | None = None) -> Found:
     """What failed in the repositories of this state, or in one."""
+    # It needs PyArrow, which takes as long to import as most answers.
+    from codeanatomy.query.failures import failures
+
     lake = reader.snapshot
     published = [run.run_id for run in recorded_runs(lake.root) if run.succeeded]
     as_of = None if lake.run_id == published[-1] else lake.run_id

@@ -99,7 +99,8 @@ def _calls(reader: Reader, repo_id: str | None) -> list[tuple[Any, ...]]:
 def _unresolved(reader: Reader, repo_id: str | None) -> Iterable[tuple[Any, ...]]:
     """What is unresolved, by reason, with the relations that it would have been."""
     query = Query(
-        "SELECT r.repo_id, r.reason, r.relation_kind, count(*) FROM r WHERE r.dst_id IS NULL GROUP BY 1, 2, 3",
+        "SELECT r.repo_id, r.reason, r.relation_kind, count(*) FROM r WHERE r.dst_id IS NULL"
+        " GROUP BY 1, 2, 3",
         {"r": _of("relations_v1", repo_id)},
         order=("repo_id", "reason", "relation_kind"),
     )
