@@ -56,22 +56,22 @@ def test_the_report_is_one_object(report: dict[str, object]) -> None:
 
 
 def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object]) -> None:
-    done = run("errors", "--lake", "lake", cwd=work)
+    done = run("errors", "--lake", "lake", "--format", "table", cwd=work)
     assert done.returncode == 0
     assert "bad.py:1" in done.stdout
     assert "missing" in done.stdout
     found = json.loads(
         run("errors", "--lake", "lake", "--repo-id", "pkg", "--format", "json", cwd=work).stdout
     )
-    assert {row["extractor"] for row in found["rows"]} == {
+    assert {row["kind"] for row in found["rows"]} == {
         "ast_files_v1",
         "bytecode_files_v1",
         "libcst_files_v1",
         "symtable_files_v1",
     }
     assert found["total"] == 4
-    assert found["runs"] == {"pkg": report["run_id"]}
-    few = run("errors", "--lake", "lake", "--limit", "1", cwd=work)
+    assert found["run_id"] == report["run_id"]
+    few = run("errors", "--lake", "lake", "--limit", "1", "--format", "table", cwd=work)
     assert "not shown" in few.stderr
 
 

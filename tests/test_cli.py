@@ -315,7 +315,7 @@ def test_help_lists_the_commands_and_exit_codes(run: Run, flag: str) -> None:
     text = " ".join(done.stdout.split())
     for part in ("0 done", "1 findings", "2 usage", "4 environment", "5 storage", "6 contract", "70 a bug"):
         assert part in text
-    for name in cli.cli.commands:
+    for name in cli.COMMANDS:
         assert re.search(rf"^  {name} ", done.stdout, re.MULTILINE)
         assert run(name, flag).stdout.startswith(f"Usage: codeanatomy {name}")
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from codeanatomy import catalog, docs, errors
 from codeanatomy.catalog.semantics import SEMANTIC_TYPES
 from codeanatomy.catalog.spec import Column, Constraint, Table, contract_json
-from codeanatomy.cli import cli
+from codeanatomy.cli import COMMANDS, cli
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.functions import FUNCTIONS
 from codeanatomy.storage import events
@@ -94,7 +94,9 @@ def test_a_changed_function_makes_its_page_stale(fresh: Path, monkeypatch: pytes
 
 
 def test_a_changed_command_makes_its_page_stale(fresh: Path) -> None:
-    more = click.Group("codeanatomy", commands={**cli.commands, "frob": click.Command("frob")})
+    context = click.Context(cli)
+    known = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    more = click.Group("codeanatomy", commands={**known, "frob": click.Command("frob")})
     assert docs.stale_pages(fresh, more) == ["commands.md"]
 
 
@@ -126,7 +128,7 @@ def test_error_codes_are_unique() -> None:
 
 def test_every_command_has_its_help() -> None:
     paths = [context.command_path for context in docs._contexts(cli, "codeanatomy", None)]
-    assert {*paths} >= {"codeanatomy", "codeanatomy config show", *(f"codeanatomy {n}" for n in cli.commands)}
+    assert {*paths} >= {"codeanatomy", "codeanatomy config show", *(f"codeanatomy {n}" for n in COMMANDS)}
     for path in paths:
         assert page("commands.md").count(f"\n## {path}\n\n```text\nUsage: {path} ") == 1
     # As it is when it is called: the short form of help is inherited.

@@ -96,13 +96,14 @@ def test_what_was_run_is_recorded(lane: IbisLane, light: Lake, tmp_path: Path) -
 
 def test_every_view_is_a_table(light: Lake) -> None:
     lane = light.ibis()
+    assert list(lane.tables) == [view.name for view in VIEWS]
     for view in VIEWS:
-        assert tuple(lane.table(view.name).columns) == view.column_names
+        assert tuple(lane.tables[view.name].columns) == view.column_names
         assert view.name in dir(lane)
     with pytest.raises(AttributeError, match="symbols"):
         _ = lane.symbol
     with pytest.raises(UnknownName):
-        lane.table("symbol")
+        _ = lane.tables["symbol"]
 
 
 def test_the_session_of_the_user_stays_as_it_is(spark: SparkSession, ask_lake: Path) -> None:

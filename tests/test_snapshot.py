@@ -277,7 +277,7 @@ def test_the_reading_commands_have_an_as_of(lake: SmallLake, run: Ran) -> None:
     code, out, _ = run("callgraph", "--lake", str(lake.root), "--as-of", FIRST, "--format", "json")
     assert (code, msgspec.json.decode(out)) == (0, {"m.f": ["m.g"]})
     code, out, _ = run("errors", "--lake", str(lake.root), "--as-of", "2026-05-01T12:00Z", "--format", "json")
-    assert [row["message"] for row in msgspec.json.decode(out)["rows"]] == ["one"]
+    assert [row["detail"] for row in msgspec.json.decode(out)["rows"]] == ["one"]
     code, out, err = run("verify", "--lake", str(lake.root), "--as-of", FIRST)
     assert (code, out) == (6, "")
     assert "last built without it" in err
@@ -308,4 +308,4 @@ def test_hostile_texts_command_no_terminal(tmp_path: Path, run: Ran) -> None:
     ):
         _, out, err = run(*args, "--lake", str(tmp_path / "lake"))
         assert not {"\x1b", "\u202e"} & {*out, *err}
-    assert "[bold]x[/bold]" in run("errors", "--lake", str(tmp_path / "lake"))[1]
+    assert "[bold]x[/bold]" in run("errors", "--lake", str(tmp_path / "lake"), "--format", "table")[1]

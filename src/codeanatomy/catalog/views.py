@@ -103,7 +103,7 @@ SYMBOLS = View(
         FROM v
         LEFT JOIN (SELECT d.dst_node_id, min(d.line) AS line FROM d GROUP BY d.dst_node_id) f
             ON f.dst_node_id = v.node_id
-        WHERE v.subkind IN ('local', 'attribute')
+        WHERE v.subkind IN ('local', 'attribute') AND v.name <> '__class__'
             AND EXISTS (
                 SELECT 1 FROM n o WHERE o.node_kind IN ('MODULE', 'CLASS') AND o.repo_id = v.repo_id
                     AND o.qualname = left(v.qualname, length(v.qualname) - length(v.name) - 1)
@@ -155,7 +155,7 @@ CALL_SITES = View(
         REPO_ID,
         Column("site_id", "string", "Node of the call.", nullable=False),
         Column(
-            "written", "string", "What is called, as it is written; null for operators, loops and `with`."
+            "written", "string", "What is called, as it is written; null if that is no dotted name."
         ),
         RELATION,
         *_end("callee", "what is called"),

@@ -13,14 +13,14 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 import msgspec
 
 from codeanatomy.commands.options import AnswerFormat
-from codeanatomy.commands.printing import harmless, print_grid, print_json
+from codeanatomy.commands.printing import harmless, print_grid, print_json, print_json_line
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol
 from codeanatomy.query.answers import Answer, place
 
@@ -30,32 +30,44 @@ CELL_CHARS = 200
 SHORT = 12
 
 
+def chosen(form: AnswerFormat | None) -> AnswerFormat:
+    """The form that was asked for; else a table on a terminal, JSON elsewhere."""
+    return form or ("table" if sys.stdout.isatty() else "json")
+
+
 def print_answer(found: Answer, form: AnswerFormat | None) -> None:
     """An answer, in the form that was asked for."""
-    chosen = form or ("table" if sys.stdout.isatty() else "json")
-    if chosen == "json":
+    wanted = chosen(form)
+    if wanted == "json":
         print_json({"status": "ok", **msgspec.to_builtins(found)})
         return
-    if chosen == "jsonl":
-        for row in found.rows:
-            click.echo(msgspec.json.encode(row).decode())
-    elif chosen == "csv":
-        click.echo(_csv(found), nl=False)
-    elif chosen == "markdown":
+    if wanted == "markdown":
         click.echo("\n".join(_markdown(found)))
         return
-    elif found.verb == "show":
+    if wanted == "table" and found.verb == "show":
         _print_facts(found)
-    elif found.rows:
-        header, rows = _shown(found)
-        print_grid(header, rows)
+    else:
+        print_rows(found.columns, found.rows, wanted)
     for line in about(found):
         click.echo(line, err=True)
 
 
+def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], form: AnswerFormat) -> None:
+    """Rows alone, as lines of JSON, CSV, a Markdown table, or a table for people."""
+    if form in ("json", "jsonl"):
+        for row in rows:
+            print_json_line(row)
+    elif form == "csv":
+        click.echo(_csv(columns, rows), nl=False)
+    elif form == "markdown":
+        click.echo("\n".join(_markdown_table(columns, rows)))
+    elif rows:
+        print_grid(*_shown(columns, rows))
+
+
 def print_candidates(problem: UnknownSymbol | AmbiguousSymbol, form: AnswerFormat | None) -> None:
     """What a name might have meant, beside the error that is told anyway."""
-    if form == "json" or (form is None and not sys.stdout.isatty()):
+    if chosen(form) == "json":
         status = "ambiguous" if isinstance(problem, AmbiguousSymbol) else "unknown"
         print_json({"status": status, "error": problem.message, "candidates": problem.candidates})
         return
@@ -91,17 +103,18 @@ def about(found: Answer) -> Iterator[str]:
             )
 
 
-def _shown(found: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _shown(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The columns that people read, and the rows of them."""
-    used = [name for name in found.columns if any(row[name] is not None for row in found.rows)]
+    used = [name for name in columns if any(row[name] is not None for row in rows)]
     names = [name for name in used if name not in FOR_MACHINES]
-    if len({row.get("repo_id") for row in found.rows}) == 1:
+    if len({row.get("repo_id") for row in rows}) == 1:
         names = [name for name in names if name != "repo_id"]
-    if "path" not in used:
-        return tuple(names), [tuple(_text(row[name]) for name in names) for row in found.rows]
-    names.insert(min(2, len(names)), "place")
-    rows = ({**row, "place": place(row["path"], row.get("line"))} for row in found.rows)
-    return tuple(names), [tuple(_text(row[name]) for name in names) for row in rows]
+    if "path" in used:
+        names.insert(min(2, len(names)), "place")
+    placed = ({**row, "place": place(row.get("path"), row.get("line"))} for row in rows)
+    return tuple(names), [tuple(_text(row[name]) for name in names) for row in placed]
 
 
 def _text(value: Any) -> str:
@@ -127,11 +140,11 @@ def _print_facts(found: Answer) -> None:
             click.echo(f"    {harmless(line)}")
 
 
-def _csv(found: Answer) -> str:
+def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found.columns)
-    writer.writerows([row[name] for name in found.columns] for row in found.rows)
+    writer.writerow(columns)
+    writer.writerows([row[name] for name in columns] for row in rows)
     return text.getvalue()
 
 
@@ -140,12 +153,16 @@ def _markdown(found: Answer) -> Iterator[str]:
     yield f"**{_cell(asked)}**"
     yield ""
     if found.rows:
-        header, rows = _shown(found)
-        yield _line(header)
-        yield _line(["---"] * len(header))
-        yield from map(_line, rows)
+        yield from _markdown_table(found.columns, found.rows)
         yield ""
     yield from (f"- {_cell(line)}" for line in about(found))
+
+
+def _markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    header, cells = _shown(columns, rows)
+    yield _line(header)
+    yield _line(["---"] * len(header))
+    yield from map(_line, cells)
 
 
 def _line(cells: Sequence[str]) -> str:

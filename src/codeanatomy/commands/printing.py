@@ -8,6 +8,7 @@ of it commands a terminal. Tests: `tests/test_cli.py`.
 
 from __future__ import annotations
 
+import json
 import sys
 
 import click
@@ -15,7 +16,20 @@ import msgspec
 
 
 def print_json(value: object) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    """A value as JSON for people and programs: indented."""
+    click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+
+
+def print_json_line(value: object) -> None:
+    """A value as one line of JSON."""
+    click.echo(escaped(msgspec.json.encode(value).decode()))
+
+
+def escaped(text: str) -> str:
+    """JSON in which characters that a terminal might obey are spelled out; to a program it is the same."""
+    if text.isascii():
+        return text
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)
 
 
 def print_grid(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -22,7 +22,7 @@ from codeanatomy.commands.options import (
     repo_option,
 )
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol
-from codeanatomy.query.asking import VERBS
+from codeanatomy.query.asking import VERBS, errors_answer
 
 DEPTH = click.IntRange(min=1, max=100)
 SYMBOL = click.Argument(["names"], metavar="SYMBOL")
@@ -100,6 +100,10 @@ def _command(verb: str) -> click.Command:
     ) -> None:
         from codeanatomy.query.lake import Lake
 
+        if verb == "errors":
+            # A lake may have nothing but failures.
+            print_answer(errors_answer(lake, repo_id, limit, as_of), form)
+            return
         typed = (names,) if isinstance(names, str) else names
         try:
             found = Lake.open(lake, as_of).ask(verb, *typed, repo_id=repo_id, limit=limit, **options)

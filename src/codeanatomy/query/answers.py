@@ -53,6 +53,7 @@ COLUMNS = {
         Column("origin", "string", "Witness or rule family it comes from."),
         Column("rule", "string", "Rule that made it."),
         Column("evidence", "string", "What it rests on: witnesses, and whether they agree."),
+        Column("edge_id", "string", "Edge of the graph."),
     )
 }
 

@@ -2,8 +2,8 @@
 
     answer(reader, snapshot, "callers", ("Session.send",), limit=20, depth=2).rows
 
-`VERBS` says of each verb what it is about, where its function is, and what it takes. A function is
-imported when it is asked for, so that an answer needs no more than its own code. Tests: `tests/test_asking.py`.
+`VERBS` says of each verb what it is about, where its function is, and what it takes. A function is imported
+when it is asked for, so that an answer needs no more than its own code. Tests: `tests/test_asking.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
 from codeanatomy.query.freshness import source_freshness
 from codeanatomy.query.reading import Reader
-from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.symbols import resolve, with_lines
 from codeanatomy.query.verbs.found import Found
 from codeanatomy.storage.manifest import RunManifest
@@ -142,6 +142,35 @@ def answer(
         snapshot.run_id,
         tuple(_fresh(reader, row, looked_at=place < LOOKED_AT) for place, row in enumerate(about.values())),
         tuple(map(_covered, about.values())),
+    )
+
+
+def errors_answer(root: str, repo_id: str | None, limit: int, as_of: str | None) -> Answer:
+    """What failed, also in a lake in which nothing was published yet, or not that repository."""
+    from codeanatomy.query.failures import failures
+    from codeanatomy.query.verbs.errors import COLUMNS, as_row
+
+    told = failures(root, repo_id, limit, as_of)
+    runs = recorded_runs(root, as_of)
+    published = Snapshot.after(root, runs) if any(run.succeeded for run in runs) else None
+    built = published.repositories if published else {}
+    return Answer(
+        "errors",
+        (),
+        (),
+        COLUMNS,
+        tuple(map(as_row, told.rows)),
+        told.total,
+        told.total - len(told.rows),
+        f"--limit {told.total}" if told.total > len(told.rows) else None,
+        () if published else ("nothing is published yet",),
+        runs[-1].run_id,
+        tuple(
+            Freshness(row.repo_id, row.run_id, row.finished_at, row.git_commit, "unknown")
+            for name, row in built.items()
+            if name in told.runs
+        ),
+        tuple(_covered(row) for name, row in built.items() if name in told.runs),
     )
 
 

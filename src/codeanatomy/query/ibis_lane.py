@@ -6,7 +6,7 @@
     lane.artifacts[-1].sql                               # what was run, of which state of the lake
     lane.save_artifacts("questions.jsonl")               # one line of JSON each, wherever the user wants them
 
-The views are those of one snapshot, made when they are first asked for. Readers write nothing to a lake, so
+The views are those of one snapshot. Readers write nothing to a lake, so
 the record of what was run is kept here until it is saved. Only what goes through `execute` is recorded: an
 expression that is run by its own `execute()` is not.
 
@@ -17,7 +17,7 @@ the caller's, in the same Spark; the views of one are not seen in the other. Ibi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -55,33 +55,41 @@ class Artifact(Struct, frozen=True):
     views: tuple[str, ...]
 
 
+class Tables(Mapping[str, Table]):
+    """The views as tables of an Ibis backend, by name; each is made when it is first asked for."""
+
+    def __init__(self, backend: Backend, make: Callable[[View], object]) -> None:
+        self._backend = backend
+        self._make = make
+        self._made: dict[str, Table] = {}
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._made:
+            self._make(view(name))
+            self._made[name] = self._backend.table(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
 class IbisLane:
-    """The views of one snapshot as tables of an Ibis backend; each is an attribute too."""
+    """The views of one snapshot in an Ibis backend: `tables`, of which each is an attribute too."""
 
     def __init__(self, engine: Engine, backend: Backend, run_id: str, make: Callable[[View], object]) -> None:
         self.engine = engine
         self.backend = backend
         self.run_id = run_id
+        self.tables = Tables(backend, make)
         self.artifacts: list[Artifact] = []
-        self._make = make
-        self._tables: dict[str, Table] = {}
-
-    @property
-    def tables(self) -> Mapping[str, Table]:
-        """All views, by name."""
-        return {name: self.table(name) for name in NAMES}
-
-    def table(self, name: str) -> Table:
-        """A view as a table."""
-        if name not in self._tables:
-            self._make(view(name))
-            self._tables[name] = self.backend.table(name)
-        return self._tables[name]
 
     def __getattr__(self, name: str) -> Table:
         if name not in NAMES:
             raise AttributeError(f"there is no view {name}; there are {', '.join(NAMES)}")
-        return self.table(name)
+        return self.tables[name]
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *NAMES})

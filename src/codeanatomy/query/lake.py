@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from codeanatomy.query.ibis_lane import IbisLane
     from codeanatomy.query.spark_lake import SparkLake
+    from codeanatomy.query.sql import SqlAnswer
 
 LIMIT = 100
 # What an answer is: rows at hand, or a DataFrame.
@@ -173,7 +174,7 @@ class Lake(Verbs[Answer]):
         wanted = LIMIT if limit is None else limit
         return answer(self.reader, self.snapshot, verb, names, limit=wanted, repo_id=repo_id, **options)
 
-    def sql(self, text: str, *, limit: int = LIMIT, seconds: float = 30.0) -> Answer:
+    def sql(self, text: str, *, limit: int = LIMIT, seconds: float = 30.0) -> SqlAnswer:
         """One statement that reads, over the views of `codeanatomy.catalog.views`."""
         from codeanatomy.query.sql import run_sql
 

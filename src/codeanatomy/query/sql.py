@@ -19,7 +19,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import lru_cache
@@ -30,16 +30,19 @@ import duckdb
 from msgspec import Struct
 
 from codeanatomy.catalog.views import view
+from codeanatomy.errors import StorageFailure
 from codeanatomy.query.light_reader import LightReader
+from codeanatomy.query.reading import Row
 from codeanatomy.query.sql_check import Checked, check
 from codeanatomy.query.sql_diagnostics import Complaints
 from codeanatomy.query.view_queries import view_query
-from codeanatomy.storage.duck import local, reading, sql_text
+from codeanatomy.storage.duck import PATTERN, local, reading, sql_text
 
 __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]
 
-# Of a question; beyond it, the disk is used.
+# Of all questions at a time; beyond the first, the second is used.
 MEMORY = "2 GiB"
+DISK = "20 GiB"
 # An interrupt may come between two statements and be lost, so it is repeated.
 AGAIN = 0.1
 
@@ -66,25 +69,20 @@ def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> Sq
     ends = time.monotonic() + seconds
     try:
         with _refusals(checked, seconds):
-            for name in checked.views:
-                rows = view_query(view(name), reader.snapshot).text(reader.relation)
-                with reading():
-                    connection.execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
-            rows = only_select(connection, checked.first(limit + 1), ends).fetchall()
-        found = [dict(zip(checked.columns, map(_plain, row), strict=True)) for row in rows[:limit]]
-        more = len(rows) > limit
-        total = _count(connection, checked, ends) if more else len(rows)
-        return SqlAnswer(
-            checked.columns,
-            tuple(found),
-            total,
-            more,
-            checked.views,
-            reader.snapshot.run_id,
-            checked.duck_sql,
-        )
+            _make_views(connection, reader, checked.views)
+            rows = selected(connection, checked.first(limit + 1), ends)
+        total = _count(connection, checked, ends) if len(rows) > limit else len(rows)
     finally:
         connection.close()
+    return SqlAnswer(
+        checked.columns,
+        tuple(dict(zip(checked.columns, map(_plain, row), strict=True)) for row in rows[:limit]),
+        total,
+        len(rows) > limit,
+        checked.views,
+        reader.snapshot.run_id,
+        checked.duck_sql,
+    )
 
 
 @lru_cache(maxsize=4)
@@ -94,6 +92,7 @@ def guarded(root: str) -> duckdb.DuckDBPyConnection:
         ":memory:",
         config={
             "memory_limit": MEMORY,
+            "max_temp_directory_size": DISK,
             "temp_directory": str(Path(tempfile.gettempdir()) / f"codeanatomy-sql-{os.getpid()}"),
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
@@ -101,29 +100,37 @@ def guarded(root: str) -> duckdb.DuckDBPyConnection:
             "python_enable_replacements": False,
         },
     )
-    database.execute(f"SET allowed_directories = [{sql_text(root)}]")
+    # Paths are given to it as patterns that match themselves.
+    folders = (root, PATTERN.sub(r"[\g<0>]", root))
+    database.execute(f"SET allowed_directories = [{', '.join(map(sql_text, folders))}]")
     database.execute("SET enable_external_access = false")
     database.execute("SET lock_configuration = true")
     return database
 
 
-def only_select(connection: duckdb.DuckDBPyConnection, sql: str, ends: float) -> duckdb.DuckDBPyConnection:
-    """Run what DuckDB itself takes for one SELECT, until a time of the clock."""
+def selected(connection: duckdb.DuckDBPyConnection, sql: str, ends: float) -> list[Row]:
+    """The rows of what DuckDB itself takes for one SELECT, if they are there by a time of the clock."""
     statements = connection.extract_statements(sql)
     if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
         raise duckdb.PermissionException("only a SELECT is run")
     with _until(connection, ends):
-        return connection.execute(statements[0])
+        return connection.execute(statements[0]).fetchall()
+
+
+def _make_views(connection: duckdb.DuckDBPyConnection, reader: LightReader, names: Iterable[str]) -> None:
+    with reading():
+        for name in names:
+            rows = view_query(view(name), reader.snapshot).text(reader.relation)
+            connection.execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
 
 
 def _count(connection: duckdb.DuckDBPyConnection, checked: Checked, ends: float) -> int | None:
     """How many rows there are, if that is found out in time."""
     try:
-        found = only_select(connection, f"SELECT count(*) FROM ({checked.duck_sql}) AS asked", ends)
-        row = found.fetchone()
+        rows = selected(connection, f"SELECT count(*) FROM ({checked.duck_sql}) AS asked", ends)
     except (duckdb.InterruptException, duckdb.OutOfMemoryException):
         return None
-    return None if row is None else int(row[0])
+    return int(rows[0][0])
 
 
 @contextmanager
@@ -160,6 +167,8 @@ def _refusals(checked: Checked, seconds: float) -> Iterator[None]:
         complaints.add(
             "engine", f"it needs more memory than {MEMORY}", suggestion="ask for less, such as one repository"
         )
+    except duckdb.IOException as problem:
+        raise StorageFailure(f"the lake cannot be read: {problem}", "build the lake again") from problem
     except duckdb.Error as problem:
         complaints.add("engine", str(problem).splitlines()[0])
     complaints.refuse()

@@ -89,10 +89,13 @@ class Surroundings(Struct, frozen=True):
     decorators: Mapping[str, str]
     # Classes and what is told of them when they are made.
     hooks: Mapping[str, str]
-    # By name: attributes that could not be resolved, texts, what `__all__` lists.
+    # By name: attributes that could not be resolved, or not for sure, texts, what `__all__` lists.
     unresolved: Mapping[Key, Sequence[Place]]
+    uncertain: Mapping[Key, Sequence[Place]]
     texts: Mapping[Key, Sequence[Place]]
     exported: frozenset[Key]
+    # By repository: texts that names may begin with.
+    beginnings: Mapping[str, Sequence[tuple[str, str, int]]]
     # Where the name of a private definition is said of something else.
     namesakes: Mapping[str, str]
     # By file: where names of attributes are computed.
@@ -143,6 +146,17 @@ class Surroundings(Struct, frozen=True):
     def unresolved_place(self, each: Definition) -> str | None:
         """Where its name is an attribute of something that is not known."""
         return self._first(each, self.unresolved.get(each.key, ()))
+
+    def uncertain_place(self, each: Definition) -> str | None:
+        """Where its name is an attribute that means something else, if what is known there is all."""
+        return self._first(each, self.uncertain.get(each.key, ()))
+
+    def made_in(self, each: Definition) -> str | None:
+        """A text that its name begins with, where names of attributes are computed."""
+        for text, path, line in self.beginnings.get(each.repo_id, ()):
+            if each.name.startswith(text) and text.isidentifier() and (each.repo_id, path) in self.computed:
+                return place(path, line)
+        return None
 
     def text_place(self, each: Definition) -> str | None:
         """Where its name stands in a text."""

@@ -17,7 +17,7 @@ from codeanatomy import catalog
 from codeanatomy.query.answers import place
 from codeanatomy.query.reading import Held, Query, Reader, Row, Slice
 from codeanatomy.query.symbols import nodes
-from codeanatomy.query.usage import Definition, Surroundings
+from codeanatomy.query.usage import Definition, Key, Place, Surroundings
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -35,6 +35,8 @@ USES = (
 PLAIN = ("property", "staticmethod", "classmethod")
 # Functions that are told of each class below theirs.
 HOOKS = ("__new__", "__init__", "__call__", "__init_subclass__")
+# Less than this is a guess by values or annotations.
+CERTAIN = 0.9
 # What finds attributes by names that are values.
 BY_NAME = ("builtins.getattr", "builtins.vars", "builtins.globals", "builtins.locals", "operator.attrgetter")
 HELD = tuple(
@@ -97,6 +99,7 @@ def surroundings(
             order=("src_node_id", "qualname", "dst_node_id"),
         )
     )
+    names = sorted({each.name for each in definitions})
     namesakes: dict[str, str] = {}
     around = Surroundings(
         unused={each.node_id: each for each in definitions},
@@ -110,8 +113,10 @@ def surroundings(
         files={node: (repo, path) for node, repo, path in _classes(reader)},
         decorators=dict(_decorators(reader)),
         hooks=dict(_hooks(reader)),
-        unresolved=_grouped(((repo, name), (*at,)) for repo, name, *at in _unresolved(reader, repo_id)),
-        texts=_grouped(((repo, name), (*at,)) for repo, name, *at in _texts(reader, repo_id)),
+        unresolved=_places(_unresolved(reader, names, repo_id)),
+        uncertain=_places(_uncertain(reader, names, repo_id)),
+        texts=_places(_texts(reader, repo_id)),
+        beginnings=_grouped((repo, (*text,)) for repo, *text in _beginnings(reader, repo_id)),
         exported=frozenset(_exported(reader, repo_id)),
         namesakes=namesakes,
         computed={(repo, path): line for repo, path, line in _computed(reader)},
@@ -164,8 +169,8 @@ def _hooks(reader: Reader) -> list[Row]:
     )
 
 
-def _unresolved(reader: Reader, repo_id: str | None) -> list[Row]:
-    """Attributes of which not everything is known that they mean."""
+def _unresolved(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Row]:
+    """Attributes of some names of which not everything is known that they mean."""
     return reader.rows(
         Query(
             "SELECT a.repo_id, a.name, a.path, a.bstart, a.line FROM a JOIN p ON p.entity_id = a.node_id"
@@ -174,11 +179,26 @@ def _unresolved(reader: Reader, repo_id: str | None) -> list[Row]:
             " JOIN e ON e.edge_id = c.entity_id JOIN s ON s.node_id = e.src_node_id"
             " JOIN a ON a.file_id = s.file_id AND a.bstart >= s.bstart AND a.bend <= s.bend",
             {
-                "a": nodes(("ATTRIBUTE_REF",), repo_id),
+                "a": nodes(("ATTRIBUTE_REF",), repo_id, name=names),
                 "s": nodes(("CALLSITE",), repo_id),
                 "e": Slice("cpg_edges", edge_kind=("CALLS", "INSTANTIATES", "CALLS_NAME")),
                 "p": _unresolved_nodes("ATTRIBUTE_REF"),
                 "c": Slice("cpg_props", entity_kind=("edge",), prop_key=("cut",)),
+            },
+            order=("repo_id", "name", "path", "bstart"),
+        )
+    )
+
+
+def _uncertain(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Row]:
+    """Attributes of some names whose meaning depends on values, of which there may be more than are known."""
+    return reader.rows(
+        Query(
+            "SELECT DISTINCT a.repo_id, a.name, a.path, a.bstart, a.line FROM a"
+            f" JOIN e ON e.src_node_id = a.node_id WHERE e.confidence < {CERTAIN}",
+            {
+                "a": nodes(("ATTRIBUTE_REF",), repo_id, name=names),
+                "e": Slice("cpg_edges", edge_kind=("REFERS_TO",)),
             },
             order=("repo_id", "name", "path", "bstart"),
         )
@@ -198,6 +218,19 @@ def _texts(reader: Reader, repo_id: str | None) -> list[Row]:
             f" JOIN (SELECT DISTINCT d.name FROM d) AS k ON k.name = {last} WHERE t.subkind = 'str'",
             {"t": nodes(("LITERAL",), repo_id), "d": nodes(("FUNCTION", "CLASS"), repo_id)},
             order=("repo_id", "said", "path", "bstart"),
+        )
+    )
+
+
+def _beginnings(reader: Reader, repo_id: str | None) -> list[Row]:
+    """Texts that end with an underscore, whole or up to what is put in: `"as_"`, `"as_%s"`, `"as_{}"`."""
+    begins = "split_part(split_part(substr(t.name, 2, length(t.name) - 2), '%', 1), '{', 1)"
+    return reader.rows(
+        Query(
+            f"SELECT DISTINCT t.repo_id, {begins} AS said, t.path, t.line FROM t WHERE t.subkind = 'str'"
+            f" AND length({begins}) > 2 AND right({begins}, 1) = '_' AND instr({begins}, ' ') = 0",
+            {"t": nodes(("LITERAL",), repo_id)},
+            order=("repo_id", "path", "line", "said"),
         )
     )
 
@@ -254,6 +287,11 @@ def _namesakes(reader: Reader, definitions: Sequence[Definition]) -> list[Row]:
     for node, path, _, line in found:
         first.setdefault(node, place(path, line))
     return list(first.items())
+
+
+def _places(rows: Iterable[Row]) -> dict[Key, list[Place]]:
+    """By repository and name."""
+    return _grouped(((repo, name), (path, bstart, line)) for repo, name, path, bstart, line in rows)
 
 
 def _grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from codeanatomy.query.export.picture import drawn
 from codeanatomy.query.export.rows import Counting
-from codeanatomy.query.export.texts import in_a_line, xml_text
-from codeanatomy.query.export.view import View
+from codeanatomy.query.export.texts import in_a_line, shortened, xml_text
+from codeanatomy.query.export.view import NAME_CHARS, View
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 STYLE = """
@@ -24,6 +24,7 @@ td { overflow-wrap: anywhere; }
 """
 # More rows are not read by anybody, and `export jsonl` has them all.
 ROWS = 1_000
+DOCSTRING_CHARS = 4_000
 
 
 def write(view: View, target: Counting) -> None:
@@ -35,7 +36,7 @@ def page(view: View) -> str:
     """The page as text."""
     focus = view.focus
     name = _said(focus.symbol)
-    docstring = "\n".join(map(in_a_line, view.docstring.splitlines()))
+    docstring = "\n".join(map(in_a_line, shortened(view.docstring, DOCSTRING_CHARS).splitlines()))
     shown = sorted(view.nodes, key=lambda node: (abs(view.steps[node.key]), view.steps[node.key], node))[
         :ROWS
     ]
@@ -67,4 +68,4 @@ def page(view: View) -> str:
 
 
 def _said(text: str) -> str:
-    return xml_text(in_a_line(text))
+    return xml_text(in_a_line(shortened(text, NAME_CHARS)))

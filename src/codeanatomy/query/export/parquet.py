@@ -14,7 +14,7 @@ from codeanatomy.query.export.rows import Batch, Counts, Row, Rows
 
 NAMES = ("nodes.parquet", "edges.parquet")
 # Rows of a group: enough to compress well, few enough to be held.
-GROUP = 100_000
+GROUP = 40_000
 
 
 def write(nodes: Rows, edges: Rows, target: Path) -> Counts:

@@ -90,9 +90,9 @@ def drawn(view: View) -> str:
 
 def _facts(view: View) -> list[str]:
     steps = max((abs(step) for step in view.steps.values()), default=0)
+    size = f"{len(view.nodes):,} nodes and {view.edges:,} edges, up to {steps} steps away"
     return [
-        f"{view.focus.repo_id}, run {view.run_id}: {len(view.nodes):,} nodes and {view.edges:,} edges,"
-        f" up to {steps} steps away",
+        f"{view.focus.repo_id}, run {view.run_id}: {size}",
         "left: what leads to it; right: what it leads to",
         *(["arrows: see their colours, or point at them"] if len(view.arrows) > LABELS else []),
     ]
@@ -119,13 +119,14 @@ def _small() -> str:
 
 def _arrows(arrows: Sequence[Arrow], spots: dict[str, Spot]) -> list[str]:
     lines, labels = [], []
+    opacity = 0.7 if len(arrows) <= LABELS else 0.45
     for arrow in arrows:
         start, end = spots[arrow.source], spots[arrow.target]
         colour = ARROWS.get(arrow.kinds[0], OTHER_ARROW)
         path, x, y = _curve(start, end)
         label = ", ".join(arrow.kinds) + (f" x {arrow.amount:,}" if arrow.amount > len(arrow.kinds) else "")
         lines.append(
-            f'<g>{_title(label)}<path d="{path}" fill="none" stroke="{colour}" stroke-opacity="0.7"'
+            f'<g>{_title(label)}<path d="{path}" fill="none" stroke="{colour}" stroke-opacity="{opacity}"'
             f' marker-end="url(#{_marker(arrow.kinds[0])})"/></g>'
         )
         # A halo keeps the words apart from lines that cross them.

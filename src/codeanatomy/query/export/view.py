@@ -33,7 +33,10 @@ READABLE = 60
 NAME_CHARS = 500
 TITLE_CHARS = 32
 DETAIL_CHARS = 38
-DOCSTRING_CHARS = 4_000
+# Parts of the names of packages that are put together.
+FURTHER_UP = 4
+# Names of members that a box of several shows when it is pointed at.
+SHOWN = 10
 FOCUS = "focus"
 OTHERS = "(others)"
 
@@ -45,9 +48,8 @@ class Node(NamedTuple):
     kind: str
     name: str
     place: str
-    # Path of the file, else the qualified name of what is not in the repository.
-    home: str
-    inside: bool
+    # Of its file; empty if it has none.
+    path: str
 
 
 class View(Struct, frozen=True):
@@ -98,7 +100,7 @@ def _nodes(rows: Rows) -> dict[str, Node]:
             # A name may be a megabyte long; what is drawn of it is not.
             names = shortened_left(qualname or name or kind, NAME_CHARS)
             where = shortened_left(place(path, line), NAME_CHARS)
-            found[key] = Node(key, kind, names, where, path or names, bool(path))
+            found[key] = Node(key, kind, names, where, path or "")
     return found
 
 
@@ -114,10 +116,8 @@ def _homes(
     if len(nodes) < READABLE:
         return {node.key: node.key for node in nodes}, ()
     modules = _modules(reader, focus.repo_id)
-    dotted = {
-        node.key: modules.get(node.home, node.home) if node.inside else _module(node.name) for node in nodes
-    }
-    many = f"{len(nodes) + 1:,} nodes are too many to be read:"
+    dotted = {node.key: _module(node, modules) for node in nodes}
+    many = f"{len(steps):,} nodes are too many to be read:"
     levels: list[tuple[str, Callable[[str], str]]] = [
         ("one box for each module", lambda name: name),
         ("one box for each package", _package),
@@ -125,7 +125,7 @@ def _homes(
     deepest = max(name.count(".") for name in dotted.values())
     levels += [
         (f"one box for each package, by {depth} parts of its name", _first_parts(depth))
-        for depth in range(deepest - 1, 0, -1)
+        for depth in range(min(deepest - 1, FURTHER_UP), 0, -1)
     ]
     for said, group in levels:
         homes = {key: f"{steps.get(key, 0)}|{group(name)}" for key, name in dotted.items()}
@@ -143,8 +143,11 @@ def _modules(reader: Reader, repo_id: str) -> dict[str, str]:
     return {path: shortened_left(name, NAME_CHARS) for path, name in reader.rows(query) if path and name}
 
 
-def _module(qualname: str) -> str:
-    return qualname.rpartition(".")[0] or qualname
+def _module(node: Node, modules: Mapping[str, str]) -> str:
+    """The module of a node; of what is outside of the repository, the first part of its name."""
+    if node.kind in ("MODULE", "PACKAGE"):
+        return node.name
+    return modules.get(node.path, node.path) if node.path else node.name.partition(".")[0]
 
 
 def _package(module: str) -> str:
@@ -175,19 +178,19 @@ def _boxes(
         groups.setdefault(homes[node.key], []).append(node)
     for key, members in sorted(groups.items()):
         first, step = members[0], steps.get(members[0].key, 0)
-        if key == first.key:
+        if len(members) == 1:
             detail, title, tooltip = first.place or first.kind, first.name, f"{first.kind}\n{first.place}"
             boxes.append(_box(key, step, title, detail, first.kind, tooltip))
             continue
         counted = Counter(node.kind for node in members)
         kinds = ", ".join(f"{amount:,} {kind}" for kind, amount in sorted(counted.items()))
-        some = "\n".join(sorted(node.name for node in members)[:10])
+        some = "\n".join(sorted(node.name for node in members)[:SHOWN])
         boxes.append(_box(key, step, key.partition("|")[2], kinds, "", f"{kinds}\n{some}", len(members)))
     return tuple(boxes)
 
 
 def _box(key: str, step: int, title: str, detail: str, kind: str, tooltip: str, amount: int = 1) -> Box:
-    cut = shortened if amount > 1 or not kind else shortened_left
+    cut = shortened if amount > 1 else shortened_left
     return Box(
         key,
         step,
@@ -228,5 +231,5 @@ def _docstring(reader: Reader, focus: Symbol) -> str:
     for _, stored in reader.rows(props):
         for each in stored:
             if each["prop_key"] == "text":
-                return shortened(each["value_string"] or "", DOCSTRING_CHARS)
+                return str(each["value_string"] or "")
     return ""

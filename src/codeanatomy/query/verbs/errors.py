@@ -10,14 +10,14 @@ state, builds that failed after it are told too, first. `query.failures` reads t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from codeanatomy.query.reading import Reader
 from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.verbs.found import Found, held
 
 if TYPE_CHECKING:
-    from codeanatomy.query.failures import Failures
+    from codeanatomy.query.failures import Failure
 
 COLUMNS = ("symbol", "kind", "path", "line", "confidence", "method", "detail", "repo_id")
 
@@ -39,22 +39,18 @@ def errors(reader: OfSnapshot, *, repo_id: str | None = None) -> Found:
     lake = reader.snapshot
     published = [run.run_id for run in recorded_runs(lake.root) if run.succeeded]
     as_of = None if lake.run_id == published[-1] else lake.run_id
-    return listed(failures(lake.root, repo_id, as_of=as_of))
+    return held(COLUMNS, map(as_row, failures(lake.root, repo_id, as_of=as_of).rows))
 
 
-def listed(found: Failures) -> Found:
-    """Failures as an answer."""
-    return held(
-        COLUMNS,
-        (
-            {
-                "kind": row.extractor,
-                "path": row.path,
-                "line": row.line,
-                "method": row.error_type,
-                "detail": row.message,
-                "repo_id": row.repo_id,
-            }
-            for row in found.rows
-        ),
-    )
+def as_row(failure: Failure) -> dict[str, Any]:
+    """A failure as a row of an answer."""
+    return {
+        "symbol": None,
+        "kind": failure.extractor,
+        "path": failure.path,
+        "line": failure.line,
+        "confidence": None,
+        "method": failure.error_type,
+        "detail": failure.message,
+        "repo_id": failure.repo_id,
+    }

@@ -18,7 +18,8 @@ Whether something is dead can only be told as far as names can be followed:
 | 0.7 | `namesake` | private; whatever says its name means something else |
 | 0.7 | `computed` | private; its file, or one of its class's family, has `getattr(x, y)` |
 | 0.5 | `public` | who uses the package may use it |
-| 0.3 | `unresolved`, `text` | its name is an attribute of something unknown, or stands in a text |
+| 0.3 | `unresolved`, `uncertain` | its name is an attribute of something that is not known, or not for sure |
+| 0.3 | `text` | its name, or the beginning of it, is a text: `getattr(x, "as_" + y)` |
 | 0.3 | `decorated`, `hooked` | a decorator, a metaclass or `__init_subclass__` may have kept it |
 | 0.3 | `base outside`, `overridden`, `overrides` | code outside, or of a base that may be live, may call it |
 
@@ -121,8 +122,12 @@ def _weak(each: Definition, around: Surroundings) -> tuple[str, str] | None:
         return "overrides", f"{other}, which it overrides, may be used"
     if place := around.unresolved_place(each):
         return "unresolved", f"{place} says its name and could not be resolved"
+    if place := around.uncertain_place(each):
+        return "uncertain", f"what {place} says by its name is not known for sure"
     if place := around.text_place(each):
         return "text", f"its name is a text in {place}"
+    if place := around.made_in(each):
+        return "text", f"its name begins with a text in {place}, where names are computed"
     return None
 
 

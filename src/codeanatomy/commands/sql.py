@@ -1,0 +1,103 @@
+"""`codeanatomy sql`: one statement that reads, over the views.
+
+    codeanatomy sql "SELECT caller FROM calls WHERE callee = 'json.loads'" --lake lake
+    codeanatomy sql - --engine spark --lake lake < question.sql
+
+Tests: `tests/test_sql_command.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from codeanatomy.commands.answering import chosen, print_rows
+from codeanatomy.commands.options import (
+    AnswerFormat,
+    answer_format_option,
+    as_of_option,
+    lake_option,
+    limit_option,
+)
+from codeanatomy.commands.printing import harmless, print_json
+from codeanatomy.config import load_settings
+from codeanatomy.errors import SqlRefused
+from codeanatomy.query.lake import Lake
+
+if TYPE_CHECKING:
+    from codeanatomy.query.sql import SqlAnswer
+
+# Longer texts are no questions of people.
+TEXT_CHARS = 1_000_000
+
+
+@click.command()
+@click.argument("text", metavar="STATEMENT|-")
+@lake_option
+@as_of_option
+@limit_option(100, "Rows to show.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.1, max=3600),
+    default=30.0,
+    show_default=True,
+    help="Time the answer may take.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["light", "spark"]),
+    default="light",
+    show_default=True,
+    help="DuckDB in this process, or a Spark session.",
+)
+@answer_format_option
+@click.pass_obj
+def sql(
+    flags: tuple[str, ...],
+    text: str,
+    lake: str,
+    as_of: str | None,
+    limit: int,
+    seconds: float,
+    engine: str,
+    form: AnswerFormat | None,
+) -> None:
+    """Ask one question in SQL, in Spark's dialect, over views such as symbols, calls and references.
+
+    The statement may only read the views; docs/views.md lists them. With - it is read from standard input.
+    """
+    statement = sys.stdin.read(TEXT_CHARS) if text == "-" else text
+    wanted = chosen(form)
+    try:
+        if engine == "spark":
+            found = _by_spark(flags, lake, as_of, statement, limit, seconds)
+        else:
+            found = Lake.open(lake, as_of).sql(statement, limit=limit, seconds=seconds)
+    except SqlRefused as problem:
+        if wanted == "json":
+            print_json({"status": "refused", "diagnostics": problem.diagnostics})
+        raise
+    if wanted == "json":
+        print_json({"status": "ok", **msgspec.to_builtins(found)})
+        return
+    print_rows(found.columns, found.rows, wanted)
+    total = "more" if found.total is None else f"{found.total:,}"
+    cut = f", {len(found.rows):,} shown (--limit)" if found.more else ""
+    click.echo(harmless(f"{total} rows{cut}; run {found.run_id}"), err=True)
+
+
+def _by_spark(
+    flags: tuple[str, ...], lake: str, as_of: str | None, text: str, limit: int, seconds: float
+) -> SqlAnswer:
+    """The same in a Spark session of our own."""
+    from codeanatomy.query.spark_sql import run_spark_sql
+    from codeanatomy.storage.session import close_session, open_session
+
+    spark = open_session(load_settings(flags).runtime)
+    try:
+        return run_spark_sql(Lake.open(lake, as_of, spark=spark), text, limit=limit, seconds=seconds)
+    finally:
+        close_session(spark)

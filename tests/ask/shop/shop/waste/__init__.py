@@ -1,0 +1,1 @@
+"""What nothing uses, what goes in circles, and what cannot be resolved."""

@@ -1,0 +1,4 @@
+def finish():
+    from shop.waste.late import begin
+
+    return begin

@@ -1,0 +1,5 @@
+from shop.waste import early
+
+
+def begin():
+    return early.finish()

@@ -1,0 +1,34 @@
+"""Methods of what an attribute holds: `self.attribute.method()`."""
+
+
+class Engine:
+    def ignite(self):
+        """0.3: Truck calls it, if its engine is one; nobody says what it is."""
+
+    def _cool_down(self):
+        """0.9."""
+
+
+class Motor:
+    def spin(self):
+        """Used by Lorry."""
+
+
+class Truck:
+    def __init__(self, engine):
+        self.engine = engine
+
+    def drive(self):
+        return self.engine.ignite()
+
+
+class Lorry:
+    def __init__(self):
+        self.motor = Motor()
+
+    def drive(self):
+        return self.motor.spin()
+
+
+FLEET = [Truck, Lorry, Engine]
+HORNS = [vehicle.drive for vehicle in (Truck(None), Lorry())]

@@ -1,0 +1,5 @@
+import shop.waste.typed
+
+
+class User:
+    greet = shop.waste.typed.greet
