@@ -309,7 +309,9 @@ class Sources:
         qualname = f"{module.name}.{name}"
         return qualname if qualname in self.definitions else None
 
-    def _imported(self, module: str, name: str | None, seen: frozenset[tuple[str, str]] = frozenset()) -> str | None:
+    def _imported(
+        self, module: str, name: str | None, seen: frozenset[tuple[str, str]] = frozenset()
+    ) -> str | None:
         if module not in self.modules:
             return None
         if name is None:

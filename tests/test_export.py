@@ -311,6 +311,14 @@ def test_the_same_lake_gives_the_same_bytes(reader: LightReader, tmp_path: Path)
         assert first == second
 
 
+def test_large_kinds_are_read_one_by_one(reader: LightReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = exported(reader, repo_id="depot")
+    monkeypatch.setattr(selection, "SORTED", 1)
+    one_by_one = exported(reader, repo_id="depot")
+    assert list(one_by_one.nodes.items()) == list(together.nodes.items())
+    assert list(one_by_one.edges.items()) == list(together.edges.items())
+
+
 def contents(path: Path) -> list[bytes]:
     return [each.read_bytes() for each in sorted(path.iterdir())] if path.is_dir() else [path.read_bytes()]
 
@@ -340,8 +348,8 @@ def exported(reader: LightReader, **options: Any) -> Graph:
     return read_jsonl(stream.getvalue())
 
 
-@pytest.mark.parametrize("hops", [0, 1, 2, 3])
-@pytest.mark.parametrize("name", ["shop.cart.Cart.total", "shop.money.Price", "shop.cart"])
+@pytest.mark.parametrize("hops", [0, 1, 3])
+@pytest.mark.parametrize("name", ["shop.cart.Cart.total", "shop.money.Price"])
 def test_a_focus_is_what_is_near(reader: LightReader, name: str, hops: int) -> None:
     """Compared with a walk over all edges of these kinds, in plain Python."""
     symbol = resolve(reader, name, "shop")

@@ -1,4 +1,4 @@
-"""The views: they read what they say, run on the light lane, and have exactly the rows that the sources state."""
+"""The views: they read what they say, run on the light lane, and have the rows that the sources state."""
 
 from __future__ import annotations
 
@@ -255,7 +255,5 @@ def test_repositories_are_those_of_the_snapshot(reader: LightReader) -> None:
     assert isinstance(query.relations["built_repositories"], Held)
     rows = reader.rows(query)
     assert sorted(row[0] for row in rows) == ["depot", "flask", "shop"]
-    found = {
-        row[0]: ask(reader, "nodes", "count(*)", f"repo_id = '{row[0]}'", "1")[0][0] for row in rows
-    }
+    found = {row[0]: ask(reader, "nodes", "count(*)", f"repo_id = '{row[0]}'", "1")[0][0] for row in rows}
     assert found == {row[0]: row[5] for row in rows}

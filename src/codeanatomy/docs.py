@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from textwrap import dedent
 
 import click
 import msgspec
@@ -18,9 +19,12 @@ from codeanatomy.catalog.describe import flattened, kind_facts, policy_facts, ty
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind, NodeKind
 from codeanatomy.catalog.semantics import SEMANTIC_TYPES
 from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
+from codeanatomy.catalog.views import VIEWS, View
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.functions import FUNCTIONS
 from codeanatomy.options import ExtractOptions, ObserveOptions
+from codeanatomy.query.sql_allowed import FUNCTIONS as SQL_FUNCTIONS
+from codeanatomy.query.sql_diagnostics import CODES
 from codeanatomy.run.plan import Plan
 from codeanatomy.run.report import BuildReport
 from codeanatomy.run.state import CacheUse
@@ -86,6 +90,7 @@ def _pages(commands: click.Group) -> Iterator[tuple[str, str]]:
     makers: tuple[tuple[str, Callable[[], str]], ...] = (
         ("tables.md", tables_page),
         ("kinds.md", kinds_page),
+        ("views.md", views_page),
         ("errors.md", errors_page),
         ("functions.md", functions_page),
         ("commands.md", lambda: commands_page(commands)),
@@ -137,6 +142,39 @@ def kinds_page() -> str:
             parts += ["", f"### {kind.name}\n", f"{kind.doc}\n", "```python", kind.example, "```", ""]
             parts += [f"- {name}: {_cell(value)}" for name, value in kind_facts(kind).items()]
     return "\n".join(parts) + "\n"
+
+
+def views_page() -> str:
+    """Every view with its columns and its statement, and the SQL that is asked of them."""
+    parts = [NOTE, "# Views\n", "What `codeanatomy sql`, Spark and Ibis offer by these names.\n"]
+    parts += ["| view | |", "|---|---|"]
+    parts += [f"| [{view.name}](#{view.name}) | {_cell(view.doc)} |" for view in VIEWS]
+    for view in VIEWS:
+        parts += ["", f"## {view.name}\n", f"{view.doc}\n", "| column | type | null | |", "|---|---|---|---|"]
+        parts += [
+            f"| {each.name} | {type_text(each)} | {'' if each.nullable else 'no'} | {_cell(each.doc)} |"
+            for each in view.columns
+        ]
+        parts += ["", *_reads(view), "", "```sql", *dedent(view.sql).strip().splitlines(), "```"]
+    parts += ["", "## SQL\n", "One SELECT in Spark's SQL, with these functions:\n"]
+    parts += ["| function | example |", "|---|---|"]
+    parts += [f"| {name} | `{_cell(example)}` |" for name, example in SQL_FUNCTIONS.items()]
+    parts += [
+        "",
+        "What is wrong with a statement is told by one of these codes:\n",
+        "| code | |",
+        "|---|---|",
+    ]
+    parts += [f"| {code} | {doc} |" for code, doc in CODES.items()]
+    return "\n".join(parts) + "\n"
+
+
+def _reads(view: View) -> Iterator[str]:
+    """What the names in the statement of a view stand for."""
+    for name, (table, wanted) in view.reads.items():
+        only = "; ".join(f"{column} {', '.join(values)}" for column, values in wanted.items())
+        yield f"- `{name}`: {table}" + (f" with {only}" if only else "")
+    yield from (f"- `{name}`: what the snapshot tells of its repositories" for name in view.holds)
 
 
 def errors_page() -> str:

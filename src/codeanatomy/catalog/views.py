@@ -7,8 +7,8 @@ A name in the statement of a view stands for a slice of a table, so only the fil
 for rows that the reader of a snapshot has at hand (`holds`). DuckDB and Spark run the statement as it is.
 
 Every row says its repository. Where a row tells of a fact in a source, `path` and `line` are the place of it,
-`confidence` and `method` how much to trust it and why. `external` is true for what no repository defines: a
-builtin, the standard library, another package.
+`confidence` and `method` how much to trust it and why. `external` is true for what the repository does
+not define itself: a builtin, the standard library, another package.
 
 Tests: `tests/test_views.py`.
 """
@@ -31,7 +31,7 @@ PATH = Column("path", "string", "File that states it, below the repository.")
 LINE = Column("line", "int", "Line in it, counted from 1.")
 CONFIDENCE = Column("confidence", "double", "Trust in the row: 1, 0.9, 0.7, 0.5 or 0.3.", nullable=False)
 METHOD = Column("method", "string", "How it was found; null where nothing had to be resolved.")
-EXTERNAL = Column("external", "boolean", "Whether no repository of its build defines it.", nullable=False)
+EXTERNAL = Column("external", "boolean", "Whether it is defined outside of the repository.", nullable=False)
 RELATION = Column("relation", "string", "Kind of the edge that says so.", nullable=False)
 FACT = (PATH, LINE, CONFIDENCE, METHOD)
 
@@ -154,9 +154,7 @@ CALL_SITES = View(
     (
         REPO_ID,
         Column("site_id", "string", "Node of the call.", nullable=False),
-        Column(
-            "written", "string", "What is called, as it is written; null if that is no dotted name."
-        ),
+        Column("written", "string", "What is called, as it is written; null if that is no dotted name."),
         RELATION,
         *_end("callee", "what is called"),
         Column("role", "string", "Null for a plain call, else how it runs: init, callback, decorator, ..."),

@@ -10,6 +10,7 @@ order of the edges. Tests: `tests/test_verb_cycles.py`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 Graph: TypeAlias = Mapping[str, Iterable[str]]
@@ -61,17 +62,21 @@ def _taken(open_nodes: dict[str, None], first: str) -> list[str]:
 def round_trip(members: Collection[str], graph: Graph, rank: Mapping[str, Any]) -> list[str]:
     """The shortest closed walk through some nodes that all reach each other; of equals, the first by rank.
 
-    Breadth first from each node, no further than the best walk so far; a node that was begun with is left
-    out after that, since the shortest walk through it is known. So a walk begins with its first node.
+    Breadth first from the first node, no further than the best walk so far. Then the shortest walk through it
+    is known, and what still goes in circles without it is looked at in the same way.
     """
     best: list[str] = []
-    inside = set(members)
-    steps = {node: sorted(set(graph[node]) & inside - {node}, key=rank.__getitem__) for node in inside}
-    for start in sorted(members, key=rank.__getitem__):
-        best = _back_to(start, steps, inside, len(best) - 1 if best else len(members)) or best
-        if len(best) == 2:
-            break
+    whole = set(members)
+    steps = {node: sorted(whole.intersection(graph[node]) - {node}, key=rank.__getitem__) for node in whole}
+    left = [(min(rank[node] for node in members), list(members))]
+    while left and len(best) != 2:
+        _, part = heappop(left)
+        start = min(part, key=rank.__getitem__)
+        inside = set(part)
+        best = _back_to(start, steps, inside, len(best) - 1 if best else len(part)) or best
         inside.remove(start)
+        for rest in components({node: inside.intersection(steps[node]) for node in inside}):
+            heappush(left, (min(rank[node] for node in rest), rest))
     return best
 
 

@@ -20,11 +20,13 @@ from codeanatomy.query.symbols import nodes
 
 AROUND = ("FUNCTION", "CLASS", "MODULE")
 CALLERS = ("FUNCTION", "MODULE")
-# The definitions with their decorators, as a relation; of a module, which is the whole file, no span is needed.
+# The definitions with their decorators, as a relation; a module is the whole file.
 SPANS = (
-    "(SELECT d.node_id, d.file_id, coalesce(least(d.bstart, min(x.bstart)), d.bstart, 0) AS first,"
-    " coalesce(d.bend, 9223372036854775807) AS last FROM d LEFT JOIN x ON x.dst_node_id = d.node_id"
-    " GROUP BY d.node_id, d.file_id, d.bstart, d.bend)"
+    "(SELECT d.node_id, d.file_id, CASE d.node_kind WHEN 'MODULE' THEN 0"
+    " ELSE coalesce(least(d.bstart, min(x.bstart)), d.bstart) END AS first,"
+    " CASE d.node_kind WHEN 'MODULE' THEN 9223372036854775807 ELSE d.bend END AS last"
+    " FROM d LEFT JOIN x ON x.dst_node_id = d.node_id"
+    " GROUP BY d.node_id, d.node_kind, d.file_id, d.bstart, d.bend)"
 )
 
 
@@ -65,11 +67,11 @@ def users(
         " s.resolution_method FROM s UNION ALL"
         " SELECT min_by(i.node_id, i.last - i.first) AS user_id, e.dst_node_id, e.edge_kind, e.path, e.line,"
         f" e.confidence, e.resolution_method FROM e JOIN {SPANS} i ON i.file_id = e.owner_file_id"
-        " AND i.first <= e.bstart AND i.last >= e.bend GROUP BY e.edge_id, e.dst_node_id, e.edge_kind, e.path,"
-        " e.line, e.confidence, e.resolution_method) u JOIN n ON n.node_id = u.user_id",
+        " AND i.first <= e.bstart AND i.last >= e.bend GROUP BY e.edge_id, e.dst_node_id, e.edge_kind,"
+        " e.path, e.line, e.confidence, e.resolution_method) u JOIN n ON n.node_id = u.user_id",
         {
-            # The folders of these kinds, not the copy by `dst_node_id`: of that, a row group of half a million
-            # edges would be read in eight columns, which takes six times as long on a lake of django.
+            # The folders of these kinds, not the copy by `dst_node_id`: of that, a row group of half a
+            # million edges would be read in eight columns: six times as long on a lake of django.
             "s": Slice("cpg_edges", edge_kind=tuple(from_definitions), dst_node_id=wanted),
             "e": Slice("cpg_edges", edge_kind=tuple(from_places), dst_node_id=wanted),
             "d": nodes(around),
@@ -94,4 +96,4 @@ def contents(reader: Reader, symbol: Symbol) -> dict[str, str]:
             "b": nodes(("BINDING",), symbol.repo_id),
         },
     )
-    return {node: name for node, name in reader.rows(query)}
+    return dict(reader.rows(query))

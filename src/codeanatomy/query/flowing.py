@@ -5,7 +5,8 @@
 
 A value is followed from a definition (DEF_EVENT) along REACHES; that of an attribute, or of a variable in
 another module, along REFERS_TO backwards, from the variable as a whole. Uses, arguments and syntax nodes meet
-where they have the same span. A parameter's definition at the entry of its function begins where the parameter does.
+where they have the same span. The definition of a parameter at the entry of its function begins where the
+parameter does.
 
 Tests: `tests/test_verb_flows.py`.
 """
@@ -51,7 +52,7 @@ class Flow(Struct, frozen=True):
     confidence: float
     method: str | None
     repo_id: str
-    # What is gone on from: a definition, or a variable as a whole; none where the value stays in its variable.
+    # What is gone on from: a definition, or a variable as a whole; none where the value stays where it is.
     state: str | None
     # The state of the step before.
     source: str
@@ -77,7 +78,8 @@ def begin(reader: Reader, ids: Collection[str], name: str) -> list[Flow]:
     entries = [node for node in ids if node.startswith("parameter:")]
     if entries:
         query = Query(
-            "SELECT p.node_id, d.node_id, p.repo_id FROM p JOIN d ON d.file_id = p.file_id AND d.bstart = p.bstart",
+            "SELECT p.node_id, d.node_id, p.repo_id FROM p JOIN d"
+            " ON d.file_id = p.file_id AND d.bstart = p.bstart",
             {"p": nodes(("PARAMETER",), node_id=entries), "d": nodes(("DEF_EVENT",))},
             order=("node_id",),
         )
@@ -114,7 +116,7 @@ def parameters(reader: Reader, symbol: Symbol) -> dict[str, str]:
             "p": nodes(("PARAMETER",), symbol.repo_id),
         },
     )
-    return {node: name for node, name in reader.rows(query)}
+    return dict(reader.rows(query))
 
 
 def step(reader: Reader, level: Sequence[Flow]) -> list[Flow]:
@@ -124,7 +126,16 @@ def step(reader: Reader, level: Sequence[Flow]) -> list[Flow]:
         return []
     around = _around(reader, uses)
     used = [
-        _flow(use, use.relation, use.flow.symbol, use.flow.kind, use.flow.symbol_id, None, around[at], use.method)
+        _flow(
+            use,
+            use.relation,
+            use.flow.symbol,
+            use.flow.kind,
+            use.flow.symbol_id,
+            None,
+            around[at],
+            use.method,
+        )
         for at, use in enumerate(uses)
     ]
     return [*used, *_passed(reader, uses, around), *_copied(reader, uses, around)]
@@ -149,8 +160,8 @@ def _referred(reader: Reader, level: Sequence[Flow]) -> list[_Use]:
     paths = [row[0] for row in reader.rows(Query("SELECT DISTINCT e.path FROM e", {"e": edges}))]
     # An attribute is used as a whole where its syntax node is: `cart.prices`, not `prices`.
     query = Query(
-        "SELECT e.dst_node_id, e.repo_id, e.owner_file_id, e.path, coalesce(a.bstart, e.bstart), e.bend, e.line,"
-        " e.confidence, e.resolution_method FROM e JOIN n ON n.node_id = e.src_node_id"
+        "SELECT e.dst_node_id, e.repo_id, e.owner_file_id, e.path, coalesce(a.bstart, e.bstart), e.bend,"
+        " e.line, e.confidence, e.resolution_method FROM e JOIN n ON n.node_id = e.src_node_id"
         " LEFT JOIN s ON s.src_node_id = e.src_node_id LEFT JOIN a ON a.dst_node_id = s.dst_node_id",
         {
             "e": edges,
@@ -182,7 +193,8 @@ def _around(reader: Reader, uses: Sequence[_Use]) -> dict[int, Row]:
         "SELECT u.n, d.qualname, d.node_kind, d.node_id FROM"
         " (SELECT h.n, min_by(d.node_id, coalesce(d.bend - d.bstart, 9223372036854775807)) AS inner_id"
         " FROM h JOIN d ON d.file_id = h.file_id AND coalesce(d.bstart, 0) <= h.bstart"
-        " AND coalesce(d.bend, 9223372036854775807) >= h.bend GROUP BY h.n) u JOIN d ON d.node_id = u.inner_id",
+        " AND coalesce(d.bend, 9223372036854775807) >= h.bend GROUP BY h.n) u"
+        " JOIN d ON d.node_id = u.inner_id",
         {"h": _places(uses), "d": nodes(AROUND, path=_paths(uses))},
     )
     return {number: tuple(rest) for number, *rest in reader.rows(query)}

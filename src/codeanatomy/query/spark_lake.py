@@ -60,9 +60,11 @@ class SparkLake(Verbs[DataFrame]):
         self.snapshot = snapshot
         self.spark = spark
         self.reader = SparkReader(snapshot, spark)
+        self._views: dict[str, DataFrame] = {}
 
     def close(self) -> None:
         """Take away what the session has gained, but for what `register` has made."""
+        self._views.clear()
         self.reader.close()
 
     def table(self, name: str) -> DataFrame:
@@ -90,7 +92,9 @@ class SparkLake(Verbs[DataFrame]):
     def view(self, name: str) -> DataFrame:
         """A view of `codeanatomy.catalog.views`."""
         wanted = view(name)
-        return self.reader.frame(view_query(wanted, self.snapshot), wanted.columns)
+        if name not in self._views:
+            self._views[name] = self.reader.frame(view_query(wanted, self.snapshot), wanted.columns)
+        return self._views[name]
 
     def sql(self, text: str) -> DataFrame:
         """One statement that reads, over the views; checked before Spark sees it, and all of its rows."""

@@ -8,37 +8,35 @@ stops when the time is over. Tests: `tests/test_sql_command.py`.
 
 from __future__ import annotations
 
-from threading import Event, Timer
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.spark_lake import SparkLake
 from codeanatomy.query.sql import SqlAnswer, check
 from codeanatomy.storage.deltalog import cause_of
 
+# Seconds between two attempts to stop what runs too long.
+AGAIN = 0.5
+
 
 def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> SqlAnswer:
     """The first rows of a statement's answer; how many there are is not counted, for that runs it again."""
     rows = lake.sql(text).limit(limit + 1)
-    late = Event()
-
-    def stop() -> None:
-        late.set()
-        lake.spark.sparkContext.cancelAllJobs()
-
-    timer = Timer(seconds, stop)
-    timer.start()
-    try:
-        found = rows.collect()
-    except PySparkException as problem:
-        if late.is_set():
-            raise StorageFailure(
-                f"no answer in {seconds:g} seconds", "ask for less, or give it more --seconds"
-            ) from problem
-        raise StorageFailure(f"Spark has failed: {cause_of(problem)}", "ask in another way") from problem
-    finally:
-        timer.cancel()
+    with _until(lake.spark, seconds) as late:
+        try:
+            found = rows.collect()
+        except (PySparkException, Py4JError) as problem:
+            if late.is_set():
+                raise StorageFailure(
+                    f"no answer in {seconds:g} seconds", "ask for less, or give it more --seconds"
+                ) from problem
+            raise StorageFailure(f"Spark has failed: {cause_of(problem)}", "ask in another way") from problem
     checked = check(text)
     return SqlAnswer(
         checked.columns,
@@ -49,3 +47,24 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
         lake.snapshot.run_id,
         checked.spark_sql,
     )
+
+
+@contextmanager
+def _until(spark: SparkSession, seconds: float) -> Iterator[Event]:
+    """The jobs of a session are cancelled when the time is over, again and again: one may just have begun."""
+    done, late = Event(), Event()
+
+    def watch() -> None:
+        wait = seconds
+        while not done.wait(wait):
+            late.set()
+            spark.sparkContext.cancelAllJobs()
+            wait = AGAIN
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield late
+    finally:
+        done.set()
+        watcher.join()

@@ -170,7 +170,8 @@ def _refusals(checked: Checked, seconds: float) -> Iterator[None]:
     except duckdb.IOException as problem:
         raise StorageFailure(f"the lake cannot be read: {problem}", "build the lake again") from problem
     except duckdb.Error as problem:
-        complaints.add("engine", str(problem).splitlines()[0])
+        # Without the class of the error.
+        complaints.add("engine", str(problem).splitlines()[0].partition(": ")[2] or str(problem))
     complaints.refuse()
 
 

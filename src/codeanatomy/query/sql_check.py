@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -70,7 +71,8 @@ def check(text: str) -> Checked:
     """A question that was understood; SqlRefused says what is wrong with any other."""
     complaints = Complaints(text)
     try:
-        return _checked(text, complaints)
+        with _quiet():
+            return _checked(text, complaints)
     except RecursionError:
         complaints.found.clear()
         complaints.add("size", "it is nested too deeply", suggestion="split it by WITH")
@@ -97,10 +99,25 @@ def _checked(text: str, complaints: Complaints) -> Checked:
         complaints.add("table" if message.startswith("Alias") else "column", message)
         complaints.refuse()
         raise
+    if any(each.is_star for select in tree.find_all(exp.Select) for each in select.selects):
+        complaints.add("clause", "it is not known which columns a star stands for", suggestion="name them")
+        complaints.refuse()
     check_types(annotate_types(tree, schema=schema(), dialect=DIALECT), complaints)
     complaints.refuse()
     columns = _unique_columns(tree)
     return Checked(text, views, columns, written(tree, DIALECT), written(tree, "duckdb"), tree)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """SQLGlot warns on stderr of what it does not know; that is refused here."""
+    logger = logging.getLogger("sqlglot")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 @cache
@@ -121,17 +138,12 @@ def _parsed(text: str, complaints: Complaints) -> exp.Query:
     """The one statement of a text, which is a query."""
     _check_tokens(text, complaints)
     complaints.refuse()
-    logger = logging.getLogger("sqlglot")
-    # It warns on stderr of commands that it does not know; they are refused here.
-    level, logger.level = logger.level, logging.ERROR
     try:
         statements = [each for each in parse(text, read=DIALECT) if each is not None]
     except ParseError as problem:
         _add_error(text, problem.errors[0], complaints)
         complaints.refuse()
         raise
-    finally:
-        logger.level = level
     root = statements[0]
     if isinstance(root, exp.Subquery) and {name for name, value in root.args.items() if value} == {"this"}:
         root = root.unnest()
@@ -198,14 +210,26 @@ def _check_parts(root: exp.Query, complaints: Complaints) -> None:
     for node in root.walk(prune=lambda each: not _allowed(each)):
         if not _allowed(node):
             _refuse_part(node, complaints)
-        elif isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
-            complaints.add("type", f"nothing is cast to {node.sql(DIALECT)} here", node.parent)
-        elif isinstance(node, exp.Distinct) and node.args.get("on"):
-            complaints.add("clause", "DISTINCT ON is not offered", node, "use min_by, max_by or row_number")
-        elif isinstance(node, exp.Values) and not node.alias_column_names:
-            complaints.add("clause", "VALUES without names", node, "write (VALUES (1, 2)) AS t(a, b)")
-        elif isinstance(node, exp.Limit | exp.Offset) and not _whole_number(node.expression):
-            complaints.add("clause", f"{node.key.upper()} needs a whole number", node)
+        else:
+            _check_part(node, complaints)
+
+
+def _check_part(node: exp.Expr, complaints: Complaints) -> None:
+    """Complain about a part that is allowed, but not like this."""
+    if isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
+        complaints.add("type", f"nothing is cast to {node.sql(DIALECT)} here", node.parent)
+    elif isinstance(node, exp.Distinct) and node.args.get("on"):
+        complaints.add("clause", "DISTINCT ON is not offered", node, "use min_by, max_by or row_number")
+    elif isinstance(node, exp.Values) and not node.alias_column_names:
+        complaints.add("clause", "VALUES without names", node, "write (VALUES (1, 2)) AS t(a, b)")
+    elif isinstance(node, exp.Limit | exp.Offset) and not _whole_number(node.expression):
+        complaints.add("clause", f"{node.key.upper()} needs a whole number", node)
+    elif isinstance(node, exp.Select) and not node.expressions:
+        complaints.add("syntax", "SELECT of nothing", node, "name what to select")
+    elif isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):
+        complaints.add("syntax", "WITH needs a query", node, "write WITH name AS (SELECT ...)")
+    elif isinstance(node, exp.Star) and not _spelled_out(node):
+        complaints.add("clause", "a star stands for columns only in SELECT *", node.parent)
 
 
 def _allowed(node: exp.Expr) -> bool:
@@ -222,6 +246,12 @@ def _refuse_part(node: exp.Expr, complaints: Complaints) -> None:
     else:
         what = node.sql(DIALECT)[:60].strip() or node.key.upper()
         complaints.add("clause", f"{what!r} is not offered", node, "ask with plain SELECT, JOIN and GROUP BY")
+
+
+def _spelled_out(star: exp.Star) -> bool:
+    """Whether a star is SELECT *, SELECT x.* or count(*)."""
+    column = star.parent if isinstance(star.parent, exp.Column) else star
+    return isinstance(column.parent, exp.Select | exp.Count)
 
 
 def _whole_number(node: exp.Expr | None) -> bool:

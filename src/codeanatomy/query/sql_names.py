@@ -79,6 +79,8 @@ class Names:
                 self._seen.add(id(column))
                 self._resolve(column, scope)
         outputs = self._outputs_of(scope)
+        if scope.is_cte or scope.is_derived_table:
+            self._check_twice(scope.expression, outputs or ())
         self._outputs[id(scope.expression)] = outputs
         self.too_wide = (outputs is not None and len(outputs) > WIDTH) or expansion(scope.expression) > WIDTH
 
@@ -116,6 +118,13 @@ class Names:
                 operation.expression,
                 "select as many columns on both sides",
             )
+
+    def _check_twice(self, expression: exp.Expr, outputs: tuple[str, ...]) -> None:
+        """A relation has a column of a name once; only the answer may have it twice."""
+        twice = next((name for name in outputs if outputs.count(name) > 1), None)
+        if twice is not None and len(outputs) <= WIDTH:
+            message = f"two columns are called {twice!r}"
+            self._complaints.add("ambiguous", message, expression, "name one of them with AS")
 
     def _columns(self, scope: Scope, name: str) -> tuple[str, ...] | None:
         """The columns of a relation that a scope selects from; none if they are not known."""

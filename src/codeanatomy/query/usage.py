@@ -98,8 +98,9 @@ class Surroundings(Struct, frozen=True):
     beginnings: Mapping[str, Sequence[tuple[str, str, int]]]
     # Where the name of a private definition is said of something else.
     namesakes: Mapping[str, str]
-    # By file: where names of attributes are computed.
+    # By file: where names of attributes are computed; and of those of `self`.
     computed: Mapping[Key, int]
+    of_self: Mapping[Key, int]
 
     def is_private(self, each: Definition) -> bool:
         """Whether only its own repository can mean it, by its name or by being inside of a function."""
@@ -138,10 +139,11 @@ class Surroundings(Struct, frozen=True):
 
     def computes_names(self, each: Definition) -> str | None:
         """Where names of attributes are computed in its file, or in those of its class's family."""
-        for file in ((each.repo_id, each.path), *(self.files[related] for related in self._family(each))):
-            if file in self.computed:
-                return place(file[1], self.computed[file])
-        return None
+        return _first_of([(each.repo_id, each.path), *self._files(each)], self.computed)
+
+    def computes_own_names(self, each: Definition) -> str | None:
+        """Where its class's family computes names of attributes of `self`."""
+        return _first_of(self._files(each), self.of_self) if each.kind == "FUNCTION" else None
 
     def unresolved_place(self, each: Definition) -> str | None:
         """Where its name is an attribute of something that is not known."""
@@ -183,12 +185,19 @@ class Surroundings(Struct, frozen=True):
             node_id = parent
         return found
 
+    def _files(self, each: Definition) -> list[Key]:
+        return [self.files[related] for related in self._family(each)]
+
     def _family(self, each: Definition) -> list[str]:
         """The class of a method, or the class itself; those below it, and all of their bases."""
         own = each.node_id if each.kind == "CLASS" else self.parents.get(each.node_id, "")
         if not own.startswith("class:"):
             return []
         return [found for found in reachable(reachable([own], self.heirs), self.bases) if found in self.files]
+
+
+def _first_of(files: Iterable[Key], lines: Mapping[Key, int]) -> str | None:
+    return next((place(file[1], lines[file]) for file in files if file in lines), None)
 
 
 def reachable(start: Iterable[str], steps: Mapping[str, Sequence[str]]) -> list[str]:

@@ -99,6 +99,7 @@ def surroundings(
             order=("src_node_id", "qualname", "dst_node_id"),
         )
     )
+    computed = _computed(reader)
     names = sorted({each.name for each in definitions})
     namesakes: dict[str, str] = {}
     around = Surroundings(
@@ -119,7 +120,8 @@ def surroundings(
         beginnings=_grouped((repo, (*text,)) for repo, *text in _beginnings(reader, repo_id)),
         exported=frozenset(_exported(reader, repo_id)),
         namesakes=namesakes,
-        computed={(repo, path): line for repo, path, line in _computed(reader)},
+        computed={(repo, path): line for repo, path, line, _ in computed},
+        of_self={(repo, path): line for repo, path, _, line in computed if line is not None},
     )
     private = [each for each in definitions if around.is_private(each)]
     namesakes.update(_namesakes(reader, private))
@@ -253,19 +255,24 @@ def _exported(reader: Reader, repo_id: str | None) -> list[Row]:
 
 
 def _computed(reader: Reader) -> list[Row]:
-    """Files in which attributes are found by names that are no constants, and the first line of that."""
+    """Files in which names of attributes are no constants: the first line of that, and of that of `self`."""
     by_name = ", ".join(f"'{name}'" for name in BY_NAME)
     return reader.rows(
         Query(
-            "SELECT e.repo_id, e.path, min(e.line) FROM e JOIN q ON q.node_id = e.dst_node_id"
+            "SELECT e.repo_id, e.path, min(e.line),"
+            " min(CASE WHEN s.name IN ('self', 'cls') THEN e.line END) FROM e"
+            " JOIN q ON q.node_id = e.dst_node_id"
             " LEFT JOIN h ON h.src_node_id = e.src_node_id AND h.ordinal = 1"
             " LEFT JOIN t ON t.file_id = h.owner_file_id AND t.bstart = h.bstart AND t.bend = h.bend"
+            " LEFT JOIN h f ON f.src_node_id = e.src_node_id AND f.ordinal = 0"
+            " LEFT JOIN s ON s.file_id = f.owner_file_id AND s.bstart = f.bstart AND s.bend = f.bend"
             f" WHERE q.qualname IN ({by_name}) AND t.node_id IS NULL GROUP BY e.repo_id, e.path",
             {
                 "e": Slice("cpg_edges", edge_kind=("CALLS_NAME",)),
                 "q": nodes(("QUALIFIED_NAME",)),
                 "h": Slice("cpg_edges", edge_kind=("HAS_ARGUMENT",)),
                 "t": nodes(("LITERAL",)),
+                "s": nodes(("NAME_REF",)),
             },
         )
     )

@@ -8,7 +8,7 @@
 Kinds of nodes and of edges may be chosen. Only kinds of edges: with all nodes of the kinds that they may
 join. Only kinds of nodes: with all edges between such nodes. No edge is exported without both of its nodes.
 
-The order is by kind, then by place, then by id. Each kind is read by a statement of its own, so that DuckDB
+The order is by kind, then by place, then by id. Large kinds are read by a statement each, so that DuckDB
 sorts one at a time, on disk if it has to. Tests: `tests/test_export.py`.
 """
 
@@ -48,6 +48,8 @@ DRAWN = ("CALL_GRAPH", "CONTAINS", "INHERITS", "INSTANTIATES", "OVERRIDES", "RE_
 FETCHED = 5_000
 # Up to so many ids are looked up in the table of properties; it is read as a whole for more.
 LOOKED_UP = 1_000
+# Kinds that have so many rows together are read by one statement; a large one by its own.
+SORTED = 200_000
 # DuckDB sorts on disk beyond it.
 MEMORY = "1GB"
 
@@ -127,17 +129,34 @@ def read(
         database.execute("CREATE TEMP TABLE near AS SELECT unnest(?) AS id", [sorted(chosen.steps)])
     node_props = [prop for name in chosen.node_kinds for prop in NODE_KINDS[name].props] if props else ()
     edge_props = [prop for name in chosen.edge_kinds for prop in EDGE_KINDS[name].props] if props else ()
-    node_queries = (_nodes(chosen, kinds, props) for kinds in _groups(chosen, chosen.node_kinds))
-    edge_queries = (_edges(chosen, kinds, props) for kinds in _groups(chosen, chosen.edge_kinds))
+    node_groups = _groups(reader, chosen, "cpg_nodes", "node_kind", chosen.node_kinds)
+    edge_groups = _groups(reader, chosen, "cpg_edges", "edge_kind", chosen.edge_kinds)
+    node_queries = (_nodes(chosen, kinds, props) for kinds in node_groups)
+    edge_queries = (_edges(chosen, kinds, props) for kinds in edge_groups)
     return (
         Rows(NODES, node_props, _batches(reader, database, node_queries)),
         Rows(EDGES, edge_props, _batches(reader, database, edge_queries)),
     )
 
 
-def _groups(chosen: Chosen, kinds: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
-    """Kinds that one statement reads: each by itself, if all of it is wanted."""
-    return [(name,) for name in kinds] if chosen.steps is None else [kinds]
+def _groups(
+    reader: LightReader, chosen: Chosen, table: str, column: str, kinds: tuple[str, ...]
+) -> Iterator[tuple[str, ...]]:
+    """Kinds that one statement reads: all, for a focus, else as many as have not too many rows together."""
+    if chosen.steps is not None:
+        yield kinds
+        return
+    group, rows = list[str](), 0
+    for name in kinds:
+        files = reader.files(Slice(table, **{column: (name,)}))
+        size = sum(SORTED if file.rows is None else file.rows for file in files)
+        if group and rows + size > SORTED:
+            yield tuple(group)
+            group, rows = [], 0
+        group.append(name)
+        rows += size
+    if group:
+        yield tuple(group)
 
 
 def _nodes(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:

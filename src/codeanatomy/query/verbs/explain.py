@@ -1,13 +1,13 @@
 """`explain EDGE` or `explain A B`: the evidence and the rule behind an edge, or behind all from A to B.
 
     explain(reader, start=resolve(reader, "shop.cart.sell"), end=resolve(reader, "Price.with_tax"))
-    # CALL_GRAPH  shop.cart.sell -> shop.money.Price.with_tax   values, rule call_graph, 0.9   values agrees
-    # CALLS       money.Price(amount).with_tax -> ...           values, rule call, 0.9         values agrees, ...
+    # CALL_GRAPH   shop.cart.sell -> shop.money.Price.with_tax   rule call_graph, 0.9   values agrees
+    # CALLS        the call in line 47 -> ...                    rule call, 0.9         values agrees, ...
 
 From A to B are the edges that start at A and those that start at a place inside of it: a call, a name, an
 import, an argument. What a witness says is told as `relations_v1` has it; an edge that nothing had to be
-resolved for, such as HAS_PARAMETER, has no other evidence than the source itself. Of an ambiguous one, `amount` is how
-many alternatives there are. Tests: `tests/test_verb_explain.py`.
+resolved for, such as HAS_PARAMETER, has no other evidence than the source itself. Of an ambiguous one,
+`amount` is how many alternatives there are. Tests: `tests/test_verb_explain.py`.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _explained(reader: Reader, edges: Sequence[_Edge]) -> list[dict[str, Any]]:
     return [
         {
             "relation": edge.edge_kind,
-            "symbol": names[edge.src_node_id][0],
+            "symbol": names[edge.src_node_id][0] or around.get(edge.edge_id),
             "kind": names[edge.src_node_id][1],
             "target": names[edge.dst_node_id][0],
             "path": edge.path,
@@ -186,11 +186,13 @@ def in_words(kind: str, method: str | None) -> str:
     return f"{doc} Target: {METHODS.get(method, method)}." if method else doc
 
 
-def _names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, tuple[str, str]]:
-    """Of the ends of edges the name and kind; what has no name is named by its kind."""
-    kinds = {kind for edge in edges for ends in EDGE_KINDS[edge.edge_kind].ends for kind in ends.src + ends.dst}
+def _names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, tuple[str | None, str]]:
+    """Of the ends of edges the name, if they have one, and the kind."""
+    kinds = {
+        kind for edge in edges for ends in EDGE_KINDS[edge.edge_kind].ends for kind in ends.src + ends.dst
+    }
     query = Query(
-        "SELECT n.node_id, coalesce(n.qualname, n.name, n.subkind, n.node_kind), n.node_kind FROM n",
+        "SELECT n.node_id, coalesce(n.qualname, n.name), n.node_kind FROM n",
         {
             "n": nodes(
                 sorted(kinds),
@@ -225,7 +227,7 @@ def _said(witnesses: Sequence[Any]) -> str:
 
 
 def _groups(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[str | None, str], int]:
-    """How many alternatives an ambiguous place has: by its group, and by node, for arguments share a call's."""
+    """How many alternatives an ambiguous place has: by group and node, for arguments share their call's."""
     ambiguous = [edge for edge in edges if edge.ambiguity_group_id]
     if not ambiguous:
         return {}
@@ -236,7 +238,9 @@ def _groups(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[str | None, st
                 "cpg_edges",
                 edge_kind=AMBIGUOUS,
                 path=sorted({edge.path for edge in ambiguous if edge.path}),
-                ambiguity_group_id=sorted({edge.ambiguity_group_id for edge in ambiguous if edge.ambiguity_group_id}),
+                ambiguity_group_id=sorted(
+                    {edge.ambiguity_group_id for edge in ambiguous if edge.ambiguity_group_id}
+                ),
             )
         },
     )

@@ -9,8 +9,9 @@ side of an assignment to what is assigned (COPIES), one that is all that is retu
 (RETURNED). The last two are no edges of the graph but follow from the syntax tree: their method says so,
 "assignment" and "return".
 
-A step is from variable to variable: the uses of the variable that is asked about, and what they are passed and
-copied to, are one step away. Of a parameter the value that it is given counts, of other variables any value they get.
+A step is from variable to variable: the uses of the variable that is asked about, and what they are passed
+and copied to, are one step away. Of a parameter the value that it is given counts, of another variable any
+value it gets.
 Tests: `tests/test_verb_flows.py`.
 """
 
@@ -42,9 +43,7 @@ COLUMNS = (
 )
 # In the order in which they happen at a place.
 RELATIONS = ("REACHES", "REFERS_TO", "COPIES", "PASSES_TO", "RETURNED")
-NOTES = (
-    "values inside of containers and expressions, and what callers do with a returned value, are not followed",
-)
+NOTES = ("values inside of containers and expressions, and of calls that return them, are not followed",)
 
 
 def flows(reader: Reader, symbol: Symbol, *, depth: int = 5) -> Found:
@@ -81,12 +80,16 @@ def flows(reader: Reader, symbol: Symbol, *, depth: int = 5) -> Found:
 
 def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int) -> Found:
     """The shortest way of a value from one variable to another; a function stands for its parameters."""
-    level = [flow for node, name in _variables(reader, start).items() for flow in begin(reader, (node,), name)]
+    level = [
+        flow for node, name in _variables(reader, start).items() for flow in begin(reader, (node,), name)
+    ]
     wanted = _variables(reader, end)
     came: dict[str, Flow] = {}
     known = {each.state for each in level}
     for _ in range(depth):
-        moved = [each for each in step(reader, level) if each.relation != "REACHES" and each.state is not None]
+        moved = [
+            each for each in step(reader, level) if each.relation != "REACHES" and each.state is not None
+        ]
         moved.sort(key=lambda flow: (-flow.confidence, flow.symbol, flow.path, flow.line or 0))
         for each in moved:
             if each.symbol_id in wanted:

@@ -10,8 +10,10 @@ level. A class begins with the functions inside of it, and is reached where an i
 `__init__` is called. Among paths of one length, the one whose least trusted step is trusted most is told, and
 of those the first by its names.
 
-That there is no path is proven only if everything that A leads to is known. Otherwise the answer is "unknown",
-with what stands in the way: calls that could not be resolved, or the depth. Tests: `tests/test_verb_path.py`.
+That there is no path is proven only if everything that A leads to is known. Otherwise the answer is
+"unknown", with what stands in the way: calls that could not be resolved, or the depth.
+
+Tests: `tests/test_verb_path.py`.
 """
 
 from __future__ import annotations
@@ -120,7 +122,9 @@ class _Search:
         found: list[Step] = []
         for layer in kept:
             open_to = [e for e in layer if not found or e.via == found[-1].node_id]
-            found.append(min(open_to, key=lambda e: (*_key(names, e.via), *_key(names, e.node_id), e.edge_kind)))
+            found.append(
+                min(open_to, key=lambda e: (*_key(names, e.via), *_key(names, e.node_id), e.edge_kind))
+            )
         return found
 
     def _layers(self, meeting: Sequence[Step], length: int) -> list[list[Step]]:
@@ -150,8 +154,8 @@ class _Search:
             self.level = _spread(self.after, (e.node_id for e in self._forward()))
         if unresolved:
             return (
-                f"unknown whether there is a path from {said}: none is known, but at least {unresolved:,} call"
-                " sites on the way are not resolved, or not to all they may call (`codeanatomy unresolved`)"
+                f"unknown whether there is a path from {said}: none is known, but at least {unresolved:,}"
+                " call sites on the way are not resolved, or not to all they may call"
             )
         if self.level:
             return (
@@ -187,9 +191,7 @@ def _makers(reader: Reader, symbol: Symbol) -> list[Step]:
 
 
 def _turned(step: Step) -> Step:
-    return Step(
-        step.via, 1, step.node_id, step.edge_kind, step.path, step.line, step.confidence, step.method
-    )
+    return Step(step.via, 1, step.node_id, step.edge_kind, step.path, step.line, step.confidence, step.method)
 
 
 def _spread(distances: dict[str, int], reached: Iterable[str]) -> list[str]:

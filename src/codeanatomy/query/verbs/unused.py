@@ -20,6 +20,7 @@ Whether something is dead can only be told as far as names can be followed:
 | 0.5 | `public` | who uses the package may use it |
 | 0.3 | `unresolved`, `uncertain` | its name is an attribute of something that is not known, or not for sure |
 | 0.3 | `text` | its name, or the beginning of it, is a text: `getattr(x, "as_" + y)` |
+| 0.3 | `computed` | a method, and its class, or one of the family, has `getattr(self, x)` |
 | 0.3 | `decorated`, `hooked` | a decorator, a metaclass or `__init_subclass__` may have kept it |
 | 0.3 | `base outside`, `overridden`, `overrides` | code outside, or of a base that may be live, may call it |
 
@@ -120,6 +121,11 @@ def _weak(each: Definition, around: Surroundings) -> tuple[str, str] | None:
         return "overridden", f"{other} overrides it and is used"
     if other := around.overrides_weak(each, lambda base: _weak(base, around) is not None):
         return "overrides", f"{other}, which it overrides, may be used"
+    return _named(each, around)
+
+
+def _named(each: Definition, around: Surroundings) -> tuple[str, str] | None:
+    """A way in which its name may be said that is not followed."""
     if place := around.unresolved_place(each):
         return "unresolved", f"{place} says its name and could not be resolved"
     if place := around.uncertain_place(each):
@@ -128,6 +134,8 @@ def _weak(each: Definition, around: Surroundings) -> tuple[str, str] | None:
         return "text", f"its name is a text in {place}"
     if place := around.made_in(each):
         return "text", f"its name begins with a text in {place}, where names are computed"
+    if place := around.computes_own_names(each):
+        return "computed", f"names of attributes of its class are computed in {place}"
     return None
 
 

@@ -53,7 +53,7 @@ def busy():
     def idle_inside():
         """0.9."""
 
-    return piles.sort_all("spoken")
+    return piles.sort_all(KEPT, "spoken")
 
 
 BUSY = busy()

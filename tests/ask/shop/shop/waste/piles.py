@@ -2,9 +2,6 @@
 
 
 class Pile:
-    def sort(self, how):
-        return getattr(self, "sort_by_" + how)(how)
-
     def sort_by_size(self, how):
         """0.3: its name begins with a text."""
 
@@ -16,5 +13,5 @@ def _namesake():
     return Pile
 
 
-def sort_all(how):
-    return _namesake()().sort(how)
+def sort_all(thing, how):
+    return _namesake(), getattr(thing, "sort_by_" + how)(how)

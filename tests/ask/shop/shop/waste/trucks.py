@@ -30,5 +30,17 @@ class Lorry:
         return self.motor.spin()
 
 
-FLEET = [Truck, Lorry, Engine]
-HORNS = [vehicle.drive for vehicle in (Truck(None), Lorry())]
+class Trailer:
+    def couple(self):
+        """Used below."""
+
+
+class Sledge:
+    def couple(self):
+        """0.3: what is parked may be more than we know."""
+
+
+FLEET = [Truck, Lorry, Engine, Sledge]
+DRIVEN = [vehicle.drive() for vehicle in (Truck(None), Lorry())]
+PARKED = [Trailer()]
+COUPLED = [each.couple() for each in PARKED]
