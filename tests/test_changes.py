@@ -1,4 +1,4 @@
-"""The definitions that differ from a commit. The lake was built from tests/ask/shop, as the copies here are."""
+"""The definitions that differ from a commit, in copies of what the lake was built from."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_nothing_differs(reader: LightReader, source: Path) -> None:
     changes = changed_symbols(reader, source, "main", repo_id="shop")
     assert changes.symbols == ()
     assert changes.notes == (
-        "0 files differ: main and the files as they are",
+        "main and the files as they are: 0 differ",
         "no definition in the lake differs",
     )
 
@@ -72,7 +72,7 @@ def test_the_lake_was_built_before_the_change(reader: LightReader, source: Path)
         ("shop.paths.values.Shelf.show", "FUNCTION"),
     ]
     assert changes.notes == (
-        "1 files differ: HEAD and the files as they are",
+        "HEAD and the files as they are: 1 differ",
         f"the lake has {VALUES} as of HEAD: lines are those of that side",
     )
     found = impact(reader, changes.symbols, notes=changes.notes)
@@ -80,7 +80,7 @@ def test_the_lake_was_built_before_the_change(reader: LightReader, source: Path)
         "shop.paths.values.bounded",
         "tests.test_paths.test_twice",
     }
-    assert found.notes == (*changes.notes, "1 test functions reach it")
+    assert found.notes == (*changes.notes, "tests that reach it: 1")
 
 
 def test_the_lake_was_built_after_the_change(reader: LightReader, source: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_lake_was_built_after_the_change(reader: LightReader, source: Path) 
         ("shop.paths.limits.twice", "FUNCTION"),
         ("shop.paths.values.give", "FUNCTION"),
     ]
-    assert changes.notes == ("2 files differ: main and the files as they are",)
+    assert changes.notes == ("main and the files as they are: 2 differ",)
 
 
 def test_between_two_commits(reader: LightReader, source: Path) -> None:
@@ -123,6 +123,8 @@ def test_an_import_is_the_name_it_binds(reader: LightReader, source: Path) -> No
 
 def test_files_that_are_new_or_gone(reader: LightReader, source: Path) -> None:
     (source / "shop" / "extra.py").write_text("def extra():\n    return 1\n", encoding="utf-8")
+    (source / "shop" / "unknown.py").write_text("x = 1\n", encoding="utf-8")
+    git(source, "add", "shop/extra.py")
     (source / LIMITS).unlink()
     (source / "notes.txt").write_text("not a source", encoding="utf-8")
     changes = changed_symbols(reader, source, "main", repo_id="shop")

@@ -30,7 +30,7 @@ def test_callers_and_overriders_nearest_first(lake: Lake) -> None:
         (2, "shop.paths.steps.Crate.open", "OVERRIDES", STEPS, 48),
         (2, "shop.paths.steps.start", "CALL_GRAPH", STEPS, 7),
     ]
-    assert found.notes == ("no test function reaches it",)
+    assert found.notes == ("no test reaches it",)
 
 
 def test_a_class_with_all_that_is_inside_of_it(lake: Lake) -> None:
@@ -49,7 +49,7 @@ def test_a_class_with_all_that_is_inside_of_it(lake: Lake) -> None:
     ]
     assert [row["test"] for row in found] == [False] * 7 + [True] * 3
     # `expected` is test code, but no test.
-    assert found.notes == ("1 test functions reach it",)
+    assert found.notes == ("tests that reach it: 1",)
 
 
 def test_only_so_far(lake: Lake) -> None:
@@ -101,7 +101,7 @@ def test_several_symbols_at_once(lake: Lake) -> None:
 def test_nobody_uses_it(lake: Lake) -> None:
     found = lake.impact("test_far")
     assert found.total == 0
-    assert found.notes == ("no test function reaches it",)
+    assert found.notes == ("no test reaches it",)
 
 
 def test_a_module_with_all_that_is_inside_of_it(lake: Lake) -> None:

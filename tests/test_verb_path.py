@@ -82,17 +82,16 @@ def test_unknown_if_a_call_on_the_way_is_not_resolved(lake: Lake) -> None:
     assert found.total == 0
     [note] = found.notes
     assert note.startswith("unknown whether there is a path")
-    assert "at least 1 call sites" in note
+    assert note.endswith("at least 1")
 
 
 def test_unknown_if_the_depth_is_too_small(lake: Lake) -> None:
     assert lake.path("paths.steps.far", "paths.steps.pack", depth=3).total == 3
     found = lake.path("paths.steps.far", "paths.steps.pack", depth=2)
     assert found.total == 0
-    assert found.notes == (
-        "unknown whether there is a path from shop.paths.steps.far to shop.paths.steps.pack: none of up to 2"
-        " steps; ask with a larger --depth",
-    )
+    [note] = found.notes
+    assert note.startswith("unknown whether there is a path")
+    assert note.endswith("none of up to 2 steps; ask with a larger --depth")
 
 
 def test_what_something_outside_calls_is_unknown(lake: Lake) -> None:

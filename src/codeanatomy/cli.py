@@ -94,7 +94,10 @@ def main() -> None:
         click.echo("stopped", err=True)
         raise SystemExit(getattr(stopped, "exit_code", EXIT_INTERRUPTED)) from None
     except CodeAnatomyError as problem:
-        click.echo(f"error {problem}", err=True)
+        from codeanatomy.commands.printing import harmless
+
+        # Line by line: a name or a path in it may be anything.
+        click.echo("\n".join(map(harmless, f"error {problem}".split("\n"))), err=True)
         raise SystemExit(problem.exit_code) from None
     except BrokenPipeError:
         # The reader of a pipe has seen enough.

@@ -66,9 +66,9 @@ class UnknownName(CodeAnatomyError):
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         choices = sorted(known)
-        close = get_close_matches(name, choices, n=1)
+        close = get_close_matches(name[:NAME_SHOWN], choices, n=1)
         guess = f"did you mean {close[0]}? " if close else ""
-        super().__init__(f"unknown {what} {name!r}", f"{guess}known: {', '.join(choices)}")
+        super().__init__(f"unknown {what} {name[:NAME_SHOWN]!r}", f"{guess}known: {', '.join(choices)}")
 
 
 class ConfigError(CodeAnatomyError):

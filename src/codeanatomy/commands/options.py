@@ -15,6 +15,9 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+# Of rows.
+MOST = 2**31 - 1
+
 Format = Literal["table", "json"]
 AnswerFormat = Literal["table", "json", "jsonl", "csv", "markdown"]
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -40,7 +43,7 @@ def lake_choice(*, required: bool) -> Callable[[Command], Command]:
 
 def limit_option(default: int, help_text: str) -> Callable[[Command], Command]:
     """`--limit` of a command whose answer may be long."""
-    kind = click.IntRange(min=1)
+    kind = click.IntRange(min=1, max=MOST)
     return click.option("--limit", type=kind, default=default, show_default=True, help=help_text)
 
 

@@ -8,7 +8,6 @@ of it commands a terminal. Tests: `tests/test_cli.py`.
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
@@ -27,9 +26,13 @@ def print_json_line(value: object) -> None:
 
 def escaped(text: str) -> str:
     """JSON in which characters that a terminal might obey are spelled out; to a program it is the same."""
-    if text.isascii():
-        return text
-    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)
+    return "".join(each if each.isprintable() or each == "\n" else _spelled(each) for each in text)
+
+
+def _spelled(character: str) -> str:
+    """A character as JSON may spell it, in one or two units of UTF-16."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
 
 
 def print_grid(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

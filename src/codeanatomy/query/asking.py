@@ -8,21 +8,24 @@ when it is asked for, so that an answer needs no more than its own code. Tests: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from codeanatomy.errors import UnknownName, UsageError
+from codeanatomy.errors import NAME_SHOWN, UnknownName, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
 from codeanatomy.query.freshness import source_freshness
 from codeanatomy.query.reading import Reader
 from codeanatomy.query.snapshot import Snapshot, recorded_runs
-from codeanatomy.query.symbols import resolve, with_lines
+from codeanatomy.query.symbols import is_text, resolve, with_lines
 from codeanatomy.query.verbs.found import Found
 from codeanatomy.storage.manifest import RunManifest
 
+MOST = 2**31 - 1
+DEEPEST = 100
 # Of so many repositories the sources are looked at for each answer.
 LOOKED_AT = 5
 
@@ -92,6 +95,7 @@ def understood(
 ) -> Asked:
     """A question as a query that is not run yet; names are resolved."""
     asked, function = verb_named(verb), function_of(verb)
+    _refuse_nonsense(names, repo_id, options)
     if asked.of_repository:
         options["repo_id"] = repo_id
     if asked.takes in ("nothing", "text"):
@@ -99,9 +103,10 @@ def understood(
         return Asked((), function(reader, *names, **options))
     if asked.takes == "edge" and len(names) == 1:
         return Asked((), function(reader, edge_id=names[0], **options))
-    symbols = tuple(with_lines(reader, [resolve(reader, name, repo_id) for name in names]))
+    found = {name: resolve(reader, name, repo_id) for name in dict.fromkeys(names)}
+    symbols = tuple(with_lines(reader, [found[name] for name in names]))
     if asked.takes == "symbols":
-        return Asked(symbols, function(reader, symbols, **options))
+        return _of_several(reader, function, symbols, repo_id, options)
     if asked.takes == "place":
         _refuse_other_than(asked, names, len(names[:1]))
         return Asked(symbols, function(reader, symbol=next(iter(symbols), None), **options))
@@ -110,6 +115,29 @@ def understood(
         return Asked(symbols, function(reader, start=symbols[0], end=symbols[1], **options))
     _refuse_other_than(asked, names, 2 if asked.takes == "two symbols" else 1)
     return Asked(symbols, function(reader, *symbols, **options))
+
+
+def _of_several(
+    reader: Reader,
+    function: Callable[..., Found],
+    symbols: tuple[Symbol, ...],
+    repo_id: str | None,
+    options: dict[str, Any],
+) -> Asked:
+    """A question about symbols that were named, or about those that differ from a commit."""
+    diff = options.pop("diff", None)
+    if (diff is None) == (not symbols):
+        raise UsageError("impact of what?", "name symbols, or a commit to compare with: --diff main")
+    if diff is None:
+        return Asked(symbols, function(reader, symbols, **options))
+    from codeanatomy.query.changes import changed_symbols
+
+    repositories = reader.snapshot.chosen(repo_id)
+    if len(repositories) > 1:
+        raise UsageError("the lake has several repositories", "name one: --repo-id")
+    ((name, row),) = repositories.items()
+    changes = changed_symbols(reader, Path(row.repo_root or ""), diff, repo_id=name)
+    return Asked(changes.symbols, function(reader, changes.symbols, notes=changes.notes, **options))
 
 
 def answer(
@@ -123,6 +151,8 @@ def answer(
     **options: Any,
 ) -> Answer:
     """An answer of so many rows at most, with how fresh it is and what is not covered."""
+    if not 1 <= limit <= MOST:
+        raise UsageError(f"a limit of {limit}", f"it is at least 1, at most {MOST:,}")
     chosen = snapshot.chosen(repo_id)
     asked = understood(reader, verb, names, repo_id, **options)
     found = asked.found
@@ -180,6 +210,16 @@ def _refuse_other_than(verb: Verb, names: Sequence[str], count: int) -> None:
             f"{verb.name} takes {count} names, not {len(names)}",
             f"`codeanatomy {verb.name} --help` tells which",
         )
+
+
+def _refuse_nonsense(names: Sequence[str], repo_id: str | None, options: Mapping[str, Any]) -> None:
+    """What the command line refuses by itself, for those who ask in Python."""
+    depth = options.get("depth", 1)
+    if not 1 <= depth <= DEEPEST:
+        raise UsageError(f"a depth of {depth}", f"it is at least 1, at most {DEEPEST}")
+    for typed in (*names, repo_id, *options.values()):
+        if isinstance(typed, str) and not is_text(typed):
+            raise UsageError(f"{typed[:NAME_SHOWN]!r} is no text", "type it in UTF-8")
 
 
 def _fresh(reader: Reader, row: RunManifest, *, looked_at: bool) -> Freshness:

@@ -2,14 +2,16 @@
 
     changes = changed_symbols(reader, Path("shop"), "main", repo_id="shop")
     changes.symbols      # (Symbol("shop.money.Price.with_tax", ...), Symbol("shop.money.TAX", ...))
-    changes.notes        # ("2 files differ from main: ...",)
+    changes.notes        # ("main and the files as they are: 2 differ",)
 
 `main` is compared with the files as they are, `main..topic` with another commit. The lake knows one of the
 two sides, or neither: of each file it has the digest that was read, and the lines of the side with that
 digest are those of its nodes. What differs in a function is the innermost one; in the body of a class or
 module the variable that is assigned there, else the class or module itself. A decorator is part of what it
 decorates. Comments, docstrings and blank lines outside of functions do not count. A file that is new, or
-gone, is changed as a whole. Tests: `tests/test_changes.py`.
+gone, is changed as a whole; a new one that neither git nor the lake knows is not seen.
+
+Tests: `tests/test_changes.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.git import LARGEST, Blob, commit_of, files_of, texts_of
+from codeanatomy.query.git import LARGEST, Blob, commit_of, files_of, texts_of, tracked_in
 from codeanatomy.query.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes
 from codeanatomy.query.touched import Span, touched
@@ -54,10 +56,11 @@ def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) 
     before = files_of(source, commit_of(source, base))
     after = files_of(source, commit_of(source, head.lstrip(".") or "HEAD")) if dots else None
     known = _digests(reader, repo_id)
-    paths = sorted(path for path in {*before, *(after or ()), *known} if path.endswith(SUFFIXES))
+    other = tracked_in(source) if after is None else after
+    paths = sorted(path for path in {*before, *other, *known} if path.endswith(SUFFIXES))
     sides = _sides(source, paths, before, after)
     whole: list[_Changed] = []
-    notes = [f"{len(sides):,} files differ: {gitref}{'' if dots else ' and the files as they are'}"]
+    notes = [f"{gitref}{'' if dots else ' and the files as they are'}: {len(sides):,} differ"]
     absent, off, old_side = [], [], []
     for path, (old, new) in sides.items():
         digest = known.get(path)
@@ -183,16 +186,16 @@ def _symbol(name: str, repo_id: str, spans: Sequence[Span]) -> Symbol:
 def _spans(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, list[Span]]:
     """The definitions of files, decorators included, and docstrings; by path."""
     query = Query(
-        "SELECT d.path, d.node_id, d.node_kind, d.subkind, coalesce(d.qualname, ''), d.line,"
+        "SELECT d.path, d.node_id, d.node_kind, d.subkind, coalesce(d.qualname, '') AS name, d.line,"
         " CASE d.node_kind WHEN 'MODULE' THEN 0 ELSE coalesce(least(d.bstart, min(x.bstart)), d.bstart) END"
-        " AS first, CASE d.node_kind WHEN 'MODULE' THEN 9223372036854775807 ELSE d.bend END AS last"
+        " AS begins, CASE d.node_kind WHEN 'MODULE' THEN 9223372036854775807 ELSE d.bend END AS ends"
         " FROM d LEFT JOIN x ON x.dst_node_id = d.node_id"
         " GROUP BY d.path, d.node_id, d.node_kind, d.subkind, d.qualname, d.line, d.bstart, d.bend",
         {
             "d": nodes(("FUNCTION", "CLASS", "MODULE", "DOCSTRING"), repo_id, path=tuple(paths)),
             "x": Slice("cpg_edges", edge_kind=("DECORATES",), path=tuple(paths)),
         },
-        order=("path", "first", "node_id"),
+        order=("path", "begins", "node_id"),
     )
     return _by_path(Span(*row) for row in reader.rows(query))
 
@@ -200,8 +203,8 @@ def _spans(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, li
 def _bindings(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, list[Span]]:
     """The variables that statements of files assign, by path; each with the span of its statement."""
     query = Query(
-        "SELECT a.path, b.node_id, b.node_kind, b.subkind, b.qualname, e.line, a.bstart AS first,"
-        " a.bend AS last FROM a JOIN e ON e.owner_file_id = a.file_id AND e.bstart >= a.bstart"
+        "SELECT a.path, b.node_id, b.node_kind, b.subkind, b.qualname, e.line, a.bstart AS begins,"
+        " a.bend AS ends FROM a JOIN e ON e.owner_file_id = a.file_id AND e.bstart >= a.bstart"
         " AND e.bend <= a.bend JOIN b ON b.node_id = e.dst_node_id",
         {
             "a": nodes(
@@ -213,7 +216,7 @@ def _bindings(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str,
             "e": Slice("cpg_edges", edge_kind=("DEFINES_BINDING",), path=tuple(paths)),
             "b": nodes(("BINDING",), repo_id),
         },
-        order=("path", "first", "node_id"),
+        order=("path", "begins", "node_id"),
     )
     return _by_path(Span(*row) for row in reader.rows(query))
 

@@ -23,8 +23,8 @@ CALLERS = ("FUNCTION", "MODULE")
 # The definitions with their decorators, as a relation; a module is the whole file.
 SPANS = (
     "(SELECT d.node_id, d.file_id, CASE d.node_kind WHEN 'MODULE' THEN 0"
-    " ELSE coalesce(least(d.bstart, min(x.bstart)), d.bstart) END AS first,"
-    " CASE d.node_kind WHEN 'MODULE' THEN 9223372036854775807 ELSE d.bend END AS last"
+    " ELSE coalesce(least(d.bstart, min(x.bstart)), d.bstart) END AS begins,"
+    " CASE d.node_kind WHEN 'MODULE' THEN 9223372036854775807 ELSE d.bend END AS ends"
     " FROM d LEFT JOIN x ON x.dst_node_id = d.node_id"
     " GROUP BY d.node_id, d.node_kind, d.file_id, d.bstart, d.bend)"
 )
@@ -65,9 +65,9 @@ def users(
         " u.dst_node_id, u.edge_kind, u.path, u.line, u.confidence, u.resolution_method FROM ("
         " SELECT s.src_node_id AS user_id, s.dst_node_id, s.edge_kind, s.path, s.line, s.confidence,"
         " s.resolution_method FROM s UNION ALL"
-        " SELECT min_by(i.node_id, i.last - i.first) AS user_id, e.dst_node_id, e.edge_kind, e.path, e.line,"
+        " SELECT min_by(i.node_id, i.ends - i.begins) AS user_id, e.dst_node_id, e.edge_kind, e.path, e.line,"
         f" e.confidence, e.resolution_method FROM e JOIN {SPANS} i ON i.file_id = e.owner_file_id"
-        " AND i.first <= e.bstart AND i.last >= e.bend GROUP BY e.edge_id, e.dst_node_id, e.edge_kind,"
+        " AND i.begins <= e.bstart AND i.ends >= e.bend GROUP BY e.edge_id, e.dst_node_id, e.edge_kind,"
         " e.path, e.line, e.confidence, e.resolution_method) u JOIN n ON n.node_id = u.user_id",
         {
             # The folders of these kinds, not the copy by `dst_node_id`: of that, a row group of half a

@@ -78,10 +78,10 @@ def begin(reader: Reader, ids: Collection[str], name: str) -> list[Flow]:
     entries = [node for node in ids if node.startswith("parameter:")]
     if entries:
         query = Query(
-            "SELECT p.node_id, d.node_id, p.repo_id FROM p JOIN d"
+            "SELECT p.node_id AS variable, d.node_id AS state, p.repo_id FROM p JOIN d"
             " ON d.file_id = p.file_id AND d.bstart = p.bstart",
             {"p": nodes(("PARAMETER",), node_id=entries), "d": nodes(("DEF_EVENT",))},
-            order=("node_id",),
+            order=("variable", "state"),
         )
         rows = [(node, "PARAMETER", state, repo_id) for node, state, repo_id in reader.rows(query)]
     else:
@@ -110,11 +110,13 @@ def begin(reader: Reader, ids: Collection[str], name: str) -> list[Flow]:
 def parameters(reader: Reader, symbol: Symbol) -> dict[str, str]:
     """The parameters of a function, in their order, with their names."""
     query = Query(
-        "SELECT p.node_id, p.qualname FROM e JOIN p ON p.node_id = e.dst_node_id ORDER BY e.ordinal",
+        "SELECT p.node_id, p.qualname, e.ordinal FROM e JOIN p ON p.node_id = e.dst_node_id",
         {
             "e": Slice("cpg_edges", edge_kind=("HAS_PARAMETER",), src_node_id=symbol.ids),
             "p": nodes(("PARAMETER",), symbol.repo_id),
         },
+        order=("ordinal", "node_id"),
+        columns=("node_id", "qualname"),
     )
     return dict(reader.rows(query))
 
@@ -203,16 +205,18 @@ def _around(reader: Reader, uses: Sequence[_Use]) -> dict[int, Row]:
 def _passed(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> list[Flow]:
     """The parameters that get a use, which is then a whole argument."""
     query = Query(
-        "SELECT h.n, p.qualname, p.node_id, d.node_id, e.confidence, e.resolution_method FROM h"
+        "SELECT h.n, p.qualname, p.node_id AS variable, d.node_id AS state, e.confidence,"
+        " e.resolution_method FROM h"
         " JOIN e ON e.owner_file_id = h.file_id AND e.bstart = h.bstart AND e.bend = h.bend"
         " JOIN p ON p.node_id = e.dst_node_id"
-        " LEFT JOIN d ON d.file_id = p.file_id AND d.bstart = p.bstart ORDER BY 1, 2, 3",
+        " LEFT JOIN d ON d.file_id = p.file_id AND d.bstart = p.bstart",
         {
             "h": _places(uses),
             "e": Slice("cpg_edges", edge_kind=("PASSES_TO",), path=_paths(uses)),
             "p": nodes(("PARAMETER",)),
             "d": nodes(("DEF_EVENT",)),
         },
+        order=("n", "qualname", "variable"),
     )
     return [
         _flow(uses[number], "PASSES_TO", name, "PARAMETER", node, state, around[number], method, confidence)
@@ -226,13 +230,14 @@ def _copied(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> lis
     query = Query(
         "SELECT h.n, k.subkind, t.dst_node_id, t.owner_file_id, t.bstart, t.bend FROM h"
         " JOIN v ON v.owner_file_id = h.file_id AND v.bstart = h.bstart AND v.bend = h.bend"
-        " JOIN k ON k.node_id = v.src_node_id LEFT JOIN t ON t.src_node_id = k.node_id ORDER BY 1, 5",
+        " JOIN k ON k.node_id = v.src_node_id LEFT JOIN t ON t.src_node_id = k.node_id",
         {
             "h": _places(uses),
             "v": Slice("cpg_edges", edge_kind=("AST_PARENT_OF",), role=("value",), path=paths),
             "k": nodes(("AST_NODE",), subkind=(*ASSIGNING, "Return"), path=paths),
             "t": Slice("cpg_edges", edge_kind=("AST_PARENT_OF",), role=("target", "targets"), path=paths),
         },
+        order=("n", "bstart", "dst_node_id"),
     )
     found: list[Flow] = []
     targets: list[Row] = []

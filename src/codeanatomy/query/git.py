@@ -62,6 +62,12 @@ def files_of(source: Path, commit: str) -> dict[str, Blob]:
     return found
 
 
+def tracked_in(source: Path) -> list[str]:
+    """The paths below a folder that git will commit, by its index alone."""
+    done = _git(source, "ls-files", "-z", "--cached", "--", ".")
+    return [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
+
+
 def texts_of(source: Path, blobs: Iterable[Blob]) -> dict[str, bytes]:
     """The bytes of blobs, by id; of those that are too large, or missing, none."""
     wanted = sorted({blob.blob_id for blob in blobs if blob.size <= LARGEST})

@@ -87,10 +87,15 @@ class Verbs(Generic[T]):
         return self.ask("path", start, end, by=by, depth=depth, repo_id=repo_id, limit=limit)
 
     def impact(
-        self, *symbols: str, depth: int = 5, repo_id: str | None = None, limit: int | None = None
+        self,
+        *symbols: str,
+        diff: str | None = None,
+        depth: int = 5,
+        repo_id: str | None = None,
+        limit: int | None = None,
     ) -> T:
-        """What may break if symbols change, nearest first."""
-        return self.ask("impact", *symbols, depth=depth, repo_id=repo_id, limit=limit)
+        """What may break if symbols change, or by what differs from a commit, nearest first."""
+        return self.ask("impact", *symbols, diff=diff, depth=depth, repo_id=repo_id, limit=limit)
 
     def flows(
         self, symbol: str, *, depth: int = 5, repo_id: str | None = None, limit: int | None = None

@@ -25,6 +25,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from codeanatomy.catalog.spec import Column
+from codeanatomy.query.snapshot import Snapshot
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -74,6 +75,11 @@ class Query(Struct, frozen=True):
 
 class Reader(Protocol):
     """Runs queries over the published tables of one snapshot."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state of the lake that is read."""
+        ...
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """The rows of a query that is known to have few."""

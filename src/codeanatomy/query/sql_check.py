@@ -88,7 +88,7 @@ def _checked(text: str, complaints: Complaints) -> Checked:
     try:
         views = check_tables(root, complaints)
         complaints.refuse()
-        _name_columns(root)
+        _name_columns(root, text)
         check_columns(root, complaints)
         complaints.refuse()
         tree = qualify(
@@ -104,6 +104,7 @@ def _checked(text: str, complaints: Complaints) -> Checked:
         complaints.refuse()
     check_types(annotate_types(tree, schema=schema(), dialect=DIALECT), complaints)
     complaints.refuse()
+    _escape_patterns(tree)
     columns = _unique_columns(tree)
     return Checked(text, views, columns, written(tree, DIALECT), written(tree, "duckdb"), tree)
 
@@ -258,17 +259,28 @@ def _whole_number(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
 
 
-def _name_columns(root: exp.Query) -> None:
+def _name_columns(root: exp.Query, text: str) -> None:
     """Call what a function gives by the function's name."""
     for select in _leftmost(root):
-        select.set("expressions", [_named(each) for each in select.selects])
+        select.set("expressions", [_named(each, text) for each in select.selects])
 
 
-def _named(value: exp.Expr) -> exp.Expr:
+def _named(value: exp.Expr, text: str) -> exp.Expr:
     function = value.this if isinstance(value, exp.Window | exp.Filter) else value
     if not isinstance(function, exp.Func) or isinstance(function, exp.Connector | exp.Cast):
         return value
-    return exp.alias_(value, function.sql_name().lower())
+    # As it was typed: several names may be one function.
+    known = "start" in function.meta
+    name = text[function.meta["start"] : function.meta["end"] + 1] if known else function.sql_name()
+    return exp.alias_(value, name.lower(), quoted=True)
+
+
+def _escape_patterns(tree: exp.Query) -> None:
+    r"""Say that \ makes the next character of a pattern plain: DuckDB does not take that for granted."""
+    for like in tree.find_all(exp.Like, exp.ILike):
+        plain = isinstance(like.expression, exp.Literal) and "\\" not in like.expression.name
+        if not plain and not isinstance(like.parent, exp.Escape):
+            like.replace(exp.Escape(this=like.copy(), expression=exp.Literal.string("\\")))
 
 
 def _unique_columns(tree: exp.Query) -> tuple[str, ...]:

@@ -66,14 +66,28 @@ def symbols_named(reader: Reader, typed: str, repo_id: str | None = None) -> lis
     whole = [row for row in rows if row[2] == name]
     ends = [row for row in rows if row[1] != "import"]
     inside = [row for row in ends if row[0] not in OUTSIDE]
+    outside = [row for row in whole if row[0] in OUTSIDE]
     return (
         _symbols([row for row in inside if row[2] == name], "qualified name")
         or _imported(reader, whole)
-        or _symbols([row for row in whole if row[0] in OUTSIDE], "qualified name")
+        # `json.loads` is meant as it is written; `json` may well be a module of the repository.
+        or _symbols(outside if "." in name else [], "qualified name")
         or _symbols(inside, "suffix")
+        or _symbols(outside, "qualified name")
         or _member(reader, name, repo_id)
         or _symbols(ends, "suffix")
     )
+
+
+def symbols_like(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
+    """All symbols that have a name: those whose whole name it is, and those whose names end with it."""
+    name = cleaned(typed)
+    if NODE_ID.fullmatch(name) or PLACE.fullmatch(name):
+        return symbols_named(reader, name, repo_id)
+    rows = [row for row in _by_name(reader, name, repo_id) if row[1] != "import"]
+    whole = _symbols([row for row in rows if row[2] == name], "qualified name")
+    ends = _symbols([row for row in rows if row[2] != name], "suffix")
+    return [*whole, *ends] or symbols_named(reader, name, repo_id)
 
 
 def cleaned(typed: str) -> str:
@@ -86,10 +100,17 @@ def cleaned(typed: str) -> str:
         raise UsageError(
             f"a name of {len(typed):,} characters", f"names have at most {NAME_CHARS:,} characters"
         )
+    if not is_text(typed):
+        raise UsageError(f"{typed[:NAME_CHARS]!r} is no text", "name a symbol, such as requests.get")
     name = unicodedata.normalize("NFKC", typed).strip()
     if not name:
         raise UsageError("an empty name", "name a symbol, such as requests.get")
     return name
+
+
+def is_text(typed: str) -> bool:
+    """Whether it can be written as UTF-8: what was typed in another encoding cannot."""
+    return not any("\ud800" <= each <= "\udfff" for each in typed)
 
 
 def closest(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
@@ -135,6 +156,8 @@ def _by_name(reader: Reader, name: str, repo_id: str | None) -> list[Row]:
         f"SELECT DISTINCT {FIELDS} FROM n LEFT JOIN o ON n.node_kind = 'BINDING' AND o.repo_id = n.repo_id"
         " AND o.qualname = left(n.qualname, length(n.qualname) - length(n.name) - 1)"
         " WHERE (n.qualname = ? OR right(n.qualname, ?) = ?)"
+        # What a scope only passes on, or takes from others, is not defined there.
+        " AND coalesce(n.subkind, '') NOT IN ('free', 'global')"
         f" AND (n.node_kind NOT IN ('PARAMETER', 'BINDING') OR {variables})",
         {"n": nodes(KINDS, repo_id), "o": nodes(("CLASS", "MODULE"), repo_id)},
         (name, len(name) + 1, f".{name}", *(() if dotted else (name,))),

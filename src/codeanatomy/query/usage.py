@@ -94,7 +94,7 @@ class Surroundings(Struct, frozen=True):
     uncertain: Mapping[Key, Sequence[Place]]
     texts: Mapping[Key, Sequence[Place]]
     exported: frozenset[Key]
-    # By repository: texts that names may begin with.
+    # By repository: texts that computed names may begin with.
     beginnings: Mapping[str, Sequence[tuple[str, str, int]]]
     # Where the name of a private definition is said of something else.
     namesakes: Mapping[str, str]
@@ -155,10 +155,8 @@ class Surroundings(Struct, frozen=True):
 
     def made_in(self, each: Definition) -> str | None:
         """A text that its name begins with, where names of attributes are computed."""
-        for text, path, line in self.beginnings.get(each.repo_id, ()):
-            if each.name.startswith(text) and text.isidentifier() and (each.repo_id, path) in self.computed:
-                return place(path, line)
-        return None
+        texts = self.beginnings.get(each.repo_id, ())
+        return next((place(path, line) for text, path, line in texts if each.name.startswith(text)), None)
 
     def text_place(self, each: Definition) -> str | None:
         """Where its name stands in a text."""

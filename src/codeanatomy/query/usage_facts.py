@@ -100,6 +100,7 @@ def surroundings(
         )
     )
     computed = _computed(reader)
+    lines: dict[Key, int] = {(repo, path): line for repo, path, line, _ in computed}
     names = sorted({each.name for each in definitions})
     namesakes: dict[str, str] = {}
     around = Surroundings(
@@ -117,10 +118,14 @@ def surroundings(
         unresolved=_places(_unresolved(reader, names, repo_id)),
         uncertain=_places(_uncertain(reader, names, repo_id)),
         texts=_places(_texts(reader, repo_id)),
-        beginnings=_grouped((repo, (*text,)) for repo, *text in _beginnings(reader, repo_id)),
+        beginnings=_grouped(
+            (repo, (text, path, line))
+            for repo, text, path, line in _beginnings(reader, repo_id)
+            if text.isidentifier() and (repo, path) in lines
+        ),
         exported=frozenset(_exported(reader, repo_id)),
         namesakes=namesakes,
-        computed={(repo, path): line for repo, path, line, _ in computed},
+        computed=lines,
         of_self={(repo, path): line for repo, path, _, line in computed if line is not None},
     )
     private = [each for each in definitions if around.is_private(each)]

@@ -19,7 +19,7 @@ from codeanatomy.query.symbols import (
     as_row,
     cleaned,
     nodes,
-    symbols_named,
+    symbols_like,
     with_lines,
 )
 from codeanatomy.query.verbs.found import Found, found, held
@@ -37,7 +37,7 @@ def find(reader: Reader, name: str, *, kind: str | None = None, repo_id: str | N
     typed = cleaned(name)
     if "*" in typed or "?" in typed:
         return _like(typed, wanted, repo_id)
-    symbols = with_lines(reader, symbols_named(reader, typed, repo_id))
+    symbols = with_lines(reader, symbols_like(reader, typed, repo_id))
     return held(COLUMNS, (as_row(each) for each in symbols if wanted in (None, each.kind)))
 
 
@@ -58,7 +58,7 @@ def _like(pattern: str, kind: str | None, repo_id: str | None) -> Found:
         " LEFT JOIN e ON e.dst_node_id = n.node_id"
         f" WHERE (n.{column} LIKE ? ESCAPE '!' OR n.{column} LIKE ? ESCAPE '!')"
         " AND (n.node_kind <> 'BINDING'"
-        " OR (n.subkind <> 'import' AND o.node_id IS NOT NULL AND d.node_id IS NULL))"
+        " OR (n.subkind NOT IN ('import', 'free', 'global') AND o.node_id IS NOT NULL AND d.node_id IS NULL))"
         " GROUP BY 1, 2, 3, 4, 6, 7, 8, 9",
         {
             "n": nodes(kinds, repo_id),

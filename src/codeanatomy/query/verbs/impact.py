@@ -118,6 +118,6 @@ def _notes(rows: Sequence[dict[str, Any]], whole: bool) -> list[str]:
         row["test"] and row["kind"] == "FUNCTION" and row["symbol"].rpartition(".")[2].startswith("test")
         for row in rows
     )
-    reached = f"{tests:,} test functions reach it" if tests else "no test function reaches it"
+    reached = f"tests that reach it: {tests:,}" if tests else "no test reaches it"
     cut = () if whole else (f"stopped after {REACHED:,} symbols: ask with a smaller --depth",)
     return [reached, *cut]

@@ -154,8 +154,8 @@ class _Search:
             self.level = _spread(self.after, (e.node_id for e in self._forward()))
         if unresolved:
             return (
-                f"unknown whether there is a path from {said}: none is known, but at least {unresolved:,}"
-                " call sites on the way are not resolved, or not to all they may call"
+                f"unknown whether there is a path from {said}: none is known, but call sites on the way"
+                f" are not resolved, or not to all they may call: at least {unresolved:,}"
             )
         if self.level:
             return (
