@@ -1,4 +1,4 @@
-r"""Questions to a built lake in a Spark session of your own: who calls a symbol, and which packages are called.
+r"""Questions to a built lake in a Spark session of your own: who calls a symbol, what is used from outside.
 
     spark-submit \
         --packages io.delta:delta-spark_4.2_2.13:4.4.0 \
@@ -13,8 +13,8 @@ see the lake under the same path. Where no packages can be fetched, `--jars` tak
 The package is needed by the driver alone: questions become plans of Spark SQL, and no Python runs on
 executors. If the driver runs where you are (`--deploy-mode client`), install it there, beside PySpark. If it
 runs on the cluster, or if functions of your own (`udf`, `mapInPandas`) import codeanatomy on executors, send
-them a packed environment (`venv-pack -o environment.tar.gz`); `--py-files` is not enough, for msgspec, deltalake
-and duckdb have compiled parts:
+along a packed environment (`venv-pack -o environment.tar.gz`); `--py-files` is not enough, for msgspec,
+deltalake and duckdb have compiled parts:
 
     PYSPARK_PYTHON=./environment/bin/python spark-submit --archives environment.tar.gz#environment ...
 """
@@ -29,7 +29,7 @@ from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.lake import Lake
 
 ROWS = 20
-PACKAGES = """
+OUTSIDE = """
     SELECT split_part(callee, '.', 1) AS package, count(DISTINCT caller_id) AS callers, count(*) AS calls
     FROM calls
     WHERE external
@@ -41,12 +41,9 @@ PACKAGES = """
 def main(spark: SparkSession, root: str, symbol: str) -> None:
     lake = Lake.open(root, spark=spark)
     try:
-        callers = lake.callers(symbol, depth=2)
-        shown(
-            f"Who calls {symbol}, two steps far",
-            callers.select("depth", "symbol", "path", "line", "confidence"),
-        )
-        shown("What is called from outside, by package", lake.sql(PACKAGES))
+        callers = lake.callers(symbol)
+        show(f"Who calls {symbol}", callers.select("symbol", "path", "line", "confidence"))
+        show("What is used from outside, by how many functions", lake.sql(OUTSIDE))
     finally:
         # Takes away the temporary views that the questions needed; the session goes on.
         lake.close()

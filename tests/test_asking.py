@@ -82,7 +82,7 @@ def test_every_verb_is_a_method_and_a_function() -> None:
 def test_methods_are_the_verbs(lake: Lake) -> None:
     assert lake.callers("shop.cart.total").rows == lake.ask("callers", "shop.cart.total", depth=1).rows
     assert lake.path("shop.cart.sell", "print_bill").rows == lake.ask("path", *QUESTIONS["path"]).rows
-    assert lake.find("Cart").to_pandas()["symbol"].tolist() == ["shop.cart.Cart"]
+    assert lake.find("Cart", repo_id="shop").to_pandas()["symbol"].tolist() == ["shop.cart.Cart"]
 
 
 def test_freshness_and_coverage(lake: Lake) -> None:

@@ -79,7 +79,7 @@ def test_the_rest_of_the_notebook_and_the_script_run_in_any_session(
     views_before = {table.name for table in session.catalog.listTables()}
     ask_spark().main(session, str(ask_lake), "flask.json.dumps")
     told = capsys.readouterr().out
-    assert "|1    |flask.json.tag.TaggedJSONSerializer.dumps |flask/json/tag.py" in told
+    assert "|flask.json.tag.TaggedJSONSerializer.dumps|flask/json/tag.py|323 |0.9       |" in told
     assert "|builtins" in told
     assert {table.name for table in session.catalog.listTables()} == views_before
 

@@ -478,6 +478,12 @@ def test_rows_are_given_although_there_is_no_time_to_count_them(reader: LightRea
     assert found.total is None
 
 
+def test_a_lake_may_be_called_like_a_pattern(ask_lake: Path, tmp_path: Path) -> None:
+    link = tmp_path / "la[k]e *"
+    link.symlink_to(ask_lake)
+    assert ask(reader_of(link), "SELECT count(*) AS n FROM calls WHERE path = 'depot.py'").rows == ({"n": 4},)
+
+
 def test_what_the_engine_refuses_is_told_like_the_rest(reader: LightReader) -> None:
     with pytest.raises(SqlRefused) as problem:
         ask(reader, "SELECT caller, line FROM calls GROUP BY caller")

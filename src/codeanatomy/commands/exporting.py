@@ -26,7 +26,7 @@ TOLD = 5.0
 
 
 @click.command()
-@click.argument("form", metavar="|".join(FORMS), type=click.Choice(FORMS))
+@click.argument("form", metavar="FORMAT", type=click.Choice(FORMS))
 @lake_option
 @repo_option
 @as_of_option
@@ -62,7 +62,10 @@ def export(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Write a part of the graph for other tools, or draw a picture of a symbol."""
+    """Write a part of the graph for other tools, or draw a picture of a symbol.
+
+    FORMAT is one of dot, graphml, neo4j-csv, jsonl, parquet, networkx-json; or svg, html for a picture.
+    """
     if (focus is None) != everything:
         raise click.UsageError("say either --focus SYMBOL or --all")
     from codeanatomy.query.export.exporting import export_graph

@@ -28,6 +28,7 @@ from uuid import uuid4
 import pyarrow as pa
 from msgspec import structs
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Row as SparkRow
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_field
@@ -69,7 +70,7 @@ class SparkReader:
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """The rows of a query that has few; with a limit, each ends with how many there are."""
         with self._asking():
-            return [tuple(row) for row in self._run(query, limit).collect()]
+            return [tuple(map(_plain, row)) for row in self._run(query, limit).collect()]
 
     def frame(self, query: Query, columns: Sequence[Column] = ()) -> DataFrame:
         """The rows of a query as a DataFrame; of these columns, else of those that answers have in common."""
@@ -192,6 +193,13 @@ def nulls_last(term: str) -> str:
     ('line NULLS LAST', 'depth DESC NULLS LAST')
     """
     return term if " NULLS " in term.upper() else f"{term} NULLS LAST"
+
+
+def _plain(value: Any) -> Any:
+    """A value as the other lane has it: structs are dictionaries."""
+    if isinstance(value, SparkRow):
+        return value.asDict(recursive=True)
+    return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
 def _type_name(column: Column) -> str:

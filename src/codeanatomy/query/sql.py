@@ -58,7 +58,7 @@ class SqlAnswer(Struct, frozen=True):
     more: bool
     views: tuple[str, ...]
     run_id: str
-    # As DuckDB has run it.
+    # As the engine has run it.
     sql: str
 
 
