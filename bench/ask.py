@@ -191,9 +191,8 @@ def main() -> None:
         spark = {} if given.no_spark else in_spark(root, asked)
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"Milliseconds, p50 and p95 of {given.symbols} symbols; load of the machine at the end: {load}\n")
-    print(
-        "| verb | cold p50 | p95 | to bare | warm p50 | p95 | Spark p50 | p95 |\n|---|---|---|---|---|---|---|---|"
-    )
+    print("| verb | cold p50 | p95 | to bare | warm p50 | p95 | Spark p50 | p95 |")
+    print("|---|---|---|---|---|---|---|---|")
     for verb, (seconds, ratio) in processes.items():
         limit = f" (at most {LIMITS[verb]})" if verb in LIMITS else ""
         print(

@@ -23,14 +23,20 @@ def reader(ask_lake: Path) -> LightReader:
     return reader_of(ask_lake)
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    """The sources of the lake, committed."""
-    folder = tmp_path / "work" / "shop"
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources of the lake, committed; no test changes them."""
+    folder = tmp_path_factory.mktemp("committed") / "shop"
     shutil.copytree(SOURCES / "shop", folder)
     git(folder, "init", "--quiet", "--initial-branch=main")
     commit(folder)
     return folder
+
+
+@pytest.fixture
+def source(committed: Path, tmp_path: Path) -> Path:
+    """A copy of them, to be changed."""
+    return shutil.copytree(committed, tmp_path / "work" / "shop")
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -54,8 +60,8 @@ def names(changes: Changes) -> list[tuple[str, str]]:
     return [(symbol.symbol, symbol.kind) for symbol in changes.symbols]
 
 
-def test_nothing_differs(reader: LightReader, source: Path) -> None:
-    changes = changed_symbols(reader, source, "main", repo_id="shop")
+def test_nothing_differs(reader: LightReader, committed: Path) -> None:
+    changes = changed_symbols(reader, committed, "main", repo_id="shop")
     assert changes.symbols == ()
     assert changes.notes == (
         "main and the files as they are: 0 differ",
@@ -158,11 +164,11 @@ def test_a_folder_below_the_work_tree(reader: LightReader, source: Path) -> None
     "typed",
     ["nowhere", "", "--output=stolen", "-x..main", "main..nowhere", "main:shop/cart.py", "a\0b", "x" * 5000],
 )
-def test_what_is_no_commit_is_refused(reader: LightReader, source: Path, typed: str) -> None:
+def test_what_is_no_commit_is_refused(reader: LightReader, committed: Path, typed: str) -> None:
     with pytest.raises(UsageError, match=r"is no commit|knows no commit") as refused:
-        changed_symbols(reader, source, typed, repo_id="shop")
+        changed_symbols(reader, committed, typed, repo_id="shop")
     assert len(str(refused.value)) < 600
-    assert not (source / "stolen").exists()
+    assert not (committed / "stolen").exists()
 
 
 def test_no_repository_and_no_source(reader: LightReader, tmp_path: Path) -> None:

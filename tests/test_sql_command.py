@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from asked import Ran, asking
-from codeanatomy.errors import SqlRefused, StorageFailure
+from codeanatomy.errors import SqlRefused
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.spark_sql import run_spark_sql
 
@@ -67,7 +67,7 @@ def test_the_same_by_spark(spark: SparkSession, ask_lake: Path) -> None:
     assert (len(few.rows), few.more, few.total) == (1, True, None)
     with pytest.raises(SqlRefused):
         run_spark_sql(lake, "SELECT reflect('java.lang.System', 'exit')", limit=1, seconds=1)
-    with pytest.raises(StorageFailure, match="no answer in"):
+    with pytest.raises(SqlRefused, match="no answer in"):
         run_spark_sql(
             lake, "SELECT count(*) FROM nodes a CROSS JOIN nodes b CROSS JOIN nodes c", limit=1, seconds=0.5
         )

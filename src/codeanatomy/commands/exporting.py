@@ -12,11 +12,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import click
 
+from codeanatomy.commands.answering import print_candidates
 from codeanatomy.commands.options import as_of_option, lake_option, repo_option
 from codeanatomy.commands.printing import harmless
+from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol
+
+if TYPE_CHECKING:
+    from codeanatomy.query.answers import Symbol
+    from codeanatomy.query.light_reader import LightReader
 
 # As `export_graph` knows them, which is imported when it is needed.
 FORMS = ("dot", "graphml", "neo4j-csv", "jsonl", "parquet", "networkx-json", "svg", "html")
@@ -71,7 +78,6 @@ def export(
     from codeanatomy.query.export.exporting import export_graph
     from codeanatomy.query.light_reader import LightReader
     from codeanatomy.query.snapshot import Snapshot
-    from codeanatomy.query.symbols import resolve
 
     snapshot = Snapshot.open(lake, as_of)
     snapshot.chosen(repo_id)
@@ -82,7 +88,7 @@ def export(
         reader,
         form,
         target=stream if output is None or str(output) == "-" else output,
-        focus=resolve(reader, focus, repo_id) if focus is not None else None,
+        focus=_meant(reader, focus, repo_id) if focus is not None else None,
         hops=hops,
         kinds=[name for given in kinds for name in given.replace(",", " ").split()],
         repo_id=repo_id,
@@ -99,6 +105,18 @@ def export(
         f" {monotonic() - started:.1f} s{f': {files}' if files else ''}",
         err=True,
     )
+
+
+def _meant(reader: LightReader, focus: str, repo_id: str | None) -> Symbol:
+    """The symbol in the middle."""
+    from codeanatomy.query.symbols import resolve
+
+    try:
+        return resolve(reader, focus, repo_id)
+    except (UnknownSymbol, AmbiguousSymbol) as problem:
+        # What is exported goes to stdout; candidates do not.
+        print_candidates(problem, "table")
+        raise
 
 
 class _Teller:

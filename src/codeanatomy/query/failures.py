@@ -72,12 +72,6 @@ def failures(
     return Failures((*broken, *shown)[:limit], len(broken) + len(found), names)
 
 
-def extracted_by(row: RunManifest) -> str:
-    """The run that has read the files of a repository: the row's own, or one before that it builds on."""
-    run_id, _, _ = row.artifact_ids.get("extract", "").rpartition("/")
-    return run_id or row.run_id
-
-
 def _unbuilt(row: RunManifest) -> Failure:
     return Failure(row.repo_id, row.repo_root or "", None, "build", row.status, row.error or "")
 
@@ -98,7 +92,7 @@ def _artifacts(root: str, runs: Sequence[RecordedRun], wanted: Collection[str]) 
 
 
 def _of_run(row: RunManifest) -> pc.Expression:
-    return (pc.field("run_id") == extracted_by(row)) & (pc.field("repo_id") == row.repo_id)
+    return (pc.field("run_id") == row.extract_run_id) & (pc.field("repo_id") == row.repo_id)
 
 
 def _failure(row: dict[str, Any]) -> Failure:

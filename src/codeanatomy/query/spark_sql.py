@@ -16,9 +16,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from codeanatomy.errors import StorageFailure
 from codeanatomy.query.spark_lake import SparkLake
 from codeanatomy.query.sql import SqlAnswer, check
+from codeanatomy.query.sql_diagnostics import Complaints
 from codeanatomy.storage.deltalog import cause_of
 
 # Seconds between two attempts to stop what runs too long.
@@ -32,11 +32,13 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
         try:
             found = rows.collect()
         except (PySparkException, Py4JError) as problem:
+            complaints = Complaints(text)
             if late.is_set():
-                raise StorageFailure(
-                    f"no answer in {seconds:g} seconds", "ask for less, or give it more --seconds"
-                ) from problem
-            raise StorageFailure(f"Spark has failed: {cause_of(problem)}", "ask in another way") from problem
+                complaints.add("time", f"no answer in {seconds:g} seconds", suggestion="ask for less")
+            else:
+                complaints.add("engine", cause_of(problem))
+            complaints.refuse()
+            raise
     checked = check(text)
     return SqlAnswer(
         checked.columns,

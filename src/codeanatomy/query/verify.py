@@ -29,7 +29,6 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.catalog.graph import TABLES as GRAPH_TABLES
 from codeanatomy.errors import StorageFailure, TableMissing
-from codeanatomy.query.failures import extracted_by
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.query.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS
 from codeanatomy.storage.duck import database, local, parquet, paths_list, rows_of, sql_text
@@ -215,7 +214,7 @@ def _counted(subject: _Subject, name: str, files: Iterable[LoggedFile]) -> str:
     """Rows of each repository; of a table to which runs add, those of the run that read its files."""
     paths = [f"{location(subject.root, name)}/{file.path}" for file in files]
     pairs = (
-        f"({sql_text(repo_id)}, {sql_text(extracted_by(row))})"
+        f"({sql_text(repo_id)}, {sql_text(row.extract_run_id)})"
         for repo_id, row in subject.repositories.items()
     )
     added = (

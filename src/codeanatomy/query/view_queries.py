@@ -32,18 +32,12 @@ def _slice(table: str, wanted: Mapping[str, tuple[str, ...]], snapshot: Snapshot
     if table != ERRORS:
         return Slice(table, **wanted)
     # Rows of every run are in it; the files of the others need not be opened.
-    runs = {extracted_by(row) for row in snapshot.repositories.values()}
+    runs = {row.extract_run_id for row in snapshot.repositories.values()}
     return Slice(table, run_id=sorted(runs), **wanted)
 
 
-def extracted_by(row: RunManifest) -> str:
-    """The run that has read the files of a repository: the row's own, or one before that it builds on."""
-    run_id, _, _ = row.artifact_ids.get("extract", "").rpartition("/")
-    return run_id or row.run_id
-
-
 def _built(row: RunManifest) -> Row:
-    return row.repo_id, extracted_by(row)
+    return row.repo_id, row.extract_run_id
 
 
 def _repository(row: RunManifest) -> Row:

@@ -85,6 +85,12 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     step_ms: dict[str, int] = {}
     trace_id: str | None = None
 
+    @property
+    def extract_run_id(self) -> str:
+        """The run that has read the files: this one, or one before that it builds on."""
+        run_id, _, _ = self.artifact_ids.get("extract", "").rpartition("/")
+        return run_id or self.run_id
+
 
 def read_manifest(root: str) -> list[RunManifest]:
     """All rows, in the order in which the runs began; none where no run has ended."""

@@ -188,17 +188,13 @@ def in_words(kind: str, method: str | None) -> str:
 
 def _names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, tuple[str | None, str]]:
     """Of the ends of edges the name, if they have one, and the kind."""
-    kinds = {
-        kind for edge in edges for ends in EDGE_KINDS[edge.edge_kind].ends for kind in ends.src + ends.dst
-    }
+    ids = sorted({node for edge in edges for node in (edge.src_node_id, edge.dst_node_id)})
+    # By the prefix of its id, so that syntax nodes are only looked through for syntax nodes.
+    prefixes = {node.partition(":")[0] for node in ids}
+    kinds = [name for name, kind in NODE_KINDS.items() if kind.prefix in prefixes]
     query = Query(
-        "SELECT n.node_id, coalesce(n.qualname, n.name), n.node_kind FROM n",
-        {
-            "n": nodes(
-                sorted(kinds),
-                node_id=sorted({node for edge in edges for node in (edge.src_node_id, edge.dst_node_id)}),
-            )
-        },
+        "SELECT n.node_id, coalesce(n.qualname, n.name) AS name, n.node_kind FROM n",
+        {"n": nodes(kinds, node_id=ids)},
     )
     return {node: (name, kind) for node, name, kind in reader.rows(query)}
 
