@@ -1,4 +1,4 @@
-"""What a plain reading of the sources says: definitions, heads, docstrings, members, and uses that are beyond doubt.
+"""What a plain reading of the sources says: definitions, heads, docstrings, members, undoubted uses.
 
     sources = Sources(Path("flask-3.1.3"))
     sources.definitions["flask.helpers.url_for"][0].line     # 195
@@ -19,11 +19,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Kind = Literal["FUNCTION", "CLASS", "MODULE", "BINDING"]
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Place: TypeAlias = tuple[str, int]
+# A name that is several things is said to be the first of these.
+RANKS: tuple[Kind, ...] = ("CLASS", "FUNCTION", "MODULE", "BINDING")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -64,6 +66,15 @@ class Definition:
         return None
 
 
+class Found(NamedTuple):
+    """A thing and its place."""
+
+    qualname: str
+    kind: str
+    path: str
+    line: int
+
+
 @dataclass
 class Scope:
     """What a name may be bound in."""
@@ -73,7 +84,7 @@ class Scope:
     around: Scope | None
     # How each name is bound: `def`, `import`, or anything else.
     bound: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    # Names that are said to be of the module, or of a function around.
+    # Names that are said to be of the module.
     elsewhere: set[str] = field(default_factory=set)
     # Of a class and a module: lambdas, functions and classes directly inside.
     members: int = 0
@@ -106,6 +117,8 @@ class Module(ast.NodeVisitor):
     said: list[tuple[Scope, tuple[str, ...], int]] = field(default_factory=list)
     aliases: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     has_star: bool = False
+    # Names that comprehensions bind, by the identity of their nodes.
+    targets: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.top = self.scope = Scope("module", self.name, None)
@@ -158,8 +171,9 @@ class Module(ast.NodeVisitor):
         if isinstance(node, COMPREHENSIONS):
             self._inside(Scope("comprehension", self.scope.qualname, self.scope), ast.iter_child_nodes(node))
             return
-        if isinstance(node, ast.Global | ast.Nonlocal):
+        if isinstance(node, ast.Global):
             self.scope.elsewhere.update(node.names)
+        if isinstance(node, ast.Global | ast.Nonlocal):
             for name in node.names:
                 # Whatever it is bound to, nothing of that name is beyond doubt.
                 self.scope.bind(name, "declared")
@@ -172,7 +186,7 @@ class Module(ast.NodeVisitor):
         self.said.append((self.scope, (node.id,), node.lineno))
         if not isinstance(node.ctx, ast.Load):
             scope = self.scope
-            while scope.kind == "comprehension" and scope.around and not self._is_target(node):
+            while scope.kind == "comprehension" and scope.around and id(node) not in self.targets:
                 scope = scope.around
             scope.bind(node.id, "other")
             home = scope.module if node.id in scope.elsewhere else scope
@@ -193,7 +207,7 @@ class Module(ast.NodeVisitor):
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
         """What it binds is its own."""
-        self._targets = {*getattr(self, "_targets", ()), *map(id, ast.walk(node.target))}
+        self.targets.update(map(id, ast.walk(node.target)))
         self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> None:
@@ -224,9 +238,6 @@ class Module(ast.NodeVisitor):
         if self.scope is self.top:
             self.imports[bound].append((module, name))
 
-    def _is_target(self, node: ast.Name) -> bool:
-        return id(node) in getattr(self, "_targets", ())
-
     def _define(
         self, node: Function | ast.ClassDef, kind: Kind, owner: str, scope: Literal["function", "class"]
     ) -> Scope:
@@ -252,13 +263,26 @@ class Sources:
     """The modules below a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.modules = {module.name: module for module in map(_read(folder), sorted(folder.rglob("*.py")))}
+        read = (_read(folder, file) for file in sorted(folder.rglob("*.py")))
+        self.modules = {module.name: module for module in read}
         self.definitions: dict[str, list[Definition]] = defaultdict(list)
         for module in self.modules.values():
             for each in module.definitions:
                 self.definitions[each.qualname].append(each)
-        self.texts = {module.path: module.lines for module in self.modules.values()}
         self.by_path = {module.path: module for module in self.modules.values()}
+        self._followed: set[tuple[str, str]] = set()
+
+    @cached_property
+    def found(self) -> dict[str, set[Found]]:
+        """By bare name: what `find` should say of each thing that has it."""
+        by_name: dict[str, set[Found]] = defaultdict(set)
+        for qualname, defined in self.definitions.items():
+            kind = min((each.kind for each in defined), key=RANKS.index)
+            same = [each for each in defined if each.kind == kind]
+            # A function that is defined again is what it was last; a variable begins where it is first set.
+            line = same[0].line if kind == "BINDING" else same[-1].line
+            by_name[same[0].name].add(Found(qualname, kind, same[0].path, line))
+        return by_name
 
     @cached_property
     def uses(self) -> dict[str, Counter[Place]]:
@@ -274,10 +298,14 @@ class Sources:
         return found
 
     def spelled(self, qualname: str, path: str, line: int) -> bool:
-        """Whether a line has the name of a thing in it, or an alias that its file has for that name."""
-        name = qualname.rsplit(".", 1)[-1]
-        names = {name, *self.by_path[path].aliases[name]}
-        return bool(names & set(re.findall(r"\w+", self.texts[path][line - 1])))
+        """Whether a line has the name of a thing in it, or an alias that its file has for that name.
+
+        The names that an import takes from a module mean the module too.
+        """
+        module, name = self.by_path[path], qualname.rsplit(".", 1)[-1]
+        words = set(re.findall(r"\w+", module.lines[line - 1]))
+        imported = {(source, at) for source, _, at in module.imported}
+        return not words.isdisjoint({name, *module.aliases[name]}) or (qualname, line) in imported
 
     def members(self, qualname: str) -> int:
         """How many functions, lambdas and classes are directly inside of a thing."""
@@ -309,16 +337,18 @@ class Sources:
         qualname = f"{module.name}.{name}"
         return qualname if qualname in self.definitions else None
 
-    def _imported(
-        self, module: str, name: str | None, seen: frozenset[tuple[str, str]] = frozenset()
-    ) -> str | None:
+    def _imported(self, module: str, name: str | None) -> str | None:
         if module not in self.modules:
             return None
         if name is None:
             return module
-        if (module, name) in seen:
+        if (module, name) in self._followed:
+            # Modules that import it from each other.
             return None
-        return self._member(module, name)
+        self._followed.add((module, name))
+        found = self._member(module, name)
+        self._followed.remove((module, name))
+        return found
 
     def _member(self, qualname: str, name: str) -> str | None:
         """What a module or class has by a name."""
@@ -335,15 +365,12 @@ class Sources:
         return None
 
 
-def _read(folder: Path):  # noqa: ANN202
-    def read(file: Path) -> Module:
-        text = file.read_bytes().decode("utf-8-sig")
-        path = file.relative_to(folder)
-        parts = path.with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        return Module(name, path.as_posix(), ast.parse(text), text.splitlines())
-
-    return read
+def _read(folder: Path, file: Path) -> Module:
+    text = file.read_bytes().decode("utf-8-sig")
+    path = file.relative_to(folder)
+    parts = path.with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return Module(name, path.as_posix(), ast.parse(text), text.splitlines())
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[ast.arg]:

@@ -74,7 +74,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
 WHOLLY: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
     ("find", ("Flask*",), {}),
     ("callers", ("shop.money.Price",), {"depth": 2}),
-    ("refs", ("größe",), {}),
+    ("refs", ("shop.cart.total",), {}),
     ("explain", ("sell", "Cart.checkout"), {}),
     ("errors", (), {}),
 )
@@ -106,8 +106,11 @@ def light(ask_lake: Path) -> Lake:
 def session(spark: SparkSession) -> SparkSession:
     """A session of the user's, with confs and a view of theirs."""
     found = spark.newSession()
-    found.conf.set("spark.sql.shuffle.partitions", "1")
     found.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    # Many small statements, each run once: to compile them would take longer than they take.
+    found.conf.set("spark.sql.codegen.wholeStage", "false")
+    found.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    found.conf.set("spark.sql.shuffle.partitions", "1")
     found.range(3).createTempView("mine")
     return found
 

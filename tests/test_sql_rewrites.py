@@ -16,10 +16,8 @@ import pytest
 from sqlglot.executor import execute
 
 from codeanatomy.catalog.views import VIEWS
-from codeanatomy.query.light_reader import literal
-from codeanatomy.query.reading import Held, select_held
+from codeanatomy.query.reading import Held
 from codeanatomy.query.sql import check
-from codeanatomy.storage.duck import duck_type
 
 FIXTURES: dict[str, Any] = msgspec.json.decode(
     Path(__file__).with_name("sql").joinpath("rewrites.json").read_bytes()
@@ -39,7 +37,7 @@ def database() -> duckdb.DuckDBPyConnection:
     found = duckdb.connect(":memory:")
     for view in VIEWS:
         held = Held(view.columns, [tuple(row.values()) for row in TABLES[view.name]])
-        found.execute(f'CREATE TABLE "{view.name}" AS {select_held(held, literal, duck_type)}')
+        found.execute(f'CREATE TABLE "{view.name}" AS {held_rows(held)}')
     return found
 
 

@@ -78,7 +78,7 @@ def test_a_module_has_the_places_of_all_its_functions(lake: Lake) -> None:
 def test_alternatives_are_counted(lake: Lake) -> None:
     ambiguous = lake.explain("paths.choices.either", "paths.choices.one")
     calls = [row for row in ambiguous if row["relation"] == "CALLS"]
-    assert [(row["confidence"], row["amount"]) for row in calls] == [(0.5, 2)]
+    assert [(row["line"], row["amount"]) for row in calls] == [(14, 2)]
     assert calls[0]["group_id"].startswith("ambig:")
 
 

@@ -36,6 +36,13 @@ RELATION = Column("relation", "string", "Kind of the edge that says so.", nullab
 FACT = (PATH, LINE, CONFIDENCE, METHOD)
 
 
+# Of the edges `e` that give a variable its value in a file: where its name is first written, else where an
+# attribute of that name is set.
+FIRST_LINE = (
+    "coalesce(min(CASE WHEN left(e.src_node_id, 14) <> 'attribute_ref:' THEN e.line END), min(e.line))"
+)
+
+
 class View(Struct, frozen=True):
     """A relation that people ask about."""
 
@@ -92,7 +99,7 @@ SYMBOLS = View(
         ),
         EXTERNAL,
     ),
-    """
+    f"""
         SELECT n.repo_id, n.node_id AS symbol_id, n.node_kind AS kind, n.subkind, n.name,
             coalesce(n.qualname, n.name) AS symbol, n.path, n.line,
             n.node_kind IN ('EXTERNAL_MODULE', 'QUALIFIED_NAME') AS external
@@ -101,8 +108,9 @@ SYMBOLS = View(
         SELECT v.repo_id, v.node_id AS symbol_id, v.node_kind AS kind, v.subkind, v.name,
             coalesce(v.qualname, v.name) AS symbol, v.path, f.line, FALSE AS external
         FROM v
-        LEFT JOIN (SELECT d.dst_node_id, min(d.line) AS line FROM d GROUP BY d.dst_node_id) f
-            ON f.dst_node_id = v.node_id
+        LEFT JOIN (
+            SELECT e.dst_node_id, e.path, {FIRST_LINE} AS line FROM e GROUP BY e.dst_node_id, e.path
+        ) f ON f.dst_node_id = v.node_id AND f.path = v.path
         WHERE v.subkind IN ('local', 'attribute') AND v.name <> '__class__'
             AND EXISTS (
                 SELECT 1 FROM n o WHERE o.node_kind IN ('MODULE', 'CLASS') AND o.repo_id = v.repo_id
@@ -116,7 +124,7 @@ SYMBOLS = View(
     {
         "n": nodes("CLASS", "FUNCTION", "TYPE_ALIAS", "MODULE", "PACKAGE", "PARAMETER", *OUTSIDE),
         "v": nodes("BINDING"),
-        "d": edges("DEFINES_BINDING"),
+        "e": edges("DEFINES_BINDING"),
     },
 )
 

@@ -10,12 +10,12 @@ greatest values; DuckDB skips what it can inside of them. Tests: `tests/test_que
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import duckdb
+from msgspec import json
 
 from codeanatomy import catalog
-from codeanatomy.query.reading import Held, Query, Relation, Row, Slice, select_held
+from codeanatomy.query.reading import Held, Query, Relation, Row, Slice
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.duck import duck_type, local, lookups, reading, rows_of, sql_text
 from codeanatomy.storage.light import LoggedFile
@@ -31,6 +31,9 @@ class LightReader:
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """The rows of a query; with a limit, each ends with how many there are."""
+        held = query.at_hand()
+        if held is not None:
+            return held if limit is None else [(*row, len(held)) for row in held[:limit]]
         with reading():
             return self.connection.execute(query.text(self.relation, limit), list(query.args)).fetchall()
 
@@ -42,7 +45,7 @@ class LightReader:
     def relation(self, relation: Relation) -> str:
         """A slice, or rows at hand, as a statement of DuckDB's."""
         if isinstance(relation, Held):
-            return select_held(relation, literal, duck_type)
+            return held_rows(relation)
         rows = rows_of(self._root, relation.table, self.files(relation))
         conditions = [
             f"{catalog.table(relation.table).column(name).name} IN ({', '.join(map(sql_text, values))})"
@@ -63,14 +66,9 @@ class LightReader:
         ]
 
 
-def literal(value: Any) -> str:
-    """A value as DuckDB spells it.
-
-    >>> literal("it's"), literal(None), literal(True), literal(0.5)
-    ("'it''s'", 'NULL', 'TRUE', '0.5')
-    """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return str(value).upper()
-    return repr(value) if isinstance(value, int | float) else sql_text(value)
+def held_rows(held: Held) -> str:
+    """Rows at hand as a statement: from JSON, which DuckDB reads twenty times as fast as a list of VALUES."""
+    names = [column.name for column in held.columns]
+    rows = json.encode([dict(zip(names, row, strict=True)) for row in held.rows]).decode()
+    shape = json.encode([{column.name: duck_type(column) for column in held.columns}]).decode()
+    return f"SELECT unnest(from_json({sql_text(rows)}, {sql_text(shape)}), max_depth := 2)"

@@ -30,6 +30,12 @@ from codeanatomy.query.snapshot import Snapshot
 Row: TypeAlias = tuple[Any, ...]
 
 
+# The name, the statement and the order of an answer that is nothing but rows at hand.
+HELD = "h"
+ALL_HELD = f"SELECT * FROM {HELD}"
+ROW_NO = Column("row_no", "bigint", "Its place in the answer, from 0.", nullable=False)
+
+
 class Slice:
     """Rows of a table whose columns have one of some values; `Slice("cpg_nodes")` is all of them."""
 
@@ -71,6 +77,15 @@ class Query(Struct, frozen=True):
             return f"{with_names}SELECT {columns} FROM ({self.sql}) AS found{order}"
         total = "count(*) OVER () AS total"
         return f"{with_names}SELECT {columns}, {total} FROM ({self.sql}) AS found{order} LIMIT {limit:d}"
+
+    def at_hand(self) -> list[Row] | None:
+        """The rows, where the statement is nothing but rows at hand in their order."""
+        held = self.relations.get(HELD)
+        if self.sql != ALL_HELD or self.order != (ROW_NO.name,) or not isinstance(held, Held):
+            return None
+        names = [column.name for column in held.columns]
+        places = [names.index(name) for name in self.columns]
+        return [tuple(row[place] for place in places) for row in held.rows]
 
 
 class Reader(Protocol):

@@ -24,6 +24,7 @@ from typing import Any
 
 from msgspec import structs
 
+from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.reading import Query, Reader, Row, Slice
@@ -74,8 +75,10 @@ def symbols_named(reader: Reader, typed: str, repo_id: str | None = None) -> lis
         or _symbols(outside if "." in name else [], "qualified name")
         or _symbols(inside, "suffix")
         or _symbols(outside, "qualified name")
+        or _symbols(_assigned(reader, rows), "suffix")
         or _member(reader, name, repo_id)
         or _symbols(ends, "suffix")
+        or _mangled(reader, name, repo_id)
     )
 
 
@@ -149,18 +152,23 @@ def as_row(symbol: Symbol) -> dict[str, Any]:
 
 def _by_name(reader: Reader, name: str, repo_id: str | None) -> list[Row]:
     """Nodes whose qualified name is the name or ends with it; of variables those that a name may mean."""
-    dotted = "." in name
-    # A bare name means the variables of modules and classes only.
-    variables = "TRUE" if dotted else "n.qualname = ? OR o.node_id IS NOT NULL"
-    query = Query(
-        f"SELECT DISTINCT {FIELDS} FROM n LEFT JOIN o ON n.node_kind = 'BINDING' AND o.repo_id = n.repo_id"
-        " AND o.qualname = left(n.qualname, length(n.qualname) - length(n.name) - 1)"
-        " WHERE (n.qualname = ? OR right(n.qualname, ?) = ?)"
-        # What a scope only passes on, or takes from others, is not defined there.
+    last = name.rpartition(".")[2]
+    # What a scope only passes on, or takes from others, is not defined there.
+    matching = (
+        "n.name = ? AND (n.qualname = ? OR right(n.qualname, ?) = ?)"
         " AND coalesce(n.subkind, '') NOT IN ('free', 'global')"
-        f" AND (n.node_kind NOT IN ('PARAMETER', 'BINDING') OR {variables})",
+    )
+    typed = (last, name, len(name) + 1, f".{name}")
+    if last != name:
+        return reader.rows(
+            Query(f"SELECT {FIELDS} FROM n WHERE {matching}", {"n": nodes(KINDS, repo_id)}, typed)
+        )
+    query = Query(
+        f"SELECT {FIELDS} FROM n WHERE {matching} AND (n.node_kind NOT IN ('PARAMETER', 'BINDING')"
+        " OR n.qualname = ? OR (n.node_kind = 'BINDING' AND EXISTS (SELECT 1 FROM o WHERE o.repo_id = n.repo_id"
+        " AND o.qualname = left(n.qualname, length(n.qualname) - length(n.name) - 1))))",
         {"n": nodes(KINDS, repo_id), "o": nodes(("CLASS", "MODULE"), repo_id)},
-        (name, len(name) + 1, f".{name}", *(() if dotted else (name,))),
+        (*typed, name),
     )
     return reader.rows(query)
 
@@ -211,6 +219,26 @@ def _imported(reader: Reader, rows: Sequence[Row]) -> list[Symbol]:
     # `from pkg import name` names a module too; what the name means is more.
     named = [row for row in found if row[0] not in ("MODULE", "PACKAGE", "EXTERNAL_MODULE")]
     return _symbols(named or found, "re-export")
+
+
+def _assigned(reader: Reader, rows: Sequence[Row]) -> list[Row]:
+    """Of imported names those that are assigned too, such as in `except ImportError`."""
+    bindings = [row[7] for row in rows if row[1] == "import"]
+    query = Query(
+        "SELECT DISTINCT e.dst_node_id FROM e",
+        {"e": Slice("cpg_edges_by_dst", dst_node_id=bindings, edge_kind=("WRITES",))},
+    )
+    written = {row[0] for row in reader.rows(query)} if bindings else set()
+    return [row for row in rows if row[7] in written]
+
+
+def _mangled(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
+    """A private variable of a class, which the compiler knows under another name."""
+    owner, _, member = name.rpartition(".")
+    if not owner or not member.startswith("__") or member.endswith("__"):
+        return []
+    class_name = owner.rpartition(".")[2].lstrip("_")
+    return symbols_named(reader, f"{owner}._{class_name}{member}", repo_id)
 
 
 def _member(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
@@ -281,8 +309,8 @@ def with_lines(reader: Reader, symbols: Sequence[Symbol]) -> list[Symbol]:
     if not ids:
         return list(symbols)
     query = Query(
-        "SELECT e.dst_node_id, min(e.line) FROM e GROUP BY 1",
+        f"SELECT e.dst_node_id, e.path, {FIRST_LINE} FROM e GROUP BY 1, 2",
         {"e": Slice("cpg_edges_by_dst", dst_node_id=ids, edge_kind=("DEFINES_BINDING",))},
     )
-    lines: dict[str, int] = dict(reader.rows(query))
-    return [structs.replace(each, line=each.line or lines.get(each.ids[0])) for each in symbols]
+    lines = {(node, path): line for node, path, line in reader.rows(query)}
+    return [structs.replace(each, line=each.line or lines.get((each.ids[0], each.path))) for each in symbols]

@@ -35,6 +35,8 @@ COLUMNS = (
     "symbol_id",
 )
 CALLERS = ("FUNCTION", "MODULE")
+# Up to so many nodes are looked up by their ids; of more, all names are read.
+NAMED_BY_ID = 1000
 GRAPH = ("CALL_GRAPH",)
 STEP = tuple(SHARED[name] for name in ("symbol_id", "depth", "via", "path", "line", "confidence", "method"))
 
@@ -103,7 +105,9 @@ def _named(symbol: Symbol, steps: Sequence[Step], whole: bool) -> Found:
         (step.node_id, step.depth, step.via, step.path, step.line, step.confidence, step.method)
         for step in steps
     ]
-    named = nodes((*CALLERS, "CLASS", *OUTSIDE), symbol.repo_id)
+    ids = {node for step in steps for node in (step.node_id, step.via)}
+    few = {"node_id": sorted(ids)} if len(ids) <= NAMED_BY_ID else {}
+    named = nodes((*CALLERS, "CLASS", *OUTSIDE), symbol.repo_id, **few)
     return found(
         COLUMNS,
         "SELECT coalesce(n.qualname, n.name) AS symbol, n.node_kind AS kind, n.subkind, h.path, h.line,"

@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from codeanatomy.catalog.kinds import EDGE_KINDS
+from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.enclosing import AROUND

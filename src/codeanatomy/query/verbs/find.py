@@ -10,6 +10,7 @@ Whole qualified names come before the ends of them. What only exists outside of 
 
 from __future__ import annotations
 
+from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import UsageError
 from codeanatomy.query.reading import Reader, Slice
 from codeanatomy.query.symbols import (
@@ -50,16 +51,16 @@ def _like(pattern: str, kind: str | None, repo_id: str | None) -> Found:
     return found(
         COLUMNS,
         "SELECT coalesce(n.qualname, n.name) AS symbol, n.node_kind AS kind, n.subkind, n.path,"
-        " min(coalesce(n.line, e.line)) AS line, CAST(1 AS DOUBLE) AS confidence, 'pattern' AS method,"
+        f" coalesce(n.line, {FIRST_LINE}) AS line, CAST(1 AS DOUBLE) AS confidence, 'pattern' AS method,"
         " n.repo_id, n.node_id AS symbol_id FROM n"
         " LEFT JOIN o ON n.node_kind = 'BINDING' AND o.repo_id = n.repo_id"
         " AND o.qualname = left(n.qualname, length(n.qualname) - length(n.name) - 1)"
         " LEFT JOIN d ON n.node_kind = 'BINDING' AND d.repo_id = n.repo_id AND d.qualname = n.qualname"
-        " LEFT JOIN e ON e.dst_node_id = n.node_id"
+        " LEFT JOIN e ON e.dst_node_id = n.node_id AND e.path = n.path"
         f" WHERE (n.{column} LIKE ? ESCAPE '!' OR n.{column} LIKE ? ESCAPE '!')"
         " AND (n.node_kind <> 'BINDING'"
         " OR (n.subkind NOT IN ('import', 'free', 'global') AND o.node_id IS NOT NULL AND d.node_id IS NULL))"
-        " GROUP BY 1, 2, 3, 4, 6, 7, 8, 9",
+        " GROUP BY n.qualname, n.name, n.node_kind, n.subkind, n.path, n.line, n.repo_id, n.node_id",
         {
             "n": nodes(kinds, repo_id),
             "o": nodes(("CLASS", "MODULE"), repo_id),

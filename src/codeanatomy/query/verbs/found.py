@@ -12,12 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from codeanatomy.catalog.spec import Column
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.reading import Held, Query, Relation
-
-# The order of rows that were worked out.
-NUMBER = Column("row_no", "bigint", "Its place in the answer, from 0.", nullable=False)
+from codeanatomy.query.reading import ALL_HELD, HELD, ROW_NO, Held, Query, Relation
 
 
 class Found(Struct, frozen=True):
@@ -45,5 +41,5 @@ def found(
 def held(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], notes: tuple[str, ...] = ()) -> Found:
     """Rows that a verb has worked out itself, in their order; what a row lacks is null."""
     numbered = [(number, *map(row.get, columns)) for number, row in enumerate(rows)]
-    shape = Held((NUMBER, *(COLUMNS[name] for name in columns)), numbered)
-    return found(columns, "SELECT * FROM h", {"h": shape}, order=("row_no",), notes=notes)
+    shape = Held((ROW_NO, *(COLUMNS[name] for name in columns)), numbered)
+    return found(columns, ALL_HELD, {HELD: shape}, order=(ROW_NO.name,), notes=notes)

@@ -37,10 +37,13 @@ class Trailer:
 
 class Sledge:
     def couple(self):
-        """0.3: what is parked may be more than we know."""
+        """0.3: what is hitched may be more than we know."""
+
+
+def hitch(load):
+    return load.couple()
 
 
 FLEET = [Truck, Lorry, Engine, Sledge]
 DRIVEN = [vehicle.drive() for vehicle in (Truck(None), Lorry())]
-PARKED = [Trailer()]
-COUPLED = [each.couple() for each in PARKED]
+HITCHED = hitch(Trailer())
