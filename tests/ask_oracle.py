@@ -284,6 +284,13 @@ class Sources:
             by_name[same[0].name].add(Found(qualname, kind, same[0].path, line))
         return by_name
 
+    def places(self, found: Found) -> list[Found]:
+        """The same thing in each of its places; of a variable it is the first."""
+        if found.kind == "BINDING":
+            return [found]
+        same = [each for each in self.definitions[found.qualname] if each.kind == found.kind]
+        return [found._replace(line=each.line) for each in same]
+
     @cached_property
     def uses(self) -> dict[str, Counter[Place]]:
         """Where each thing is named beyond doubt, and how often on that line."""

@@ -16,6 +16,7 @@ import pytest
 from sqlglot.executor import execute
 
 from codeanatomy.catalog.views import VIEWS
+from codeanatomy.query.light_reader import held_rows
 from codeanatomy.query.reading import Held
 from codeanatomy.query.sql import check
 

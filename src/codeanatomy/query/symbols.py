@@ -165,7 +165,8 @@ def _by_name(reader: Reader, name: str, repo_id: str | None) -> list[Row]:
         )
     query = Query(
         f"SELECT {FIELDS} FROM n WHERE {matching} AND (n.node_kind NOT IN ('PARAMETER', 'BINDING')"
-        " OR n.qualname = ? OR (n.node_kind = 'BINDING' AND EXISTS (SELECT 1 FROM o WHERE o.repo_id = n.repo_id"
+        " OR n.qualname = ? OR (n.node_kind = 'BINDING' AND EXISTS ("
+        "SELECT 1 FROM o WHERE o.repo_id = n.repo_id"
         " AND o.qualname = left(n.qualname, length(n.qualname) - length(n.name) - 1))))",
         {"n": nodes(KINDS, repo_id), "o": nodes(("CLASS", "MODULE"), repo_id)},
         (*typed, name),

@@ -10,10 +10,10 @@ state, builds that failed after it are told too, first. `query.failures` reads t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from codeanatomy.query.reading import Reader
-from codeanatomy.query.snapshot import Snapshot, recorded_runs
+from codeanatomy.query.snapshot import recorded_runs
 from codeanatomy.query.verbs.found import Found, held
 
 if TYPE_CHECKING:
@@ -22,16 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = ("symbol", "kind", "path", "line", "confidence", "method", "detail", "repo_id")
 
 
-class OfSnapshot(Reader, Protocol):
-    """A reader that tells which state of the lake it reads."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The state."""
-        ...
-
-
-def errors(reader: OfSnapshot, *, repo_id: str | None = None) -> Found:
+def errors(reader: Reader, *, repo_id: str | None = None) -> Found:
     """What failed in the repositories of this state, or in one."""
     # It needs PyArrow, which takes as long to import as most answers.
     from codeanatomy.query.failures import failures

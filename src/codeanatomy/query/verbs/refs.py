@@ -10,7 +10,7 @@ places: `callers` has them. Tests: `tests/test_verb_refs.py`.
 from __future__ import annotations
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.reading import Reader, Slice
+from codeanatomy.query.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import KINDS, nodes
 from codeanatomy.query.verbs.found import Found, found
 
@@ -32,11 +32,15 @@ RELATIONS = ("REFERS_TO", "IMPORTS_NAME", "IMPORTS_MODULE", "WRITES", "DELETES",
 PLACES = ("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS", "DECORATOR", "TYPE_EXPR")
 AROUND = ("FUNCTION", "CLASS", "MODULE")
 RANK = " ".join(f"WHEN '{kind}' THEN {rank}" for rank, kind in enumerate(RELATIONS))
+# Places that are looked up by id.
+FEW = 2000
 FARTHEST = 9223372036854775807
 
 
 def refs(reader: Reader, symbol: Symbol) -> Found:
     """The places that mean a symbol."""
+    edges = Slice("cpg_edges_by_dst", dst_node_id=symbol.ids, edge_kind=RELATIONS)
+    few = _few(reader, edges)
     return found(
         COLUMNS,
         f"""
@@ -61,10 +65,21 @@ def refs(reader: Reader, symbol: Symbol) -> Found:
         WHERE p.place_rank = 1
         """,
         {
-            "e": Slice("cpg_edges_by_dst", dst_node_id=symbol.ids, edge_kind=RELATIONS),
-            "n": nodes(PLACES, symbol.repo_id),
-            "d": nodes(AROUND, symbol.repo_id),
+            "e": edges,
+            "n": nodes(PLACES, symbol.repo_id, **few.get("places", {})),
+            "d": nodes(AROUND, symbol.repo_id, **few.get("around", {})),
             "t": nodes(KINDS, symbol.repo_id, node_id=symbol.ids),
         },
         order=("path", "bstart", "relation", "symbol_id"),
     )
+
+
+def _few(reader: Reader, edges: Slice) -> dict[str, dict[str, list[str]]]:
+    """Where there are few places, their nodes and files: to look these up is faster than to join all."""
+    rows = reader.rows(Query("SELECT e.src_node_id, e.owner_file_id FROM e", {"e": edges}), FEW + 1)
+    if len(rows) > FEW:
+        return {}
+    return {
+        "places": {"node_id": sorted({row[0] for row in rows})},
+        "around": {"file_id": sorted({row[1] for row in rows})},
+    }

@@ -19,7 +19,6 @@ from typing import Any
 
 from codeanatomy.query.reading import Query, Reader, Row, Slice
 from codeanatomy.query.symbols import nodes
-from codeanatomy.query.verbs.errors import OfSnapshot
 from codeanatomy.query.verbs.found import Found, held
 
 COLUMNS = ("symbol", "kind", "amount", "detail", "path", "line", "confidence", "method", "repo_id")
@@ -27,7 +26,7 @@ GROUPS = ("files", "failures", "nodes", "edges", "calls", "unresolved")
 TARGETS = ("CALLS", "INSTANTIATES", "CALLS_NAME")
 
 
-def stats(reader: OfSnapshot, *, repo_id: str | None = None) -> Found:
+def stats(reader: Reader, *, repo_id: str | None = None) -> Found:
     """How much of what each repository has, or one."""
     repositories = reader.snapshot.chosen(repo_id)
     failures = [
