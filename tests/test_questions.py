@@ -138,7 +138,7 @@ def test_wrong_use(run: Ran, ask_lake: Path, wrong: tuple[str, str]) -> None:
 
 def test_what_is_told_of_an_answer(ask_lake: Path) -> None:
     lines = list(about(Lake.open(str(ask_lake)).find("total", repo_id="depot")))
-    assert lines[0] == "1 rows"
+    assert lines[0] == "1 row"
     assert any("failures in 2 files (codeanatomy errors)" in line for line in lines)
 
 

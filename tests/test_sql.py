@@ -442,7 +442,7 @@ def test_values_are_what_json_has(reader: LightReader) -> None:
 def test_rows_are_limited_and_counted(reader: LightReader) -> None:
     found = ask(reader, "SELECT symbol FROM symbols ORDER BY symbol, symbol_id", limit=3)
     assert len(found.rows) == 3
-    assert found.more
+    assert found.truncated
     assert found.total == ask(reader, "SELECT count(*) AS n FROM symbols").rows[0]["n"]
 
 
@@ -451,12 +451,12 @@ def test_rows_are_limited_and_counted(reader: LightReader) -> None:
 )
 def test_a_limit_of_the_statement_counts_too(reader: LightReader, asked: int, total: int, more: bool) -> None:
     found = ask(reader, f"SELECT symbol FROM symbols ORDER BY 1 LIMIT {asked}", limit=3)
-    assert (found.total, found.more, len(found.rows)) == (total, more, min(asked, 3))
+    assert (found.total, found.truncated, len(found.rows)) == (total, more, min(asked, 3))
 
 
 def test_no_rows(reader: LightReader) -> None:
     found = ask(reader, "SELECT caller FROM calls WHERE FALSE")
-    assert (found.rows, found.total, found.more, found.columns) == ((), 0, False, ("caller",))
+    assert (found.rows, found.total, found.truncated, found.columns) == ((), 0, False, ("caller",))
 
 
 def test_what_takes_too_long_is_stopped(reader: LightReader) -> None:
@@ -474,7 +474,7 @@ def test_rows_are_given_although_there_is_no_time_to_count_them(reader: LightRea
     text = "SELECT a.node_id FROM nodes a, nodes b WHERE length(concat(a.node_id, b.node_id)) > 1"
     found = ask(reader, text, limit=2, seconds=1)
     assert len(found.rows) == 2
-    assert found.more
+    assert found.truncated
     assert found.total is None
 
 

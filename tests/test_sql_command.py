@@ -64,7 +64,7 @@ def test_the_same_by_spark(spark: SparkSession, ask_lake: Path) -> None:
     light = Lake.open(str(ask_lake)).sql(KINDS)
     assert (by_spark.columns, by_spark.rows, by_spark.total) == (light.columns, light.rows, light.total)
     few = run_spark_sql(lake, KINDS, limit=1, seconds=120)
-    assert (len(few.rows), few.more, few.total) == (1, True, None)
+    assert (len(few.rows), few.truncated, few.total) == (1, True, None)
     with pytest.raises(SqlRefused):
         run_spark_sql(lake, "SELECT reflect('java.lang.System', 'exit')", limit=1, seconds=1)
     with pytest.raises(SqlRefused, match="no answer in"):

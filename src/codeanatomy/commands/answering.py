@@ -4,8 +4,8 @@
 
 The rows are data and go to stdout. How many there are, how fresh, and what is not covered is part of the JSON
 object; with the other formats it is talk on stderr, and Markdown, which is made to be sent on, has both.
-Values come from files that somebody else wrote: nothing in them is markup, in no format. Tests:
-`tests/test_questions.py`.
+Values come from files that somebody else wrote: nothing in them is markup or commands a terminal, but in CSV,
+which has them as they are. Tests: `tests/test_questions.py`.
 """
 
 from __future__ import annotations
@@ -52,17 +52,21 @@ def print_answer(found: Answer, form: AnswerFormat | None) -> None:
         click.echo(line, err=True)
 
 
-def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], form: AnswerFormat) -> None:
-    """Rows alone, as lines of JSON, CSV, a Markdown table, or a table for people."""
+def print_rows(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], form: AnswerFormat, *, as_asked: bool = False
+) -> None:
+    """Rows alone: lines of JSON, CSV, a Markdown table, or a table for people; with the columns as asked."""
     if form in ("json", "jsonl"):
         for row in rows:
             print_json_line(row)
     elif form == "csv":
         click.echo(_csv(columns, rows), nl=False)
     elif form == "markdown":
-        click.echo("\n".join(_markdown_table(columns, rows)))
+        click.echo(
+            "\n".join(_markdown_table(*(_cells(columns, rows) if as_asked else _shown(columns, rows))))
+        )
     elif rows:
-        print_grid(*_shown(columns, rows))
+        print_grid(*(_cells(columns, rows) if as_asked else _shown(columns, rows)))
 
 
 def print_candidates(problem: UnknownSymbol | AmbiguousSymbol, form: AnswerFormat | None) -> None:
@@ -79,7 +83,7 @@ def print_candidates(problem: UnknownSymbol | AmbiguousSymbol, form: AnswerForma
 def about(found: Answer) -> Iterator[str]:
     """What to know about an answer, in words."""
     cut = f", {found.cut:,} not shown ({found.more})" if found.cut else ""
-    yield harmless(f"{found.total:,} rows{cut}")
+    yield harmless(f"{counted(found.total)}{cut}")
     for note in found.notes:
         yield harmless(f"note: {note}")
     for fresh in found.freshness:
@@ -103,6 +107,11 @@ def about(found: Answer) -> Iterator[str]:
             )
 
 
+def counted(rows: int) -> str:
+    """How many rows, in words."""
+    return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
 def _shown(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -113,8 +122,13 @@ def _shown(
         names = [name for name in names if name != "repo_id"]
     if "path" in used:
         names.insert(min(2, len(names)), "place")
-    placed = ({**row, "place": place(row.get("path"), row.get("line"))} for row in rows)
-    return tuple(names), [tuple(_text(row[name]) for name in names) for row in placed]
+    return _cells(names, [{**row, "place": place(row.get("path"), row.get("line"))} for row in rows])
+
+
+def _cells(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    return tuple(columns), [tuple(_text(row[name]) for name in columns) for row in rows]
 
 
 def _text(value: Any) -> str:
@@ -153,13 +167,12 @@ def _markdown(found: Answer) -> Iterator[str]:
     yield f"**{_cell(asked)}**"
     yield ""
     if found.rows:
-        yield from _markdown_table(found.columns, found.rows)
+        yield from _markdown_table(*_shown(found.columns, found.rows))
         yield ""
     yield from (f"- {_cell(line)}" for line in about(found))
 
 
-def _markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    header, cells = _shown(columns, rows)
+def _markdown_table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> Iterator[str]:
     yield _line(header)
     yield _line(["---"] * len(header))
     yield from map(_line, cells)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from codeanatomy.commands.answering import chosen, print_rows
+from codeanatomy.commands.answering import chosen, counted, print_rows
 from codeanatomy.commands.options import (
     AnswerFormat,
     answer_format_option,
@@ -83,10 +83,10 @@ def sql(
     if wanted == "json":
         print_json({"status": "ok", **msgspec.to_builtins(found)})
         return
-    print_rows(found.columns, found.rows, wanted)
-    total = "more" if found.total is None else f"{found.total:,}"
-    cut = f", {len(found.rows):,} shown (--limit)" if found.more else ""
-    click.echo(harmless(f"{total} rows{cut}; run {found.run_id}"), err=True)
+    print_rows(found.columns, found.rows, wanted, as_asked=True)
+    total = "more rows" if found.total is None else counted(found.total)
+    cut = f", {len(found.rows):,} shown (--limit)" if found.truncated else ""
+    click.echo(harmless(f"{total}{cut}; run {found.run_id}"), err=True)
 
 
 def _by_spark(

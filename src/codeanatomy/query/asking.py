@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from codeanatomy.errors import NAME_SHOWN, UnknownName, UsageError
+from codeanatomy.errors import NAME_SHOWN, AmbiguousSymbol, UnknownName, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
 from codeanatomy.query.freshness import source_freshness
 from codeanatomy.query.reading import Reader
@@ -103,8 +103,7 @@ def understood(
         return Asked((), function(reader, *names, **options))
     if asked.takes == "edge" and len(names) == 1:
         return Asked((), function(reader, edge_id=names[0], **options))
-    found = {name: resolve(reader, name, repo_id) for name in dict.fromkeys(names)}
-    symbols = tuple(with_lines(reader, [found[name] for name in names]))
+    symbols = tuple(with_lines(reader, _resolved(reader, names, repo_id)))
     if asked.takes == "symbols":
         return _of_several(reader, function, symbols, repo_id, options)
     if asked.takes == "place":
@@ -115,6 +114,23 @@ def understood(
         return Asked(symbols, function(reader, start=symbols[0], end=symbols[1], **options))
     _refuse_other_than(asked, names, 2 if asked.takes == "two symbols" else 1)
     return Asked(symbols, function(reader, *symbols, **options))
+
+
+def _resolved(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Symbol]:
+    """The symbols of some names; one that several repositories have is of the repository of the others."""
+    found: dict[str, Symbol] = {}
+    unclear: dict[str, AmbiguousSymbol] = {}
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = resolve(reader, name, repo_id)
+        except AmbiguousSymbol as problem:
+            unclear[name] = problem
+    repositories = {symbol.repo_id for symbol in found.values()}
+    for name, several in unclear.items():
+        if len(repositories) != 1:
+            raise several
+        found[name] = resolve(reader, name, *repositories)
+    return [found[name] for name in names]
 
 
 def _of_several(

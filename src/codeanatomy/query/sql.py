@@ -55,7 +55,7 @@ class SqlAnswer(Struct, frozen=True):
     # None if counting them would have taken too long.
     total: int | None
     # Whether there are rows that are not among these.
-    more: bool
+    truncated: bool
     views: tuple[str, ...]
     run_id: str
     # As the engine has run it.

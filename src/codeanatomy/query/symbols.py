@@ -180,11 +180,13 @@ def _by_ids(reader: Reader, ids: Sequence[str], repo_id: str | None = None) -> l
 
 
 def _around(reader: Reader, path: str, line: int, repo_id: str | None) -> list[Row]:
-    """The innermost definition around a line, or the module."""
+    """The innermost definition around a line, or the module; where no code begins, around that before it."""
     matching = "(n.path = ? OR right(n.path, ?) = ?)"
     here = (path, len(path) + 1, f"/{path}")
     starts = Query(
-        f"SELECT n.repo_id, n.path, min(n.bstart) FROM n WHERE {matching} AND n.line = ? GROUP BY 1, 2",
+        # The first node of the last line, up to this one, that has any.
+        "SELECT n.repo_id, n.path, max_by(n.bstart, CAST(n.line AS BIGINT) * 1000000000 - n.bstart) FROM n"
+        f" WHERE {matching} AND n.line <= ? AND n.bstart IS NOT NULL GROUP BY n.repo_id, n.path",
         {"n": nodes(("AST_NODE", "MODULE"), repo_id)},
         (*here, line),
     )

@@ -120,4 +120,4 @@ def _notes(rows: Sequence[dict[str, Any]], whole: bool) -> list[str]:
     )
     reached = f"tests that reach it: {tests:,}" if tests else "no test reaches it"
     cut = () if whole else (f"stopped after {REACHED:,} symbols: ask with a smaller --depth",)
-    return [reached, *cut]
+    return [*([reached] if rows else []), *cut]

@@ -11,9 +11,9 @@ of an attribute is two: the attribute and the call. Inside of a package is what 
 
 from __future__ import annotations
 
-from codeanatomy.errors import UsageError
+from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.reading import Reader, Slice
+from codeanatomy.query.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes
 from codeanatomy.query.verbs.found import Found, found
 
@@ -52,6 +52,7 @@ def unresolved(
     }
     conditions, args = ["r.dst_id IS NULL"], list[str | int]()
     if reason is not None:
+        _refuse_unknown(reader, reason)
         conditions.append("r.reason = ?")
         args.append(reason)
     inside = ""
@@ -90,3 +91,14 @@ def _folder(package: Symbol) -> str:
     path = package.path or ""
     folder = path if package.kind == "PACKAGE" else path.rpartition("/")[0]
     return f"{folder}/" if folder else ""
+
+
+def _refuse_unknown(reader: Reader, reason: str) -> None:
+    """A reason that nothing in the lake has is a slip of the pen."""
+    known = Query(
+        "SELECT DISTINCT r.reason FROM r WHERE r.dst_id IS NULL AND r.reason IS NOT NULL",
+        {"r": Slice("relations_v1")},
+    )
+    reasons = [row[0] for row in reader.rows(known)]
+    if reason not in reasons:
+        raise UnknownName("reason", reason, reasons)
