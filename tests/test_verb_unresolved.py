@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ask_lake import reader_of
-from codeanatomy.errors import UsageError
+from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.light_reader import LightReader
 from codeanatomy.query.reading import Query, Slice
 from codeanatomy.query.symbols import resolve
@@ -72,7 +72,8 @@ def test_inside_of_a_package_is_all_below_it(reader: LightReader) -> None:
 
 def test_for_one_reason(reader: LightReader) -> None:
     assert [row["symbol"] for row in asked(reader, MODULE, reason="unknown_base")] == ["Mystery"]
-    assert asked(reader, reason="' OR 1 = 1 --") == []
+    with pytest.raises(UnknownName, match="unknown reason"):
+        asked(reader, reason="' OR 1 = 1 --")
 
 
 def test_a_variable_has_nothing_inside(reader: LightReader) -> None:

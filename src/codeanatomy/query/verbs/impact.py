@@ -67,7 +67,7 @@ def impact(reader: Reader, symbols: Sequence[Symbol], *, depth: int = 5, notes: 
         names.update({each.node_id: each.name for each in nearest})
         level = [each.node_id for each in nearest if each.kind != "MODULE"]
     rows.sort(key=lambda row: (row["depth"], row["test"], row["symbol"], row["path"], row["line"] or 0))
-    return held(COLUMNS, rows, (*notes, *_notes(rows, whole)))
+    return held(COLUMNS, rows, (*notes, *(_notes(rows, whole) if symbols else ())))
 
 
 def _nearest(uses: Iterable[Use], trust: dict[str, float]) -> list[Use]:
@@ -120,4 +120,4 @@ def _notes(rows: Sequence[dict[str, Any]], whole: bool) -> list[str]:
     )
     reached = f"tests that reach it: {tests:,}" if tests else "no test reaches it"
     cut = () if whole else (f"stopped after {REACHED:,} symbols: ask with a smaller --depth",)
-    return [*([reached] if rows else []), *cut]
+    return [reached, *cut]
