@@ -324,6 +324,7 @@ def test_docs_are_written_once_and_checked(run: Run, tmp_path: Path) -> None:
     names = [
         "tables.md",
         "kinds.md",
+        "views.md",
         "errors.md",
         "functions.md",
         "commands.md",

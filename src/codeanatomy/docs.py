@@ -23,8 +23,13 @@ from codeanatomy.catalog.views import VIEWS, View
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.functions import FUNCTIONS
 from codeanatomy.options import ExtractOptions, ObserveOptions
+from codeanatomy.query.answers import Answer
+from codeanatomy.query.export.exporting import ExportReport
+from codeanatomy.query.runs import RunReport, Runs
+from codeanatomy.query.sql import SqlAnswer
 from codeanatomy.query.sql_allowed import FUNCTIONS as SQL_FUNCTIONS
 from codeanatomy.query.sql_diagnostics import CODES
+from codeanatomy.query.status import LakeStatus
 from codeanatomy.run.plan import Plan
 from codeanatomy.run.report import BuildReport
 from codeanatomy.run.state import CacheUse
@@ -64,6 +69,12 @@ CONTRACTS: tuple[type, ...] = (
     BuildReport,
     OperatorMetric,
     CacheUse,
+    Answer,
+    SqlAnswer,
+    ExportReport,
+    LakeStatus,
+    Runs,
+    RunReport,
 )
 
 
