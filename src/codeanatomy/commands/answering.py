@@ -4,8 +4,8 @@
 
 The rows are data and go to stdout. How many there are, how fresh, and what is not covered is part of the JSON
 object; with the other formats it is talk on stderr, and Markdown, which is made to be sent on, has both.
-Values come from files that somebody else wrote: nothing in them is markup or commands a terminal, but in CSV,
-which has them as they are. Tests: `tests/test_questions.py`.
+Values come from files that somebody else wrote: nothing in them is markup or commands a terminal. CSV that is
+not for a terminal has them as they are. Tests: `tests/test_questions.py`.
 """
 
 from __future__ import annotations
@@ -159,7 +159,12 @@ def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([row[name] for name in columns] for row in rows)
-    return text.getvalue()
+    return text.getvalue() if not sys.stdout.isatty() else "".join(map(_shown_line, text.getvalue()))
+
+
+def _shown_line(character: str) -> str:
+    """A character of a file that is shown on a terminal instead of written to a file."""
+    return character if character == "\n" else harmless(character)
 
 
 def _markdown(found: Answer) -> Iterator[str]:

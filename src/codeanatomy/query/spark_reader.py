@@ -10,11 +10,10 @@ begin with `codeanatomy_` and a number that no other reader has. A DataFrame may
 it is run, so they stay until `close`.
 
 Engines differ where SQL leaves it to them: Spark puts nulls first and DuckDB last, so the order says which.
-With Delta's parser in the session, Spark 4.2 binds no argument to a `?`
-(https://github.com/delta-io/delta/issues/7640); and it replaces `${...}` in a statement by settings and
-variables of the environment, even inside of a literal. So a text of other than plain characters, and whatever
-a user typed, becomes the hexadecimal digits of its bytes: there is nothing in them to be understood
-otherwise. Tests: `tests/test_spark_lane.py`.
+With Delta's parser in the session, Spark 4.2 binds no argument to a `?` (delta-io/delta, issue 7640); and it
+replaces `${...}` in a statement by settings and variables of the environment, even inside of a literal. So a
+text of other than plain characters, and whatever a user typed, becomes the hexadecimal digits of its bytes:
+there is nothing in them to be understood otherwise. Tests: `tests/test_spark_lane.py`.
 """
 
 from __future__ import annotations
