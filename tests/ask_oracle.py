@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 Kind = Literal["FUNCTION", "CLASS", "MODULE", "BINDING"]
+Owner = Literal["module", "class", "function"]
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Place: TypeAlias = tuple[str, int]
 # A name that is several things is said to be the first of these.
@@ -37,8 +38,8 @@ class Definition:
     kind: Kind
     path: str
     line: int
-    # Of a variable: whether a class has it, or an instance, or a module.
-    owner: Literal["module", "class", "function", "instance"] = "module"
+    # What it is directly inside of.
+    owner: Owner = "module"
     node: ast.AST | None = None
 
     @property
@@ -136,8 +137,7 @@ class Module(ast.NodeVisitor):
         self.scope.bind(node.name, "def")
         self.scope.members += 1
         self._visit_all(node.decorator_list, [node.args], [node.returns] if node.returns else [])
-        owner = "class" if self.scope.kind == "class" else "module" if self.scope is self.top else "function"
-        inner = self._define(node, "FUNCTION", owner, "function")
+        inner = self._define(node, "FUNCTION", "function")
         for parameter in _parameters(node.args):
             inner.bind(parameter.arg, "parameter")
         self._inside(inner, node.body)
@@ -149,8 +149,7 @@ class Module(ast.NodeVisitor):
         self.scope.bind(node.name, "def")
         self.scope.members += 1
         self._visit_all(node.decorator_list, node.bases, node.keywords)
-        owner = "class" if self.scope.kind == "class" else "module" if self.scope is self.top else "function"
-        self._inside(self._define(node, "CLASS", owner, "class"), node.body)
+        self._inside(self._define(node, "CLASS", "class"), node.body)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         """A function without a name, that is a member all the same."""
@@ -191,9 +190,8 @@ class Module(ast.NodeVisitor):
             scope.bind(node.id, "other")
             home = scope.module if node.id in scope.elsewhere else scope
             if home.kind in ("module", "class") and isinstance(node.ctx, ast.Store):
-                owner = "module" if home.kind == "module" else "class"
-                found = Definition(f"{home.qualname}.{node.id}", "BINDING", self.path, node.lineno, owner)
-                self.definitions.append(found)
+                name, owner = f"{home.qualname}.{node.id}", self._owner(home)
+                self.definitions.append(Definition(name, "BINDING", self.path, node.lineno, owner))
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """An attribute; the line is that of its own name."""
@@ -239,14 +237,20 @@ class Module(ast.NodeVisitor):
             self.imports[bound].append((module, name))
 
     def _define(
-        self, node: Function | ast.ClassDef, kind: Kind, owner: str, scope: Literal["function", "class"]
+        self, node: Function | ast.ClassDef, kind: Kind, scope: Literal["function", "class"]
     ) -> Scope:
         qualname = f"{self.scope.qualname}.{node.name}"
-        found = Definition(qualname, kind, self.path, node.lineno, owner, node)  # type: ignore[arg-type]
-        self.definitions.append(found)
+        self.definitions.append(
+            Definition(qualname, kind, self.path, node.lineno, self._owner(self.scope), node)
+        )
         inner = Scope(scope, qualname, self.scope)
         self.scopes[qualname] = inner
         return inner
+
+    def _owner(self, scope: Scope) -> Owner:
+        if scope is self.top:
+            return "module"
+        return "class" if scope.kind == "class" else "function"
 
     def _inside(self, scope: Scope, nodes: Iterable[ast.AST]) -> None:
         outer, self.scope = self.scope, scope
@@ -307,12 +311,15 @@ class Sources:
     def spelled(self, qualname: str, path: str, line: int) -> bool:
         """Whether a line has the name of a thing in it, or an alias that its file has for that name.
 
-        The names that an import takes from a module mean the module too.
+        The names that an import takes from a module mean the module too, and `__class__` may mean any class.
         """
         module, name = self.by_path[path], qualname.rsplit(".", 1)[-1]
+        names = {name, *module.aliases[name]}
+        if any(each.kind == "CLASS" for each in self.definitions[qualname]):
+            names.add("__class__")
         words = set(re.findall(r"\w+", module.lines[line - 1]))
         imported = {(source, at) for source, _, at in module.imported}
-        return not words.isdisjoint({name, *module.aliases[name]}) or (qualname, line) in imported
+        return not words.isdisjoint(names) or (qualname, line) in imported
 
     def members(self, qualname: str) -> int:
         """How many functions, lambdas and classes are directly inside of a thing."""
