@@ -27,7 +27,7 @@ from codeanatomy.storage.store import Store
 from things import frame, thing, with_policy
 
 TABLE = with_policy(partition_by=())
-SLOW_ROWS = 600_000
+SLOW_ROWS = 300_000
 
 
 def many(spark: SparkSession) -> DataFrame:

@@ -227,20 +227,20 @@ def test_many_repositories_and_one_that_fails(spark: SparkSession, tmp_path: Pat
     assert [row.extractor for row in failures(str(lake)).rows] == ["build"]
 
 
-def test_an_archive_is_its_folder(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "archive"),
+    [("zip", "packed.zip"), pytest.param("gztar", "packed.tar.gz", marks=pytest.mark.full)],
+)
+def test_an_archive_is_its_folder(spark: SparkSession, tmp_path: Path, kind: str, archive: str) -> None:
     source = tmp_path / "source"
     (source / "pkg").mkdir(parents=True)
     (source / "pkg" / "__init__.py").write_text("from . import a\n")
     (source / "pkg" / "a.py").write_text("x = 1\n")
-    for kind in ("zip", "gztar"):
-        shutil.make_archive(str(tmp_path / "packed"), kind, source)
+    shutil.make_archive(str(tmp_path / "packed"), kind, source)
     built(spark, tmp_path / "plain", {"r": source})
-    for archive in ("packed.zip", "packed.tar.gz"):
-        built(spark, tmp_path / f"lake-{archive}", {"r": tmp_path / archive})
-        for name in ("repo_files_v1", "repo_file_blobs_v1", "libcst_files_v1"):
-            assert timeless(rows(tmp_path / f"lake-{archive}", name)) == timeless(
-                rows(tmp_path / "plain", name)
-            )
+    built(spark, tmp_path / "lake", {"r": tmp_path / archive})
+    for name in ("repo_files_v1", "repo_file_blobs_v1", "libcst_files_v1"):
+        assert timeless(rows(tmp_path / "lake", name)) == timeless(rows(tmp_path / "plain", name))
 
 
 def test_a_build_is_a_trace_of_steps_and_commits(
@@ -276,7 +276,7 @@ def test_a_repository_that_was_emptied(spark: SparkSession, tmp_path: Path) -> N
     assert all(rows(lake, name) == [] for name in TABLES)
 
 
-@pytest.mark.parametrize("files", [1, 30])
+@pytest.mark.parametrize("files", [pytest.param(1, marks=pytest.mark.full), 30])
 def test_nothing_of_a_table_passes_through_the_driver(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from asked import Ran, asking
+
 BROKEN = "def broken(:\n"
 
 
@@ -25,6 +27,12 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pkg" / "bad.py").write_text(BROKEN)
     (folder / "repos.txt").write_text("listed=pkg\nnowhere=missing\n")
     return folder
+
+
+@pytest.fixture
+def ask(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, work: Path) -> Ran:
+    """Commands in this process: one of its own takes most of a second to start."""
+    return asking(capfd, monkeypatch, work)
 
 
 @pytest.fixture(scope="module")
@@ -88,17 +96,19 @@ def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object
         (("--set", "extract.max_file_size=huge", "build", "pkg", "--lake", "l"), "is not a size"),
     ],
 )
-def test_wrong_use_is_told_before_spark_starts(work: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = run(*arguments, cwd=work)
-    assert done.returncode == 2
-    assert said in done.stderr
+def test_wrong_use_is_told_before_spark_starts(
+    ask: Ran, work: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    code, _, told = ask(*arguments)
+    assert code == 2
+    assert said in told
     assert not (work / "l").exists()
 
 
-def test_errors_of_no_lake(work: Path) -> None:
-    done = run("errors", "--lake", "nowhere", cwd=work)
-    assert done.returncode == 6
-    assert "never written" in done.stderr
+def test_errors_of_no_lake(ask: Ran) -> None:
+    code, _, told = ask("errors", "--lake", "nowhere")
+    assert code == 6
+    assert "never written" in told
 
 
 def test_a_single_repository_that_is_missing(work: Path) -> None:

@@ -18,7 +18,7 @@ from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.storage.light import light_table
 from codeanatomy.storage.staging import clear, stage
 from codeanatomy.storage.store import Store
-from little import attacked, built_lake, put
+from little import apart_lake, attacked, put
 
 STAGED = ("tables.relations_v1.cache=delta_staging",)
 
@@ -50,7 +50,7 @@ def test_the_strongest_wish_of_a_step_counts() -> None:
 
 
 def test_memory_is_recorded_and_let_go(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
-    lake = built_lake(spark, tmp_path_factory, 0)
+    lake = apart_lake(spark, tmp_path_factory)
     assert not persisted(spark)
     found = uses(lake, Snapshot.open(str(lake)).run_id)
     stages = {table.name: table.stage for table in catalog.TABLES}
@@ -83,7 +83,7 @@ def test_what_a_failed_run_has_staged_is_not_computed_again(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lake = attacked(tmp_path, built_lake(spark, tmp_path_factory, 0))
+    lake = attacked(tmp_path, apart_lake(spark, tmp_path_factory))
     named = {"b": put(tmp_path, "b")}
     (tmp_path / "b" / "more.py").write_bytes(b"import m\n\nm.g()\n")
     with monkeypatch.context() as patched:

@@ -28,7 +28,7 @@ from things import frame, thing
 
 MakeStore = Callable[..., Store]
 Start = Callable[..., subprocess.Popen[str]]
-EACH = 5
+EACH = 4
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -29,23 +30,31 @@ from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.run.stopping import Terminated
 from codeanatomy.storage.lease import acquire, read_lease
 from codeanatomy.storage.light import light_files
-from little import attacked, built_lake, put
+from little import apart_lake, attacked, built_lake, put
 from processes import left_over, members
 from published import Figures, counted, current, published
 
 STAGED = ("tables.relations_v1.cache=delta_staging",)
 
 
-@pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Version 0 of `a`, and `b`."""
-    return attacked(tmp_path, built_lake(spark, tmp_path_factory, 0))
+@pytest.fixture(params=["apart", pytest.param("at_once", marks=pytest.mark.full)])
+def lake(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Version 0 of `a`, and `b`: in files of their own, or in files that have rows of both."""
+    apart = request.param == "apart"
+    made = apart_lake(spark, tmp_path_factory) if apart else built_lake(spark, tmp_path_factory, 0)
+    return attacked(tmp_path, made)
 
 
 @pytest.fixture(scope="module")
 def clean(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Figures]:
     """What there must be, by version of `a`."""
-    return {version: current(built_lake(spark, tmp_path_factory, version)) for version in (0, 1)}
+    lakes = (apart_lake(spark, tmp_path_factory), built_lake(spark, tmp_path_factory, 1))
+    return {version: current(lake) for version, lake in enumerate(lakes)}
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, step: str, problem: BaseException) -> None:
@@ -367,10 +376,12 @@ def test_a_disk_that_is_full(
     disk("size=64m")
     place = Path(shutil.copytree(lake, tmp_path / "disk" / "lake"))
     before = published(place)
-    # Room for the lease, and for few files.
+    # Room for the lease, and for few files; not for what cannot be packed.
     rest = shutil.disk_usage(place).free - 400 * 1024
     (tmp_path / "disk" / "filler").write_bytes(bytes(rest))
     named = sources(tmp_path, 1)
+    large = named["a"] / "large.py"
+    large.write_text(f"x = '{random.Random(1).randbytes(500_000).hex()}'\n")
     with pytest.raises((StorageFailure, StepFailed)) as caught:
         built(spark, place, named)
     assert "No space left on device" in caught.value.message
@@ -379,6 +390,7 @@ def test_a_disk_that_is_full(
     assert published(place) == before
     assert not verify(str(place)).findings
     (tmp_path / "disk" / "filler").unlink()
+    large.unlink()
     # The lease could not be given back either; others know by the end of the process that it is free.
     monkeypatch.setattr("codeanatomy.storage.lease._gone", lambda process: True)
     built(spark, place, named)

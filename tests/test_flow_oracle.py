@@ -46,7 +46,7 @@ def check_files(files: list[Path]) -> int:
     return count
 
 
-@pytest.mark.parametrize("name", ["requests", "flask"])
+@pytest.mark.parametrize("name", ["requests", pytest.param("flask", marks=pytest.mark.full)])
 def test_a_package_is_as_the_oracle_sees_it(name: str) -> None:
     assert check_files(sorted(corpus.package(name).rglob("*.py"))) > 15
 

@@ -169,10 +169,11 @@ def test_broken_files_are_rows_and_the_others_are_whole(stored: dict[str, list[d
     assert stored["span_errors_v1"] == []
 
 
-def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path) -> None:
+@pytest.mark.parametrize("numbers", [(1, 7), pytest.param((2, 7), marks=pytest.mark.full)])
+def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path, numbers: tuple[int, ...]) -> None:
     store = Store.of(load_settings((), env={}, start=None), spark, str(lake))
     found = []
-    for partitions in (1, 2, 7):
+    for partitions in numbers:
         witnesses = {name: scan(store, name).rows for name in FILE_INPUTS}
         gathered, done = gather(witnesses, partitions)
         tables = gathered.drop("counts").collect()
@@ -186,7 +187,7 @@ def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path) -> No
                 if name != "first_file_id"
             }
         )
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
     assert len(found[0]) > 50
 
 

@@ -26,7 +26,7 @@ STEPS = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 
 @pytest.fixture(scope="module")
 def first(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built_lake(spark, tmp_path_factory, 0)
+    return built_lake(spark, tmp_path_factory, 1)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def second(
     """A copy in which `a` was built again with all kinds, so of one step only."""
     folder = tmp_path_factory.mktemp("second")
     lake = attacked(folder, first)
-    return lake, built(spark, lake, {"a": put(folder, "a")}, until=None, profile="full")
+    return lake, built(spark, lake, {"a": put(folder, "a", 1)}, until=None, profile="full")
 
 
 def artifacts(lake: Path, run_id: str) -> dict[str, dict[str, Any]]:
@@ -70,7 +70,7 @@ def test_a_row_pins_every_table(first: Path, rows: dict[str, RunManifest]) -> No
 
 def test_counts_are_those_of_the_rows(first: Path, rows: dict[str, RunManifest]) -> None:
     assert not counted(first)
-    assert rows["a"].row_counts["repo_files_v1"] == 6
+    assert rows["a"].row_counts["repo_files_v1"] == 7
     assert rows["b"].row_counts["repo_files_v1"] == 2
     assert sum(rows["a"].error_counts.values()) == rows["a"].row_counts["extract_error_artifacts"] > 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -21,6 +20,7 @@ from codeanatomy.cli import cli
 from codeanatomy.relate.repository import repository_rows
 from codeanatomy.relate.rows import RELATIONS
 from codeanatomy.relate.summary import summary
+from little import apart_lake, attacked, put
 from related import sources_below, witnessed
 
 
@@ -102,12 +102,12 @@ def test_the_command_ends_well(lake: Path) -> None:
 
 
 def test_a_build_that_ends_earlier_is_told(
-    spark: SparkSession, lake: Path, repositories: dict[str, Path], tmp_path: Path
+    spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    case = next(case for case in cases() if case.construct == "classes")
-    changed = shutil.copytree(repositories[case.repo_id], tmp_path / "changed")
-    (changed / "one_more.py").write_text("x = 1\n")
-    asked = ["callgraph", "--lake", str(lake), "--repo-id", case.repo_id, "--format", "json"]
+    lake = attacked(tmp_path, apart_lake(spark, tmp_path_factory))
+    asked = ["callgraph", "--lake", str(lake), "--repo-id", "b", "--format", "json"]
     assert CliRunner().invoke(cli, asked).stderr == ""
-    built(spark, lake, {case.repo_id: changed}, until="extract")
+    changed = put(tmp_path, "b")
+    (changed / "one_more.py").write_text("x = 1\n")
+    built(spark, lake, {"b": changed}, until="extract")
     assert "build it again without --until" in CliRunner().invoke(cli, asked).stderr

@@ -19,7 +19,7 @@ from codeanatomy.storage.restore import bring_back, restore_table
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.stamps import Commit, stamped
 from codeanatomy.storage.store import Store
-from little import attacked, built_lake
+from little import apart_lake, attacked
 
 NAME = "relations_v1"
 UNDO = Commit("run-8", sequence=-1)
@@ -82,12 +82,14 @@ def test_what_is_not_there_cannot_be_brought_back(tmp_path: Path) -> None:
     assert callers(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", ["repo_files_v1", "cpg_nodes", "diagnostics_norm_v1"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("repo_files_v1", marks=pytest.mark.full), "cpg_nodes", "diagnostics_norm_v1"]
+)
 def test_spark_goes_on(
     spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str
 ) -> None:
     """Of tables that Spark has made, with a feed and without, and one with partitions of our own files."""
-    lake = attacked(tmp_path, built_lake(spark, tmp_path_factory, 0))
+    lake = attacked(tmp_path, apart_lake(spark, tmp_path_factory))
     store = Store(spark, str(lake))
     before = scan(store, name)
     rows = before.rows.collect()

@@ -196,7 +196,7 @@ def test_a_child_does_not_outlive_its_parent_for_long(tmp_path: Path) -> None:
     write(tmp_path, a="hang")
     program = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
-        "import test_worker as t; o = t.ExtractOptions(file_seconds=3.0);"
+        "import test_worker as t; o = t.ExtractOptions(file_seconds=1.5);"
         "(share,) = t.shares_of(Path(sys.argv[2]), o); print('ready', flush=True);"
         "list(t.extract_task(share, t.WITNESSES, o))"
     )
@@ -204,13 +204,17 @@ def test_a_child_does_not_outlive_its_parent_for_long(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         parent.stdout.readline()
-        time.sleep(1.5)
-        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        listed = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        while not listed.read_text():
+            assert parent.poll() is None
+            time.sleep(0.02)
+        time.sleep(0.5)
+        children = listed.read_text().split()
         parent.kill()
     assert children
     deadline = time.monotonic() + 20
     while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline:
-        time.sleep(0.2)
+        time.sleep(0.05)
     assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
