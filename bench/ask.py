@@ -32,7 +32,7 @@ import corpus
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.asking import VERBS
 from codeanatomy.query.lake import Lake, Verbs
-from codeanatomy.query.reading import Query, Slice
+from codeanatomy.query.lanes.reading import Query, Slice
 
 COMMAND = Path(sys.executable).with_name("codeanatomy")
 BARE = (sys.executable, "-c", "import deltalake, duckdb")

@@ -38,8 +38,8 @@ from pathlib import Path
 
 import corpus
 from codeanatomy.config import load_settings
+from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.snapshot import Snapshot, recorded_runs
-from codeanatomy.query.verify import verify
 from codeanatomy.run.build import plan
 from codeanatomy.run.order import Order
 from codeanatomy.run.progress import Progress

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import corpus
 from builds import built
-from codeanatomy.query.light_reader import LightReader
+from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.snapshot import Snapshot
 
 SOURCES = Path(__file__).with_name("ask")

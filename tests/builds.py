@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
-from codeanatomy.query.verify import verify
+from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import build
 from codeanatomy.run.order import Order, ScipChoice, TypesChoice
 from codeanatomy.run.progress import Progress

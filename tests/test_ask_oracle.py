@@ -22,7 +22,7 @@ from ask_oracle import Definition, Found, Sources
 from builds import built
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.asking import function_of
-from codeanatomy.query.light_reader import LightReader
+from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.query.symbols import resolve, with_lines
 from codeanatomy.query.verbs.found import Found as Answered

@@ -25,7 +25,7 @@ from codeanatomy.extract.sources import list_source
 from codeanatomy.extract.witnesses import WITNESSES
 from codeanatomy.extract.worker import tables_of
 from codeanatomy.options import ObserveOptions
-from codeanatomy.query.failures import failures
+from codeanatomy.query.state.failures import failures
 from codeanatomy.run.build import build, plan
 from codeanatomy.run.order import Order
 from codeanatomy.run.progress import Progress

@@ -27,8 +27,8 @@ from codeanatomy.query.export.exporting import FILES, FOLDERS, FORMS, PICTURES, 
 from codeanatomy.query.export.rows import EDGES, NODES, Counting, Counts, Rows
 from codeanatomy.query.export.targets import new_file, new_folder
 from codeanatomy.query.export.texts import visible
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reading import Query, Slice
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Query, Slice
 from codeanatomy.query.symbols import resolve
 
 GRAPHML = "{http://graphml.graphdrawing.org/xmlns}"

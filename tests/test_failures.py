@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from builds import built
 from codeanatomy import catalog
 from codeanatomy.errors import CodeAnatomyError, LeaseHeld, StepFailed, StorageFailure, UsageError
+from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.snapshot import Snapshot, recorded_runs
-from codeanatomy.query.verify import verify
 from codeanatomy.run import build as building
 from codeanatomy.run import caching, packing
 from codeanatomy.run.state import Run

@@ -12,9 +12,9 @@ import pytest
 from codeanatomy.extract.digest import source_digest
 from codeanatomy.extract.sources import list_source
 from codeanatomy.options import ExtractOptions
-from codeanatomy.query import freshness
-from codeanatomy.query.freshness import source_freshness
-from codeanatomy.query.reading import Query, Row
+from codeanatomy.query.lanes.reading import Query, Row
+from codeanatomy.query.state import freshness
+from codeanatomy.query.state.freshness import source_freshness
 from codeanatomy.storage.manifest import RunManifest
 
 

@@ -25,8 +25,8 @@ from codeanatomy.query.export.picture import LABELS, drawn
 from codeanatomy.query.export.rows import Rows
 from codeanatomy.query.export.selection import Chosen
 from codeanatomy.query.export.view import FOCUS, READABLE, View, view_of
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reading import Query
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Query
 from codeanatomy.query.symbols import resolve
 from test_export import EDGES, HOSTILE, NODES, edge_row, node_row
 

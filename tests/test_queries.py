@@ -9,8 +9,8 @@ import pytest
 from ask_lake import reader_of
 from codeanatomy.catalog.spec import Column
 from codeanatomy.errors import TableMissing
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reading import Held, Query, Slice
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Held, Query, Slice
 from codeanatomy.storage.light import LoggedFile
 
 SHAPE = (Column("name", "string", "."), Column("size", "int", "."))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.sql import SqlAnswer
+from codeanatomy.query.sql.light import SqlAnswer
 
 PAGE = Path(__file__).parents[1] / "docs" / "questions.md"
 QUESTION = re.compile(

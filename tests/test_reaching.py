@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codeanatomy.query import reaching
-from codeanatomy.query.reaching import reach
-from codeanatomy.query.reading import Query, Row, Slice
+from codeanatomy.query.lanes.reading import Query, Row, Slice
+from codeanatomy.query.walks import reaching
+from codeanatomy.query.walks.reaching import reach
 
 Edge = tuple[str, str, float]
 

@@ -11,7 +11,7 @@ import pytest
 from asked import Ran, asking
 from codeanatomy import catalog
 from codeanatomy.errors import UnknownName
-from codeanatomy.query.runs import PinLine, RunReport, Runs, StepLine, run_report, runs
+from codeanatomy.query.state.runs import PinLine, RunReport, Runs, StepLine, run_report, runs
 from codeanatomy.storage.manifest import InputPin
 from codeanatomy.storage.small import append_small
 from codeanatomy.storage.stamps import Commit

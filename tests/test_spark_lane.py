@@ -24,12 +24,12 @@ from codeanatomy.errors import (
 from codeanatomy.query.answers import COLUMNS
 from codeanatomy.query.asking import VERBS, understood
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reading import Held, Query, Row, Slice
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Held, Query, Row, Slice
+from codeanatomy.query.lanes.spark import FEW
+from codeanatomy.query.lanes.spark_lake import SparkLake
+from codeanatomy.query.lanes.views import view_query
 from codeanatomy.query.snapshot import recorded_runs
-from codeanatomy.query.spark_lake import SparkLake
-from codeanatomy.query.spark_reader import FEW
-from codeanatomy.query.view_queries import view_query
 
 SYMBOLS = (
     "shop.cart.Cart",

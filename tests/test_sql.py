@@ -11,11 +11,11 @@ import pytest
 from ask_lake import reader_of
 from codeanatomy.catalog.views import VIEWS, view
 from codeanatomy.errors import EXIT_USAGE, SqlRefused
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.sql import SqlAnswer, check, guarded, run_sql, selected
-from codeanatomy.query.sql_allowed import FUNCTIONS, function_classes
-from codeanatomy.query.sql_check import TOKENS
-from codeanatomy.query.sql_diagnostics import CODES, Diagnostic
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.sql.allowed import FUNCTIONS, function_classes
+from codeanatomy.query.sql.check import TOKENS
+from codeanatomy.query.sql.diagnostics import CODES, Diagnostic
+from codeanatomy.query.sql.light import SqlAnswer, check, guarded, run_sql, selected
 
 # By the code of the first diagnostic.
 REFUSED = {

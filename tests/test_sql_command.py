@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from asked import Ran, asking
 from codeanatomy.errors import SqlRefused
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.spark_sql import run_spark_sql
+from codeanatomy.query.sql.spark import run_spark_sql
 
 KINDS = "SELECT kind, count(*) AS amount FROM symbols WHERE repo_id = 'depot' GROUP BY kind ORDER BY kind"
 

@@ -16,9 +16,9 @@ import pytest
 from sqlglot.executor import execute
 
 from codeanatomy.catalog.views import VIEWS
-from codeanatomy.query.light_reader import held_rows
-from codeanatomy.query.reading import Held
-from codeanatomy.query.sql import check
+from codeanatomy.query.lanes.light import held_rows
+from codeanatomy.query.lanes.reading import Held
+from codeanatomy.query.sql.light import check
 
 FIXTURES: dict[str, Any] = msgspec.json.decode(
     Path(__file__).with_name("sql").joinpath("rewrites.json").read_bytes()

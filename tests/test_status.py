@@ -15,8 +15,8 @@ from codeanatomy.errors import TableMissing
 from codeanatomy.extract.digest import source_digest
 from codeanatomy.extract.sources import list_source
 from codeanatomy.options import ExtractOptions
-from codeanatomy.query import status as module
-from codeanatomy.query.status import LakeStatus, Writer, status
+from codeanatomy.query.state import status as module
+from codeanatomy.query.state.status import LakeStatus, Writer, status
 from codeanatomy.storage.lease import LeaseRow, acquire
 from small_lakes import HASH, MINUTE, NOON, SmallLake
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.query.answers import Answer
-from codeanatomy.query.callgraph import call_graphs
+from codeanatomy.query.checks.callgraph import call_graphs
 from codeanatomy.query.lake import Lake
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from ask_lake import reader_of
 from codeanatomy.errors import UsageError
-from codeanatomy.query.components import components, round_trip
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reading import Query, Slice
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Query, Slice
 from codeanatomy.query.verbs.cycles import COLUMNS, cycles
+from codeanatomy.query.walks.components import components, round_trip
 
 Graph = dict[str, set[str]]
 

@@ -11,8 +11,8 @@ import pytest
 
 from ask_lake import reader_of
 from codeanatomy.errors import UnknownName
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reading import Query, Slice
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Query, Slice
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.query.verbs.errors import errors
 from codeanatomy.query.verbs.stats import COLUMNS, GROUPS, stats

@@ -19,8 +19,8 @@ import pytest
 from codeanatomy import cli
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
-from codeanatomy.query.verify import Finding, Verification, verify
-from codeanatomy.query.verify_rules import RULES
+from codeanatomy.query.checks.verify import Finding, Verification, verify
+from codeanatomy.query.checks.verify_rules import RULES
 from codeanatomy.storage.light import light_files
 from tiny_graph import (
     ARGUMENT,

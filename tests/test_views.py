@@ -14,9 +14,9 @@ from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.views import VIEWS, View, view
 from codeanatomy.errors import UnknownName
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reading import Held, Query, Slice
-from codeanatomy.query.view_queries import HELD, view_query
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Held, Query, Slice
+from codeanatomy.query.lanes.views import HELD, view_query
 from codeanatomy.storage.duck import duck_type
 
 KINDS = {"node_kind": {*NODE_KINDS}, "edge_kind": {*EDGE_KINDS}}

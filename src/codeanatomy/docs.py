@@ -25,11 +25,11 @@ from codeanatomy.functions import FUNCTIONS
 from codeanatomy.options import ExtractOptions, ObserveOptions
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.export.exporting import ExportReport
-from codeanatomy.query.runs import RunReport, Runs
-from codeanatomy.query.sql import SqlAnswer
-from codeanatomy.query.sql_allowed import FUNCTIONS as SQL_FUNCTIONS
-from codeanatomy.query.sql_diagnostics import CODES
-from codeanatomy.query.status import LakeStatus
+from codeanatomy.query.sql.allowed import FUNCTIONS as SQL_FUNCTIONS
+from codeanatomy.query.sql.diagnostics import CODES
+from codeanatomy.query.sql.light import SqlAnswer
+from codeanatomy.query.state.runs import RunReport, Runs
+from codeanatomy.query.state.status import LakeStatus
 from codeanatomy.run.plan import Plan
 from codeanatomy.run.report import BuildReport
 from codeanatomy.run.state import CacheUse

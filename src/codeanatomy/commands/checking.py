@@ -29,7 +29,7 @@ from codeanatomy.errors import EXIT_FINDINGS
 @format_choice("One object of callees by caller, or one line per repository.", "jsonl")
 def callgraph(lake: str, repo_id: str | None, as_of: str | None, form: str) -> None:
     """Show who calls whom, by qualified names."""
-    from codeanatomy.query.callgraph import call_graphs, merged
+    from codeanatomy.query.checks.callgraph import call_graphs, merged
 
     answer = call_graphs(lake, repo_id, as_of)
     graphs = answer.calls
@@ -57,7 +57,7 @@ def callgraph(lake: str, repo_id: str | None, as_of: str | None, form: str) -> N
 @format_choice("Rows for people, one object with counts by rule, or one line per finding.", "jsonl")
 def verify(lake: str, repo_id: str | None, as_of: str | None, limit: int, form: str) -> None:
     """Check the graph of a lake against the catalogue of kinds; exit code 1 if something is wrong."""
-    from codeanatomy.query.verify import verify as verified
+    from codeanatomy.query.checks.verify import verify as verified
 
     found = verified(lake, repo_id, limit, as_of)
     for name in found.unbuilt:

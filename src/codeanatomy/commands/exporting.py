@@ -23,7 +23,7 @@ from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol
 
 if TYPE_CHECKING:
     from codeanatomy.query.answers import Symbol
-    from codeanatomy.query.light_reader import LightReader
+    from codeanatomy.query.lanes.light import LightReader
 
 # As `export_graph` knows them, which is imported when it is needed.
 FORMS = ("dot", "graphml", "neo4j-csv", "jsonl", "parquet", "networkx-json", "svg", "html")
@@ -76,7 +76,7 @@ def export(
     if (focus is None) != everything:
         raise click.UsageError("say either --focus SYMBOL or --all")
     from codeanatomy.query.export.exporting import export_graph
-    from codeanatomy.query.light_reader import LightReader
+    from codeanatomy.query.lanes.light import LightReader
     from codeanatomy.query.snapshot import Snapshot
 
     snapshot = Snapshot.open(lake, as_of)

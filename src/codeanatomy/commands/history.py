@@ -29,8 +29,8 @@ from codeanatomy.commands.printing import harmless, print_grid, print_json
 from codeanatomy.config import load_settings
 
 if TYPE_CHECKING:
-    from codeanatomy.query.runs import RunReport, StepLine
-    from codeanatomy.query.status import LakeStatus, RepositoryStatus
+    from codeanatomy.query.state.runs import RunReport, StepLine
+    from codeanatomy.query.state.status import LakeStatus, RepositoryStatus
 
 # Repositories of a run that are shown.
 SHOWN = 20
@@ -46,7 +46,7 @@ SHORT = 12
 @click.pass_obj
 def status(flags: tuple[str, ...], lake: str, as_of: str | None, limit: int, form: Format) -> None:
     """Say what a lake has published, from what, and whether the sources have changed since."""
-    from codeanatomy.query.status import status as asked
+    from codeanatomy.query.state.status import status as asked
 
     found = asked(lake, load_settings(flags).extract, as_of, limit)
     if form == "json":
@@ -73,7 +73,7 @@ def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> 
         return
     if lake is None:
         raise click.UsageError("Missing option '--lake'.", context)
-    from codeanatomy.query.runs import runs as asked
+    from codeanatomy.query.state.runs import runs as asked
 
     found = asked(lake, limit)
     if form == "json":
@@ -104,7 +104,7 @@ def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> 
 @format_option
 def runs_show(run_id: str, lake: str, form: Format) -> None:
     """Show one run, by its ID or the first characters of it: its steps, tables and repositories."""
-    from codeanatomy.query.runs import run_report
+    from codeanatomy.query.state.runs import run_report
 
     found = run_report(lake, run_id)
     if form == "json":

@@ -28,7 +28,7 @@ from codeanatomy.errors import SqlRefused
 from codeanatomy.query.lake import Lake
 
 if TYPE_CHECKING:
-    from codeanatomy.query.sql import SqlAnswer
+    from codeanatomy.query.sql.light import SqlAnswer
 
 # Longer texts are no questions of people.
 TEXT_CHARS = 1_000_000
@@ -93,7 +93,7 @@ def _by_spark(
     flags: tuple[str, ...], lake: str, as_of: str | None, text: str, limit: int, seconds: float
 ) -> SqlAnswer:
     """The same in a Spark session of our own."""
-    from codeanatomy.query.spark_sql import run_spark_sql
+    from codeanatomy.query.sql.spark import run_spark_sql
     from codeanatomy.storage.session import close_session, open_session
 
     spark = open_session(load_settings(flags).runtime)

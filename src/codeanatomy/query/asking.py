@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from codeanatomy.errors import NAME_SHOWN, AmbiguousSymbol, UnknownName, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
-from codeanatomy.query.freshness import source_freshness
-from codeanatomy.query.reading import Reader
+from codeanatomy.query.lanes.reading import Reader
 from codeanatomy.query.snapshot import Snapshot, recorded_runs
+from codeanatomy.query.state.freshness import source_freshness
 from codeanatomy.query.symbols import is_text, resolve, with_lines
 from codeanatomy.query.verbs.found import Found
 from codeanatomy.storage.manifest import RunManifest
@@ -146,7 +146,7 @@ def _of_several(
         raise UsageError("impact of what?", "name symbols, or a commit to compare with: --diff main")
     if diff is None:
         return Asked(symbols, function(reader, symbols, **options))
-    from codeanatomy.query.changes import changed_symbols
+    from codeanatomy.query.diff.changes import changed_symbols
 
     repositories = reader.snapshot.chosen(repo_id)
     if len(repositories) > 1:
@@ -193,7 +193,7 @@ def answer(
 
 def errors_answer(root: str, repo_id: str | None, limit: int, as_of: str | None) -> Answer:
     """What failed, also in a lake in which nothing was published yet, or not that repository."""
-    from codeanatomy.query.failures import failures
+    from codeanatomy.query.state.failures import failures
     from codeanatomy.query.verbs.errors import COLUMNS, as_row
 
     told = failures(root, repo_id, limit, as_of)

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.asking import answer
-from codeanatomy.query.light_reader import LightReader
+from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from codeanatomy.query.ibis_lane import IbisLane
-    from codeanatomy.query.spark_lake import SparkLake
-    from codeanatomy.query.sql import SqlAnswer
+    from codeanatomy.query.lanes.ibis import IbisLane
+    from codeanatomy.query.lanes.spark_lake import SparkLake
+    from codeanatomy.query.sql.light import SqlAnswer
 
 LIMIT = 100
 # What an answer is: rows at hand, or a DataFrame.
@@ -163,7 +163,7 @@ class Lake(Verbs[Answer]):
         snapshot = Snapshot.open(root, as_of)
         if spark is None:
             return cls(snapshot)
-        from codeanatomy.query.spark_lake import SparkLake
+        from codeanatomy.query.lanes.spark_lake import SparkLake
 
         return SparkLake(snapshot, spark)
 
@@ -181,12 +181,12 @@ class Lake(Verbs[Answer]):
 
     def sql(self, text: str, *, limit: int = LIMIT, seconds: float = 30.0) -> SqlAnswer:
         """One statement that reads, over the views of `codeanatomy.catalog.views`."""
-        from codeanatomy.query.sql import run_sql
+        from codeanatomy.query.sql.light import run_sql
 
         return run_sql(self.reader, text, limit=limit, seconds=seconds)
 
     def ibis(self) -> IbisLane:
         """The views as Ibis tables on DuckDB."""
-        from codeanatomy.query.ibis_lane import light_lane
+        from codeanatomy.query.lanes.ibis import light_lane
 
         return light_lane(self)

@@ -26,7 +26,7 @@ from codeanatomy.query.export.view import view_of
 from codeanatomy.storage.duck import database
 
 if TYPE_CHECKING:
-    from codeanatomy.query.light_reader import LightReader
+    from codeanatomy.query.lanes.light import LightReader
 
 Form = Literal["dot", "graphml", "neo4j-csv", "jsonl", "parquet", "networkx-json", "svg", "html"]
 FORMS: tuple[Form, ...] = get_args(Form)

@@ -25,9 +25,9 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, KINDS, NODE_KINDS
 from codeanatomy.errors import UnknownName
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.export.rows import EDGES, NODES, Batch, Rows
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reaching import REACHED, End, neighbours
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
+from codeanatomy.query.walks.reaching import REACHED, End, neighbours
 
 # What people mean by what is around a symbol: definitions and their uses, not syntax and not instructions.
 NEAR = (

@@ -24,7 +24,7 @@ from codeanatomy.query.export.layout import Arrow, Box
 from codeanatomy.query.export.rows import Rows, place_of
 from codeanatomy.query.export.selection import Chosen
 from codeanatomy.query.export.texts import last_parts, shortened, shortened_left
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes as nodes_of
 
 # So many boxes can be read.

@@ -16,10 +16,10 @@ from msgspec import structs
 
 from codeanatomy.query.answers import COLUMNS as SHARED
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.reaching import REACHED, Step, reach
-from codeanatomy.query.reading import Held, Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Held, Query, Reader, Slice
 from codeanatomy.query.symbols import OUTSIDE, nodes
 from codeanatomy.query.verbs.found import Found, found
+from codeanatomy.query.walks.reaching import REACHED, Step, reach
 
 COLUMNS = (
     "symbol",

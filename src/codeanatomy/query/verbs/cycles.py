@@ -24,10 +24,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from codeanatomy.errors import UsageError
-from codeanatomy.query.components import components, round_trip
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes
 from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.walks.components import components, round_trip
 
 COLUMNS = (
     "group_id",

@@ -20,10 +20,10 @@ from msgspec import Struct
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.enclosing import AROUND
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import VARIABLES, nodes
 from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.walks.enclosing import AROUND
 
 COLUMNS = (
     "relation",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import UsageError
-from codeanatomy.query.reading import Reader, Slice
+from codeanatomy.query.lanes.reading import Reader, Slice
 from codeanatomy.query.symbols import (
     DEFINITIONS,
     KINDS,

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.reading import ALL_HELD, HELD, ROW_NO, Held, Query, Relation
+from codeanatomy.query.lanes.reading import ALL_HELD, HELD, ROW_NO, Held, Query, Relation
 
 
 class Found(Struct, frozen=True):

@@ -20,10 +20,10 @@ from typing import Any
 from msgspec import structs
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.enclosing import Use, contents, users
-from codeanatomy.query.reaching import REACHED
-from codeanatomy.query.reading import Reader
+from codeanatomy.query.lanes.reading import Reader
 from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.walks.enclosing import Use, contents, users
+from codeanatomy.query.walks.reaching import REACHED
 
 COLUMNS = (
     "symbol",

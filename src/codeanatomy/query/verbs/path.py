@@ -23,12 +23,12 @@ from typing import Any, Literal
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.enclosing import CALLERS, contents, users
-from codeanatomy.query.reaching import REACHED, Step, neighbours
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import KINDS, OUTSIDE, VARIABLES, nodes
 from codeanatomy.query.verbs.flows import flow_path
 from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.walks.enclosing import CALLERS, contents, users
+from codeanatomy.query.walks.reaching import REACHED, Step, neighbours
 
 COLUMNS = (
     "symbol",

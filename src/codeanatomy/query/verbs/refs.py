@@ -10,7 +10,7 @@ places: `callers` has them. Tests: `tests/test_verb_refs.py`.
 from __future__ import annotations
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import KINDS, nodes
 from codeanatomy.query.verbs.found import Found, found
 

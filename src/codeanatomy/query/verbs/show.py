@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes
 from codeanatomy.query.verbs.calls import callees, callers
 from codeanatomy.query.verbs.found import Found, held

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from codeanatomy.query.reading import Query, Reader, Row, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Row, Slice
 from codeanatomy.query.symbols import nodes
 from codeanatomy.query.verbs.found import Found, held
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes
 from codeanatomy.query.verbs.found import Found, found
 

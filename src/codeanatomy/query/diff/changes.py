@@ -24,10 +24,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.git import LARGEST, Blob, commit_of, files_of, texts_of, tracked_in
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.diff.git import LARGEST, Blob, commit_of, files_of, texts_of, tracked_in
+from codeanatomy.query.diff.touched import Span, touched
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes
-from codeanatomy.query.touched import Span, touched
 
 SUFFIXES = (".py", ".pyi")
 # What differs between two texts is found line by line up to so many lines; of more, all of them differ.

@@ -1,4 +1,4 @@
-"""A statement over the views, answered by Spark: the same question and the same frame as in `query.sql`.
+"""A statement over the views, answered by Spark: the same question and frame as in `query.sql.light`.
 
     run_spark_sql(Lake.open("lake", spark=session), "SELECT count(*) FROM calls", limit=100, seconds=30)
 
@@ -16,9 +16,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from codeanatomy.query.spark_lake import SparkLake
-from codeanatomy.query.sql import SqlAnswer, check
-from codeanatomy.query.sql_diagnostics import Complaints
+from codeanatomy.query.lanes.spark_lake import SparkLake
+from codeanatomy.query.sql.diagnostics import Complaints
+from codeanatomy.query.sql.light import SqlAnswer, check
 from codeanatomy.storage.deltalog import cause_of
 
 # Seconds between two attempts to stop what runs too long.

@@ -27,11 +27,11 @@ from msgspec import Struct, json
 
 from codeanatomy.catalog.views import VIEWS, View, view
 from codeanatomy.errors import EnvironmentProblem
-from codeanatomy.query.view_queries import view_query
+from codeanatomy.query.lanes.views import view_query
 
 if TYPE_CHECKING:
     from codeanatomy.query.lake import Lake
-    from codeanatomy.query.spark_lake import SparkLake
+    from codeanatomy.query.lanes.spark_lake import SparkLake
 
 Engine = Literal["duckdb", "pyspark"]
 # Of Ibis, which ships no types.
@@ -135,7 +135,7 @@ def light_lane(lake: Lake) -> IbisLane:
 
 def spark_lane(lake: SparkLake) -> IbisLane:
     """The views in a session beside the lake's."""
-    from codeanatomy.query.spark_lake import SparkLake
+    from codeanatomy.query.lanes.spark_lake import SparkLake
 
     ibis = _ibis()
     beside = SparkLake(lake.snapshot, lake.spark.newSession())

@@ -16,7 +16,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 
 # Whoever reaches more than this has asked about everything.
 REACHED = 100_000

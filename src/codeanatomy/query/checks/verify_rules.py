@@ -2,7 +2,7 @@
 
     RULES["src_exists"]     # SELECT ... FROM edges e ANTI JOIN nodes n ON n.node_id = e.src_node_id ...
 
-The queries are for DuckDB, over views that `codeanatomy.query.verify` makes of a run's tables, each with the
+The queries are for DuckDB, over views that `query.checks.verify` makes of the tables of a run, each with the
 rows of its repositories: `nodes`, `edges`, `props`, `props_map`, `by_src`, `by_dst`, `files`, `lines`,
 `syntax`, `relations`. `entities` are nodes and edges in columns that both have. What the catalogue of kinds
 declares is in small tables (`CATALOGUE`), so that a rule is one query over all kinds. A row that breaks a

@@ -4,7 +4,7 @@
     around = surroundings(reader, definitions)
 
 One query for each fact, over the kinds of nodes and edges that tell it; what is made of the facts is in
-`query.usage`. Tests: `tests/test_verb_unused.py`.
+`query.verbs.usage`. Tests: `tests/test_verb_unused.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from codeanatomy import catalog
 from codeanatomy.query.answers import place
-from codeanatomy.query.reading import Held, Query, Reader, Row, Slice
+from codeanatomy.query.lanes.reading import Held, Query, Reader, Row, Slice
 from codeanatomy.query.symbols import nodes
-from codeanatomy.query.usage import Definition, Key, Place, Surroundings
+from codeanatomy.query.verbs.usage import Definition, Key, Place, Surroundings
 
 K = TypeVar("K")
 T = TypeVar("T")

@@ -34,7 +34,7 @@ from codeanatomy.arrow import arrow_field
 from codeanatomy.catalog.spec import Column
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.reading import Held, Query, Relation, Row, select_held
+from codeanatomy.query.lanes.reading import Held, Query, Relation, Row, select_held
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
 from codeanatomy.storage.scan import scan

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codeanatomy.catalog.views import View
-from codeanatomy.query.reading import Held, Query, Relation, Row, Slice
+from codeanatomy.query.lanes.reading import Held, Query, Relation, Row, Slice
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.manifest import RunManifest
 

@@ -33,10 +33,10 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from codeanatomy.catalog.views import VIEWS
-from codeanatomy.query.sql_allowed import FUNCTIONS, PARTS, TYPES, function_classes
-from codeanatomy.query.sql_diagnostics import Complaints, closest
-from codeanatomy.query.sql_names import check_columns, check_tables
-from codeanatomy.query.sql_types import check_types
+from codeanatomy.query.sql.allowed import FUNCTIONS, PARTS, TYPES, function_classes
+from codeanatomy.query.sql.diagnostics import Complaints, closest
+from codeanatomy.query.sql.names import check_columns, check_tables
+from codeanatomy.query.sql.types import check_types
 
 DIALECT = "spark"
 # Longer ones are not written by hand, and would take seconds to look at.

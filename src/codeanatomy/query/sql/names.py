@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from codeanatomy.catalog.views import VIEWS
-from codeanatomy.query.sql_diagnostics import Complaints, closest
+from codeanatomy.query.sql.diagnostics import Complaints, closest
 
 # Columns of a relation, and values that an alias of an alias of ... stands for.
 WIDTH = 1_000

@@ -16,7 +16,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from codeanatomy.query.sql_diagnostics import Complaints, span
+from codeanatomy.query.sql.diagnostics import Complaints, span
 
 Family = Literal["number", "text", "truth value"]
 

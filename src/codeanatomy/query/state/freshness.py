@@ -21,7 +21,7 @@ from pathlib import Path
 from codeanatomy.errors import UsageError
 from codeanatomy.options import ExtractOptions
 from codeanatomy.query.answers import SourceState
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.storage.manifest import RunManifest
 
 SUFFIXES = (".py", ".pyi")

@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from codeanatomy import catalog
 from codeanatomy.errors import TableMissing
-from codeanatomy.query.failures import ERRORS
 from codeanatomy.query.snapshot import RecordedRun, named_run, recorded_runs
+from codeanatomy.query.state.failures import ERRORS
 from codeanatomy.storage.light import light_table
 from codeanatomy.storage.manifest import RunManifest, Status
 

@@ -31,11 +31,11 @@ from msgspec import Struct
 
 from codeanatomy.catalog.views import view
 from codeanatomy.errors import StorageFailure
-from codeanatomy.query.light_reader import LightReader
-from codeanatomy.query.reading import Row
-from codeanatomy.query.sql_check import Checked, check
-from codeanatomy.query.sql_diagnostics import Complaints
-from codeanatomy.query.view_queries import view_query
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Row
+from codeanatomy.query.lanes.views import view_query
+from codeanatomy.query.sql.check import Checked, check
+from codeanatomy.query.sql.diagnostics import Complaints
 from codeanatomy.storage.duck import PATTERN, local, reading, sql_text
 
 __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]

@@ -20,8 +20,8 @@ from msgspec import Struct
 from codeanatomy.errors import TableMissing
 from codeanatomy.options import ExtractOptions
 from codeanatomy.query.answers import SourceState
-from codeanatomy.query.freshness import source_state
 from codeanatomy.query.snapshot import RecordedRun, Snapshot, recorded_runs
+from codeanatomy.query.state.freshness import source_state
 from codeanatomy.storage.lease import read_lease, stale
 from codeanatomy.storage.manifest import RunManifest
 

@@ -20,9 +20,9 @@ from msgspec import Struct
 
 from codeanatomy.catalog.spec import Column
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.enclosing import AROUND
-from codeanatomy.query.reading import Held, Query, Reader, Row, Slice
+from codeanatomy.query.lanes.reading import Held, Query, Reader, Row, Slice
 from codeanatomy.query.symbols import nodes
+from codeanatomy.query.walks.enclosing import AROUND
 
 NUMBER = Column("n", "bigint", "Number of the use.", nullable=False)
 PLACE = (

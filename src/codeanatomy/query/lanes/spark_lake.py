@@ -29,15 +29,15 @@ from codeanatomy.catalog.views import VIEWS, view
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.asking import understood
 from codeanatomy.query.lake import Verbs
+from codeanatomy.query.lanes.spark import SparkReader
+from codeanatomy.query.lanes.views import view_query
 from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.query.spark_reader import SparkReader
-from codeanatomy.query.sql_check import DIALECT, Checked, check, written
-from codeanatomy.query.sql_diagnostics import Complaints
-from codeanatomy.query.view_queries import view_query
+from codeanatomy.query.sql.check import DIALECT, Checked, check, written
+from codeanatomy.query.sql.diagnostics import Complaints
 from codeanatomy.storage.deltalog import cause_of
 
 if TYPE_CHECKING:
-    from codeanatomy.query.ibis_lane import IbisLane
+    from codeanatomy.query.lanes.ibis import IbisLane
 
 # Where Spark looks for a variable in the text of a statement.
 VARIABLE = "${"
@@ -139,7 +139,7 @@ class SparkLake(Verbs[DataFrame]):
 
     def ibis(self) -> IbisLane:
         """The views as Ibis tables, in a session beside this one."""
-        from codeanatomy.query.ibis_lane import spark_lane
+        from codeanatomy.query.lanes.ibis import spark_lane
 
         return spark_lane(self)
 

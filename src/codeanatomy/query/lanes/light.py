@@ -15,7 +15,7 @@ import duckdb
 from msgspec import json
 
 from codeanatomy import catalog
-from codeanatomy.query.reading import Held, Query, Relation, Row, Slice
+from codeanatomy.query.lanes.reading import Held, Query, Relation, Row, Slice
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.duck import duck_type, local, lookups, reading, rows_of, sql_text
 from codeanatomy.storage.light import LoggedFile

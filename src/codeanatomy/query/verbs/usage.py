@@ -1,6 +1,6 @@
 """What may use a definition without an edge that says so.
 
-    around = surroundings(reader, definitions)  # `query.usage_facts`
+    around = surroundings(reader, definitions)  # `query.verbs.usage_facts`
     around.unresolved_place(definitions[0])     # "shop/a.py:7": an attribute of its name, of who knows what
     around.base_outside(definitions[0])         # "threading.Thread", which may call the methods of its heirs
 

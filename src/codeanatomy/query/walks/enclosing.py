@@ -15,7 +15,7 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.query.symbols import nodes
 
 AROUND = ("FUNCTION", "CLASS", "MODULE")

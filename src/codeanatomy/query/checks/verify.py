@@ -29,8 +29,8 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.catalog.graph import TABLES as GRAPH_TABLES
 from codeanatomy.errors import StorageFailure, TableMissing
+from codeanatomy.query.checks.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS
 from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.query.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS
 from codeanatomy.storage.duck import database, local, parquet, paths_list, rows_of, sql_text
 from codeanatomy.storage.light import LoggedFile, location, newest_version
 from codeanatomy.storage.manifest import RunManifest

@@ -1,0 +1,1 @@
+"""Checks and exports of a graph as a whole."""

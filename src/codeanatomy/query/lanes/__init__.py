@@ -1,0 +1,1 @@
+"""Who runs queries over a snapshot: DuckDB, Spark, Ibis."""

@@ -1,0 +1,1 @@
+"""What was built, when, and whether it still holds."""

@@ -1,0 +1,1 @@
+"""Walks over the graph that several verbs share."""
