@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,21 @@ def test_freshness_and_coverage(lake: Lake) -> None:
     # broken.py cannot be parsed.
     assert (covered.repo_id, covered.files, covered.graph) == ("depot", 2, True)
     assert covered.failures > 0
+
+
+def test_threads_may_ask_one_lake(lake: Lake) -> None:
+    names = ("shop.cart.total", "shop.cart.sell", "shop.cart.Cart", "flask.Flask", "shop.money.TAX") * 8
+    alone = {name: lake.refs(name) for name in set(names)}
+    with ThreadPoolExecutor(6) as threads:
+        for name, together in zip(names, threads.map(lake.refs, names), strict=True):
+            assert together == alone[name]
+
+
+def test_limits_without_sense_and_lakes_elsewhere(lake: Lake) -> None:
+    with pytest.raises(UsageError, match="limit"):
+        lake.find("Cart", limit=-1)
+    with pytest.raises(UsageError, match="remote"):
+        Lake.open("s3://nowhere/lake")
 
 
 def test_as_of_an_older_run(ask_lake: Path, lake: Lake) -> None:

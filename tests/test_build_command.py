@@ -92,6 +92,7 @@ def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object
         (("build", "pkg", "--lake", "l", "--until", "nope"), "unknown stage 'nope'"),
         (("build", "pkg", "pkg2", "--lake", "l", "--scip", "i.scip"), "which repository"),
         (("build", "pkg"), "--lake"),
+        (("build", "pkg", "--lake", "l/a[b]"), "give the folder another name"),
         (("--set", "extract.partitions=0", "build", "pkg", "--lake", "l"), "extract.partitions"),
         (("--set", "extract.max_file_size=huge", "build", "pkg", "--lake", "l"), "is not a size"),
     ],

@@ -107,9 +107,11 @@ def test_between_two_commits(reader: LightReader, source: Path) -> None:
     edit(source, LIMITS, "    return function\n", "    return function or None\n")
     commit(source)
     edit(source, VALUES, "LIMIT = 3", "LIMIT = 5")
-    for typed in ("HEAD~1..HEAD", "HEAD~1..", "HEAD~1...main"):
+    for typed in ("HEAD~1..HEAD", "HEAD~1.."):
         changes = changed_symbols(reader, source, typed, repo_id="shop")
         assert names(changes) == [("shop.paths.limits.marked", "FUNCTION")]
+    with pytest.raises(UsageError, match="merge base"):
+        changed_symbols(reader, source, "HEAD~1...main", repo_id="shop")
 
 
 def test_comments_docstrings_and_blank_lines_of_a_module_do_not_count(

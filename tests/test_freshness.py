@@ -87,7 +87,6 @@ def test_a_touched_file_is_no_change(source: Path) -> None:
     assert source_freshness(known, row) == "unchanged"
 
 
-@pytest.mark.usefixtures("no_listing")
 def test_a_file_that_is_gone_is_a_change(source: Path) -> None:
     known, row = Known(source), manifest(source)
     (source / "pkg" / "deep" / "b.py").unlink()

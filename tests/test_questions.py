@@ -97,6 +97,13 @@ def test_ambiguous_and_unknown_names(run: Ran, ask_lake: Path) -> None:
     assert json.loads(run("refs", "chekout", "--lake", str(ask_lake))[1])["status"] == "unknown"
 
 
+def test_an_error_is_json_too(run: Ran, ask_lake: Path) -> None:
+    code, out, _ = run("find", "Cart", "--kind", "thing", "--lake", str(ask_lake))
+    told = json.loads(out)
+    assert (code, told["status"], told["code"]) == (2, "error", "CA012")
+    assert told["hint"].startswith("kinds: ")
+
+
 def test_no_answer_is_none_and_no_error(run: Ran, ask_lake: Path) -> None:
     code, out, err = run("callers", "shop.cart.größe", "--lake", str(ask_lake), "--format", "table")
     assert (code, out) == (0, "")

@@ -286,7 +286,7 @@ def test_the_reading_commands_have_an_as_of(lake: SmallLake, run: Ran) -> None:
 @pytest.mark.parametrize("command", ["callgraph", "errors", "verify", "status"])
 def test_the_reading_commands_refuse_what_is_not_there(lake: SmallLake, run: Ran, command: str) -> None:
     for as_of, code in (("2026-05-01", 6), ("x", 2), ("2026-05-01T1", 2)):
-        done, out, err = run(command, "--lake", str(lake.root), "--as-of", as_of)
+        done, out, err = run(command, "--lake", str(lake.root), "--as-of", as_of, "--format", "table")
         assert (done, out) == (code, "")
         assert "Traceback" not in err
 

@@ -26,6 +26,8 @@ def reader(ask_lake: Path) -> LightReader:
         ("shop.Cart", "shop.cart.Cart", "shop/cart.py:19", "CLASS", "re-export"),
         ("shop.Cart.add", "shop.cart.Cart.add", "shop/cart.py:25", "FUNCTION", "re-export"),
         ("shop.sum_of", "shop.cart.total", "shop/cart.py:11", "FUNCTION", "re-export"),
+        ("shop.TAX", "shop.money.TAX", "shop/money.py:7", "BINDING", "star import"),
+        ("shop.Price.with_tax", "shop.money.Price.with_tax", "shop/money.py:22", "FUNCTION", "star import"),
         ("shop.cart.Price", "shop.money.Price", "shop/money.py:10", "CLASS", "re-export"),
         ("Discount.with_tax", "shop.money.Price.with_tax", "shop/money.py:22", "FUNCTION", "inherited"),
         ("shop/cart.py:26", "shop.cart.Cart.add", "shop/cart.py:25", "FUNCTION", "place"),
@@ -101,7 +103,7 @@ def test_definitions_of_one_name_are_one_symbol(reader: LightReader) -> None:
     assert [each.split(":")[0] for each in found.ids] == ["function", "binding"]
 
 
-@pytest.mark.parametrize("typed", ["", "   ", "x" * 1001, "x" * 1_000_000])
+@pytest.mark.parametrize("typed", ["", "   ", "x" * 1001, "x" * 1_000_000, ".".join("a" * 200), "\udcff"])
 def test_what_is_no_name_is_refused(reader: LightReader, typed: str) -> None:
     with pytest.raises(UsageError):
         resolve(reader, typed)

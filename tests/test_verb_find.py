@@ -60,6 +60,7 @@ def test_a_name_through_a_re_export(lake: Lake) -> None:
 def test_nothing_is_an_answer(lake: Lake) -> None:
     answer = lake.find("no_such_name_at_all")
     assert (answer.rows, answer.total, answer.cut, answer.more) == ((), 0, 0, None)
+    assert lake.find("chekout", repo_id="shop").notes == ("closest: shop.cart.Cart.checkout",)
 
 
 def test_an_unknown_kind_is_refused(lake: Lake) -> None:

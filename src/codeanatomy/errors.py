@@ -51,6 +51,18 @@ class CodeAnatomyError(Exception):
     def __str__(self) -> str:
         return f"[{self.code}] {self.message}" + (f"\n  next: {self.hint}" if self.hint else "")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # From process to process as it is: what it was made of is not kept.
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+def _remade(kind: type[CodeAnatomyError], args: tuple[Any, ...], state: dict[str, Any]) -> CodeAnatomyError:
+    """An error that came from another process."""
+    problem = kind.__new__(kind)
+    problem.args = args
+    problem.__dict__.update(state)
+    return problem
+
 
 class CatalogError(CodeAnatomyError):
     """The catalogue contradicts itself; only a change of our own code can cause it."""

@@ -21,12 +21,14 @@ import msgspec
 
 from codeanatomy.commands.options import AnswerFormat
 from codeanatomy.commands.printing import harmless, print_grid, print_json, print_json_line
-from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol
+from codeanatomy.errors import AmbiguousSymbol, CodeAnatomyError, SqlRefused, UnknownSymbol
 from codeanatomy.query.answers import Answer, place
 
 # Columns that people do not read; the others are shown if a row has them.
 FOR_MACHINES = ("symbol_id", "path", "line", "group_id")
 CELL_CHARS = 200
+# What an error says of the answer; any other is an error.
+STATUSES = {UnknownSymbol: "unknown", AmbiguousSymbol: "ambiguous", SqlRefused: "refused"}
 SHORT = 12
 
 
@@ -69,13 +71,16 @@ def print_rows(
         print_grid(*(_cells(columns, rows) if as_asked else _shown(columns, rows)))
 
 
-def print_candidates(problem: UnknownSymbol | AmbiguousSymbol, form: AnswerFormat | None) -> None:
-    """What a name might have meant, beside the error that is told anyway."""
+def print_problem(problem: CodeAnatomyError, form: AnswerFormat | None) -> None:
+    """Why there is no answer, as the answer; the error is told on stderr anyway."""
+    candidates = problem.candidates if isinstance(problem, UnknownSymbol | AmbiguousSymbol) else ()
     if chosen(form) == "json":
-        status = "ambiguous" if isinstance(problem, AmbiguousSymbol) else "unknown"
-        print_json({"status": status, "error": problem.message, "candidates": problem.candidates})
+        status = STATUSES.get(type(problem), "error")
+        told = {"code": problem.code, "error": problem.message, "hint": problem.hint}
+        refused = {"diagnostics": problem.diagnostics} if isinstance(problem, SqlRefused) else {}
+        print_json({"status": status, **told, "candidates": candidates, **refused})
         return
-    for row in problem.candidates:
+    for row in candidates:
         where = place(row["path"], row["line"])
         click.echo(harmless(f"  {row['symbol']}  {row['kind']}  {where}  {row['repo_id']}"), err=True)
 

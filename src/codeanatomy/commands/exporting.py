@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from codeanatomy.commands.answering import print_candidates
+from codeanatomy.commands.answering import print_problem
 from codeanatomy.commands.options import as_of_option, lake_option, repo_option
 from codeanatomy.commands.printing import harmless
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol
@@ -98,7 +98,7 @@ def export(
     )
     stream.flush()
     for note in report.notes:
-        click.echo(note, err=True)
+        click.echo(harmless(note), err=True)
     files = ", ".join(map(harmless, report.files))
     click.echo(
         f"{report.nodes:,} nodes and {report.edges:,} edges, {report.bytes / 1e6:,.1f} MB in"
@@ -115,7 +115,7 @@ def _meant(reader: LightReader, focus: str, repo_id: str | None) -> Symbol:
         return resolve(reader, focus, repo_id)
     except (UnknownSymbol, AmbiguousSymbol) as problem:
         # What is exported goes to stdout; candidates do not.
-        print_candidates(problem, "table")
+        print_problem(problem, "table")
         raise
 
 

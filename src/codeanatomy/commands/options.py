@@ -59,5 +59,6 @@ repo_option = click.option("--repo-id", "--repo", "repo_id", metavar="NAME", hel
 as_of_option = click.option(
     "--as-of",
     metavar="RUN|TIME",
-    help="As this run left the lake (its first characters are enough), or as it was at 2026-05-01T12:00Z.",
+    help="As this run left the lake (its first characters are enough), or as it was at 2026-05-01T12:00Z;"
+    " a date alone is its first moment.",
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from codeanatomy.commands.answering import print_answer, print_candidates
+from codeanatomy.commands.answering import print_answer, print_problem
 from codeanatomy.commands.options import (
     AnswerFormat,
     answer_format_option,
@@ -21,7 +21,7 @@ from codeanatomy.commands.options import (
     limit_option,
     repo_option,
 )
-from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol
+from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.asking import VERBS, errors_answer
 
 DEPTH = click.IntRange(min=1, max=100)
@@ -100,15 +100,15 @@ def _command(verb: str) -> click.Command:
     ) -> None:
         from codeanatomy.query.lake import Lake
 
-        if verb == "errors":
-            # A lake may have nothing but failures.
-            print_answer(errors_answer(lake, repo_id, limit, as_of), form)
-            return
         typed = (names,) if isinstance(names, str) else names
         try:
-            found = Lake.open(lake, as_of).ask(verb, *typed, repo_id=repo_id, limit=limit, **options)
-        except (UnknownSymbol, AmbiguousSymbol) as problem:
-            print_candidates(problem, form)
+            if verb == "errors":
+                # A lake may have nothing but failures.
+                found = errors_answer(lake, repo_id, limit, as_of)
+            else:
+                found = Lake.open(lake, as_of).ask(verb, *typed, repo_id=repo_id, limit=limit, **options)
+        except CodeAnatomyError as problem:
+            print_problem(problem, form)
             raise
         print_answer(found, form)
 

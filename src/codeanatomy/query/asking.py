@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from codeanatomy.errors import NAME_SHOWN, AmbiguousSymbol, UnknownName, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
+from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Reader
 from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.state.freshness import source_freshness
@@ -32,6 +33,17 @@ LOOKED_AT = 5
 
 # What names are taken for: a text to look for, symbols, an edge, or where to look.
 Takes = Literal["nothing", "text", "symbol", "two symbols", "symbols", "edge", "place"]
+
+# How many names that are, at least and at most.
+COUNTS: dict[Takes, tuple[int, int]] = {
+    "nothing": (0, 0),
+    "text": (1, 1),
+    "symbol": (1, 1),
+    "two symbols": (2, 2),
+    "symbols": (0, 1000),
+    "edge": (1, 2),
+    "place": (0, 1),
+}
 
 
 class Verb(Struct, frozen=True):
@@ -98,8 +110,8 @@ def understood(
     _refuse_nonsense(names, repo_id, options)
     if asked.of_repository:
         options["repo_id"] = repo_id
+    _refuse_other_than(asked, names)
     if asked.takes in ("nothing", "text"):
-        _refuse_other_than(asked, names, 0 if asked.takes == "nothing" else 1)
         return Asked((), function(reader, *names, **options))
     if asked.takes == "edge" and len(names) == 1:
         return Asked((), function(reader, edge_id=names[0], **options))
@@ -107,12 +119,9 @@ def understood(
     if asked.takes == "symbols":
         return _of_several(reader, function, symbols, repo_id, options)
     if asked.takes == "place":
-        _refuse_other_than(asked, names, len(names[:1]))
         return Asked(symbols, function(reader, symbol=next(iter(symbols), None), **options))
     if asked.takes == "edge":
-        _refuse_other_than(asked, names, 2)
         return Asked(symbols, function(reader, start=symbols[0], end=symbols[1], **options))
-    _refuse_other_than(asked, names, 2 if asked.takes == "two symbols" else 1)
     return Asked(symbols, function(reader, *symbols, **options))
 
 
@@ -142,8 +151,10 @@ def _of_several(
 ) -> Asked:
     """A question about symbols that were named, or about those that differ from a commit."""
     diff = options.pop("diff", None)
-    if (diff is None) == (not symbols):
+    if diff is None and not symbols:
         raise UsageError("impact of what?", "name symbols, or a commit to compare with: --diff main")
+    if diff is not None and symbols:
+        raise UsageError("symbols and a commit", "name symbols, or a commit to compare with, not both")
     if diff is None:
         return Asked(symbols, function(reader, symbols, **options))
     from codeanatomy.query.diff.changes import changed_symbols
@@ -152,7 +163,11 @@ def _of_several(
     if len(repositories) > 1:
         raise UsageError("the lake has several repositories", "name one: --repo-id")
     ((name, row),) = repositories.items()
-    changes = changed_symbols(reader, Path(row.repo_root or ""), diff, repo_id=name)
+    if not row.repo_root:
+        raise UsageError(f"where {name} was built from is not known", "name symbols instead of a commit")
+    if Path(row.repo_root).is_file():
+        raise UsageError(f"{name} was built from an archive, which has no commits", "name symbols")
+    changes = changed_symbols(reader, Path(row.repo_root), diff, repo_id=name)
     return Asked(changes.symbols, function(reader, changes.symbols, notes=changes.notes, **options))
 
 
@@ -174,20 +189,23 @@ def answer(
     found = asked.found
     rows = reader.rows(found.query, limit)
     total = rows[0][-1] if rows else 0
-    about = {symbol.repo_id: chosen[symbol.repo_id] for symbol in asked.symbols} or chosen
+    records = tuple(dict(zip(found.columns, row, strict=False)) for row in rows)
+    # Those it is about; of no rows, those that were looked at.
+    named: set[Any] = {symbol.repo_id for symbol in asked.symbols} or {row.get("repo_id") for row in records}
+    about = [row for name, row in chosen.items() if name in named] or list(chosen.values())
     return Answer(
         verb,
         tuple(names),
         asked.symbols,
         found.columns,
-        tuple(dict(zip(found.columns, row, strict=False)) for row in rows),
+        records,
         total,
         total - len(rows),
         f"--limit {total}" if total > len(rows) else None,
         found.notes,
         snapshot.run_id,
-        tuple(_fresh(reader, row, looked_at=place < LOOKED_AT) for place, row in enumerate(about.values())),
-        tuple(map(_covered, about.values())),
+        freshness_of(reader, about),
+        coverage_of(about),
     )
 
 
@@ -199,7 +217,7 @@ def errors_answer(root: str, repo_id: str | None, limit: int, as_of: str | None)
     told = failures(root, repo_id, limit, as_of)
     runs = recorded_runs(root, as_of)
     published = Snapshot.after(root, runs) if any(run.succeeded for run in runs) else None
-    built = published.repositories if published else {}
+    built = [row for name, row in (published.repositories if published else {}).items() if name in told.runs]
     return Answer(
         "errors",
         (),
@@ -211,19 +229,18 @@ def errors_answer(root: str, repo_id: str | None, limit: int, as_of: str | None)
         f"--limit {told.total}" if told.total > len(told.rows) else None,
         () if published else ("nothing is published yet",),
         runs[-1].run_id,
-        tuple(
-            Freshness(row.repo_id, row.run_id, row.finished_at, row.git_commit, "unknown")
-            for name, row in built.items()
-            if name in told.runs
-        ),
-        tuple(_covered(row) for name, row in built.items() if name in told.runs),
+        freshness_of(LightReader(published), built) if published else (),
+        coverage_of(built),
     )
 
 
-def _refuse_other_than(verb: Verb, names: Sequence[str], count: int) -> None:
-    if len(names) != count:
+def _refuse_other_than(verb: Verb, names: Sequence[str]) -> None:
+    """Refuse more names than a verb takes, or fewer."""
+    least, most = COUNTS[verb.takes]
+    if not least <= len(names) <= most:
+        wanted = f"{least}" if least == most else f"{least} to {most}"
         raise UsageError(
-            f"{verb.name} takes {count} names, not {len(names)}",
+            f"{verb.name} takes {wanted} names, not {len(names)}",
             f"`codeanatomy {verb.name} --help` tells which",
         )
 
@@ -238,15 +255,24 @@ def _refuse_nonsense(names: Sequence[str], repo_id: str | None, options: Mapping
             raise UsageError(f"{typed[:NAME_SHOWN]!r} is no text", "type it in UTF-8")
 
 
-def _fresh(reader: Reader, row: RunManifest, *, looked_at: bool) -> Freshness:
-    state = source_freshness(reader, row) if looked_at else "unknown"
-    return Freshness(row.repo_id, row.run_id, row.finished_at, row.git_commit, state)
+def freshness_of(reader: Reader, rows: Sequence[RunManifest]) -> tuple[Freshness, ...]:
+    """How fresh some repositories are; the sources of the first few are looked at."""
+    states = [source_freshness(reader, row) for row in rows[:LOOKED_AT]]
+    states += ["unknown"] * (len(rows) - len(states))
+    return tuple(
+        Freshness(row.repo_id, row.run_id, row.finished_at, row.git_commit, state)
+        for row, state in zip(rows, states, strict=True)
+    )
 
 
-def _covered(row: RunManifest) -> Coverage:
-    return Coverage(
-        row.repo_id,
-        row.row_counts.get("repo_file_blobs_v1"),
-        sum(row.error_counts.values()),
-        "graph" in row.plan_fingerprints,
+def coverage_of(rows: Sequence[RunManifest]) -> tuple[Coverage, ...]:
+    """What the lake knows of some repositories."""
+    return tuple(
+        Coverage(
+            row.repo_id,
+            row.row_counts.get("repo_file_blobs_v1"),
+            sum(row.error_counts.values()),
+            "graph" in row.plan_fingerprints,
+        )
+        for row in rows
     )

@@ -11,12 +11,14 @@ Without a session no JVM is started, and answers have so many rows at most, with
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from codeanatomy.query.answers import Answer
-from codeanatomy.query.asking import answer
+from codeanatomy.query.asking import answer, errors_answer
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.storage.duck import local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,29 +145,32 @@ class Verbs(Generic[T]):
 class Lake(Verbs[Answer]):
     """One published state of a lake, asked without a JVM."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, as_of: str | None = None) -> None:
         self.snapshot = snapshot
+        self.as_of = as_of
         self.reader = LightReader(snapshot)
 
     @overload
     @classmethod
-    def open(cls, root: str, as_of: str | None = None) -> Lake: ...
+    def open(cls, root: str | Path, as_of: str | None = None) -> Lake: ...
 
     @overload
     @classmethod
-    def open(cls, root: str, as_of: str | None = None, *, spark: SparkSession) -> SparkLake: ...
+    def open(cls, root: str | Path, as_of: str | None = None, *, spark: SparkSession) -> SparkLake: ...
 
     @classmethod
     def open(
-        cls, root: str, as_of: str | None = None, *, spark: SparkSession | None = None
+        cls, root: str | Path, as_of: str | None = None, *, spark: SparkSession | None = None
     ) -> Lake | SparkLake:
         """The newest published run, the one that is named, or the newest at a time; with a session, in it."""
-        snapshot = Snapshot.open(root, as_of)
+        root = str(root)
         if spark is None:
-            return cls(snapshot)
+            # What is elsewhere is refused before anybody asks for it there.
+            local(root)
+            return cls(Snapshot.open(root, as_of), as_of)
         from codeanatomy.query.lanes.spark_lake import SparkLake
 
-        return SparkLake(snapshot, spark)
+        return SparkLake(Snapshot.open(root, as_of), spark)
 
     def ask(
         self,
@@ -177,6 +182,9 @@ class Lake(Verbs[Answer]):
     ) -> Answer:
         """Any verb, by its name; so many rows at most, 100 if nothing is said."""
         wanted = LIMIT if limit is None else limit
+        if verb == "errors":
+            # Builds that have failed since are told too.
+            return errors_answer(self.snapshot.root, repo_id, wanted, self.as_of)
         return answer(self.reader, self.snapshot, verb, names, limit=wanted, repo_id=repo_id, **options)
 
     def sql(self, text: str, *, limit: int = LIMIT, seconds: float = 30.0) -> SqlAnswer:

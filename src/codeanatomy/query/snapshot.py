@@ -158,7 +158,10 @@ def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
 
         writer = read_lease(root)
         if writer is not None:
-            raise TableMissing(f"nothing is published in {root}; last written by {writer.holder}", "build it")
+            raise TableMissing(
+                f"nothing is published in {root}; last written by {writer.holder}",
+                "wait until it is built (`codeanatomy status`), or build it again",
+            )
         raise TableMissing(f"a lake was never written at {root}", "name a lake that was built")
     if as_of is None:
         return runs

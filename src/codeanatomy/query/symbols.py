@@ -39,10 +39,14 @@ NAME_CHARS = 1000
 # So many candidates are shown, and so many names that are spelled alike.
 CANDIDATES = 20
 CLOSEST = 5
-# Base classes are followed so far.
+# Base classes are followed so far, and star imports.
 BASES = 50
+STARS = 5
+# A dotted name has at most so many parts.
+PARTS = 50
 NODE_ID = re.compile(r"[a-z_]+:[0-9A-Za-z_-]{16,}")
-PLACE = re.compile(r"(.+\.pyi?):(\d{1,9})")
+# As editors, compilers and test runners print places; a column is not needed.
+PLACE = re.compile(r"(?:\./)?(.+\.py[iw]?)(?::(\d{1,9})(?::\d{1,9})?)?")
 FIELDS = "n.node_kind, n.subkind, n.qualname, n.name, n.path, n.line, n.repo_id, n.node_id"
 
 
@@ -61,8 +65,8 @@ def symbols_named(reader: Reader, typed: str, repo_id: str | None = None) -> lis
     name = cleaned(typed)
     if NODE_ID.fullmatch(name):
         return _symbols(_by_ids(reader, [name], repo_id), "id")
-    if place := PLACE.fullmatch(name):
-        return _symbols(_around(reader, place[1], int(place[2]), repo_id), "place")
+    if found := _at(reader, name, repo_id):
+        return found
     rows = _by_name(reader, name, repo_id)
     whole = [row for row in rows if row[2] == name]
     ends = [row for row in rows if row[1] != "import"]
@@ -88,8 +92,8 @@ def symbols_like(reader: Reader, typed: str, repo_id: str | None = None) -> list
     if NODE_ID.fullmatch(name) or PLACE.fullmatch(name):
         return symbols_named(reader, name, repo_id)
     rows = [row for row in _by_name(reader, name, repo_id) if row[1] != "import"]
-    whole = _symbols([row for row in rows if row[2] == name], "qualified name")
-    ends = _symbols([row for row in rows if row[2] != name], "suffix")
+    whole = _symbols([row for row in rows if row[2] == name], "qualified name", by_file=True)
+    ends = _symbols([row for row in rows if row[2] != name], "suffix", by_file=True)
     return [*whole, *ends] or symbols_named(reader, name, repo_id)
 
 
@@ -106,6 +110,8 @@ def cleaned(typed: str) -> str:
     if not is_text(typed):
         raise UsageError(f"{typed[:NAME_CHARS]!r} is no text", "name a symbol, such as requests.get")
     name = unicodedata.normalize("NFKC", typed).strip()
+    if name.count(".") > PARTS:
+        raise UsageError(f"a name of {name.count('.') + 1:,} parts", f"names have at most {PARTS} of them")
     if not name:
         raise UsageError("an empty name", "name a symbol, such as requests.get")
     return name
@@ -179,28 +185,54 @@ def _by_ids(reader: Reader, ids: Sequence[str], repo_id: str | None = None) -> l
     return reader.rows(query)
 
 
-def _around(reader: Reader, path: str, line: int, repo_id: str | None) -> list[Row]:
-    """The innermost definition around a line, or the module; where no code begins, around that before it."""
-    matching = "(n.path = ? OR right(n.path, ?) = ?)"
-    here = (path, len(path) + 1, f"/{path}")
-    starts = Query(
-        # The first node of the last line, up to this one, that has any.
-        "SELECT n.repo_id, n.path, max_by(n.bstart, CAST(n.line AS BIGINT) * 1000000000 - n.bstart) FROM n"
-        f" WHERE {matching} AND n.line <= ? AND n.bstart IS NOT NULL GROUP BY n.repo_id, n.path",
-        {"n": nodes(("AST_NODE", "MODULE"), repo_id)},
-        (*here, line),
+def _at(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
+    """What is at a place: the innermost definition around a line, or the module of a file."""
+    place = PLACE.fullmatch(name)
+    if place is None:
+        return []
+    path = place[1]
+    for row in reader.snapshot.chosen(repo_id).values():
+        path = path.removeprefix(f"{row.repo_root}/") if row.repo_root else path
+    files = Query(
+        "SELECT DISTINCT n.repo_id, n.path, n.file_id FROM n WHERE n.path = ? OR right(n.path, ?) = ?",
+        {"n": nodes(("FILE",), repo_id)},
+        (path, len(path) + 1, f"/{path}"),
+        order=("repo_id", "path"),
     )
     found: list[Row] = []
-    for repository, file, start in reader.rows(starts):
+    for repository, file, file_id in reader.rows(files):
+        start = 0 if place[2] is None else _start(reader, repository, file, file_id, int(place[2]))
+        kinds = ("MODULE",) if place[2] is None else ("FUNCTION", "CLASS", "MODULE")
         around = Query(
-            f"SELECT {FIELDS} FROM n WHERE n.path = ?"
-            " AND (n.bstart IS NULL OR (n.bstart <= ? AND n.bend > ?))"
-            " ORDER BY n.bstart DESC NULLS LAST, n.bend NULLS LAST LIMIT 1",
-            {"n": nodes(("FUNCTION", "CLASS", "MODULE"), repository)},
-            (file, start, start),
+            f"SELECT {FIELDS} FROM n WHERE n.bstart IS NULL OR (n.bstart <= ? AND n.bend >= ?)"
+            # A module is around everything, also around a definition that is the whole file.
+            " ORDER BY CASE n.node_kind WHEN 'MODULE' THEN 1 ELSE 0 END, n.bstart DESC, n.bend, n.node_id"
+            " LIMIT 1",
+            {"n": nodes(kinds, repository, path=(file,))},
+            (start, start),
         )
-        found += reader.rows(around)
-    return found
+        found += reader.rows(around) if start is not None else []
+    return _symbols(found, "place")
+
+
+def _start(reader: Reader, repo_id: str, path: str, file_id: str, line: int) -> int | None:
+    """The first byte of the code on a line, where none begins of that before; none after the last line."""
+    starts = Query(
+        # The first node of the last line, up to this one, that has any.
+        "SELECT max(n.line), max_by(n.bstart, CAST(n.line AS BIGINT) * 1000000000 - n.bstart) FROM n"
+        " WHERE n.line <= ? AND n.bstart IS NOT NULL",
+        {"n": nodes(("AST_NODE", "MODULE"), repo_id, path=(path,))},
+        (line,),
+    )
+    ((last, start),) = reader.rows(starts)
+    if last != line:
+        lines = Query(
+            "SELECT count(*) FROM l",
+            {"l": Slice("file_line_index_v1", repo_id=(repo_id,), file_id=(file_id,))},
+        )
+        ((count,),) = reader.rows(lines)
+        return int(start) if start is not None and line <= count else None
+    return int(start)
 
 
 def _imported(reader: Reader, rows: Sequence[Row]) -> list[Symbol]:
@@ -255,7 +287,33 @@ def _member(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
         found += _symbols(rows, each.method)
         if not rows and each.kind == "CLASS":
             found += _inherited(reader, each, member)
+        if not rows and each.kind in ("MODULE", "PACKAGE") and not member.startswith("_"):
+            found += _by_star(reader, each, member)
     return found
+
+
+def _by_star(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
+    """A name that a module has by `from other import *`, from the nearest that defines it."""
+    level, seen = [each for each in symbol.ids if each.startswith("module:")], set(symbol.ids)
+    for _ in range(STARS):
+        query = Query(
+            "SELECT DISTINCT t.node_id, t.qualname FROM m JOIN a ON a.file_id = m.file_id"
+            " JOIN e ON e.src_node_id = a.node_id JOIN t ON t.node_id = e.dst_node_id"
+            " WHERE a.subkind = 'star'",
+            {
+                "m": nodes(("MODULE",), symbol.repo_id, node_id=level),
+                "a": nodes(("IMPORT_ALIAS",), symbol.repo_id),
+                "e": Slice("cpg_edges", edge_kind=("IMPORTS_MODULE",), repo_id=(symbol.repo_id,)),
+                "t": nodes(("MODULE",), symbol.repo_id),
+            },
+        )
+        modules = [row for row in reader.rows(query) if row[0] not in seen] if level else []
+        rows = _exactly(reader, [f"{module[1]}.{member}" for module in modules], symbol.repo_id)
+        if rows or not modules:
+            return _symbols(rows, "star import")
+        level = [module[0] for module in modules]
+        seen.update(level)
+    return []
 
 
 def _inherited(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
@@ -290,13 +348,15 @@ def _exactly(reader: Reader, names: Sequence[str], repo_id: str) -> list[Row]:
     return reader.rows(query)
 
 
-def _symbols(rows: Iterable[Row], method: str) -> list[Symbol]:
-    """Nodes as symbols: those of one qualified name and repository are one."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+def _symbols(rows: Iterable[Row], method: str, *, by_file: bool = False) -> list[Symbol]:
+    """Nodes as symbols: those of one qualified name and repository are one, or of one file too."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row[6], row[2] or row[3] or row[4] or ""), []).append(row)
+        # A package and the module that it is are in one.
+        file = f"{row[4]}/__init__.py" if row[0] == "PACKAGE" else row[4] or ""
+        groups.setdefault((row[6], row[2] or row[3] or row[4] or "", file if by_file else ""), []).append(row)
     found = []
-    for (repo_id, name), members in sorted(groups.items()):
+    for (repo_id, name, _), members in sorted(groups.items()):
         members.sort(key=lambda row: (KINDS.index(row[0]), row[4] or "", row[5] or 0, row[7]))
         # A definition is more than the variable it is bound to, and an overload less than what it is for.
         first = members[0]

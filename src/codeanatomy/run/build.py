@@ -49,6 +49,7 @@ from codeanatomy.storage.lease import Lease, LeaseRow, StepDone, acquire, read_l
 from codeanatomy.storage.manifest import Status, manifest_version
 from codeanatomy.storage.measures import tagged
 from codeanatomy.storage.restore import bring_back
+from codeanatomy.storage.small import refuse_unwritable
 from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store, checked_root
 from codeanatomy.tracing import OFF, Trace
@@ -102,6 +103,7 @@ def prepare(order: Order, progress: Progress) -> Prepared:
     began, started = time.monotonic(), datetime.now(UTC)
     steps_of(order.settings.tables, order.until)
     checked_root(order.lake, order.settings.runtime.require_local_paths)
+    refuse_unwritable(order.lake)
     listed = list_repositories(order.repositories, order.settings.extract, progress)
     refuse_nothing(listed)
     return Prepared(order, listed, asked_of(order), made_from(order, listed.digests), started, began)

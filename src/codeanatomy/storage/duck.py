@@ -72,14 +72,15 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @cache
-def _shared() -> duckdb.DuckDBPyConnection:
+def _shared(process: int) -> duckdb.DuckDBPyConnection:
+    """The database of a process: what was made before a fork hangs after it."""
     # Made where it is needed: lookups do not spill.
-    return _connected(str(Path(tempfile.gettempdir()) / f"codeanatomy-{os.getpid()}"))
+    return _connected(str(Path(tempfile.gettempdir()) / f"codeanatomy-{process}"))
 
 
 def lookups() -> duckdb.DuckDBPyConnection:
     """A connection for short questions: to make a database takes longer than most of them."""
-    return _shared().cursor()
+    return _shared(os.getpid()).cursor()
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, ValidationError, convert, to_builtins
 
 from codeanatomy import catalog
-from codeanatomy.errors import TableMissing
+from codeanatomy.errors import ContractError, TableMissing
 from codeanatomy.storage.duck import is_local, local, lookups, reading, rows_of
 from codeanatomy.storage.light import light_files, light_table, newest_version
 from codeanatomy.storage.stamps import Commit
@@ -98,7 +98,12 @@ def read_manifest(root: str) -> list[RunManifest]:
         rows = _rows(root)
     except TableMissing:
         return []
-    found = [convert(_present(row), RunManifest) for row in rows]
+    try:
+        found = [convert(_present(row), RunManifest) for row in rows]
+    except ValidationError as problem:
+        raise ContractError(
+            f"{TABLE} of {root} is of another version of this program: {problem}", "build into a new lake"
+        ) from problem
     return sorted(found, key=lambda row: (row.started_at, row.run_id))
 
 
@@ -111,9 +116,9 @@ def _rows(root: str) -> list[dict[str, Any]]:
     # As numbers, since for times DuckDB imports pytz, which takes as long as all of this.
     times = [column.name for column in catalog.table(TABLE).columns if column.type == "timestamp"]
     numbers = ", ".join(f"epoch_us({name}) AS {name}" for name in times)
-    with reading():
-        found = lookups().execute(f"SELECT * REPLACE ({numbers}) FROM ({rows_of(local(root), TABLE, files)})")
-        rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    with reading(), lookups() as found:
+        answer = found.execute(f"SELECT * REPLACE ({numbers}) FROM ({rows_of(local(root), TABLE, files)})")
+        rows = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
     for row in rows:
         row |= {name: EPOCH + timedelta(microseconds=row[name]) for name in times if row[name] is not None}
     return rows

@@ -17,6 +17,7 @@ Tests: `tests/test_small.py`.
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -72,8 +73,17 @@ CAUSES: Mapping[str, str] = {
     "Permission denied": "get the right to write to the lake, or use another",
     "Operation not permitted": "get the right to write to the lake, or use another",
 }
+# deltalake panics at the first two, and reads the third as an escape.
+UNWRITABLE = re.compile(r"[\[\]]|%[0-9A-Fa-f]{2}")
 # Bytes that a commit may need.
 ROOM = 128 * 1024
+
+
+def refuse_unwritable(root: str) -> None:
+    """Refuse a folder whose name the library that writes the log takes for something else."""
+    odd = UNWRITABLE.search(root) if "://" not in root else None
+    if odd is not None:
+        raise UsageError(f"{odd[0]!r} in the path of a lake: {root}", "give the folder another name")
 
 
 def append_small(root: str, table: Table, rows: Rows, commit: Commit, *, after: int | None = None) -> int:

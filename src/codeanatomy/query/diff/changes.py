@@ -23,6 +23,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.diff.git import LARGEST, Blob, commit_of, files_of, texts_of, tracked_in
 from codeanatomy.query.diff.touched import Span, touched
@@ -52,9 +53,13 @@ class _Changed(Struct, frozen=True):
 
 def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) -> Changes:
     """The definitions of a repository that differ between a commit and the files, or between two commits."""
+    if "..." in gitref:
+        raise UsageError(
+            f"{gitref!r} means a merge base, which is not looked for", "name it: git merge-base BASE HEAD"
+        )
     base, dots, head = gitref.partition("..")
     before = files_of(source, commit_of(source, base))
-    after = files_of(source, commit_of(source, head.lstrip(".") or "HEAD")) if dots else None
+    after = files_of(source, commit_of(source, head or "HEAD")) if dots else None
     known = _digests(reader, repo_id)
     other = tracked_in(source) if after is None else after
     paths = sorted(path for path in {*before, *other, *known} if path.endswith(SUFFIXES))

@@ -9,9 +9,6 @@ greatest values; DuckDB skips what it can inside of them. Tests: `tests/test_que
 
 from __future__ import annotations
 
-from functools import cached_property
-
-import duckdb
 from msgspec import json
 
 from codeanatomy import catalog
@@ -31,16 +28,12 @@ class LightReader:
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """The rows of a query; with a limit, each ends with how many there are."""
-        held = query.at_hand()
+        held = query.at_hand(limit)
         if held is not None:
-            return held if limit is None else [(*row, len(held)) for row in held[:limit]]
-        with reading():
-            return self.connection.execute(query.text(self.relation, limit), list(query.args)).fetchall()
-
-    @cached_property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """A connection of this reader's own."""
-        return lookups()
+            return held
+        # A connection for each: what it has answered last is all that it knows, and threads may ask.
+        with reading(), lookups() as found:
+            return found.execute(query.text(self.relation, limit), list(query.args)).fetchall()
 
     def relation(self, relation: Relation) -> str:
         """A slice, or rows at hand, as a statement of DuckDB's."""

@@ -4,14 +4,15 @@
         "SELECT n.qualname AS symbol, e.path, e.line FROM e JOIN n ON n.node_id = e.src_node_id",
         {
             "e": Slice("cpg_edges_by_dst", dst_node_id=ids, edge_kind=("CALL_GRAPH",)),
-            "n": Slice("cpg_nodes", node_kind=("FUNCTION", "MODULE")),
+            "n": nodes(("FUNCTION", "MODULE"), "shop"),
         },
         order=("path", "line"),
     )
 
 A slice is the rows of a published table whose columns have certain values. Whoever reads it opens only the
-files that may hold such rows. The statement is in the SQL that both engines understand; what a user typed is
-never part of it, but an argument for a `?`. `Held` is a relation of rows at hand.
+files that may hold such rows. `Held` is a relation of rows at hand. The statement is in the SQL that both
+engines understand. What a user typed is never part of it: a name is an argument for a `?`, and an id, a path
+or a repository is a value of a slice, which each lane writes as a literal of its engine.
 
 A verb asks its reader for small things (`rows`) and returns a query, which is not run yet: one lane reads the
 first rows of it and counts the rest, the other makes a DataFrame of it. Tests: `tests/test_queries.py`.
@@ -43,6 +44,22 @@ class Slice:
         self.table = table
         # By column. An empty collection means no row.
         self.wanted = {name: tuple(values) for name, values in wanted.items()}
+
+
+def of_repository(table: str, repo_id: str | None, **wanted: Collection[str]) -> Slice:
+    """Rows of a table, of one repository or of all."""
+    of_one = {"repo_id": (repo_id,)} if repo_id is not None else {}
+    return Slice(table, **of_one, **wanted)
+
+
+def nodes(kinds: Collection[str], repo_id: str | None = None, **wanted: Collection[str]) -> Slice:
+    """The nodes of some kinds, of all repositories or of one."""
+    return of_repository("cpg_nodes", repo_id, node_kind=kinds, **wanted)
+
+
+def edges(kinds: Collection[str], repo_id: str | None = None, **wanted: Collection[str]) -> Slice:
+    """The edges of some kinds, of all repositories or of one."""
+    return of_repository("cpg_edges", repo_id, edge_kind=kinds, **wanted)
 
 
 class Held(Struct, frozen=True):
@@ -78,14 +95,15 @@ class Query(Struct, frozen=True):
         total = "count(*) OVER () AS total"
         return f"{with_names}SELECT {columns}, {total} FROM ({self.sql}) AS found{order} LIMIT {limit:d}"
 
-    def at_hand(self) -> list[Row] | None:
-        """The rows, where the statement is nothing but rows at hand in their order."""
+    def at_hand(self, limit: int | None = None) -> list[Row] | None:
+        """The rows, where the statement is nothing but rows at hand in their order; else none."""
         held = self.relations.get(HELD)
         if self.sql != ALL_HELD or self.order != (ROW_NO.name,) or not isinstance(held, Held):
             return None
         names = [column.name for column in held.columns]
         places = [names.index(name) for name in self.columns]
-        return [tuple(row[place] for place in places) for row in held.rows]
+        rows = [tuple(row[place] for place in places) for row in held.rows[:limit]]
+        return rows if limit is None else [(*row, len(held.rows)) for row in rows]
 
 
 class Reader(Protocol):
@@ -99,14 +117,3 @@ class Reader(Protocol):
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """The rows of a query that is known to have few."""
         ...
-
-
-def select_held(held: Held, literal: Callable[[Any], str], type_name: Callable[[Column], str]) -> str:
-    """Rows at hand as a statement, with the types of their columns."""
-    nothing = ", ".join(f"CAST(NULL AS {type_name(column)}) AS {column.name}" for column in held.columns)
-    empty = f"SELECT {nothing} WHERE FALSE"
-    if not held.rows:
-        return empty
-    values = ", ".join(f"({', '.join(map(literal, row))})" for row in held.rows)
-    names = ", ".join(column.name for column in held.columns)
-    return f"{empty} UNION ALL SELECT * FROM (VALUES {values}) AS held ({names})"

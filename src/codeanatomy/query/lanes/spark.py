@@ -34,7 +34,7 @@ from codeanatomy.arrow import arrow_field
 from codeanatomy.catalog.spec import Column
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.lanes.reading import Held, Query, Relation, Row, select_held
+from codeanatomy.query.lanes.reading import Held, Query, Relation, Row
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
 from codeanatomy.storage.scan import scan
@@ -68,9 +68,9 @@ class SparkReader:
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """The rows of a query that has few; with a limit, each ends with how many there are."""
-        held = query.at_hand()
+        held = query.at_hand(limit)
         if held is not None:
-            return held if limit is None else [(*row, len(held)) for row in held[:limit]]
+            return held
         with self._asking():
             return [tuple(map(_plain, row)) for row in self._run(query, limit).collect()]
 
@@ -94,7 +94,7 @@ class SparkReader:
         if isinstance(relation, Held):
             if len(relation.rows) > FEW:
                 return f"SELECT * FROM {self._handed_over(relation)}"
-            return select_held(relation, literal, _type_name)
+            return held_rows(relation)
         columns = catalog.table(relation.table).column_names
         conditions = [self._among(relation.table, *wanted) for wanted in relation.wanted.items()]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -151,6 +151,21 @@ class SparkReader:
             ) from problem
 
 
+def held_rows(held: Held) -> str:
+    """Rows at hand as a statement, with the types of their columns.
+
+    >>> held_rows(Held((Column("name", "string", "."),), [("f",)]))
+    "SELECT CAST(NULL AS string) AS name WHERE FALSE UNION ALL SELECT * FROM (VALUES ('f')) AS held (name)"
+    """
+    nothing = ", ".join(f"CAST(NULL AS {column.ddl}) AS {column.name}" for column in held.columns)
+    empty = f"SELECT {nothing} WHERE FALSE"
+    if not held.rows:
+        return empty
+    values = ", ".join(f"({', '.join(map(literal, row))})" for row in held.rows)
+    names = ", ".join(column.name for column in held.columns)
+    return f"{empty} UNION ALL SELECT * FROM (VALUES {values}) AS held ({names})"
+
+
 def literal(value: Any) -> str:
     """A value as Spark spells it.
 
@@ -202,7 +217,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, SparkRow):
         return value.asDict(recursive=True)
     return [_plain(each) for each in value] if isinstance(value, list) else value
-
-
-def _type_name(column: Column) -> str:
-    return column.ddl

@@ -18,13 +18,12 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
-from codeanatomy.errors import UsageError
+from codeanatomy.errors import ConfigError, UsageError
 from codeanatomy.options import ExtractOptions
 from codeanatomy.query.answers import SourceState
 from codeanatomy.query.lanes.reading import Query, Reader, Slice
 from codeanatomy.storage.manifest import RunManifest
 
-SUFFIXES = (".py", ".pyi")
 # Folders that hold nothing a build reads, made by tools all the time.
 PASSED = ("__pycache__",)
 
@@ -42,10 +41,16 @@ def source_freshness(reader: Reader, row: RunManifest) -> SourceState:
         {"f": Slice("repo_files_v1", repo_id=(row.repo_id,))},
     )
     files = reader.rows(query)
-    if any(_is_other(f"{root}/{path}", *facts) for path, *facts in files):
-        return "changed"
     known = {f"{root}/{path}" for path, *_ in files}
-    return _exactly(row) if _has_more(_folders(root, known), known, row.started_at) else "unchanged"
+    try:
+        if any(_is_other(f"{root}/{path}", *facts) for path, *facts in files):
+            return "changed"
+        if not _has_more(_folders(root, known), known, row.started_at):
+            return "unchanged"
+    except OSError:
+        # Something is gone, cannot be read, or has a name that is no text.
+        pass
+    return _exactly(row)
 
 
 # Paths are texts here: to make a Path of each takes longer than to ask the system about it.
@@ -54,13 +59,11 @@ def source_freshness(reader: Reader, row: RunManifest) -> SourceState:
 
 def _is_other(file: str, size: int | None, time_ns: int | None, digest: str | None) -> bool:
     """Whether a file is not what was read."""
-    try:
-        facts = os.lstat(file)
-        if digest is None or (facts.st_size == size and facts.st_mtime_ns == time_ns):
-            return False
-        return facts.st_size != size or sha256(Path(file).read_bytes()).hexdigest() != digest
-    except OSError:
-        return True
+    # One that was not read may be anything.
+    facts = os.lstat(file) if digest is not None else None
+    if facts is None or (facts.st_size == size and facts.st_mtime_ns == time_ns):
+        return False
+    return facts.st_size != size or sha256(Path(file).read_bytes()).hexdigest() != digest
 
 
 def _folders(root: str, files: Iterable[str]) -> set[str]:
@@ -75,22 +78,21 @@ def _folders(root: str, files: Iterable[str]) -> set[str]:
 def _has_more(folders: set[str], known: set[str], since: datetime) -> bool:
     """Whether a folder that was written to since has entries that may be read and are not known."""
     for folder in folders:
-        try:
-            # A clock of a file system may be a little behind.
-            if os.stat(folder).st_mtime < since.timestamp() - 2:
-                continue
-            with os.scandir(folder) as entries:
-                if any(_is_new(entry, folders, known) for entry in entries):
-                    return True
-        except OSError:
-            return True
+        # A clock of a file system may be a little behind.
+        if os.stat(folder).st_mtime < since.timestamp() - 2:
+            continue
+        with os.scandir(folder) as entries:
+            if any(_is_new(entry, folders, known) for entry in entries):
+                return True
     return False
 
 
 def _is_new(entry: os.DirEntry[str], folders: set[str], known: set[str]) -> bool:
+    from codeanatomy.extract.listing import may_be_python
+
     if entry.is_dir(follow_symlinks=False):
         return entry.path not in folders and entry.name not in PASSED and not entry.name.startswith(".")
-    return entry.name.endswith(SUFFIXES) and entry.path not in known
+    return entry.path not in known and may_be_python(entry.name)
 
 
 def source_state(row: RunManifest, options: ExtractOptions) -> SourceState:
@@ -113,4 +115,8 @@ def source_state(row: RunManifest, options: ExtractOptions) -> SourceState:
 def _exactly(row: RunManifest) -> SourceState:
     from codeanatomy.config import load_settings
 
-    return source_state(row, load_settings(()).extract)
+    try:
+        return source_state(row, load_settings(()).extract)
+    except ConfigError:
+        # Of the settings of this folder; a question does not need them.
+        return "unknown"

@@ -10,16 +10,17 @@ the (first) call. Tests: `tests/test_verb_calls.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
 from codeanatomy.query.answers import COLUMNS as SHARED
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Held, Query, Reader, Slice
-from codeanatomy.query.symbols import OUTSIDE, nodes
+from codeanatomy.query.lanes.reading import Held, Reader, nodes
+from codeanatomy.query.symbols import OUTSIDE
 from codeanatomy.query.verbs.found import Found, found
-from codeanatomy.query.walks.reaching import REACHED, Step, reach
+from codeanatomy.query.walks.enclosing import CALLERS, definitions_in, makers
+from codeanatomy.query.walks.reaching import CALL_GRAPH, REACHED, Step, reach
 
 COLUMNS = (
     "symbol",
@@ -34,69 +35,54 @@ COLUMNS = (
     "repo_id",
     "symbol_id",
 )
-CALLERS = ("FUNCTION", "MODULE")
 # Up to so many nodes are looked up by their ids; of more, all names are read.
 NAMED_BY_ID = 1000
-GRAPH = ("CALL_GRAPH",)
 STEP = tuple(SHARED[name] for name in ("symbol_id", "depth", "via", "path", "line", "confidence", "method"))
 
 
 def callers(reader: Reader, symbol: Symbol, *, depth: int = 1) -> Found:
     """Who calls a symbol, up to so many steps away."""
-    steps, whole = reach(reader, symbol.ids, GRAPH, "dst", depth)
-    makers = _makers(reader, symbol) if symbol.kind == "CLASS" else []
-    if makers and depth > 1:
-        more, all_of_them = reach(reader, [step.node_id for step in makers], GRAPH, "dst", depth - 1)
-        steps += [structs.replace(step, depth=step.depth + 1) for step in more]
-        whole = whole and all_of_them
-    return _named(symbol, _nearest([*makers, *steps]), whole)
+    return _named(symbol, *calling(reader, symbol, depth))
 
 
 def callees(reader: Reader, symbol: Symbol, *, depth: int = 1) -> Found:
     """What a symbol calls, up to so many steps away."""
-    start = _inside(reader, symbol) if symbol.kind == "CLASS" else symbol.ids
-    steps, whole = reach(reader, start, GRAPH, "src", depth)
-    return _named(symbol, steps, whole)
+    return _named(symbol, *called(reader, symbol, depth))
 
 
-def _makers(reader: Reader, symbol: Symbol) -> list[Step]:
-    """Where instances of a class are made, by the function or module around it."""
-    query = Query(
-        "SELECT min_by(d.node_id, coalesce(d.bend - d.bstart, 9223372036854775807)), e.dst_node_id, e.path,"
-        " e.line, e.confidence, e.resolution_method FROM e JOIN d ON d.file_id = e.owner_file_id"
-        " AND coalesce(d.bstart, 0) <= e.bstart AND coalesce(d.bend, 9223372036854775807) >= e.bend"
-        " GROUP BY e.edge_id, e.dst_node_id, e.path, e.line, e.bstart, e.confidence, e.resolution_method"
-        " ORDER BY e.path, e.bstart",
-        {
-            "e": Slice("cpg_edges_by_dst", dst_node_id=symbol.ids, edge_kind=("INSTANTIATES",)),
-            "d": nodes(CALLERS, symbol.repo_id),
-        },
-    )
-    return [
-        Step(maker, 1, made, "INSTANTIATES", path, line, confidence, method)
-        for maker, made, path, line, confidence, method in reader.rows(query)
-    ]
+def calling(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Step], bool]:
+    """The steps to who calls a symbol, each node once; and whether these are all."""
+    steps, whole = reach(reader, dict.fromkeys(symbol.ids, 1.0), CALL_GRAPH, "dst", depth)
+    if symbol.kind != "CLASS":
+        return steps, whole
+    made = _nearest(makers(reader, symbol.ids))
+    if made and depth > 1:
+        # Who calls a maker calls the class as surely as the maker makes it.
+        trust = {step.node_id: step.confidence for step in made}
+        more, all_of_them = reach(reader, trust, CALL_GRAPH, "dst", depth - 1)
+        steps += [structs.replace(step, depth=step.depth + 1) for step in more]
+        whole = whole and all_of_them
+    return _nearest([*made, *steps]), whole
 
 
-def _inside(reader: Reader, symbol: Symbol) -> list[str]:
-    """The functions inside of a class."""
-    query = Query(
-        "SELECT f.node_id FROM c JOIN f ON f.file_id = c.file_id"
-        " AND f.bstart >= c.bstart AND f.bend <= c.bend",
-        {
-            "c": nodes(("CLASS",), symbol.repo_id, node_id=symbol.ids),
-            "f": nodes(("FUNCTION",), symbol.repo_id),
-        },
-    )
-    return [row[0] for row in reader.rows(query)]
+def called(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Step], bool]:
+    """The steps to what a symbol calls, each node once; and whether these are all."""
+    start: Iterable[str] = symbol.ids
+    if symbol.kind == "CLASS":
+        start = (node for node in definitions_in(reader, symbol) if node.startswith("function:"))
+    return reach(reader, dict.fromkeys(start, 1.0), CALL_GRAPH, "src", depth)
 
 
-def _nearest(steps: Sequence[Step]) -> list[Step]:
-    """Each node once, as near and as trusted as it is."""
+def _nearest(steps: Iterable[Step]) -> list[Step]:
+    """Each node once, as near and as trusted as it is, where that is first."""
     kept: dict[str, Step] = {}
-    for step in sorted(steps, key=lambda each: (each.depth, -each.confidence)):
+    for step in sorted(steps, key=_order):
         kept.setdefault(step.node_id, step)
     return list(kept.values())
+
+
+def _order(step: Step) -> tuple[int | float | str, ...]:
+    return step.depth, -step.confidence, step.path or "", step.line or 0, step.via, step.edge_kind
 
 
 def _named(symbol: Symbol, steps: Sequence[Step], whole: bool) -> Found:

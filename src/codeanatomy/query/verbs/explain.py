@@ -20,10 +20,10 @@ from msgspec import Struct
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.symbols import VARIABLES, nodes
+from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes
+from codeanatomy.query.symbols import VARIABLES
 from codeanatomy.query.verbs.found import Found, held
-from codeanatomy.query.walks.enclosing import AROUND
+from codeanatomy.query.walks.enclosing import AROUND, SPANS, innermost
 
 COLUMNS = (
     "relation",
@@ -131,12 +131,12 @@ def _between(reader: Reader, start: Symbol, end: Symbol) -> list[_Edge]:
     arriving = {end.kind, *VARIABLES} if end.kind in VARIABLES else {end.kind, "BINDING"}
     kinds = [name for name, kind in EDGE_KINDS.items() if any(arriving & set(ends.dst) for ends in kind.ends)]
     query = Query(
-        f"SELECT DISTINCT {FIELDS} FROM e LEFT JOIN a ON a.file_id = e.owner_file_id"
-        " AND coalesce(a.bstart, 0) <= e.bstart AND coalesce(a.bend, 9223372036854775807) >= e.bend"
-        " LEFT JOIN s ON s.node_id = e.src_node_id WHERE a.node_id IS NOT NULL OR s.node_id IS NOT NULL",
+        f"SELECT DISTINCT {FIELDS} FROM e LEFT JOIN ({SPANS}) AS i ON i.file_id = e.owner_file_id"
+        " AND i.begins <= e.bstart AND i.ends >= e.bend"
+        " LEFT JOIN s ON s.node_id = e.src_node_id WHERE i.node_id IS NOT NULL OR s.node_id IS NOT NULL",
         {
             "e": Slice("cpg_edges", edge_kind=kinds, dst_node_id=end.ids),
-            "a": nodes(AROUND, start.repo_id, node_id=start.ids),
+            "d": nodes(AROUND, start.repo_id, node_id=start.ids),
             "s": nodes((start.kind, "BINDING"), start.repo_id, node_id=start.ids),
         },
         order=("path", "bstart", "edge_kind", "edge_id"),
@@ -202,7 +202,7 @@ def _names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, tuple[str | None
 def _evidence(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[Any, ...], str]:
     """What witnesses say, by the kind, ends and span of a relation."""
     query = Query(
-        "SELECT r.relation_kind, r.src_id, r.dst_id, r.bstart, r.bend, r.evidence FROM r",
+        "SELECT * FROM r",
         {
             "r": Slice(
                 "relations_v1",
@@ -212,6 +212,9 @@ def _evidence(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[Any, ...], s
                 relation_kind=sorted({edge.edge_kind for edge in edges}),
             )
         },
+        # Of several relations of one kind between the same ends, the last one by its id speaks.
+        order=("relation_id",),
+        columns=("relation_kind", "src_id", "dst_id", "bstart", "bend", "evidence"),
     )
     return {tuple(key): _said(witnesses or ()) for *key, witnesses in reader.rows(query)}
 
@@ -246,10 +249,7 @@ def _groups(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[str | None, st
 def _around(reader: Reader, edges: Sequence[_Edge]) -> dict[str, str]:
     """The name of the innermost definition around the source of each edge."""
     query = Query(
-        "SELECT u.edge_id, d.qualname FROM (SELECT e.edge_id,"
-        " min_by(d.node_id, coalesce(d.bend - d.bstart, 9223372036854775807)) AS inner_id FROM e JOIN d"
-        " ON d.file_id = e.owner_file_id AND coalesce(d.bstart, 0) <= e.bstart"
-        " AND coalesce(d.bend, 9223372036854775807) >= e.bend GROUP BY e.edge_id) u"
+        f"SELECT u.edge_id, d.qualname FROM ({innermost('e', 'edge_id')}) AS u"
         " JOIN d ON d.node_id = u.inner_id",
         {
             "e": Slice(

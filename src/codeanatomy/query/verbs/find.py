@@ -19,6 +19,7 @@ from codeanatomy.query.symbols import (
     OUTSIDE,
     as_row,
     cleaned,
+    closest,
     nodes,
     symbols_like,
     with_lines,
@@ -39,7 +40,9 @@ def find(reader: Reader, name: str, *, kind: str | None = None, repo_id: str | N
     if "*" in typed or "?" in typed:
         return _like(typed, wanted, repo_id)
     symbols = with_lines(reader, symbols_like(reader, typed, repo_id))
-    return held(COLUMNS, (as_row(each) for each in symbols if wanted in (None, each.kind)))
+    near = () if symbols else closest(reader, typed, repo_id)
+    notes = (f"closest: {', '.join(each.symbol for each in near)}",) if near else ()
+    return held(COLUMNS, (as_row(each) for each in symbols if wanted in (None, each.kind)), notes)
 
 
 def _like(pattern: str, kind: str | None, repo_id: str | None) -> Found:

@@ -78,7 +78,7 @@ def flows(reader: Reader, symbol: Symbol, *, depth: int = 5) -> Found:
     return held(COLUMNS, rows, (*NOTES, *cut))
 
 
-def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int) -> Found:
+def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int, columns: tuple[str, ...]) -> Found:
     """The shortest way of a value from one variable to another; a function stands for its parameters."""
     level = [
         flow for node, name in _variables(reader, start).items() for flow in begin(reader, (node,), name)
@@ -93,7 +93,7 @@ def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int) -> Found:
         moved.sort(key=lambda flow: (-flow.confidence, flow.symbol, flow.path, flow.line or 0))
         for each in moved:
             if each.symbol_id in wanted:
-                return held(COLUMNS, _way(each, came))
+                return held(columns, _way(each, came))
         level = []
         for each in moved:
             if each.state not in known and each.state is not None:
@@ -108,7 +108,7 @@ def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int) -> Found:
         if level
         else f"unknown whether a value goes {said}: no way is known"
     )
-    return held(COLUMNS, (), (why, *NOTES))
+    return held(columns, (), (why, *NOTES))
 
 
 def _variables(reader: Reader, symbol: Symbol) -> dict[str, str]:

@@ -23,12 +23,12 @@ from typing import Any, Literal
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.symbols import KINDS, OUTSIDE, VARIABLES, nodes
+from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes
+from codeanatomy.query.symbols import KINDS, OUTSIDE, VARIABLES
 from codeanatomy.query.verbs.flows import flow_path
 from codeanatomy.query.verbs.found import Found, held
-from codeanatomy.query.walks.enclosing import CALLERS, contents, users
-from codeanatomy.query.walks.reaching import REACHED, Step, neighbours
+from codeanatomy.query.walks.enclosing import CALLERS, definitions_in, innermost, makers
+from codeanatomy.query.walks.reaching import CALL_GRAPH, REACHED, Step, neighbours
 
 COLUMNS = (
     "symbol",
@@ -39,12 +39,12 @@ COLUMNS = (
     "depth",
     "via",
     "relation",
+    "inside",
     "confidence",
     "method",
     "repo_id",
     "symbol_id",
 )
-GRAPH = ("CALL_GRAPH",)
 MADE_BY = ("__init__", "__new__")
 
 
@@ -53,7 +53,7 @@ def path(
 ) -> Found:
     """A shortest path from one symbol to another, of so many steps at most."""
     if by == "flow":
-        return flow_path(reader, start, end, depth)
+        return flow_path(reader, start, end, depth, COLUMNS)
     if by != "calls":
         raise UsageError(f"no paths by {by!r}", "--by calls or --by flow")
     for each in (start, end):
@@ -64,7 +64,7 @@ def path(
         return held(COLUMNS, (), (outside,))
     search = _Search(reader, _begin(reader, start), _ends(reader, end))
     if end.kind == "CLASS":
-        search.made = _makers(reader, end)
+        search.made = [step.turned() for step in makers(reader, end.ids)]
     found = search.run(depth)
     if found:
         return held(COLUMNS, _rows(reader, found))
@@ -102,15 +102,15 @@ class _Search:
         return []
 
     def _forward(self) -> list[Step]:
-        found = neighbours(self.reader, self.level, GRAPH, "src")
+        found = neighbours(self.reader, self.level, CALL_GRAPH, "src")
         here = set(self.level)
         return [*found, *(step for step in self.made if step.via in here)]
 
     def _backward(self) -> list[Step]:
-        found = neighbours(self.reader, self.last, GRAPH, "dst")
+        found = neighbours(self.reader, self.last, CALL_GRAPH, "dst")
         here = set(self.last)
         # Steps lead from the caller.
-        turned = [_turned(step) for step in found]
+        turned = [step.turned() for step in found]
         return [*turned, *(step for step in self.made if step.node_id in here)]
 
     def _best(self, meeting: Sequence[Step], length: int) -> list[Step]:
@@ -170,7 +170,7 @@ class _Search:
 
 def _begin(reader: Reader, symbol: Symbol) -> list[str]:
     if symbol.kind == "CLASS":
-        return sorted(node for node in contents(reader, symbol) if node.startswith("function:"))
+        return sorted(node for node in definitions_in(reader, symbol) if node.startswith("function:"))
     return list(symbol.ids)
 
 
@@ -178,20 +178,8 @@ def _ends(reader: Reader, symbol: Symbol) -> list[str]:
     if symbol.kind != "CLASS":
         return list(symbol.ids)
     made_by = {f"{symbol.symbol}.{name}" for name in MADE_BY}
-    found = contents(reader, symbol).items()
+    found = definitions_in(reader, symbol).items()
     return [*symbol.ids, *sorted(node for node, name in found if name in made_by)]
-
-
-def _makers(reader: Reader, symbol: Symbol) -> list[Step]:
-    """Where instances of a class are made, as steps from the function or module around."""
-    return [
-        Step(each.via, 1, each.node_id, each.edge_kind, each.path, each.line, each.confidence, each.method)
-        for each in users(reader, symbol.ids, ("INSTANTIATES",), (), CALLERS)
-    ]
-
-
-def _turned(step: Step) -> Step:
-    return Step(step.via, 1, step.node_id, step.edge_kind, step.path, step.line, step.confidence, step.method)
 
 
 def _spread(distances: dict[str, int], reached: Iterable[str]) -> list[str]:
@@ -238,12 +226,9 @@ def _key(names: dict[str, tuple[Any, ...]], node: str) -> tuple[str, str]:
 
 def _unresolved(reader: Reader, functions: Collection[str]) -> int:
     """The call sites in functions and modules that may call more than is known."""
+    sites = "(SELECT DISTINCT src_id, owner_file_id, bstart, bend FROM r WHERE reason IS NOT NULL)"
     query = Query(
-        "SELECT count(*) FROM w JOIN"
-        " (SELECT r.src_id, min_by(d.node_id, coalesce(d.bend - d.bstart, 9223372036854775807)) AS around"
-        " FROM (SELECT DISTINCT src_id, owner_file_id, bstart, bend FROM r WHERE reason IS NOT NULL) r"
-        " JOIN d ON d.file_id = r.owner_file_id AND coalesce(d.bstart, 0) <= r.bstart"
-        " AND coalesce(d.bend, 9223372036854775807) >= r.bend GROUP BY r.src_id) u ON u.around = w.node_id",
+        f"SELECT count(*) FROM w JOIN ({innermost(sites, 'src_id')}) AS u ON u.inner_id = w.node_id",
         {
             "r": Slice("relations_v1", relation_kind=("CALLS",)),
             "d": nodes(CALLERS),

@@ -10,9 +10,10 @@ places: `callers` has them. Tests: `tests/test_verb_refs.py`.
 from __future__ import annotations
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.symbols import KINDS, nodes
+from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes
+from codeanatomy.query.symbols import KINDS
 from codeanatomy.query.verbs.found import Found, found
+from codeanatomy.query.walks.enclosing import AROUND, innermost
 
 COLUMNS = (
     "symbol",
@@ -30,16 +31,14 @@ COLUMNS = (
 # Those first that say more of a place.
 RELATIONS = ("REFERS_TO", "IMPORTS_NAME", "IMPORTS_MODULE", "WRITES", "DELETES", "READS")
 PLACES = ("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS", "DECORATOR", "TYPE_EXPR")
-AROUND = ("FUNCTION", "CLASS", "MODULE")
 RANK = " ".join(f"WHEN '{kind}' THEN {rank}" for rank, kind in enumerate(RELATIONS))
 # Places that are looked up by id.
 FEW = 2000
-FARTHEST = 9223372036854775807
 
 
 def refs(reader: Reader, symbol: Symbol) -> Found:
     """The places that mean a symbol."""
-    edges = Slice("cpg_edges_by_dst", dst_node_id=symbol.ids, edge_kind=RELATIONS)
+    edges = _edges(symbol)
     few = _few(reader, edges)
     return found(
         COLUMNS,
@@ -49,19 +48,15 @@ def refs(reader: Reader, symbol: Symbol) -> Found:
             PARTITION BY e.repo_id, e.path, e.bstart, e.bend
             ORDER BY CASE e.edge_kind {RANK} END, e.confidence DESC, e.edge_id
           ) AS place_rank FROM e
-        ), inner_most AS (
-          SELECT p.edge_id, min_by(d.qualname, coalesce(d.bend - d.bstart, {FARTHEST})) AS qualname
-          FROM places p JOIN d ON d.file_id = p.owner_file_id
-            AND coalesce(d.bstart, 0) <= p.bstart AND coalesce(d.bend, {FARTHEST}) >= p.bend
-          WHERE p.place_rank = 1 GROUP BY p.edge_id
-        )
-        SELECT t.qualname AS symbol, n.node_kind AS kind, p.path, p.line, p.bstart, p.edge_kind AS relation,
-          n.subkind AS role, i.qualname AS inside, p.confidence, p.resolution_method AS method, p.repo_id,
-          p.dst_node_id AS symbol_id
+        ), inner_most AS ({innermost("places", "edge_id")})
+        SELECT t.qualname AS symbol, n.node_kind AS kind, p.path, p.line, p.bstart, p.bend,
+          p.edge_kind AS relation, n.subkind AS role, d.qualname AS inside, p.confidence,
+          p.resolution_method AS method, p.repo_id, p.dst_node_id AS symbol_id, p.edge_id
         FROM places p
         LEFT JOIN n ON n.node_id = p.src_node_id AND n.path = p.path
         LEFT JOIN t ON t.node_id = p.dst_node_id
         LEFT JOIN inner_most i ON i.edge_id = p.edge_id
+        LEFT JOIN d ON d.node_id = i.inner_id
         WHERE p.place_rank = 1
         """,
         {
@@ -70,8 +65,22 @@ def refs(reader: Reader, symbol: Symbol) -> Found:
             "d": nodes(AROUND, symbol.repo_id, **few.get("around", {})),
             "t": nodes(KINDS, symbol.repo_id, node_id=symbol.ids),
         },
-        order=("path", "bstart", "relation", "symbol_id"),
+        order=("path", "bstart", "relation", "symbol_id", "bend", "edge_id"),
     )
+
+
+def count_refs(reader: Reader, symbol: Symbol) -> int:
+    """How many places mean a symbol."""
+    query = Query(
+        "SELECT count(*) FROM (SELECT DISTINCT e.repo_id, e.path, e.bstart, e.bend FROM e) AS places",
+        {"e": _edges(symbol)},
+    )
+    ((count,),) = reader.rows(query)
+    return int(count)
+
+
+def _edges(symbol: Symbol) -> Slice:
+    return Slice("cpg_edges_by_dst", dst_node_id=symbol.ids, edge_kind=RELATIONS)
 
 
 def _few(reader: Reader, edges: Slice) -> dict[str, dict[str, list[str]]]:

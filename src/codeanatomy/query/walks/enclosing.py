@@ -1,51 +1,73 @@
 """The definitions around places, and what is inside of definitions.
 
-    users(reader, ids, ("REFERS_TO",), ("CALL_GRAPH",))   # the definitions that name them, or call them
+    users(reader, ids, ("REFERS_TO",), CALL_GRAPH)  # the definitions that name them, or call them
     contents(reader, symbol)                        # of a class its methods and attributes, {id: name}
+    innermost("e", "edge_id")                       # SQL: the innermost definition around each edge of `e`
 
-A decorator belongs to what it decorates here, though it stands before it. Who calls is another question: the
-call graph knows functions and modules only, and code in the body of a class is the module's
-(`CALLERS`). Tests: `tests/test_verb_impact.py`.
+A module is around everything in its file, also around a function that is all of the file; no other two
+definitions have one span, so the shortest is one. For `users` a decorator belongs to what it decorates,
+though it stands before it. Who calls is another question: the call graph knows functions and modules only, so
+decorators and the body of a class are run by what is around the class (`CALLERS`, not `decorated`).
+
+Inside of a package is all that is below its folder. Tests: `tests/test_verb_impact.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.symbols import nodes
+from codeanatomy.query.lanes.reading import Query, Reader, edges, nodes
+from codeanatomy.query.walks.reaching import Step, edges_at
 
 AROUND = ("FUNCTION", "CLASS", "MODULE")
 CALLERS = ("FUNCTION", "MODULE")
-# The definitions with their decorators, as a relation; a module is the whole file.
-SPANS = (
-    "(SELECT d.node_id, d.file_id, CASE d.node_kind WHEN 'MODULE' THEN 0"
-    " ELSE coalesce(least(d.bstart, min(x.bstart)), d.bstart) END AS begins,"
-    " CASE d.node_kind WHEN 'MODULE' THEN 9223372036854775807 ELSE d.bend END AS ends"
+# After every place of a file.
+FARTHEST = 2**63 - 1
+# Where the definitions `d` begin and end.
+ENDS = f"CASE d.node_kind WHEN 'MODULE' THEN {FARTHEST} ELSE d.bend END"
+BEGINS = "CASE d.node_kind WHEN 'MODULE' THEN 0 ELSE d.bstart END"
+# Likewise, with their decorators: `x` are the edges DECORATES, to be grouped by definition.
+BEGINS_DECORATED = (
+    "CASE d.node_kind WHEN 'MODULE' THEN 0 ELSE coalesce(least(d.bstart, min(x.bstart)), d.bstart) END"
+)
+SPANS = f"SELECT d.node_id, d.file_id, {BEGINS} AS begins, {ENDS} AS ends FROM d"
+SPANS_DECORATED = (
+    f"SELECT d.node_id, d.file_id, {BEGINS_DECORATED} AS begins, {ENDS} AS ends"
     " FROM d LEFT JOIN x ON x.dst_node_id = d.node_id"
-    " GROUP BY d.node_id, d.node_kind, d.file_id, d.bstart, d.bend)"
+    " GROUP BY d.node_id, d.node_kind, d.file_id, d.bstart, d.bend"
 )
 
 
 class Use(Struct, frozen=True):
-    """An edge that leads to a node from somewhere inside a definition, or from the definition itself."""
+    """A step to a definition: by an edge that starts somewhere inside of it, or at the definition itself."""
 
-    # The definition.
-    node_id: str
+    step: Step
     kind: str
     subkind: str | None
     name: str
     repo_id: str
-    # What is used.
-    via: str
-    edge_kind: str
-    path: str | None
-    line: int | None
-    confidence: float
-    method: str | None
+
+
+def innermost(
+    places: str, key: str, *, file: str = "owner_file_id", but: str | None = None, spans: str = SPANS
+) -> str:
+    """A statement: of each place, its key and the id (`inner_id`) of the innermost of the definitions `d`.
+
+    Places are a relation with a key, a file, `bstart` and `bend`; `but` is a column of it with a definition
+    that does not count.
+
+    >>> innermost("e", "edge_id").startswith("SELECT p.edge_id, min_by(i.node_id, i.ends - i.begins)")
+    True
+    """
+    other = f" AND i.node_id <> p.{but}" if but else ""
+    return (
+        f"SELECT p.{key}, min_by(i.node_id, i.ends - i.begins) AS inner_id FROM {places} AS p"
+        f" JOIN ({spans}) AS i ON i.file_id = p.{file} AND i.begins <= p.bstart AND i.ends >= p.bend{other}"
+        f" GROUP BY p.{key}"
+    )
 
 
 def users(
@@ -54,46 +76,88 @@ def users(
     from_places: Collection[str],
     from_definitions: Collection[str],
     around: Collection[str] = AROUND,
+    *,
+    decorated: bool = True,
 ) -> list[Use]:
     """The edges of some kinds that arrive at some nodes, each with the innermost definition it starts in."""
     if not ids:
         return []
-    wanted = tuple(sorted(ids))
-    decorators = ("DECORATES",) if "CLASS" in around else ()
+    wanted = sorted(ids)
+    fields = "e.dst_node_id, e.edge_kind, e.path, e.line, e.confidence, e.resolution_method, e.edge_id"
+    inner = innermost("e", "edge_id", spans=SPANS_DECORATED if decorated else SPANS)
     query = Query(
-        "SELECT n.node_id, n.node_kind, n.subkind, coalesce(n.qualname, n.name) AS symbol, n.repo_id,"
-        " u.dst_node_id, u.edge_kind, u.path, u.line, u.confidence, u.resolution_method FROM ("
-        " SELECT s.src_node_id AS user_id, s.dst_node_id, s.edge_kind, s.path, s.line, s.confidence,"
-        " s.resolution_method FROM s UNION ALL"
-        " SELECT min_by(i.node_id, i.ends - i.begins) AS user_id, e.dst_node_id, e.edge_kind, e.path, e.line,"
-        f" e.confidence, e.resolution_method FROM e JOIN {SPANS} i ON i.file_id = e.owner_file_id"
-        " AND i.begins <= e.bstart AND i.ends >= e.bend GROUP BY e.edge_id, e.dst_node_id, e.edge_kind,"
-        " e.path, e.line, e.confidence, e.resolution_method) u JOIN n ON n.node_id = u.user_id",
+        "SELECT n.node_id, u.dst_node_id, u.edge_kind, u.path, u.line, u.confidence, u.resolution_method,"
+        " n.node_kind, n.subkind, coalesce(n.qualname, n.name) AS symbol, n.repo_id, u.edge_id FROM ("
+        f" SELECT e.src_node_id AS user_id, {fields} FROM s e UNION ALL"
+        f" SELECT i.inner_id AS user_id, {fields} FROM e JOIN ({inner}) AS i ON i.edge_id = e.edge_id"
+        ") AS u JOIN n ON n.node_id = u.user_id",
         {
-            # The folders of these kinds, not the copy by `dst_node_id`: of that, a row group of half a
-            # million edges would be read in eight columns: six times as long on a lake of django.
-            "s": Slice("cpg_edges", edge_kind=tuple(from_definitions), dst_node_id=wanted),
-            "e": Slice("cpg_edges", edge_kind=tuple(from_places), dst_node_id=wanted),
+            "s": edges_at(wanted, from_definitions, "dst"),
+            "e": edges_at(wanted, from_places, "dst"),
             "d": nodes(around),
-            "x": Slice("cpg_edges", edge_kind=decorators),
+            "x": edges(("DECORATES",)),
             "n": nodes(AROUND),
         },
-        order=("symbol", "node_id", "dst_node_id", "edge_kind", "path", "line"),
+        order=("symbol", "node_id", "dst_node_id", "edge_kind", "path", "line", "edge_id"),
     )
-    return [Use(*row) for row in reader.rows(query)]
+    return [
+        Use(Step(node, 1, *edge), kind, subkind, name, repo_id)
+        for node, *edge, kind, subkind, name, repo_id, _ in reader.rows(query)
+    ]
+
+
+def makers(reader: Reader, ids: Collection[str]) -> list[Step]:
+    """Where instances of classes are made, as steps to the functions and modules that make them."""
+    found = users(reader, ids, ("INSTANTIATES",), (), CALLERS, decorated=False)
+    return [use.step for use in found]
 
 
 def contents(reader: Reader, symbol: Symbol) -> dict[str, str]:
-    """What is inside of a class or module, by id: definitions and their names, and its own variables."""
+    """What is inside of a class, module or package, by id: definitions and their names, and variables."""
+    found = definitions_in(reader, symbol)
+    modules = [node for node in found if node.startswith("module:")]
     query = Query(
-        "SELECT m.node_id, m.qualname FROM c JOIN m ON m.file_id = c.file_id"
-        " AND m.bstart >= coalesce(c.bstart, 0) AND m.bend <= coalesce(c.bend, 9223372036854775807)"
-        " UNION SELECT b.node_id, b.qualname FROM c JOIN b ON b.file_id = c.file_id"
+        "SELECT b.node_id, b.qualname FROM c JOIN b ON b.file_id = c.file_id"
         " AND b.qualname = concat(c.qualname, '.', b.name) WHERE b.subkind <> 'import'",
         {
-            "c": nodes(("CLASS", "MODULE"), symbol.repo_id, node_id=symbol.ids),
-            "m": nodes(("FUNCTION", "CLASS"), symbol.repo_id),
+            "c": nodes(("CLASS", "MODULE"), symbol.repo_id, node_id=(*symbol.ids, *modules)),
             "b": nodes(("BINDING",), symbol.repo_id),
         },
     )
+    return found | dict(reader.rows(query))
+
+
+def definitions_in(reader: Reader, symbol: Symbol) -> dict[str, str]:
+    """The definitions inside of a class, module or package, by id, with their names."""
+    folders = folders_of(reader, symbol)
+    if folders:
+        below, args = is_below("m.path", folders)
+        query = Query(
+            f"SELECT m.node_id, m.qualname FROM m WHERE {below}",
+            {"m": nodes((*AROUND, "PACKAGE"), symbol.repo_id)},
+            args,
+        )
+    else:
+        query = Query(
+            f"SELECT m.node_id, m.qualname FROM ({SPANS}) AS i JOIN m ON m.file_id = i.file_id"
+            " AND m.bstart >= i.begins AND m.bend <= i.ends",
+            {
+                "d": nodes(("CLASS", "MODULE"), symbol.repo_id, node_id=symbol.ids),
+                "m": nodes(("FUNCTION", "CLASS"), symbol.repo_id),
+            },
+        )
     return dict(reader.rows(query))
+
+
+def folders_of(reader: Reader, symbol: Symbol) -> list[str]:
+    """How the paths of all that is inside of a package begin; nothing for what is no package."""
+    packages = [node for node in symbol.ids if node.startswith("package:")]
+    query = Query("SELECT p.path FROM p", {"p": nodes(("PACKAGE",), symbol.repo_id, node_id=packages)})
+    return [f"{path}/" if path else "" for (path,) in reader.rows(query)] if packages else []
+
+
+def is_below(column: str, folders: Sequence[str]) -> tuple[str, tuple[str | int, ...]]:
+    """A condition that a path is below one of some folders, and its arguments."""
+    each = f"left({column}, ?) = ?"
+    condition = f"({' OR '.join([each] * len(folders))})"
+    return condition, tuple(value for folder in folders for value in (len(folder), folder))

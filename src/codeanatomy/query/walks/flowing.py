@@ -20,9 +20,9 @@ from msgspec import Struct
 
 from codeanatomy.catalog.spec import Column
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Held, Query, Reader, Row, Slice
-from codeanatomy.query.symbols import nodes
-from codeanatomy.query.walks.enclosing import AROUND
+from codeanatomy.query.lanes.reading import Held, Query, Reader, Row, edges, nodes
+from codeanatomy.query.walks.enclosing import AROUND, innermost
+from codeanatomy.query.walks.reaching import edges_at
 
 NUMBER = Column("n", "bigint", "Number of the use.", nullable=False)
 PLACE = (
@@ -94,8 +94,8 @@ def begin(reader: Reader, ids: Collection[str], name: str) -> list[Flow]:
             " LEFT JOIN d ON d.node_id = e.src_node_id WHERE e.src_node_id IS NULL OR d.node_id IS NOT NULL",
             {
                 "b": nodes(("BINDING",), node_id=bindings),
-                "r": Slice("cpg_edges", edge_kind=("BINDING_RESOLVES_TO",), dst_node_id=bindings),
-                "e": Slice("cpg_edges", edge_kind=("EVENT_OF",)),
+                "r": edges(("BINDING_RESOLVES_TO",), dst_node_id=bindings),
+                "e": edges(("EVENT_OF",)),
                 "d": nodes(("DEF_EVENT",)),
             },
         )
@@ -112,7 +112,7 @@ def parameters(reader: Reader, symbol: Symbol) -> dict[str, str]:
     query = Query(
         "SELECT p.node_id, p.qualname, e.ordinal FROM e JOIN p ON p.node_id = e.dst_node_id",
         {
-            "e": Slice("cpg_edges", edge_kind=("HAS_PARAMETER",), src_node_id=symbol.ids),
+            "e": edges(("HAS_PARAMETER",), src_node_id=symbol.ids),
             "p": nodes(("PARAMETER",), symbol.repo_id),
         },
         order=("ordinal", "node_id"),
@@ -148,7 +148,7 @@ def _reached(reader: Reader, level: Sequence[Flow]) -> list[_Use]:
     query = Query(
         "SELECT e.src_node_id, e.repo_id, e.owner_file_id, e.path, e.bstart, e.bend, e.line, e.confidence,"
         " coalesce(e.resolution_method, e.rule_name) FROM e WHERE e.bstart IS NOT NULL",
-        {"e": Slice("cpg_edges", edge_kind=("REACHES",), src_node_id=tuple(states))},
+        {"e": edges_at(tuple(states), ("REACHES",), "src")},
     )
     return [_use("REACHES", states[row[0]], row) for row in reader.rows(query)] if states else []
 
@@ -158,18 +158,18 @@ def _referred(reader: Reader, level: Sequence[Flow]) -> list[_Use]:
     variables = {each.symbol_id: each for each in reversed(level) if each.symbol_id.startswith("binding:")}
     if not variables:
         return []
-    edges = Slice("cpg_edges", edge_kind=("REFERS_TO",), dst_node_id=tuple(variables))
-    paths = [row[0] for row in reader.rows(Query("SELECT DISTINCT e.path FROM e", {"e": edges}))]
+    named = edges_at(tuple(variables), ("REFERS_TO",), "dst")
+    paths = [row[0] for row in reader.rows(Query("SELECT DISTINCT e.path FROM e", {"e": named}))]
     # An attribute is used as a whole where its syntax node is: `cart.prices`, not `prices`.
     query = Query(
         "SELECT e.dst_node_id, e.repo_id, e.owner_file_id, e.path, coalesce(a.bstart, e.bstart), e.bend,"
         " e.line, e.confidence, e.resolution_method FROM e JOIN n ON n.node_id = e.src_node_id"
         " LEFT JOIN s ON s.src_node_id = e.src_node_id LEFT JOIN a ON a.dst_node_id = s.dst_node_id",
         {
-            "e": edges,
+            "e": named,
             "n": nodes(("NAME_REF", "ATTRIBUTE_REF"), subkind=("load",), path=paths),
-            "s": Slice("cpg_edges", edge_kind=("SYNTAX_OF",), path=paths),
-            "a": Slice("cpg_edges", edge_kind=("AST_PARENT_OF",), path=paths),
+            "s": edges(("SYNTAX_OF",), path=paths),
+            "a": edges(("AST_PARENT_OF",), path=paths),
         },
     )
     return [_use("REFERS_TO", variables[row[0]], row) for row in reader.rows(query)] if paths else []
@@ -182,20 +182,23 @@ def _use(relation: str, flow: Flow, row: Row) -> _Use:
 
 
 def _once(uses: Sequence[_Use]) -> list[_Use]:
-    """Each place of a variable once, as trusted as it can be."""
+    """Each place of a variable once, as trusted as it can be; of several ways there, always the same."""
     kept: dict[tuple[str, str, int, int], _Use] = {}
-    for use in sorted(uses, key=lambda each: (each.file_id, each.bstart, -each.confidence, each.flow.source)):
+    for use in sorted(uses, key=_first):
         kept.setdefault((use.flow.symbol_id, use.file_id, use.bstart, use.bend), use)
     return list(kept.values())
+
+
+def _first(use: _Use) -> tuple[str | int | float, ...]:
+    flow = use.flow
+    place = (use.file_id, use.bstart, -use.confidence, flow.source, use.bend)
+    return (*place, flow.state or "", flow.symbol_id, use.relation, use.method or "")
 
 
 def _around(reader: Reader, uses: Sequence[_Use]) -> dict[int, Row]:
     """The innermost definition around each use: its name, kind and id."""
     query = Query(
-        "SELECT u.n, d.qualname, d.node_kind, d.node_id FROM"
-        " (SELECT h.n, min_by(d.node_id, coalesce(d.bend - d.bstart, 9223372036854775807)) AS inner_id"
-        " FROM h JOIN d ON d.file_id = h.file_id AND coalesce(d.bstart, 0) <= h.bstart"
-        " AND coalesce(d.bend, 9223372036854775807) >= h.bend GROUP BY h.n) u"
+        f"SELECT u.n, d.qualname, d.node_kind, d.node_id FROM ({innermost('h', 'n', file='file_id')}) AS u"
         " JOIN d ON d.node_id = u.inner_id",
         {"h": _places(uses), "d": nodes(AROUND, path=_paths(uses))},
     )
@@ -212,7 +215,7 @@ def _passed(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> lis
         " LEFT JOIN d ON d.file_id = p.file_id AND d.bstart = p.bstart",
         {
             "h": _places(uses),
-            "e": Slice("cpg_edges", edge_kind=("PASSES_TO",), path=_paths(uses)),
+            "e": edges(("PASSES_TO",), path=_paths(uses)),
             "p": nodes(("PARAMETER",)),
             "d": nodes(("DEF_EVENT",)),
         },
@@ -233,9 +236,9 @@ def _copied(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> lis
         " JOIN k ON k.node_id = v.src_node_id LEFT JOIN t ON t.src_node_id = k.node_id",
         {
             "h": _places(uses),
-            "v": Slice("cpg_edges", edge_kind=("AST_PARENT_OF",), role=("value",), path=paths),
+            "v": edges(("AST_PARENT_OF",), role=("value",), path=paths),
             "k": nodes(("AST_NODE",), subkind=(*ASSIGNING, "Return"), path=paths),
-            "t": Slice("cpg_edges", edge_kind=("AST_PARENT_OF",), role=("target", "targets"), path=paths),
+            "t": edges(("AST_PARENT_OF",), role=("target", "targets"), path=paths),
         },
         order=("n", "bstart", "dst_node_id"),
     )
@@ -266,9 +269,9 @@ def _assigned(
         {
             "h": Held(shape, targets),
             "d": nodes(("DEF_EVENT",), path=paths),
-            "o": Slice("cpg_edges", edge_kind=("EVENT_OF",), path=paths),
-            "s": Slice("cpg_edges", edge_kind=("SYNTAX_OF",), path=paths),
-            "f": Slice("cpg_edges", edge_kind=("DEFINES_BINDING",), path=paths),
+            "o": edges(("EVENT_OF",), path=paths),
+            "s": edges(("SYNTAX_OF",), path=paths),
+            "f": edges(("DEFINES_BINDING",), path=paths),
             "b": nodes(("BINDING",)),
         },
         order=("n", "qualname", "state"),

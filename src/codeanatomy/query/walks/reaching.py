@@ -1,27 +1,31 @@
 """What can be reached over edges of some kinds, nearest first.
 
-    reach(reader, ids, ("CALL_GRAPH",), "dst", depth=2)
+    reach(reader, {"function:3f...": 1.0}, CALL_GRAPH, "dst", depth=2)
     # [Step("function:9a...", depth=1, via="function:3f...", path="requests/api.py", line=59, ...), ...]
 
-Level by level: the edges that arrive at (`dst`) or leave (`src`) the nodes of a level. A few nodes are looked
-up in the copy of the edges that is sorted by that end; of many, the edges of the kind are read, one folder.
-A node is reached once, at its smallest depth, by the way that is trusted most: as much as the least trusted
-edge on it. Where it started is reached too, if a cycle leads back. Tests: `tests/test_reaching.py`.
+Level by level: the edges that arrive at (`dst`) or leave (`src`) the nodes of a level. Those of a few nodes
+are looked up in the copy of the edges that is sorted by that end; for many, the folder of each kind is read
+and sifted. A node is reached once, at its smallest depth, by the way that is trusted most: as much as the
+least trusted edge on it, and no more than where it started. What was started from is reached too, if a cycle
+leads back. Tests: `tests/test_reaching.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from msgspec import Struct, structs
 
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice, edges
 
 # Whoever reaches more than this has asked about everything.
 REACHED = 100_000
-# A level of up to so many nodes is looked up in the sorted copy: a file or two, whatever the lake holds.
+# A level of up to so many nodes is looked up in the sorted copy: a row group or two for each of them.
 FEW = 8
+# From who calls to what is called; and from call sites to functions, names outside and classes.
+CALL_GRAPH = ("CALL_GRAPH",)
+CALLS = ("CALLS", "CALLS_NAME", "INSTANTIATES")
 
 End = Literal["src", "dst"]
 
@@ -40,12 +44,19 @@ class Step(Struct, frozen=True):
     confidence: float
     method: str | None
 
+    def turned(self) -> Step:
+        """The same edge, from its other end."""
+        return structs.replace(self, node_id=self.via, via=self.node_id)
+
 
 def reach(
-    reader: Reader, start: Iterable[str], kinds: Collection[str], end: End, depth: int
+    reader: Reader, start: Mapping[str, float], kinds: Collection[str], end: End, depth: int
 ) -> tuple[list[Step], bool]:
-    """What is reached from some nodes against (`dst`) or along (`src`) the edges; and whether that is all."""
-    trust = dict.fromkeys(start, 1.0)
+    """What is reached from nodes, of which each is trusted so much, and whether that is all.
+
+    Against the edges (`dst`) or along them (`src`).
+    """
+    trust = dict(start)
     level, found = sorted(trust), dict[str, Step]()
     for distance in range(1, depth + 1):
         steps: dict[str, Step] = {}
@@ -67,10 +78,19 @@ def neighbours(reader: Reader, level: Collection[str], kinds: Collection[str], e
     if not level:
         return []
     other = "src" if end == "dst" else "dst"
-    table = f"cpg_edges_by_{end}" if len(level) <= FEW else "cpg_edges"
+    near, far = f"{end}_node_id", f"{other}_node_id"
     query = Query(
-        f"SELECT {other}_node_id, {end}_node_id, edge_kind, path, line, confidence, resolution_method FROM e",
-        {"e": Slice(table, edge_kind=tuple(kinds), **{f"{end}_node_id": tuple(level)})},
-        order=(f"{end}_node_id", f"{other}_node_id", "edge_kind", "path", "line"),
+        "SELECT * FROM e",
+        {"e": edges_at(level, kinds, end)},
+        order=(near, far, "edge_kind", "path", "line", "edge_id"),
+        columns=(far, near, "edge_kind", "path", "line", "confidence", "resolution_method"),
     )
     return [Step(node, 1, via, *edge) for node, via, *edge in reader.rows(query)]
+
+
+def edges_at(ids: Collection[str], kinds: Collection[str], end: End) -> Slice:
+    """The edges of some kinds that have one of some nodes at an end, from where they are read fastest."""
+    at_end = {f"{end}_node_id": tuple(ids)}
+    if len(ids) > FEW:
+        return edges(kinds, **at_end)
+    return Slice(f"cpg_edges_by_{end}", edge_kind=kinds, **at_end)

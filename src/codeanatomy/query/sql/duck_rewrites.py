@@ -1,0 +1,227 @@
+r"""What Spark's functions mean, in DuckDB's words: where both have one of a name that does another thing.
+
+    CAST(line / 10 AS INT)                 # Spark cuts, DuckDB rounds:  TRY_CAST(trunc(...) AS INT)
+    left(name, -1)                         # '' and all but the last:    left(name, greatest(-1, 0))
+    regexp_replace(name, '(a)', '[$1]')    # $1 and \1:                  regexp_replace(name, '(a)', '[\1]', 'g')
+
+SQLGlot translates names and orders; what is here it leaves as it is. `for_duckdb` is given a tree whose types
+are known and gives another one, which is only written for DuckDB. `REWRITES` has a function for each class,
+called from the innermost part outwards.
+
+Where Spark stops, DuckDB answers null: a division by zero, a text that is no number, a part number of 0.
+Tests: `tests/test_sql.py`, and `tests/test_spark_lane.py`, which compares the answers of both engines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlglot import exp, parse_one
+
+T = TypeVar("T", bound=exp.Expr)
+
+# What Spark takes for a number in a text: blanks around it, but no _ and no other base.
+WHOLE = r"^\s*([+-]?[0-9]+)\s*$"
+FRACTION = r"^\s*([+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*$"
+TRUE = ("t", "true", "y", "yes", "1")
+FALSE = ("f", "false", "n", "no", "0")
+# Digits after the point that are rounded as they are written; DuckDB's DECIMAL has 38 in all.
+DIGITS = range(16)
+# A value that is written twice has so many parts at most: nested, it would double at every level.
+WRITTEN_TWICE = 500
+# In what a match is replaced with: an escaped character, a group, and what is no group.
+REFERENCE = re.compile(r"\\(?P<plain>.)|\$(?P<group>[0-9])|(?P<wrong>[\\$])", re.DOTALL)
+
+
+def for_duckdb(tree: exp.Query) -> exp.Query:
+    """A statement that means for DuckDB what this one means for Spark."""
+    # The parts of a part come after it, so from the end each is rewritten after its own parts.
+    found = tree.copy()
+    for node in reversed([each for each in found.walk() if type(each) in REWRITES]):
+        wanted = REWRITES[type(node)](node)
+        if wanted is not node:
+            node.replace(wanted)
+    return found
+
+
+def replacement(text: str) -> str | None:
+    r"""What a match is replaced with, as RE2 wants it; none if Java would refuse it.
+
+    >>> replacement("[$1]"), replacement(r"\$1"), replacement("$")
+    ('[\\1]', '$1', None)
+    """
+    parts: list[str] = []
+    end = 0
+    for found in REFERENCE.finditer(text):
+        if found["wrong"]:
+            return None
+        parts += [text[end : found.start()], f"\\{found['group']}" if found["group"] else ""]
+        parts.append((found["plain"] or "").replace("\\", "\\\\"))
+        end = found.end()
+    return "".join((*parts, text[end:]))
+
+
+def is_of(node: exp.Expr, types: set[exp.DType]) -> bool:
+    """Whether a value is known to be of one of some types."""
+    return node.type is not None and node.type.this in types
+
+
+def _sql(template: str, **values: exp.Expr | None) -> exp.Expr:
+    """A part in DuckDB's SQL, with values in the places that are named `:x`."""
+    part = exp.replace_placeholders(parse_one(template, read="duckdb"), **values)
+    assert isinstance(part, exp.Expr)
+    return part
+
+
+def _again(value: exp.Expr) -> exp.Expr:
+    """A value that is written a second time."""
+    for count, _ in enumerate(value.walk()):
+        if count > WRITTEN_TWICE:
+            raise RecursionError
+    return value.copy()
+
+
+def _cast(node: T) -> exp.Expr:
+    value, to = node.this, node.args["to"].this
+    if is_of(value, exp.DataType.TEXT_TYPES):
+        if to == exp.DType.BOOLEAN:
+            truth = [(word, "TRUE") for word in TRUE] + [(word, "FALSE") for word in FALSE]
+            cases = " ".join(f"WHEN '{word}' THEN {is_true}" for word, is_true in truth)
+            return _sql(f"CASE lower(trim(:x)) {cases} END", x=value)
+        if to in exp.DataType.NUMERIC_TYPES:
+            shape = WHOLE if to in exp.DataType.INTEGER_TYPES else FRACTION
+            node.set("this", _sql(f"regexp_extract(:x, '{shape}', 1)", x=value))
+    elif to in exp.DataType.INTEGER_TYPES and is_of(value, exp.DataType.FLOAT_TYPES):
+        node.set("this", exp.Anonymous(this="trunc", expressions=[value]))
+    return node
+
+
+def _not_zero(node: T) -> exp.Expr:
+    return node.__class__(this=node.this, expression=_sql("nullif(:x, 0)", x=node.expression))
+
+
+def _at_least_zero(number: exp.Expr) -> exp.Expr:
+    if isinstance(number, exp.Literal):
+        return number
+    return _sql("CASE WHEN :x < 0 THEN 0 ELSE :again END", x=number, again=_again(number))
+
+
+def _side(node: T) -> exp.Expr:
+    node.set("expression", _at_least_zero(node.expression))
+    return node
+
+
+def _substring(node: T) -> exp.Expr:
+    start, length = node.args["start"], node.args.get("length")
+    if length is not None:
+        node.set("length", _at_least_zero(length))
+        if not isinstance(start, exp.Literal):
+            start = _sql("CASE :x WHEN 0 THEN 1 ELSE :again END", x=start, again=_again(start))
+        node.set("start", exp.Literal.number(1) if start.name == "0" else start)
+    return node
+
+
+def _trim(node: T) -> exp.Expr:
+    if node.args.get("expression") is None:
+        node.set("expression", exp.Literal.string(" "))
+    return node
+
+
+def _upper(node: T) -> exp.Expr:
+    node.set("this", _sql("replace(:x, 'ß', 'SS')", x=node.this))
+    return node
+
+
+def _reverse(node: T) -> exp.Expr:
+    if is_of(node.this, {exp.DType.ARRAY}):
+        return exp.Anonymous(this="list_reverse", expressions=[node.this])
+    return _sql("array_to_string(list_reverse(string_split(:x, '')), '')", x=node.this)
+
+
+def _replace(node: T) -> exp.Expr:
+    if node.args.get("replacement") is None:
+        node.set("replacement", exp.Literal.string(""))
+    return node
+
+
+def _split_part(node: T) -> exp.Expr:
+    node.set("part_index", _sql("nullif(:x, 0)", x=node.args["part_index"]))
+    return node
+
+
+def _regexp_replace(node: T) -> exp.Expr:
+    wanted = node.args["replacement"]
+    node.set("replacement", exp.Literal.string(replacement(wanted.name)))
+    return node
+
+
+def _whole_number(node: T) -> exp.Expr:
+    return exp.TryCast(this=node.copy(), to=exp.DataType.build("BIGINT"))
+
+
+def _double(node: T) -> exp.Expr:
+    return exp.TryCast(this=node.copy(), to=exp.DataType.build("DOUBLE"))
+
+
+def _round(node: T) -> exp.Expr:
+    digits = node.args.get("decimals")
+    places = int(digits.name) if isinstance(digits, exp.Literal) and digits.name.isdecimal() else None
+    if places not in DIGITS or not is_of(node.this, exp.DataType.FLOAT_TYPES):
+        return node
+    # As it is written: 1.005 is a little less, but is rounded to 1.01.
+    return _sql(
+        f"coalesce(TRY_CAST(TRY_CAST(CAST(:x AS TEXT) AS DECIMAL(38, {places})) AS DOUBLE), :rounded)",
+        x=_again(node.this),
+        rounded=node.copy(),
+    )
+
+
+def _ln(node: T) -> exp.Expr:
+    return _sql("ln(nullif(greatest(:x, 0), 0))", x=node.this)
+
+
+def _count_if(node: T) -> exp.Expr:
+    return _sql("count(nullif(:x, FALSE))", x=node.this)
+
+
+def _with_nulls(node: T) -> exp.Expr:
+    name = "arg_min_null" if isinstance(node, exp.ArgMin) else "arg_max_null"
+    return exp.Anonymous(this=name, expressions=[node.this, node.expression])
+
+
+def _collected(node: T) -> exp.Expr:
+    """An array of nothing is empty, not null; FILTER and OVER belong to the function."""
+    around = node
+    while isinstance(around.parent, exp.Filter | exp.Window) and around is around.parent.this:
+        around = around.parent
+    around.replace(_sql("coalesce(:x, [])", x=around.copy()))
+    return node
+
+
+REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Mod: _not_zero,
+    exp.IntDiv: _not_zero,
+    exp.Left: _side,
+    exp.Right: _side,
+    exp.Substring: _substring,
+    exp.Trim: _trim,
+    exp.Upper: _upper,
+    exp.Reverse: _reverse,
+    exp.Replace: _replace,
+    exp.SplitPart: _split_part,
+    exp.RegexpReplace: _regexp_replace,
+    exp.Ceil: _whole_number,
+    exp.Floor: _whole_number,
+    exp.Sign: _double,
+    exp.Round: _round,
+    exp.Ln: _ln,
+    exp.CountIf: _count_if,
+    exp.ArgMin: _with_nulls,
+    exp.ArgMax: _with_nulls,
+    exp.ArrayAgg: _collected,
+    exp.ArrayUniqueAgg: _collected,
+}

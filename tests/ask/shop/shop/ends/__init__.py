@@ -1,0 +1,1 @@
+"""A file without a newline at its end, a class that is chosen, imports that only type checkers see."""

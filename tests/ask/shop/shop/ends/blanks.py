@@ -1,0 +1,4 @@
+import typing
+
+if  typing.TYPE_CHECKING:
+    import shop.ends.blanks_back
