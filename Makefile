@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run callgraph lock
+.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -70,6 +70,9 @@ bench-run: $(VENV)/.ready ## a whole small build and its parts, against a bare P
 
 bench-crash: $(VENV)/.ready ## builds killed at random moments: what readers see, and what the next build makes
 	@PYTHONPATH=tests $(PY) bench/crash.py
+
+bench-ask: $(VENV)/.ready ## latency of each verb on a django lake: cold process, warm, in a Spark session
+	@PYTHONPATH=tests $(PY) bench/ask.py
 
 callgraph: $(VENV)/.ready ## precision and recall of the labelled call graphs, per construct
 	@$(PY) tests/callgraph_table.py
