@@ -10,7 +10,8 @@ from ask_lake import reader_of
 from codeanatomy.catalog.spec import Column
 from codeanatomy.errors import TableMissing
 from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Held, Query, Slice
+from codeanatomy.query.lanes.reading import Held, Query, Slice, edges, nodes, of_repository
+from codeanatomy.query.verbs.found import held as answered
 from codeanatomy.storage.light import LoggedFile
 
 SHAPE = (Column("name", "string", "."), Column("size", "int", "."))
@@ -69,6 +70,24 @@ def test_a_limit_tells_the_total(reader: LightReader) -> None:
     query = Query("SELECT * FROM h", {"h": held}, order=("size DESC",), columns=("name",))
     assert reader.rows(query, 2) == [("6", 7), ("5", 7)]
     assert reader.rows(query) == [(str(number),) for number in range(6, -1, -1)]
+
+
+def test_an_answer_that_is_at_hand_is_not_read() -> None:
+    query = answered(("symbol", "line"), [{"symbol": "a", "line": 1}, {"symbol": "b"}]).query
+    assert query.at_hand() == [("a", 1), ("b", None)]
+    assert query.at_hand(1) == [("a", 1, 2)]
+    assert Query("SELECT * FROM n", {"n": Slice("cpg_nodes")}).at_hand() is None
+
+
+def test_slices_of_a_repository() -> None:
+    assert of_repository("repo_files_v1", None).wanted == {}
+    assert nodes(["CLASS"], "shop", path=["a.py"]).wanted == {
+        "repo_id": ("shop",),
+        "node_kind": ("CLASS",),
+        "path": ("a.py",),
+    }
+    part = edges(("CALLS",))
+    assert (part.table, part.wanted) == ("cpg_edges", {"edge_kind": ("CALLS",)})
 
 
 def test_an_argument_is_a_value(reader: LightReader) -> None:

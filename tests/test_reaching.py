@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from codeanatomy.query.lanes.reading import Query, Row, Slice
 from codeanatomy.query.walks import reaching
-from codeanatomy.query.walks.reaching import reach
+from codeanatomy.query.walks.reaching import CALL_GRAPH, reach
 
 Edge = tuple[str, str, float]
 
@@ -62,7 +62,7 @@ edges = st.lists(
 @given(edges, nodes, st.integers(1, 5))
 @settings(max_examples=200, deadline=None)
 def test_the_same_as_all_walks(edges: list[Edge], start: str, depth: int) -> None:
-    steps, whole = reach(Edges(edges), [start], ("CALL_GRAPH",), "src", depth)
+    steps, whole = reach(Edges(edges), {start: 1.0}, CALL_GRAPH, "src", depth)
     assert whole
     # A node is reached by its nearest neighbour that was reached first; of equally near ones by the best.
     found = {step.node_id: step.depth for step in steps}
@@ -72,22 +72,34 @@ def test_the_same_as_all_walks(edges: list[Edge], start: str, depth: int) -> Non
 
 
 def test_against_the_edges() -> None:
-    steps, _ = reach(Edges([("a", "b", 0.9), ("b", "c", 0.5)]), ["c"], ("CALL_GRAPH",), "dst", 9)
+    steps, _ = reach(Edges([("a", "b", 0.9), ("b", "c", 0.5)]), {"c": 1.0}, CALL_GRAPH, "dst", 9)
     assert [(step.node_id, step.depth, step.via, step.confidence) for step in steps] == [
         ("b", 1, "c", 0.5),
         ("a", 2, "b", 0.5),
     ]
 
 
+def test_no_way_is_trusted_more_than_its_start() -> None:
+    edges = Edges([("a", "c", 0.9), ("b", "d", 0.3), ("b", "c", 0.7)])
+    steps, _ = reach(edges, {"a": 0.5, "b": 0.9}, CALL_GRAPH, "src", 1)
+    assert {(step.node_id, step.via, step.confidence) for step in steps} == {("c", "b", 0.7), ("d", "b", 0.3)}
+
+
+def test_a_step_from_its_other_end() -> None:
+    (step,), _ = reach(Edges([("a", "b", 0.9)]), {"a": 1.0}, CALL_GRAPH, "src", 1)
+    assert (step.turned().via, step.turned().node_id) == ("b", "a")
+    assert step.turned().turned() == step
+
+
 def test_many_nodes_are_read_from_the_folder_of_the_kind() -> None:
     wide = Edges([("a", f"b{number}", 0.9) for number in range(20)] + [("b1", "c", 0.9)])
-    reach(wide, ["a"], ("CALL_GRAPH",), "src", 3)
+    reach(wide, {"a": 1.0}, CALL_GRAPH, "src", 3)
     assert wide.tables == ["cpg_edges_by_src", "cpg_edges", "cpg_edges_by_src"]
 
 
 def test_too_much_is_said(monkeypatch: Any) -> None:
     monkeypatch.setattr(reaching, "REACHED", 3)
     wide = Edges([("a", "b", 0.9), *(("b", f"c{number}", 0.9) for number in range(5))])
-    steps, whole = reach(wide, ["a"], ("CALL_GRAPH",), "src", 3)
+    steps, whole = reach(wide, {"a": 1.0}, CALL_GRAPH, "src", 3)
     assert not whole
     assert [step.node_id for step in steps] == ["b"]

@@ -30,6 +30,8 @@ from codeanatomy.query.lanes.spark import FEW
 from codeanatomy.query.lanes.spark_lake import SparkLake
 from codeanatomy.query.lanes.views import view_query
 from codeanatomy.query.snapshot import recorded_runs
+from codeanatomy.query.sql.spark import run_spark_sql
+from test_sql_functions import differences, statement, write
 
 SYMBOLS = (
     "shop.cart.Cart",
@@ -284,6 +286,18 @@ def test_a_statement_over_the_views(lake: SparkLake, session: SparkSession) -> N
     with pytest.raises(SqlRefused):
         lake.sql("SELECT id FROM mine")
     assert settings_of(session) == before
+
+
+def test_functions_have_the_values_of_the_light_lane(
+    lake: SparkLake, session: SparkSession, request: pytest.FixtureRequest
+) -> None:
+    # All of them in one job; `tests/test_sql_functions.py` asks DuckDB the same.
+    found = run_spark_sql(lake, statement(), limit=100, seconds=120)
+    if request.config.getoption("--regenerate"):
+        write(found)
+    else:
+        assert differences(found) == {}
+    assert not [tag for tag in session.sparkContext.getJobTags() if tag.startswith("codeanatomy")]
 
 
 def test_the_session_of_the_user_stays_as_it_is(

@@ -95,18 +95,39 @@ def test_nobody_is_an_answer(lake: Lake) -> None:
 
 
 def test_every_row_is_located_and_trusted(lake: Lake) -> None:
-    for row in lake.callers("flask.Flask.make_response", depth=5):
+    rows = lake.callers("flask.Flask.make_response", depth=5).rows
+    assert len(rows) > 5
+    for row in rows:
         assert row["path"]
         assert row["line"] > 0
         assert row["confidence"] in (1, 0.9, 0.7, 0.5, 0.3)
         assert row["method"]
 
 
-def test_trust_is_that_of_the_weakest_call_on_the_way(lake: Lake) -> None:
-    for row in lake.callers("json.loads", depth=6, repo_id="flask"):
-        if row["depth"] > 1:
-            nearer = {each["symbol"]: each for each in lake.callers("json.loads", depth=6, repo_id="flask")}
-            assert row["confidence"] <= nearer[row["via"]]["confidence"]
+@pytest.mark.parametrize("name", ["json.loads", "flask.wrappers.Response", "flask.json.tag.TagDict"])
+def test_trust_is_that_of_the_weakest_call_on_the_way(lake: Lake, name: str) -> None:
+    rows = lake.callers(name, depth=6, repo_id="flask").rows
+    nearer = {row["symbol"]: row for row in rows}
+    further = [row for row in rows if row["depth"] > 1]
+    assert further
+    for row in further:
+        assert row["confidence"] <= nearer[row["via"]]["confidence"]
+
+
+def test_who_calls_a_maker_is_no_surer_than_the_maker(lake: Lake) -> None:
+    """Which class `choose` makes depends on its argument; that `chosen` calls it does not."""
+    (first, second) = lake.callers("shop.ends.boxes.Tube", depth=2)
+    assert [(row["symbol"], row["via"]) for row in (first, second)] == [
+        ("shop.ends.boxes.choose", "shop.ends.boxes.Tube"),
+        ("shop.ends.boxes.chosen", "shop.ends.boxes.choose"),
+    ]
+    (call,) = lake.callers("shop.ends.boxes.choose")
+    assert call["confidence"] > first["confidence"] == second["confidence"]
+
+
+def test_a_function_that_is_a_whole_file_makes_an_instance(lake: Lake) -> None:
+    makers = [row for row in lake.callers("shop.ends.boxes.Parcel") if row["path"] == "shop/ends/whole.py"]
+    assert [(row["symbol"], row["line"]) for row in makers] == [("shop.ends.whole.wrap", 4)]
 
 
 def test_the_same_as_the_call_graph(lake: Lake, ask_lake: Path) -> None:

@@ -34,9 +34,8 @@ def groups(reader: LightReader, by: Any, repo_id: str) -> dict[str, list[dict[st
     return found
 
 
-def waste(reader: LightReader, by: Any) -> list[tuple[Any, ...]]:
-    """Groups of `shop.waste`: how many members, and the way around."""
-    start = "shop.waste."
+def waste(reader: LightReader, by: Any, start: str = "shop.waste.") -> list[tuple[Any, ...]]:
+    """Groups of a package: how many members, and the way around."""
     return [
         (
             rows[0]["amount"],
@@ -58,6 +57,16 @@ def test_modules_that_import_each_other(reader: LightReader) -> None:
         ),
         (2, ("early", 2, "inside a function"), ("late", 1, "module level")),
         (2, ("typed", 6, "type checking"), ("typing_user", 1, "module level")),
+    ]
+
+
+def test_only_a_test_of_nothing_else_is_for_type_checkers(reader: LightReader) -> None:
+    """By the syntax: blanks and brackets do not matter, `not` does, and `elif` is an `if`."""
+    assert [first for _, first, _ in waste(reader, "imports", "shop.ends.")] == [
+        ("blanks", 4, "type checking"),
+        ("bracketed", 4, "type checking"),
+        ("negated", 4, "module level"),
+        ("otherwise", 7, "type checking"),
     ]
 
 

@@ -75,6 +75,15 @@ def test_a_module_has_the_places_of_all_its_functions(lake: Lake) -> None:
     ]
 
 
+def test_inside_of_a_function_that_is_a_whole_file(lake: Lake) -> None:
+    found = lake.explain("ends.whole.wrap", "ends.boxes.Parcel")
+    assert {(row["relation"], row["inside"]) for row in found} >= {
+        ("INSTANTIATES", "shop.ends.whole.wrap"),
+        ("REFERS_TO", "shop.ends.whole.wrap"),
+    }
+    assert {row["inside"] for row in found} == {"shop.ends.whole.wrap"}
+
+
 def test_alternatives_are_counted(lake: Lake) -> None:
     ambiguous = lake.explain("paths.choices.either", "paths.choices.one")
     calls = [row for row in ambiguous if row["relation"] == "CALLS"]

@@ -103,6 +103,12 @@ def test_a_variable_that_an_expression_assigns(lake: Lake) -> None:
     ]
 
 
+def test_inside_of_a_function_that_is_a_whole_file(lake: Lake) -> None:
+    rows = lake.flows("ends.whole.wrap.paper", depth=1).rows
+    assert len(rows) >= 3
+    assert {row["inside"] for row in rows} == {"shop.ends.whole.wrap"}
+
+
 def test_a_value_that_nobody_uses(lake: Lake) -> None:
     assert lake.flows("values.idle.unused").total == 0
 

@@ -6,7 +6,7 @@ import pytest
 
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.verbs.impact import is_test
+from codeanatomy.query.verbs.testing import is_test
 
 STEPS, VALUES, LIMITS = (f"shop/paths/{name}.py" for name in ("steps", "values", "limits"))
 TESTS = "tests/test_paths.py"
@@ -112,6 +112,26 @@ def test_a_module_with_all_that_is_inside_of_it(lake: Lake) -> None:
     ]
 
 
+def test_a_package_with_all_that_is_below_it(lake: Lake) -> None:
+    """Users outside of it; those of its `__init__` alone would be none."""
+    found = lake.impact("shop.paths", depth=1)
+    assert {row["path"] for row in found} == {TESTS}
+    assert {row["symbol"] for row in found} == {
+        "tests.test_paths",
+        *(f"tests.test_paths.{name}" for name in ("expected", "test_far", "test_twice")),
+    }
+    # It has no `__init__.py`.
+    outside = lake.impact("flask.sansio", depth=1).rows
+    assert "flask.app.Flask" in {row["symbol"] for row in outside}
+    assert not [row for row in outside if row["symbol"].startswith("flask.sansio.")]
+
+
+def test_what_uses_a_class_in_a_function_that_is_a_whole_file(lake: Lake) -> None:
+    rows = lake.impact("shop.ends.boxes.Parcel", depth=1).rows
+    assert "shop.ends.whole.wrap" in {row["symbol"] for row in rows}
+    assert "shop.ends.whole" not in {row["symbol"] for row in rows}
+
+
 @pytest.mark.parametrize(
     ("path", "name", "test"),
     [
@@ -121,6 +141,10 @@ def test_a_module_with_all_that_is_inside_of_it(lake: Lake) -> None:
         ("pkg/cart_test.py", "pkg.cart_test.run", True),
         ("pkg/cart.py", "pkg.cart.test_run", True),
         ("pkg/cart.py", "pkg.cart.TestCart.run", True),
+        ("pkg/cart.py", "pkg.cart.Test", True),
+        ("pkg/cart.py", "pkg.cart.Testament.read", False),
+        ("pkg/test_cart.pyi", "pkg.test_cart.run", True),
+        ("conftest.pyi", "conftest.fixture", True),
         ("pkg/testing.py", "pkg.testing.client", False),
         ("pkg/latest/fastest.py", "pkg.latest.fastest.attest", False),
         ("", "json.dumps", False),

@@ -85,6 +85,26 @@ def test_unknown_if_a_call_on_the_way_is_not_resolved(lake: Lake) -> None:
     assert note.endswith("at least 1")
 
 
+def test_a_function_that_is_a_whole_file(lake: Lake) -> None:
+    """It makes an instance, and has a call that is not resolved; its module has neither."""
+    assert steps(lake.path("ends.whole.wrap", "ends.boxes.Parcel")) == [
+        ("shop.ends.whole.wrap", "shop.ends.boxes.Parcel", "shop/ends/whole.py", 4)
+    ]
+    [note] = lake.path("ends.whole.wrap", "paths.steps.start").notes
+    assert note.endswith("at least 1")
+    [note] = lake.path("shop.ends.whole", "paths.steps.start").notes
+    assert note.startswith("no path")
+
+
+def test_both_ways_have_the_same_columns(lake: Lake) -> None:
+    calls = lake.path("paths.steps.start", "json.dumps")
+    values = lake.path("values.give", "values.keep", by="flow")
+    nothing = lake.path("values.keep.value", "values.give.amount", by="flow")
+    assert calls.columns == values.columns == nothing.columns
+    assert {row["inside"] for row in calls} == {None}
+    assert [row["inside"] for row in values] == ["shop.paths.values.give", "shop.paths.values.take"]
+
+
 def test_unknown_if_the_depth_is_too_small(lake: Lake) -> None:
     assert lake.path("paths.steps.far", "paths.steps.pack", depth=3).total == 3
     found = lake.path("paths.steps.far", "paths.steps.pack", depth=2)

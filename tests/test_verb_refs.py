@@ -44,6 +44,14 @@ def test_a_variable_where_it_is_written_and_read(lake: Lake) -> None:
     assert ("shop/money.py", 22, "READS", "shop.money.Price.with_tax") in rows
 
 
+def test_inside_of_a_function_that_is_a_whole_file(lake: Lake) -> None:
+    rows = [row for row in lake.refs("shop.ends.boxes.Parcel") if row["path"] == "shop/ends/whole.py"]
+    assert [(row["line"], row["inside"]) for row in rows] == [
+        (2, "shop.ends.whole.wrap"),
+        (4, "shop.ends.whole.wrap"),
+    ]
+
+
 def test_a_place_is_told_once(lake: Lake) -> None:
     rows = lake.refs("flask.Flask", limit=1000).rows
     spots = [(row["path"], row["line"], row["inside"]) for row in rows]

@@ -30,6 +30,16 @@ def test_a_method(lake: Lake) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "name", ["shop.cart.total", "shop.money.Price", "flask.Flask", "flask.json", "json.dumps"]
+)
+def test_counts_are_those_of_the_verbs(lake: Lake, name: str) -> None:
+    repo_id = "shop" if name.startswith("shop") else "flask"
+    (row,) = lake.show(name, repo_id=repo_id)
+    for verb in ("callers", "callees", "refs"):
+        assert row[verb] == lake.ask(verb, name, repo_id=repo_id).total, verb
+
+
 def test_a_class(lake: Lake) -> None:
     (row,) = lake.show("Discount")
     assert (row["signature"], row["members"]) == ("class Discount(Price)", 1)
@@ -63,9 +73,11 @@ def test_what_has_no_head(lake: Lake) -> None:
         # Not of this interpreter: the first line.
         ("def f[T](x) ->\n  {{", "def f[T](x) ->"),
         ('def f(x="a:\\n"):\n    pass', "def f(x='a:\\n')"),
+        # A span that does not fit the text.
+        ("", None),
     ],
 )
-def test_heads(source: str, head: str) -> None:
+def test_heads(source: str, head: str | None) -> None:
     text = f"ü = 1\n{source}\n"
     start = len(b"\xc3\xbc = 1\n")
     assert signature(text, start, start + len(source.encode())) == head

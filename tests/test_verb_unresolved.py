@@ -66,8 +66,15 @@ def test_inside_of_a_definition(reader: LightReader) -> None:
 
 def test_inside_of_a_package_is_all_below_it(reader: LightReader) -> None:
     paths = {row["path"] for row in asked(reader, "shop.waste")}
+    assert len(paths) > 1
     assert {"shop/waste/unknown.py", "shop/waste/trucks.py"} <= paths
     assert all(path.startswith("shop/waste/") for path in paths)
+
+
+def test_inside_of_a_function_that_is_a_whole_file(reader: LightReader) -> None:
+    rows = asked(reader, "shop.ends.whole.wrap")
+    assert {row["symbol"] for row in rows} == {"paper.fold", "fold"}
+    assert {row["inside"] for row in rows} == {"shop.ends.whole.wrap"}
 
 
 def test_for_one_reason(reader: LightReader) -> None:

@@ -9,12 +9,14 @@ Tests: `tests/test_sql_command.py`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from codeanatomy.commands.answering import chosen, counted, print_rows
+from codeanatomy.commands.answering import about, chosen, counted, print_problem, print_rows
 from codeanatomy.commands.options import (
     AnswerFormat,
     answer_format_option,
@@ -24,11 +26,12 @@ from codeanatomy.commands.options import (
 )
 from codeanatomy.commands.printing import harmless, print_json
 from codeanatomy.config import load_settings
-from codeanatomy.errors import SqlRefused
+from codeanatomy.errors import CodeAnatomyError
+from codeanatomy.query.answers import Answer
 from codeanatomy.query.lake import Lake
 
 if TYPE_CHECKING:
-    from codeanatomy.query.sql.light import SqlAnswer
+    from codeanatomy.query.sql.answer import SqlAnswer
 
 # Longer texts are no questions of people.
 TEXT_CHARS = 1_000_000
@@ -76,17 +79,36 @@ def sql(
             found = _by_spark(flags, lake, as_of, statement, limit, seconds)
         else:
             found = Lake.open(lake, as_of).sql(statement, limit=limit, seconds=seconds)
-    except SqlRefused as problem:
-        if wanted == "json":
-            print_json({"status": "refused", "diagnostics": problem.diagnostics})
+    except CodeAnatomyError as problem:
+        print_problem(problem, form)
         raise
     if wanted == "json":
         print_json({"status": "ok", **msgspec.to_builtins(found)})
         return
     print_rows(found.columns, found.rows, wanted, as_asked=True)
-    total = "more rows" if found.total is None else counted(found.total)
-    cut = f", {len(found.rows):,} shown (--limit)" if found.truncated else ""
-    click.echo(harmless(f"{total}{cut}; run {found.run_id}"), err=True)
+    for line in _about(found):
+        click.echo(line, err=True)
+
+
+def _about(found: SqlAnswer) -> Iterator[str]:
+    """What to know about an answer, in words: as of a verb, but its rows may not have been counted."""
+    if found.total is None:
+        yield harmless(f"{counted(len(found.rows))}, others are not shown ({found.more})")
+    told = Answer(
+        found.verb,
+        found.subject,
+        (),
+        found.columns,
+        found.rows,
+        found.total or 0,
+        found.cut or 0,
+        found.more,
+        found.notes,
+        found.run_id,
+        found.freshness,
+        found.coverage,
+    )
+    yield from islice(about(told), 1 if found.total is None else 0, None)
 
 
 def _by_spark(

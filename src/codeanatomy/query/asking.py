@@ -27,6 +27,8 @@ from codeanatomy.storage.manifest import RunManifest
 
 MOST = 2**31 - 1
 DEEPEST = 100
+# Of what has changed, so many are named.
+NAMED = 10
 # Of so many repositories the sources are looked at for each answer.
 LOOKED_AT = 5
 
@@ -168,7 +170,10 @@ def _of_several(
     if Path(row.repo_root).is_file():
         raise UsageError(f"{name} was built from an archive, which has no commits", "name symbols")
     changes = changed_symbols(reader, Path(row.repo_root), diff, repo_id=name)
-    return Asked(changes.symbols, function(reader, changes.symbols, notes=changes.notes, **options))
+    names = [symbol.symbol for symbol in changes.symbols]
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    told = (f"changed: {', '.join(names[:NAMED])}{more}",) if names else ()
+    return Asked(changes.symbols, function(reader, changes.symbols, notes=(*changes.notes, *told), **options))
 
 
 def answer(

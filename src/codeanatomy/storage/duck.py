@@ -12,8 +12,10 @@ Tests: `tests/test_duck.py`, `tests/test_verify.py`.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -64,7 +66,7 @@ def local(lake: str) -> str:
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory and, where that is not enough, in a temporary folder; all cores work for it."""
     with tempfile.TemporaryDirectory(prefix="codeanatomy-") as folder, reading():
-        found = _connected(folder)
+        found = connected(folder)
         try:
             yield found
         finally:
@@ -74,8 +76,21 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 @cache
 def _shared(process: int) -> duckdb.DuckDBPyConnection:
     """The database of a process: what was made before a fork hangs after it."""
-    # Made where it is needed: lookups do not spill.
-    return _connected(str(Path(tempfile.gettempdir()) / f"codeanatomy-{process}"))
+    return connected(spill_folder(process))
+
+
+@cache
+def spill_folder(process: int) -> str:
+    """A folder that nobody else can read or has made before, until this process ends."""
+    folder = tempfile.mkdtemp(prefix="codeanatomy-")
+    atexit.register(_remove, folder, process)
+    return folder
+
+
+def _remove(folder: str, process: int) -> None:
+    # A fork has the functions of its parent, but not its folder.
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def lookups() -> duckdb.DuckDBPyConnection:
@@ -96,18 +111,22 @@ def reading() -> Iterator[None]:
         raise StorageFailure(f"the lake cannot be read: {problem}", "build the lake again") from problem
 
 
-def _connected(folder: str) -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(
-        ":memory:",
-        config={
-            "memory_limit": f"{min(MEMORY, _machine_memory() // 2) // 1024} KiB",
-            "temp_directory": folder,
-            "autoinstall_known_extensions": False,
-            "preserve_insertion_order": False,
-            # A name in a statement never means a variable of this process.
-            "python_enable_replacements": False,
-        },
-    )
+def connected(
+    folder: str, *, memory: int = MEMORY, disk: int | None = None, extensions: bool = True
+) -> duckdb.DuckDBPyConnection:
+    """A database in memory that spills into a folder, with the extensions that DuckDB comes with or none."""
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{min(memory, _machine_memory() // 2) // 1024} KiB",
+        "temp_directory": folder,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": extensions,
+        "preserve_insertion_order": False,
+        # A name in a statement never means a variable of this process.
+        "python_enable_replacements": False,
+    }
+    if disk is not None:
+        settings["max_temp_directory_size"] = f"{disk // 1024} KiB"
+    return duckdb.connect(":memory:", config=settings)
 
 
 def rows_of(root: str, name: str, files: Sequence[LoggedFile]) -> str:

@@ -27,8 +27,8 @@ from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.diff.git import LARGEST, Blob, commit_of, files_of, texts_of, tracked_in
 from codeanatomy.query.diff.touched import Span, touched
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.symbols import nodes
+from codeanatomy.query.lanes.reading import Query, Reader, Slice, edges, nodes
+from codeanatomy.query.walks.enclosing import AROUND, spans
 
 SUFFIXES = (".py", ".pyi")
 # What differs between two texts is found line by line up to so many lines; of more, all of them differ.
@@ -192,13 +192,10 @@ def _spans(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, li
     """The definitions of files, decorators included, and docstrings; by path."""
     query = Query(
         "SELECT d.path, d.node_id, d.node_kind, d.subkind, coalesce(d.qualname, '') AS name, d.line,"
-        " CASE d.node_kind WHEN 'MODULE' THEN 0 ELSE coalesce(least(d.bstart, min(x.bstart)), d.bstart) END"
-        " AS begins, CASE d.node_kind WHEN 'MODULE' THEN 9223372036854775807 ELSE d.bend END AS ends"
-        " FROM d LEFT JOIN x ON x.dst_node_id = d.node_id"
-        " GROUP BY d.path, d.node_id, d.node_kind, d.subkind, d.qualname, d.line, d.bstart, d.bend",
+        f" i.begins, i.ends FROM d JOIN ({spans(decorated=True)}) AS i ON i.node_id = d.node_id",
         {
-            "d": nodes(("FUNCTION", "CLASS", "MODULE", "DOCSTRING"), repo_id, path=tuple(paths)),
-            "x": Slice("cpg_edges", edge_kind=("DECORATES",), path=tuple(paths)),
+            "d": nodes((*AROUND, "DOCSTRING"), repo_id, path=tuple(paths)),
+            "x": edges(("DECORATES",), repo_id, path=tuple(paths)),
         },
         order=("path", "begins", "node_id"),
     )
@@ -218,7 +215,7 @@ def _bindings(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str,
                 subkind=("Assign", "AnnAssign", "AugAssign", "TypeAlias", "Import", "ImportFrom"),
                 path=tuple(paths),
             ),
-            "e": Slice("cpg_edges", edge_kind=("DEFINES_BINDING",), path=tuple(paths)),
+            "e": edges(("DEFINES_BINDING",), repo_id, path=tuple(paths)),
             "b": nodes(("BINDING",), repo_id),
         },
         order=("path", "begins", "node_id"),

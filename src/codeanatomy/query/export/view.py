@@ -24,8 +24,9 @@ from codeanatomy.query.export.layout import Arrow, Box
 from codeanatomy.query.export.rows import Rows, place_of
 from codeanatomy.query.export.selection import Chosen
 from codeanatomy.query.export.texts import last_parts, shortened, shortened_left
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.symbols import nodes as nodes_of
+from codeanatomy.query.lanes.reading import Query, Reader
+from codeanatomy.query.lanes.reading import nodes as nodes_of
+from codeanatomy.query.walks.docstrings import docstrings
 
 # So many boxes can be read.
 READABLE = 60
@@ -214,22 +215,5 @@ def _arrows(pairs: Counter[tuple[str, str, str]], homes: Mapping[str, str]) -> t
 
 
 def _docstring(reader: Reader, focus: Symbol) -> str:
-    """The docstring of the focus, or nothing."""
-    query = Query(
-        "SELECT e.dst_node_id FROM e",
-        {"e": Slice("cpg_edges_by_src", src_node_id=focus.ids, edge_kind=("HAS_DOCSTRING",))},
-        order=("dst_node_id",),
-    )
-    ids = [row[0] for row in reader.rows(query)]
-    if not ids:
-        return ""
-    props = Query(
-        "SELECT p.entity_id, p.props FROM p",
-        {"p": Slice("cpg_props_map", entity_kind=("node",), entity_id=ids)},
-        order=("entity_id",),
-    )
-    for _, stored in reader.rows(props):
-        for each in stored:
-            if each["prop_key"] == "text":
-                return str(each["value_string"] or "")
-    return ""
+    """The docstring of the focus, of the first definition that has one; else nothing."""
+    return next(iter(docstrings(reader, focus.ids).values()), "")

@@ -32,7 +32,8 @@ from codeanatomy.query.lake import Verbs
 from codeanatomy.query.lanes.spark import SparkReader
 from codeanatomy.query.lanes.views import view_query
 from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.query.sql.check import DIALECT, Checked, check, written
+from codeanatomy.query.sql.allowed import DIALECT
+from codeanatomy.query.sql.check import Checked, check, written
 from codeanatomy.query.sql.diagnostics import Complaints
 from codeanatomy.storage.deltalog import cause_of
 
@@ -98,11 +99,15 @@ class SparkLake(Verbs[DataFrame]):
 
     def sql(self, text: str) -> DataFrame:
         """One statement that reads, over the views; checked before Spark sees it, and all of its rows."""
-        statement = self._stated(check(text))
+        return self.asked(check(text))
+
+    def asked(self, checked: Checked) -> DataFrame:
+        """The same for a statement that was checked before."""
+        statement = self._stated(checked)
         try:
             return self.spark.sql(statement)
         except PySparkException as problem:
-            complaints = Complaints(text)
+            complaints = Complaints(checked.text)
             complaints.add("engine", cause_of(problem))
             complaints.refuse()
             raise

@@ -1,12 +1,16 @@
 """The SQL that may be asked: parts of a question, functions and types, each by its class in SQLGlot.
 
 What is not listed is refused, so a new kind of statement, a table function or a function that opens a file is
-refused because nobody has listed it. Each function is one that DuckDB and Spark both have, with the same
-answer, or that SQLGlot translates; `FUNCTIONS` has an example of each, which the tests run.
+refused because nobody has listed it. Each function is one that both engines answer alike: DuckDB has it too,
+SQLGlot translates it, or `duck_rewrites` does. `FUNCTIONS` has an example of each and `FORMS` has those with
+other arguments; both engines run all of them in `tests/test_spark_lane.py`. Arguments that no example has are
+refused: `max(a, 3)` is an error for Spark, and the three greatest for DuckDB.
 
 Left out on purpose: what reads files, the environment or the time (`input_file_name`, `current_user`, `now`),
 what runs code (`reflect`, `java_method`, TRANSFORM), what makes rows (`explode`, `range`), chance (`rand`,
-TABLESAMPLE) and what makes texts of any size (`repeat`, `lpad`). Tests: `tests/test_sql.py`.
+`any_value`, TABLESAMPLE), what makes texts of any size (`repeat`, `lpad`), and what the engines do not agree
+about: `levenshtein` counts characters or bytes, a DECIMAL has more digits after a division or fewer.
+Tests: `tests/test_sql.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ from __future__ import annotations
 from functools import cache
 
 from sqlglot import exp, parse_one
+
+DIALECT = "spark"
 
 # A question is made of these.
 PARTS: frozenset[type[exp.Expr]] = frozenset(
@@ -103,7 +109,6 @@ FUNCTIONS: dict[str, str] = {
     "max": "max(line)",
     "min_by": "min_by(caller, line)",
     "max_by": "max_by(caller, line)",
-    "any_value": "any_value(caller)",
     "bool_and": "bool_and(external)",
     "bool_or": "bool_or(external)",
     "median": "median(line)",
@@ -148,7 +153,6 @@ FUNCTIONS: dict[str, str] = {
     "instr": "instr(caller, '.')",
     "reverse": "reverse(caller)",
     "split_part": "split_part(caller, '.', 1)",
-    "levenshtein": "levenshtein(caller, callee)",
     "rlike": "caller RLIKE 'ca.t'",
     "regexp_replace": "regexp_replace(caller, '[.].*', '')",
     "abs": "abs(line)",
@@ -162,6 +166,24 @@ FUNCTIONS: dict[str, str] = {
     "exp": "exp(line / 1000)",
 }
 
+# What some of them take besides.
+FORMS = (
+    "count(*)",
+    "count(DISTINCT caller, callee)",
+    "sort_array(collect_list(DISTINCT caller), FALSE)",
+    "lag(line, 1, 0) OVER (ORDER BY line)",
+    "lead(line, 2, 0) OVER (ORDER BY line)",
+    "ltrim(caller)",
+    "rtrim(caller)",
+    "trim(BOTH 'sh' FROM caller)",
+    "trim(LEADING 's' FROM caller)",
+    "trim(TRAILING 'l' FROM caller)",
+    "substring(caller, 2)",
+    "replace(caller, '.')",
+    "position('.' IN caller)",
+    "round(line / 3)",
+)
+
 # What a value may be cast to.
 TYPES: frozenset[exp.DType] = frozenset(
     {
@@ -171,14 +193,22 @@ TYPES: frozenset[exp.DType] = frozenset(
         exp.DType.BIGINT,
         exp.DType.DOUBLE,
         exp.DType.FLOAT,
-        exp.DType.DECIMAL,
         exp.DType.BOOLEAN,
     }
 )
 
 
 @cache
-def function_classes() -> frozenset[type[exp.Expr]]:
-    """The classes of these functions: several names may be one class."""
-    examples = (parse_one(f"SELECT {example}", read="spark") for example in FUNCTIONS.values())
-    return frozenset({type(node) for example in examples for node in example.walk()} - PARTS)
+def function_arguments() -> dict[type[exp.Expr], frozenset[str]]:
+    """What each of these functions may be given, as SQLGlot calls it; several names may be one function."""
+    known: dict[type[exp.Expr], set[str]] = {}
+    for example in (*FUNCTIONS.values(), *FORMS):
+        for node in parse_one(f"SELECT {example}", read=DIALECT).walk():
+            if type(node) not in PARTS:
+                known.setdefault(type(node), set()).update(arguments_of(node))
+    return {kind: frozenset(names) for kind, names in known.items()}
+
+
+def arguments_of(node: exp.Expr) -> set[str]:
+    """What a function was given."""
+    return {name for name, value in node.args.items() if value}

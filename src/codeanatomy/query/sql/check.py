@@ -8,8 +8,9 @@
     check("SELECT nme FROM symbols")      # SqlRefused: line 1, column 8: unknown column 'nme' ...
 
 The statement is in Spark's SQL. It is read into a tree, of which every part has to be one that is allowed
-(`sql_allowed`), every name one that is known (`sql_names`), and every value of a fitting type (`sql_types`).
-What is run is written anew from the tree: names in full and quoted, stars spelled out, comments left out.
+(`parts`), every name one that is known (`names`), and every value of a fitting type (`types`). What is run
+is written anew from the tree: names in full and quoted, stars spelled out, comments left out, for DuckDB by
+`duck_rewrites`. A number with a point is a DOUBLE.
 
 Columns of the answer have names of their own: a second `line` becomes `line_2`, and `count(*)` is `count`.
 Tests: `tests/test_sql.py`, `tests/test_sql_rewrites.py`.
@@ -19,31 +20,42 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct
-from sqlglot import Token, TokenType, exp, parse, tokenize
+from sqlglot import Token, TokenType, exp, parse, parse_one, tokenize
 from sqlglot.errors import OptimizeError, ParseError, TokenError
-from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from codeanatomy.catalog.views import VIEWS
-from codeanatomy.query.sql.allowed import FUNCTIONS, PARTS, TYPES, function_classes
-from codeanatomy.query.sql.diagnostics import Complaints, closest
+from codeanatomy.query.sql.allowed import DIALECT
+from codeanatomy.query.sql.diagnostics import Complaints
+from codeanatomy.query.sql.duck_rewrites import for_duckdb
 from codeanatomy.query.sql.names import check_columns, check_tables
-from codeanatomy.query.sql.types import check_types
+from codeanatomy.query.sql.parts import check_parts, typed_name
+from codeanatomy.query.sql.types import annotated, check_types
+from codeanatomy.query.symbols import is_text
 
-DIALECT = "spark"
 # Longer ones are not written by hand, and would take seconds to look at.
 CHARACTERS = 100_000
 TOKENS = 5_000
 # What a question may begin with.
 BEGINNINGS = ("SELECT", "WITH", "FROM", "(")
+# Whether a statement is being looked at here and now.
+_looking: ContextVar[bool] = ContextVar("looking", default=False)
+
+
+def _is_told(record: logging.LogRecord) -> bool:
+    """SQLGlot warns on stderr of what it does not know; that is refused here."""
+    return record.levelno >= logging.ERROR or not _looking.get()
+
+
+logging.getLogger("sqlglot").addFilter(_is_told)
 
 
 class Checked(Struct, frozen=True):
@@ -57,32 +69,36 @@ class Checked(Struct, frozen=True):
     # Names in full, in Spark's SQL and in DuckDB's.
     spark_sql: str
     duck_sql: str
+    # What they were written from.
     tree: exp.Query
+    duck_tree: exp.Query
 
     def first(self, rows: int) -> str:
         """In DuckDB's SQL, with so many rows at most."""
-        limit = self.tree.args.get("limit")
+        limit = self.duck_tree.args.get("limit")
         if limit is not None and int(limit.expression.name) <= rows:
             return self.duck_sql
-        return written(self.tree.limit(rows), "duckdb")
+        return written(self.duck_tree.limit(rows), "duckdb")
 
 
 def check(text: str) -> Checked:
     """A question that was understood; SqlRefused says what is wrong with any other."""
     complaints = Complaints(text)
+    before = _looking.set(True)
     try:
-        with _quiet():
-            return _checked(text, complaints)
+        return _checked(text, complaints)
     except RecursionError:
         complaints.found.clear()
         complaints.add("size", "it is nested too deeply", suggestion="split it by WITH")
+    finally:
+        _looking.reset(before)
     complaints.refuse()
     raise AssertionError
 
 
 def _checked(text: str, complaints: Complaints) -> Checked:
     root = _parsed(text, complaints)
-    _check_parts(root, complaints)
+    check_parts(root, complaints)
     complaints.refuse()
     normalize_identifiers(root, dialect=DIALECT)
     try:
@@ -102,23 +118,15 @@ def _checked(text: str, complaints: Complaints) -> Checked:
     if any(each.is_star for select in tree.find_all(exp.Select) for each in select.selects):
         complaints.add("clause", "it is not known which columns a star stands for", suggestion="name them")
         complaints.refuse()
-    check_types(annotate_types(tree, schema=schema(), dialect=DIALECT), complaints)
+    _make_doubles(tree)
+    check_types(annotated(tree, schema()), complaints)
     complaints.refuse()
     _escape_patterns(tree)
     columns = _unique_columns(tree)
-    return Checked(text, views, columns, written(tree, DIALECT), written(tree, "duckdb"), tree)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """SQLGlot warns on stderr of what it does not know; that is refused here."""
-    logger = logging.getLogger("sqlglot")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+    duck_tree = for_duckdb(tree)
+    return Checked(
+        text, views, columns, written(tree, DIALECT), written(duck_tree, "duckdb"), tree, duck_tree
+    )
 
 
 @cache
@@ -169,6 +177,9 @@ def _check_tokens(text: str, complaints: Complaints) -> None:
     if len(text) > CHARACTERS:
         complaints.add("size", f"{len(text):,} characters, more than {CHARACTERS:,}")
         return
+    if not is_text(text):
+        complaints.add("syntax", "it is no UTF-8", suggestion="type it in UTF-8")
+        return
     try:
         tokens = tokenize(text, read=DIALECT)
     except TokenError:
@@ -206,59 +217,6 @@ def _offset(text: str, line: int, column: int) -> int:
     return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
 
 
-def _check_parts(root: exp.Query, complaints: Complaints) -> None:
-    """Complain about all that is not listed as allowed, the outermost first."""
-    for node in root.walk(prune=lambda each: not _allowed(each)):
-        if not _allowed(node):
-            _refuse_part(node, complaints)
-        else:
-            _check_part(node, complaints)
-
-
-def _check_part(node: exp.Expr, complaints: Complaints) -> None:
-    """Complain about a part that is allowed, but not like this."""
-    if isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
-        complaints.add("type", f"nothing is cast to {node.sql(DIALECT)} here", node.parent)
-    elif isinstance(node, exp.Distinct) and node.args.get("on"):
-        complaints.add("clause", "DISTINCT ON is not offered", node, "use min_by, max_by or row_number")
-    elif isinstance(node, exp.Values) and not node.alias_column_names:
-        complaints.add("clause", "VALUES without names", node, "write (VALUES (1, 2)) AS t(a, b)")
-    elif isinstance(node, exp.Limit | exp.Offset) and not _whole_number(node.expression):
-        complaints.add("clause", f"{node.key.upper()} needs a whole number", node)
-    elif isinstance(node, exp.Select) and not node.expressions:
-        complaints.add("syntax", "SELECT of nothing", node, "name what to select")
-    elif isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):
-        complaints.add("syntax", "WITH needs a query", node, "write WITH name AS (SELECT ...)")
-    elif isinstance(node, exp.Star) and not _spelled_out(node):
-        complaints.add("clause", "a star stands for columns only in SELECT *", node.parent)
-
-
-def _allowed(node: exp.Expr) -> bool:
-    return type(node) in PARTS or type(node) in function_classes()
-
-
-def _refuse_part(node: exp.Expr, complaints: Complaints) -> None:
-    if isinstance(node.parent, exp.Table) and node is node.parent.this:
-        complaints.add("table", f"{node.sql(DIALECT)[:60]} is no view", node, "name a view, such as calls")
-    elif isinstance(node, exp.Func):
-        name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
-        hint = closest(name, FUNCTIONS) or f"there are {', '.join(FUNCTIONS)}"
-        complaints.add("function", f"the function {name[:60]!r} is not offered", node, hint)
-    else:
-        what = node.sql(DIALECT)[:60].strip() or node.key.upper()
-        complaints.add("clause", f"{what!r} is not offered", node, "ask with plain SELECT, JOIN and GROUP BY")
-
-
-def _spelled_out(star: exp.Star) -> bool:
-    """Whether a star is SELECT *, SELECT x.* or count(*)."""
-    column = star.parent if isinstance(star.parent, exp.Column) else star
-    return isinstance(column.parent, exp.Select | exp.Count)
-
-
-def _whole_number(node: exp.Expr | None) -> bool:
-    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
-
-
 def _name_columns(root: exp.Query, text: str) -> None:
     """Call what a function gives by the function's name."""
     for select in _leftmost(root):
@@ -269,10 +227,15 @@ def _named(value: exp.Expr, text: str) -> exp.Expr:
     function = value.this if isinstance(value, exp.Window | exp.Filter) else value
     if not isinstance(function, exp.Func) or isinstance(function, exp.Connector | exp.Cast):
         return value
-    # As it was typed: several names may be one function.
-    known = "start" in function.meta
-    name = text[function.meta["start"] : function.meta["end"] + 1] if known else function.sql_name()
-    return exp.alias_(value, name.lower(), quoted=True)
+    return exp.alias_(value, typed_name(function, text), quoted=True)
+
+
+def _make_doubles(tree: exp.Query) -> None:
+    """Make numbers with a point DOUBLEs: as DECIMALs they are counted with in two ways."""
+    for each in list(tree.find_all(exp.Literal)):
+        is_number = not each.is_string and not each.name.isdecimal()
+        if is_number and not isinstance(each.parent, exp.Cast) and "e" not in each.name.lower():
+            each.replace(parse_one(f"CAST({each.name} AS DOUBLE)", read=DIALECT))
 
 
 def _escape_patterns(tree: exp.Query) -> None:

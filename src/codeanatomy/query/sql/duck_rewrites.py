@@ -1,8 +1,8 @@
 r"""What Spark's functions mean, in DuckDB's words: where both have one of a name that does another thing.
 
     CAST(line / 10 AS INT)                 # Spark cuts, DuckDB rounds:  TRY_CAST(trunc(...) AS INT)
-    left(name, -1)                         # '' and all but the last:    left(name, greatest(-1, 0))
-    regexp_replace(name, '(a)', '[$1]')    # $1 and \1:                  regexp_replace(name, '(a)', '[\1]', 'g')
+    ceil(line / 10)                        # 3 and 3.0:                  TRY_CAST(ceil(...) AS BIGINT)
+    regexp_replace(name, '(a)', '[$1]')    # $1 and \1:                  regexp_replace(name, '(a)', '[\1]')
 
 SQLGlot translates names and orders; what is here it leaves as it is. `for_duckdb` is given a tree whose types
 are known and gives another one, which is only written for DuckDB. `REWRITES` has a function for each class,
@@ -16,11 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
 
 from sqlglot import exp, parse_one
-
-T = TypeVar("T", bound=exp.Expr)
 
 # What Spark takes for a number in a text: blanks around it, but no _ and no other base.
 WHOLE = r"^\s*([+-]?[0-9]+)\s*$"
@@ -70,9 +67,7 @@ def is_of(node: exp.Expr, types: set[exp.DType]) -> bool:
 
 def _sql(template: str, **values: exp.Expr | None) -> exp.Expr:
     """A part in DuckDB's SQL, with values in the places that are named `:x`."""
-    part = exp.replace_placeholders(parse_one(template, read="duckdb"), **values)
-    assert isinstance(part, exp.Expr)
-    return part
+    return exp.replace_placeholders(parse_one(template, read="duckdb"), **values)
 
 
 def _again(value: exp.Expr) -> exp.Expr:
@@ -83,7 +78,7 @@ def _again(value: exp.Expr) -> exp.Expr:
     return value.copy()
 
 
-def _cast(node: T) -> exp.Expr:
+def _cast(node: exp.Expr) -> exp.Expr:
     value, to = node.this, node.args["to"].this
     if is_of(value, exp.DataType.TEXT_TYPES):
         if to == exp.DType.BOOLEAN:
@@ -98,76 +93,90 @@ def _cast(node: T) -> exp.Expr:
     return node
 
 
-def _not_zero(node: T) -> exp.Expr:
+def _not_zero(node: exp.Expr) -> exp.Expr:
     return node.__class__(this=node.this, expression=_sql("nullif(:x, 0)", x=node.expression))
 
 
+def _constant(node: exp.Expr) -> int | None:
+    """A whole number that is written as one, maybe with a minus."""
+    digits = node.this if isinstance(node, exp.Neg) else node
+    if not isinstance(digits, exp.Literal) or not digits.name.isdecimal():
+        return None
+    return -int(digits.name) if isinstance(node, exp.Neg) else int(digits.name)
+
+
 def _at_least_zero(number: exp.Expr) -> exp.Expr:
-    if isinstance(number, exp.Literal):
-        return number
+    constant = _constant(number)
+    if constant is not None:
+        return exp.Literal.number(max(constant, 0))
     return _sql("CASE WHEN :x < 0 THEN 0 ELSE :again END", x=number, again=_again(number))
 
 
-def _side(node: T) -> exp.Expr:
+def _side(node: exp.Expr) -> exp.Expr:
     node.set("expression", _at_least_zero(node.expression))
     return node
 
 
-def _substring(node: T) -> exp.Expr:
+def _substring(node: exp.Expr) -> exp.Expr:
     start, length = node.args["start"], node.args.get("length")
     if length is not None:
         node.set("length", _at_least_zero(length))
-        if not isinstance(start, exp.Literal):
-            start = _sql("CASE :x WHEN 0 THEN 1 ELSE :again END", x=start, again=_again(start))
-        node.set("start", exp.Literal.number(1) if start.name == "0" else start)
+        if _constant(start) is None:
+            start = _sql("CASE WHEN :x = 0 THEN 1 ELSE :again END", x=start, again=_again(start))
+        node.set("start", exp.Literal.number(1) if _constant(start) == 0 else start)
     return node
 
 
-def _trim(node: T) -> exp.Expr:
+def _trim(node: exp.Expr) -> exp.Expr:
     if node.args.get("expression") is None:
         node.set("expression", exp.Literal.string(" "))
     return node
 
 
-def _upper(node: T) -> exp.Expr:
+def _upper(node: exp.Expr) -> exp.Expr:
     node.set("this", _sql("replace(:x, 'ß', 'SS')", x=node.this))
     return node
 
 
-def _reverse(node: T) -> exp.Expr:
+def _reverse(node: exp.Expr) -> exp.Expr:
     if is_of(node.this, {exp.DType.ARRAY}):
         return exp.Anonymous(this="list_reverse", expressions=[node.this])
     return _sql("array_to_string(list_reverse(string_split(:x, '')), '')", x=node.this)
 
 
-def _replace(node: T) -> exp.Expr:
+def _replace(node: exp.Expr) -> exp.Expr:
     if node.args.get("replacement") is None:
         node.set("replacement", exp.Literal.string(""))
     return node
 
 
-def _split_part(node: T) -> exp.Expr:
+def _split_part(node: exp.Expr) -> exp.Expr:
     node.set("part_index", _sql("nullif(:x, 0)", x=node.args["part_index"]))
+    delimiter = node.args["delimiter"]
+    if not isinstance(delimiter, exp.Literal) or not delimiter.name:
+        # By nothing, Spark does not split.
+        nothing = "CASE WHEN :x = '' THEN chr(0) ELSE :again END"
+        node.set("delimiter", _sql(nothing, x=delimiter, again=_again(delimiter)))
     return node
 
 
-def _regexp_replace(node: T) -> exp.Expr:
+def _regexp_replace(node: exp.Expr) -> exp.Expr:
     wanted = node.args["replacement"]
     node.set("replacement", exp.Literal.string(replacement(wanted.name)))
     return node
 
 
-def _whole_number(node: T) -> exp.Expr:
+def _whole_number(node: exp.Expr) -> exp.Expr:
     return exp.TryCast(this=node.copy(), to=exp.DataType.build("BIGINT"))
 
 
-def _double(node: T) -> exp.Expr:
+def _double(node: exp.Expr) -> exp.Expr:
     return exp.TryCast(this=node.copy(), to=exp.DataType.build("DOUBLE"))
 
 
-def _round(node: T) -> exp.Expr:
+def _round(node: exp.Expr) -> exp.Expr:
     digits = node.args.get("decimals")
-    places = int(digits.name) if isinstance(digits, exp.Literal) and digits.name.isdecimal() else None
+    places = None if digits is None else _constant(digits)
     if places not in DIGITS or not is_of(node.this, exp.DataType.FLOAT_TYPES):
         return node
     # As it is written: 1.005 is a little less, but is rounded to 1.01.
@@ -178,25 +187,27 @@ def _round(node: T) -> exp.Expr:
     )
 
 
-def _ln(node: T) -> exp.Expr:
+def _ln(node: exp.Expr) -> exp.Expr:
     return _sql("ln(nullif(greatest(:x, 0), 0))", x=node.this)
 
 
-def _count_if(node: T) -> exp.Expr:
+def _count_if(node: exp.Expr) -> exp.Expr:
     return _sql("count(nullif(:x, FALSE))", x=node.this)
 
 
-def _with_nulls(node: T) -> exp.Expr:
+def _with_nulls(node: exp.Expr) -> exp.Expr:
     name = "arg_min_null" if isinstance(node, exp.ArgMin) else "arg_max_null"
     return exp.Anonymous(this=name, expressions=[node.this, node.expression])
 
 
-def _collected(node: T) -> exp.Expr:
+def _collected(node: exp.Expr) -> exp.Expr:
     """An array of nothing is empty, not null; FILTER and OVER belong to the function."""
-    around = node
-    while isinstance(around.parent, exp.Filter | exp.Window) and around is around.parent.this:
-        around = around.parent
-    around.replace(_sql("coalesce(:x, [])", x=around.copy()))
+    inner, around = node, node.parent
+    while isinstance(inner, exp.Filter | exp.Window):
+        inner = inner.this
+    is_whole = not isinstance(around, exp.Filter | exp.Window) or node is not around.this
+    if is_whole and isinstance(inner, exp.ArrayAgg | exp.ArrayUniqueAgg):
+        return _sql("coalesce(:x, [])", x=node.copy())
     return node
 
 
@@ -224,4 +235,6 @@ REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.ArgMax: _with_nulls,
     exp.ArrayAgg: _collected,
     exp.ArrayUniqueAgg: _collected,
+    exp.Filter: _collected,
+    exp.Window: _collected,
 }

@@ -1,71 +1,58 @@
 """`codeanatomy sql "..."`: one read-only statement over the views, answered by DuckDB.
 
-    answer = run_sql(reader, "SELECT kind, count(*) FROM symbols GROUP BY kind", limit=100, seconds=30)
-    answer.rows[0]      # {"kind": "CLASS", "count": 52}
-    answer.total        # 6; None if there was no time to count them
+    run_sql(reader, "SELECT kind, count(*) FROM symbols GROUP BY kind", limit=100, seconds=30).rows
 
 `check` looks at the statement first. DuckDB is the second line, for what it might overlook: a database of its
 own that reads files of this lake and no others, takes no settings and no extensions, and is given a
 statement only if it takes it for a SELECT. Each view is made of the slices it reads, so a question about
 classes opens the files of classes. `seconds` is for reading and counting together.
 
-An answer may differ from Spark's where that stops: a division by zero and a CAST that fails are null here.
+An answer is that of Spark, but for what `duck_rewrites` says: where Spark stops, it may be null here. Letters
+that have no single capital or small letter (the final sigma, `ﬁ`) and the texts of numbers below 0.001 or
+from ten million on are as DuckDB writes them; regular expressions are RE2's, not Java's, which differ where
+they match nothing (`x*`), at the end of a text that ends in a line break (`$`), and in what they know at all.
 Tests: `tests/test_sql.py`.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import duckdb
-from msgspec import Struct
 
 from codeanatomy.catalog.views import view
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Row
 from codeanatomy.query.lanes.views import view_query
+from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import Checked, check
 from codeanatomy.query.sql.diagnostics import Complaints
-from codeanatomy.storage.duck import PATTERN, local, reading, sql_text
+from codeanatomy.storage.duck import GB, PATTERN, connected, local, reading, spill_folder, sql_text
 
 __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]
 
 # Of all questions at a time; beyond the first, the second is used.
-MEMORY = "2 GiB"
-DISK = "20 GiB"
+MEMORY = 2 * GB
+DISK = 20 * GB
 # An interrupt may come between two statements and be lost, so it is repeated.
 AGAIN = 0.1
-
-
-class SqlAnswer(Struct, frozen=True):
-    """Rows of a statement, and how many there are."""
-
-    columns: tuple[str, ...]
-    rows: tuple[dict[str, Any], ...]
-    # None if counting them would have taken too long.
-    total: int | None
-    # Whether there are rows that are not among these.
-    truncated: bool
-    views: tuple[str, ...]
-    run_id: str
-    # As the engine has run it.
-    sql: str
+# What DuckDB advises, which is refused here, and that it does so when a statement is too deep.
+ADVICE = re.compile(r"\s*[^.]*\b(SET|PRAGMA) .*")
+TOO_DEEP = "max_expression_depth"
 
 
 def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> SqlAnswer:
     """The first rows of a statement's answer."""
+    check_limits(limit, seconds)
     checked = check(text)
-    connection = guarded(local(reader.snapshot.root)).cursor()
+    connection = guarded(local(reader.snapshot.root), os.getpid()).cursor()
     ends = time.monotonic() + seconds
     try:
         with _refusals(checked, seconds):
@@ -74,32 +61,13 @@ def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> Sq
         total = _count(connection, checked, ends) if len(rows) > limit else len(rows)
     finally:
         connection.close()
-    return SqlAnswer(
-        checked.columns,
-        tuple(dict(zip(checked.columns, map(_plain, row), strict=True)) for row in rows[:limit]),
-        total,
-        len(rows) > limit,
-        checked.views,
-        reader.snapshot.run_id,
-        checked.duck_sql,
-    )
+    return SqlAnswer.of(checked, rows, limit=limit, total=total, sql=checked.duck_sql, reader=reader)
 
 
 @lru_cache(maxsize=4)
-def guarded(root: str) -> duckdb.DuckDBPyConnection:
-    """A database that can read the files below a folder, and nothing else."""
-    database = duckdb.connect(
-        ":memory:",
-        config={
-            "memory_limit": MEMORY,
-            "max_temp_directory_size": DISK,
-            "temp_directory": str(Path(tempfile.gettempdir()) / f"codeanatomy-sql-{os.getpid()}"),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "preserve_insertion_order": False,
-            "python_enable_replacements": False,
-        },
-    )
+def guarded(root: str, process: int) -> duckdb.DuckDBPyConnection:
+    """A database of a process that can read the files below a folder, and nothing else."""
+    database = connected(spill_folder(process), memory=MEMORY, disk=DISK, extensions=False)
     # Paths are given to it as patterns that match themselves.
     folders = (root, PATTERN.sub(r"[\g<0>]", root))
     database.execute(f"SET allowed_directories = [{', '.join(map(sql_text, folders))}]")
@@ -165,18 +133,21 @@ def _refusals(checked: Checked, seconds: float) -> Iterator[None]:
         )
     except duckdb.OutOfMemoryException:
         complaints.add(
-            "engine", f"it needs more memory than {MEMORY}", suggestion="ask for less, such as one repository"
+            "engine",
+            f"it needs more memory than {MEMORY // GB} GiB",
+            suggestion="ask for less, such as one repository",
         )
     except duckdb.IOException as problem:
         raise StorageFailure(f"the lake cannot be read: {problem}", "build the lake again") from problem
     except duckdb.Error as problem:
-        # Without the class of the error.
-        complaints.add("engine", str(problem).splitlines()[0].partition(": ")[2] or str(problem))
+        _add_refusal(str(problem), complaints)
     complaints.refuse()
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return float(value) if isinstance(value, Decimal) else value
+def _add_refusal(told: str, complaints: Complaints) -> None:
+    """Complain with the words of DuckDB, without the class of its error and without its advice."""
+    if TOO_DEEP in told:
+        complaints.add("size", "it is nested too deeply", suggestion="split it by WITH")
+        return
+    first = told.splitlines()[0]
+    complaints.add("engine", ADVICE.sub("", first.partition(": ")[2] or first) or "DuckDB refuses it")

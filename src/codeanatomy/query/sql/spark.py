@@ -3,7 +3,8 @@
     run_spark_sql(Lake.open("lake", spark=session), "SELECT count(*) FROM calls", limit=100, seconds=30)
 
 Who has a session of their own asks `SparkLake.sql`, which is a DataFrame; this reads the first rows of it and
-stops when the time is over. Tests: `tests/test_sql_command.py`.
+stops when the time is over: its jobs have a tag, and no others are cancelled. Tags are a matter of the Spark
+context, so this is not for Spark Connect. Tests: `tests/test_sql_command.py`.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from codeanatomy.query.asking import MOST
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.lanes.reading import Reader
 from codeanatomy.query.lanes.spark_lake import SparkLake
+from codeanatomy.query.sql.answer import SqlAnswer, check_limits
+from codeanatomy.query.sql.check import check
 from codeanatomy.query.sql.diagnostics import Complaints
-from codeanatomy.query.sql.light import SqlAnswer, check
 from codeanatomy.storage.deltalog import cause_of
+from codeanatomy.storage.duck import is_local
 
 # Seconds between two attempts to stop what runs too long.
 AGAIN = 0.5
@@ -27,10 +34,11 @@ AGAIN = 0.5
 
 def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> SqlAnswer:
     """The first rows of a statement's answer; how many there are is not counted, for that runs it again."""
-    rows = lake.sql(text).limit(limit + 1)
+    check_limits(limit, seconds)
+    checked = check(text)
     with _until(lake.spark, seconds) as late:
         try:
-            found = rows.collect()
+            rows = lake.asked(checked).limit(min(limit + 1, MOST)).collect()
         except (PySparkException, Py4JError) as problem:
             complaints = Complaints(text)
             if late.is_set():
@@ -39,34 +47,31 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
                 complaints.add("engine", cause_of(problem))
             complaints.refuse()
             raise
-    checked = check(text)
-    return SqlAnswer(
-        checked.columns,
-        tuple(dict(zip(checked.columns, row, strict=True)) for row in found[:limit]),
-        None if len(found) > limit else len(found),
-        len(found) > limit,
-        checked.views,
-        lake.snapshot.run_id,
-        checked.spark_sql,
-    )
+    total = None if len(rows) > limit else len(rows)
+    # Whether the sources have changed is a few milliseconds without Spark, and a few jobs with it.
+    reader: Reader = LightReader(lake.snapshot) if is_local(lake.snapshot.root) else lake.reader
+    return SqlAnswer.of(checked, rows, limit=limit, total=total, sql=checked.spark_sql, reader=reader)
 
 
 @contextmanager
 def _until(spark: SparkSession, seconds: float) -> Iterator[Event]:
-    """The jobs of a session are cancelled when the time is over, again and again: one may just have begun."""
+    """Cancel the jobs of this thread when the time is over, again and again: one may just have begun."""
     done, late = Event(), Event()
+    context, tag = spark.sparkContext, f"codeanatomy-{uuid4().hex}"
 
     def watch() -> None:
         wait = seconds
         while not done.wait(wait):
             late.set()
-            spark.sparkContext.cancelAllJobs()
+            context.cancelJobsWithTag(tag)
             wait = AGAIN
 
     watcher = Thread(target=watch, daemon=True)
+    context.addJobTag(tag)
     watcher.start()
     try:
         yield late
     finally:
         done.set()
         watcher.join()
+        context.removeJobTag(tag)

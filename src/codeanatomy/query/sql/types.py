@@ -2,6 +2,7 @@
 
     SELECT caller + 1 FROM calls                     # type: + needs numbers, caller is a text
     SELECT * FROM calls WHERE external = 'yes'       # type: external is a truth value, 'yes' a text
+    SELECT line FROM calls UNION SELECT 'none'       # type: line is a number, 'none' a text
 
 Engines turn values of one type into another by rules of their own, so what one answers the other refuses;
 here it is written down, with CAST. A type that is not known is not complained about.
@@ -11,11 +12,14 @@ Tests: `tests/test_sql.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
 
-from sqlglot import exp
+from sqlglot import Schema, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
 
+from codeanatomy.query.sql.allowed import DIALECT
 from codeanatomy.query.sql.diagnostics import Complaints, span
 
 Family = Literal["number", "text", "truth value"]
@@ -29,7 +33,7 @@ ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Mod: "%",
     exp.Neg: "-",
 }
-COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+COMPARISONS = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.NullSafeEQ | exp.NullSafeNEQ
 CONDITIONS: dict[type[exp.Expr], str] = {exp.And: "AND", exp.Or: "OR", exp.Not: "NOT"}
 CLAUSES: dict[type[exp.Expr], str] = {exp.Where: "WHERE", exp.Having: "HAVING", exp.Qualify: "QUALIFY"}
 OF_NUMBERS = (exp.Sum, exp.Avg, exp.Median, exp.Stddev, exp.StddevPop, exp.Variance, exp.VariancePop)
@@ -52,37 +56,94 @@ OF_TEXTS = (
     exp.StrPosition,
     exp.Reverse,
     exp.SplitPart,
-    exp.Levenshtein,
 )
+
+
+def annotated(tree: exp.Query, schema: Schema) -> exp.Query:
+    """A statement with the types of its values."""
+    known: dict[type[exp.Expr], Any] = {
+        **Spark.EXPRESSION_METADATA,
+        # What SQLGlot does not know, or not for Spark.
+        exp.Median: {"returns": exp.DType.DOUBLE},
+        exp.SplitPart: {"returns": exp.DType.TEXT},
+        exp.ArgMin: {"annotator": _as_its_value},
+        exp.ArgMax: {"annotator": _as_its_value},
+        exp.ArrayUniqueAgg: {"returns": exp.DType.ARRAY},
+    }
+    return annotate_types(tree, schema=schema, expression_metadata=known, dialect=DIALECT)
+
+
+def _as_its_value(_: TypeAnnotator, function: exp.Expr) -> exp.Expr:
+    function.type = function.this.type
+    return function
 
 
 def check_types(root: exp.Expr, complaints: Complaints) -> None:
     """Complain about values of the wrong type; the statement is annotated."""
     for node in root.walk():
-        kind = type(node)
-        if kind in ARITHMETIC:
-            _need(complaints, ARITHMETIC[kind], "number", node.iter_expressions())
-        elif kind in CONDITIONS:
-            _need(complaints, CONDITIONS[kind], "truth value", node.iter_expressions())
-        elif kind in CLAUSES:
-            _need(complaints, CLAUSES[kind], "truth value", (node.this,))
-        elif kind is exp.Join:
-            _need(complaints, "ON", "truth value", (on for on in [node.args.get("on")] if on is not None))
-        elif kind in OF_NUMBERS:
-            _need(complaints, node.key, "number", (node.this,))
-        elif kind in OF_TEXTS:
-            _need(complaints, node.key, "text", (node.this,))
-        else:
-            _alike(complaints, node, compared(node))
+        for what, wanted, values in _needs(node):
+            _need(complaints, what, wanted, values)
+        for values in (*compared(node), *_chosen(node)):
+            _alike(complaints, node, values)
+        if isinstance(node, exp.IntDiv):
+            _need_whole(complaints, node)
 
 
-def compared(node: exp.Expr) -> tuple[exp.Expr, ...]:
-    """The values that are compared with each other, if that is what a part does."""
-    if isinstance(node, COMPARISONS):
-        return node.this, node.expression
-    if isinstance(node, exp.Between):
-        return node.this, node.args["low"], node.args["high"]
-    return (node.this, *node.expressions) if isinstance(node, exp.In) else ()
+def _needs(node: exp.Expr) -> Iterator[tuple[str, Family, Iterable[exp.Expr]]]:
+    """What a part needs its values to be."""
+    kind = type(node)
+    if kind in ARITHMETIC:
+        yield ARITHMETIC[kind], "number", node.iter_expressions()
+    elif kind in CONDITIONS:
+        yield CONDITIONS[kind], "truth value", node.iter_expressions()
+    elif kind in CLAUSES:
+        yield CLAUSES[kind], "truth value", (node.this,)
+    elif isinstance(node, exp.Join):
+        yield "ON", "truth value", _given(node.args.get("on"))
+    elif isinstance(node, exp.If) and not _is_compared(node):
+        yield "IF", "truth value", (node.this,)
+    elif kind in OF_NUMBERS:
+        yield node.key, "number", (node.this,)
+    elif kind in OF_TEXTS:
+        yield node.key, "text", (node.this,)
+
+
+def compared(node: exp.Expr) -> Iterator[tuple[exp.Expr, ...]]:
+    """Values that are compared with each other."""
+    if isinstance(node, COMPARISONS | exp.Nullif):
+        yield node.this, node.expression
+    elif isinstance(node, exp.Between):
+        yield node.this, node.args["low"], node.args["high"]
+    elif isinstance(node, exp.In):
+        query = node.args.get("query")
+        yield node.this, *node.expressions, *(query.unnest().selects[:1] if query is not None else ())
+    elif isinstance(node, exp.Case) and node.this is not None:
+        yield node.this, *(branch.this for branch in node.args["ifs"])
+
+
+def _chosen(node: exp.Expr) -> Iterator[tuple[exp.Expr, ...]]:
+    """Values of which one is given, or that are in one column."""
+    if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
+        yield node.this, *node.expressions
+    elif isinstance(node, exp.Lag | exp.Lead):
+        yield node.this, *_given(node.args.get("default"))
+    elif isinstance(node, exp.If) and not isinstance(node.parent, exp.Case):
+        yield node.args["true"], *_given(node.args.get("false"))
+    elif isinstance(node, exp.Case):
+        yield *(branch.args["true"] for branch in node.args["ifs"]), *_given(node.args.get("default"))
+    elif isinstance(node, exp.Values):
+        yield from zip(*(row.expressions for row in node.expressions), strict=False)
+    elif isinstance(node, exp.SetOperation):
+        yield from zip(node.this.selects, node.expression.selects, strict=False)
+
+
+def _given(value: exp.Expr | None) -> tuple[exp.Expr, ...]:
+    return () if value is None else (value,)
+
+
+def _is_compared(branch: exp.If) -> bool:
+    """Whether it is a WHEN of a CASE that compares a value."""
+    return isinstance(branch.parent, exp.Case) and branch.parent.this is not None
 
 
 def family(node: exp.Expr) -> Family | None:
@@ -104,23 +165,32 @@ def _need(complaints: Complaints, what: str, wanted: Family, values: Iterable[ex
 
 
 def _alike(complaints: Complaints, node: exp.Expr, values: tuple[exp.Expr, ...]) -> None:
-    """Values that are compared are of one type."""
-    first = family(values[0]) if values else None
-    for value in values[1:]:
-        found = family(value)
-        if first is not None and found not in (first, None):
+    """Complain about the first value that is of another type than those before it."""
+    known = [(value, found) for value in values if (found := family(value)) is not None]
+    for value, found in known[1:]:
+        first, wanted = known[0]
+        if found != wanted:
             complaints.add(
                 "type",
-                f"{_shown(complaints, values[0])} is a {first}, {_shown(complaints, value)} a {found}",
+                f"{_shown(complaints, first)} is a {wanted}, {_shown(complaints, value)} a {found}",
                 node,
-                _hint(first),
+                _hint(wanted),
             )
             return
 
 
+def _need_whole(complaints: Complaints, division: exp.IntDiv) -> None:
+    for value in (division.this, division.expression):
+        if value.type is not None and value.type.this in exp.DataType.FLOAT_TYPES:
+            shown = _shown(complaints, value)
+            complaints.add(
+                "type", f"DIV needs whole numbers, {shown} has a fraction", value, "use / and floor"
+            )
+
+
 def _shown(complaints: Complaints, value: exp.Expr) -> str:
     start, end = span(value)
-    return value.sql("spark")[:60] if start is None else complaints.text[start:end][:60]
+    return value.sql(DIALECT)[:60] if start is None else complaints.text[start:end][:60]
 
 
 def _hint(wanted: Family) -> str:

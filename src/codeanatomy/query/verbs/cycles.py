@@ -24,10 +24,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from codeanatomy.errors import UsageError
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.symbols import nodes
+from codeanatomy.query.lanes.reading import Query, Reader, edges, nodes
 from codeanatomy.query.verbs.found import Found, held
 from codeanatomy.query.walks.components import components, round_trip
+from codeanatomy.query.walks.reaching import CALL_GRAPH, edges_at
 
 COLUMNS = (
     "group_id",
@@ -46,8 +46,6 @@ COLUMNS = (
 AT_ONCE = "module level"
 LATER = "inside a function"
 NEVER = "type checking"
-
-
 # The more of a problem, the earlier.
 RANK = {AT_ONCE: 0, LATER: 1, NEVER: 2}
 
@@ -137,8 +135,8 @@ def _calls(reader: Reader, repo_id: str | None) -> list[Link]:
     query = Query(
         "SELECT e.src_node_id, e.dst_node_id, e.edge_kind, e.path, e.line, e.confidence, e.resolution_method"
         " FROM e WHERE left(e.src_node_id, 9) = 'function:' AND left(e.dst_node_id, 9) = 'function:'",
-        {"e": _edges(("CALL_GRAPH",), repo_id)},
-        order=("src_node_id", "dst_node_id", "line"),
+        {"e": edges(CALL_GRAPH, repo_id)},
+        order=("src_node_id", "dst_node_id", "path", "line"),
     )
     return [Link(*row) for row in reader.rows(query)]
 
@@ -147,7 +145,7 @@ def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
     """Which modules import which; of two, the import first that runs first."""
     query = Query(
         "SELECT s.node_id AS src_id, t.node_id AS dst_id, e.edge_kind, e.path, e.line, e.confidence,"
-        " e.bstart, e.owner_file_id, f.edge_id FROM e"
+        " e.bstart, e.owner_file_id, f.edge_id AS within, e.edge_id FROM e"
         " JOIN s ON s.file_id = e.owner_file_id JOIN t ON t.node_id = e.dst_node_id"
         # `from pkg import mod` is about pkg.mod.
         " LEFT JOIN (SELECT DISTINCT e.src_node_id FROM e JOIN t ON t.node_id = e.dst_node_id"
@@ -157,16 +155,16 @@ def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
         " AND d.bstart <= e.bstart AND d.bend >= e.bend) AS f ON f.edge_id = e.edge_id"
         " WHERE m.src_node_id IS NULL",
         {
-            "e": _edges(("IMPORTS_MODULE", "IMPORTS_NAME"), repo_id),
+            "e": edges(("IMPORTS_MODULE", "IMPORTS_NAME"), repo_id),
             "s": nodes(("MODULE",), repo_id),
             "t": nodes(("MODULE",), repo_id),
             "d": nodes(("FUNCTION",), repo_id),
         },
-        order=("src_id", "dst_id", "line", "bstart", "edge_kind"),
+        order=("src_id", "dst_id", "line", "bstart", "edge_kind", "edge_id"),
     )
     never = _checked_only(reader, repo_id)
     links = []
-    for start, end, relation, path, line, confidence, bstart, file_id, in_function in reader.rows(query):
+    for start, end, relation, path, line, confidence, bstart, file_id, in_function, _ in reader.rows(query):
         skipped = any(first <= bstart < last for first, last in never.get(file_id, ()))
         when = NEVER if skipped else LATER if in_function else AT_ONCE
         links.append(Link(start, end, relation, path, line, confidence, when))
@@ -174,21 +172,24 @@ def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
 
 
 def _checked_only(reader: Reader, repo_id: str | None) -> dict[str, list[tuple[int, int]]]:
-    """By file: statements that only type checkers see, those directly below `if TYPE_CHECKING:`."""
+    """By file: statements that only type checkers see, those directly below `if TYPE_CHECKING:`.
+
+    The whole test is the name, or an attribute of that name: `if not TYPE_CHECKING` and
+    `if TYPE_CHECKING or DEBUG` are other tests.
+    """
     says = Query(
-        "SELECT DISTINCT r.file_id FROM r WHERE r.name = 'TYPE_CHECKING' AND r.subkind = 'load'",
-        {"r": nodes(("NAME_REF", "ATTRIBUTE_REF"), repo_id)},
+        "SELECT r.node_id, r.path FROM r WHERE r.subkind = 'load'",
+        {"r": nodes(("NAME_REF", "ATTRIBUTE_REF"), repo_id, name=("TYPE_CHECKING",))},
     )
-    files = [row[0] for row in reader.rows(says)]
-    if not files:
+    names = reader.rows(says)
+    if not names:
         return {}
+    paths = sorted({path for _, path in names})
     tests = Query(
-        "SELECT i.node_id FROM i JOIN r ON r.file_id = i.file_id AND r.line = i.line"
-        # Not `if not TYPE_CHECKING`; of `typing.TYPE_CHECKING` the identifier comes later.
-        " AND (r.bstart = i.bstart + 3 OR r.node_kind = 'ATTRIBUTE_REF') WHERE r.name = 'TYPE_CHECKING'",
+        "SELECT DISTINCT t.src_node_id FROM s JOIN t ON t.dst_node_id = s.dst_node_id",
         {
-            "i": nodes(("AST_NODE",), repo_id, subkind=("If",), file_id=files),
-            "r": nodes(("NAME_REF", "ATTRIBUTE_REF"), repo_id, file_id=files),
+            "s": edges(("SYNTAX_OF",), repo_id, path=paths, src_node_id=[node for node, _ in names]),
+            "t": edges(("AST_PARENT_OF",), repo_id, path=paths, role=("test",)),
         },
     )
     ifs = [row[0] for row in reader.rows(tests)]
@@ -196,14 +197,9 @@ def _checked_only(reader: Reader, repo_id: str | None) -> dict[str, list[tuple[i
         return {}
     body = Query(
         "SELECT e.owner_file_id, e.bstart, e.bend FROM e WHERE e.role = 'body' AND e.bstart IS NOT NULL",
-        {"e": Slice("cpg_edges_by_src", src_node_id=ifs, edge_kind=("AST_PARENT_OF",))},
+        {"e": edges_at(ifs, ("AST_PARENT_OF",), "src")},
     )
     found: dict[str, list[tuple[int, int]]] = {}
     for file_id, start, end in reader.rows(body):
         found.setdefault(file_id, []).append((start, end))
     return found
-
-
-def _edges(kinds: tuple[str, ...], repo_id: str | None) -> Slice:
-    of_one = {"repo_id": (repo_id,)} if repo_id is not None else {}
-    return Slice("cpg_edges", edge_kind=kinds, **of_one)

@@ -17,13 +17,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes
+from codeanatomy.query.lanes.reading import Held, Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import VARIABLES
 from codeanatomy.query.verbs.found import Found, held
-from codeanatomy.query.walks.enclosing import AROUND, SPANS, innermost
+from codeanatomy.query.walks.enclosing import AROUND, innermost, spans
 
 COLUMNS = (
     "relation",
@@ -73,6 +74,9 @@ METHODS = {
     "pyrefly": "said by the type checker",
 }
 WITHOUT = "the source itself; nothing had to be resolved"
+PLACE = tuple(
+    catalog.table("cpg_edges").column(name) for name in ("edge_id", "owner_file_id", "bstart", "bend")
+)
 
 
 class _Edge(Struct, frozen=True):
@@ -131,7 +135,7 @@ def _between(reader: Reader, start: Symbol, end: Symbol) -> list[_Edge]:
     arriving = {end.kind, *VARIABLES} if end.kind in VARIABLES else {end.kind, "BINDING"}
     kinds = [name for name, kind in EDGE_KINDS.items() if any(arriving & set(ends.dst) for ends in kind.ends)]
     query = Query(
-        f"SELECT DISTINCT {FIELDS} FROM e LEFT JOIN ({SPANS}) AS i ON i.file_id = e.owner_file_id"
+        f"SELECT DISTINCT {FIELDS} FROM e LEFT JOIN ({spans()}) AS i ON i.file_id = e.owner_file_id"
         " AND i.begins <= e.bstart AND i.ends >= e.bend"
         " LEFT JOIN s ON s.node_id = e.src_node_id WHERE i.node_id IS NOT NULL OR s.node_id IS NOT NULL",
         {
@@ -248,16 +252,13 @@ def _groups(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[str | None, st
 
 def _around(reader: Reader, edges: Sequence[_Edge]) -> dict[str, str]:
     """The name of the innermost definition around the source of each edge."""
+    placed = [edge for edge in edges if edge.owner_file_id is not None]
     query = Query(
-        f"SELECT u.edge_id, d.qualname FROM ({innermost('e', 'edge_id')}) AS u"
+        f"SELECT u.edge_id, d.qualname FROM ({innermost('h', 'edge_id')}) AS u"
         " JOIN d ON d.node_id = u.inner_id",
         {
-            "e": Slice(
-                "cpg_edges",
-                edge_kind=sorted({edge.edge_kind for edge in edges}),
-                edge_id=sorted({edge.edge_id for edge in edges}),
-            ),
-            "d": nodes(AROUND),
+            "h": Held(PLACE, [tuple(getattr(edge, column.name) for column in PLACE) for edge in placed]),
+            "d": nodes(AROUND, file_id=sorted({edge.owner_file_id or "" for edge in placed})),
         },
     )
     return dict(reader.rows(query))

@@ -1,6 +1,6 @@
 """What a verb returns: the query that answers, the columns it has, and what to know about the answer.
 
-    Found(("symbol", "kind", "path", "line"), Query(...), notes=("variables of functions are not listed",))
+    Found(Query(..., columns=("symbol", "path", "line")), notes=("variables of functions are not listed",))
 
 Tests: `tests/test_verb_calls.py`.
 """
@@ -19,11 +19,14 @@ from codeanatomy.query.lanes.reading import ALL_HELD, HELD, ROW_NO, Held, Query,
 class Found(Struct, frozen=True):
     """An answer that is not read yet."""
 
-    # Each is one of `answers.COLUMNS`.
-    columns: tuple[str, ...]
     query: Query
     # What a reader of the answer should know, in words.
     notes: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What its rows have; each is one of `answers.COLUMNS`."""
+        return self.query.columns
 
 
 def found(
@@ -35,7 +38,7 @@ def found(
     notes: tuple[str, ...] = (),
 ) -> Found:
     """The answer that a statement gives."""
-    return Found(columns, Query(sql, relations, args, order, columns), notes)
+    return Found(Query(sql, relations, args, order, columns), notes)
 
 
 def held(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], notes: tuple[str, ...] = ()) -> Found:

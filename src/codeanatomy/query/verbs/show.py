@@ -10,18 +10,18 @@ keeps; where this interpreter cannot parse it, from its first line. Tests: `test
 from __future__ import annotations
 
 import ast
-import inspect
 import textwrap
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.symbols import nodes
-from codeanatomy.query.verbs.calls import callees, callers
+from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes
+from codeanatomy.query.verbs.calls import called, calling
 from codeanatomy.query.verbs.found import Found, held
-from codeanatomy.query.verbs.refs import refs
+from codeanatomy.query.verbs.refs import count_refs
+from codeanatomy.query.walks.docstrings import docstrings
+from codeanatomy.query.walks.reaching import edges_at
 
 COLUMNS = (
     "symbol",
@@ -43,16 +43,6 @@ COLUMNS = (
 WRITTEN = ("CLASS", "FUNCTION", "TYPE_ALIAS")
 # A signature of more characters is cut: it is for people.
 SIGNATURE_CHARS = 2000
-USES = (
-    "CALL_GRAPH",
-    "INSTANTIATES",
-    "REFERS_TO",
-    "READS",
-    "WRITES",
-    "DELETES",
-    "IMPORTS_NAME",
-    "IMPORTS_MODULE",
-)
 
 
 def show(reader: Reader, symbol: Symbol) -> Found:
@@ -64,7 +54,7 @@ def show(reader: Reader, symbol: Symbol) -> Found:
     )
     found = reader.rows(query)
     texts = _texts(reader, symbol, sorted({row[5] for row in found if row[1] in WRITTEN}))
-    docstrings = _docstrings(reader, [row[0] for row in found])
+    said = docstrings(reader, [row[0] for row in found])
     counts = _counts(reader, symbol)
     return held(
         COLUMNS,
@@ -76,7 +66,7 @@ def show(reader: Reader, symbol: Symbol) -> Found:
                 "path": path,
                 "line": line or symbol.line,
                 "signature": signature(texts.get(file_id), start, end) if kind in WRITTEN else None,
-                "docstring": docstrings.get(node),
+                "docstring": said.get(node),
                 **counts,
                 "confidence": 1.0,
                 "method": symbol.method,
@@ -105,7 +95,8 @@ def signature(text: str | None, start: int | None, end: int | None) -> str | Non
             head = _head(parsed)
     except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
         head = None
-    return (head or source.splitlines()[0].strip().removesuffix(":"))[:SIGNATURE_CHARS]
+    first = source.partition("\n")[0].strip().removesuffix(":")
+    return (head or first)[:SIGNATURE_CHARS] or None
 
 
 def _head(parsed: ast.stmt) -> str | None:
@@ -128,29 +119,16 @@ def _texts(reader: Reader, symbol: Symbol, files: Sequence[str]) -> dict[str, st
     return dict(reader.rows(query))
 
 
-def _docstrings(reader: Reader, ids: Sequence[str]) -> dict[str, str]:
-    """The docstrings of some nodes, without indentation."""
-    edges = Query(
-        "SELECT e.dst_node_id, e.src_node_id FROM e",
-        {"e": Slice("cpg_edges_by_src", src_node_id=ids, edge_kind=("HAS_DOCSTRING",))},
-    )
-    of: dict[str, str] = dict(reader.rows(edges))
-    if not of:
-        return {}
-    properties = Query(
-        "SELECT p.entity_id, p.value_string FROM p",
-        {"p": Slice("cpg_props", entity_kind=("node",), entity_id=sorted(of), prop_key=("text",))},
-    )
-    return {of[node]: inspect.cleandoc(text) for node, text in reader.rows(properties)}
-
-
 def _counts(reader: Reader, symbol: Symbol) -> dict[str, Any]:
     """How many call it, what it calls, which places mean it, what is directly inside: as the verbs say."""
-    asked = {"callers": callers, "callees": callees, "refs": refs}
-    totals = {name: reader.rows(verb(reader, symbol).query, 1) for name, verb in asked.items()}
     members = Query(
         "SELECT count(DISTINCT e.dst_node_id) FROM e",
-        {"e": Slice("cpg_edges_by_src", src_node_id=symbol.ids, edge_kind=("CONTAINS",))},
+        {"e": edges_at(symbol.ids, ("CONTAINS",), "src")},
     )
     ((inside,),) = reader.rows(members)
-    return {**{name: rows[0][-1] if rows else 0 for name, rows in totals.items()}, "members": inside}
+    return {
+        "callers": len(calling(reader, symbol)[0]),
+        "callees": len(called(reader, symbol)[0]),
+        "refs": count_refs(reader, symbol),
+        "members": inside,
+    }

@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from codeanatomy.query.lanes.reading import Query, Reader, Row, Slice
-from codeanatomy.query.symbols import nodes
+from codeanatomy.query.lanes.reading import Query, Reader, Row, edges, nodes, of_repository
 from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.walks.reaching import CALLS
 
 COLUMNS = ("symbol", "kind", "amount", "detail", "path", "line", "confidence", "method", "repo_id")
 GROUPS = ("files", "failures", "nodes", "edges", "calls", "unresolved")
-TARGETS = ("CALLS", "INSTANTIATES", "CALLS_NAME")
 
 
 def stats(reader: Reader, *, repo_id: str | None = None) -> Found:
@@ -63,14 +62,14 @@ def _files(reader: Reader, repo_id: str | None) -> list[Row]:
     return reader.rows(
         Query(
             "SELECT f.repo_id, coalesce(f.skipped_reason, 'read'), count(*) FROM f GROUP BY 1, 2",
-            {"f": _of("repo_files_v1", repo_id)},
+            {"f": of_repository("repo_files_v1", repo_id)},
         )
     )
 
 
 def _by_kind(reader: Reader, table: str, kind: str, repo_id: str | None) -> list[Row]:
-    query = Query(f"SELECT t.repo_id, t.{kind}, count(*) FROM t GROUP BY 1, 2", {"t": _of(table, repo_id)})
-    return reader.rows(query)
+    rows = {"t": of_repository(table, repo_id)}
+    return reader.rows(Query(f"SELECT t.repo_id, t.{kind}, count(*) FROM t GROUP BY 1, 2", rows))
 
 
 def _calls(reader: Reader, repo_id: str | None) -> list[tuple[Any, ...]]:
@@ -80,7 +79,7 @@ def _calls(reader: Reader, repo_id: str | None) -> list[tuple[Any, ...]]:
         " FROM c LEFT JOIN (SELECT e.src_node_id,"
         " max(CASE WHEN e.ambiguity_group_id IS NULL THEN 0 ELSE 1 END) AS several FROM e GROUP BY 1) AS t"
         " ON t.src_node_id = c.node_id GROUP BY 1",
-        {"c": nodes(("CALLSITE",), repo_id), "e": _of("cpg_edges", repo_id, edge_kind=TARGETS)},
+        {"c": nodes(("CALLSITE",), repo_id), "e": edges(CALLS, repo_id)},
     )
     found: list[tuple[Any, ...]] = []
     for repo, sites, without, several in reader.rows(query):
@@ -100,7 +99,7 @@ def _unresolved(reader: Reader, repo_id: str | None) -> Iterable[tuple[Any, ...]
     query = Query(
         "SELECT r.repo_id, r.reason, r.relation_kind, count(*) FROM r WHERE r.dst_id IS NULL"
         " GROUP BY 1, 2, 3",
-        {"r": _of("relations_v1", repo_id)},
+        {"r": of_repository("relations_v1", repo_id)},
         order=("repo_id", "reason", "relation_kind"),
     )
     relations: dict[tuple[str, str], list[tuple[str, int]]] = {}
@@ -109,8 +108,3 @@ def _unresolved(reader: Reader, repo_id: str | None) -> Iterable[tuple[Any, ...]
     for (repo, reason), parts in relations.items():
         detail = ", ".join(f"{relation} {count:,}" for relation, count in parts)
         yield repo, reason, sum(count for _, count in parts), detail
-
-
-def _of(table: str, repo_id: str | None, **wanted: Sequence[str]) -> Slice:
-    of_one = {"repo_id": (repo_id,)} if repo_id is not None else {}
-    return Slice(table, **of_one, **wanted)

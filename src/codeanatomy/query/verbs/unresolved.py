@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.symbols import nodes
+from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes, of_repository
 from codeanatomy.query.verbs.found import Found, found
+from codeanatomy.query.walks.enclosing import AROUND, folders_of, innermost, is_below, spans
 
 COLUMNS = (
     "symbol",
@@ -31,10 +31,13 @@ COLUMNS = (
 )
 # What may be unresolved, but for what the compiler makes of operators, which has no text of its own.
 PLACES = ("CALLSITE", "NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS", "CLASS", "DECORATOR")
-AROUND = ("FUNCTION", "CLASS", "MODULE")
 NOTE = "calls of which some targets are known and others were cut (`too_many_candidates`) are not listed"
-# After every place of a file.
-END = 9223372036854775807
+# What has no place of its own is at the beginning of its file.
+BEGINS, ENDS = "coalesce(r.bstart, 0)", "coalesce(r.bend, 0)"
+ROWS = (
+    "SELECT r.relation_id, r.src_id, r.src_kind, r.relation_kind, r.reason, r.path, r.line, r.repo_id,"
+    f" r.owner_file_id, {BEGINS} AS bstart, {ENDS} AS bend FROM r"
+)
 
 
 def unresolved(
@@ -44,9 +47,8 @@ def unresolved(
     if symbol is not None and symbol.kind not in (*AROUND, "PACKAGE"):
         raise UsageError(f"{symbol.symbol} has nothing inside", "name a function, class, module or package")
     of_one = symbol.repo_id if symbol is not None else repo_id
-    wanted = {"repo_id": (of_one,)} if of_one is not None else {}
     relations = {
-        "r": Slice("relations_v1", **wanted),
+        "r": of_repository("relations_v1", of_one),
         "n": nodes(PLACES, of_one),
         "d": nodes(AROUND, of_one),
     }
@@ -56,41 +58,33 @@ def unresolved(
         conditions.append("r.reason = ?")
         args.append(reason)
     inside = ""
-    if symbol is not None and any(each.startswith("package:") for each in symbol.ids):
-        folder = _folder(symbol)
-        conditions.append("left(r.path, ?) = ?")
-        args += [len(folder), folder]
-    elif symbol is not None:
-        inside = (
-            " JOIN s ON s.file_id = r.owner_file_id AND coalesce(s.bstart, 0) <= coalesce(r.bstart, 0)"
-            f" AND coalesce(s.bend, {END}) >= coalesce(r.bend, 0)"
-        )
-        relations["s"] = nodes(AROUND, of_one, node_id=symbol.ids)
+    if symbol is not None:
+        folders = folders_of(reader, symbol)
+        if folders:
+            below, paths = is_below("r.path", folders)
+            conditions.append(below)
+            args += paths
+        else:
+            inside = (
+                f" JOIN ({spans('s')}) AS o ON o.file_id = r.owner_file_id"
+                f" AND o.begins <= {BEGINS} AND o.ends >= {ENDS}"
+            )
+            relations["s"] = nodes(AROUND, of_one, node_id=symbol.ids)
+    # The base of a class is outside of it.
+    inner = innermost("u", "relation_id", but="src_id")
     return found(
         COLUMNS,
-        "SELECT CASE WHEN n.node_kind = 'IMPORT_ALIAS' THEN n.qualname ELSE n.name END AS symbol,"
-        " u.src_kind AS kind, u.path, u.line, u.relation_kind AS relation, u.around AS inside,"
+        f"WITH u AS ({ROWS}{inside} WHERE {' AND '.join(conditions)})"
+        " SELECT CASE WHEN n.node_kind = 'IMPORT_ALIAS' THEN n.qualname ELSE n.name END AS symbol,"
+        " u.src_kind AS kind, u.path, u.line, u.relation_kind AS relation, d.qualname AS inside,"
         " CAST(NULL AS DOUBLE) AS confidence, u.reason AS method, u.repo_id, u.src_id AS symbol_id, u.bstart,"
-        " u.relation_id FROM ("
-        "SELECT r.relation_id, r.src_id, r.src_kind, r.path, r.line, r.bstart, r.relation_kind, r.reason,"
-        f" r.repo_id, min_by(d.qualname, coalesce(d.bend - d.bstart, {END})) AS around FROM r{inside}"
-        f" LEFT JOIN d ON d.file_id = r.owner_file_id AND d.node_id <> r.src_id"
-        " AND coalesce(d.bstart, 0) <= coalesce(r.bstart, 0)"
-        f" AND coalesce(d.bend, {END}) >= coalesce(r.bend, 0)"
-        f" WHERE {' AND '.join(conditions)} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"
-        ") AS u LEFT JOIN n ON n.node_id = u.src_id",
+        f" u.relation_id FROM u LEFT JOIN ({inner}) AS i ON i.relation_id = u.relation_id"
+        " LEFT JOIN d ON d.node_id = i.inner_id LEFT JOIN n ON n.node_id = u.src_id",
         relations,
         tuple(args),
         order=("repo_id", "path", "line", "bstart", "relation", "relation_id"),
         notes=(NOTE,),
     )
-
-
-def _folder(package: Symbol) -> str:
-    """The beginning of the paths of a package."""
-    path = package.path or ""
-    folder = path if package.kind == "PACKAGE" else path.rpartition("/")[0]
-    return f"{folder}/" if folder else ""
 
 
 def _refuse_unknown(reader: Reader, reason: str) -> None:

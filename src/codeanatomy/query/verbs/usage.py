@@ -17,6 +17,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from codeanatomy.query.answers import place
+from codeanatomy.query.verbs.testing import is_test
 
 # Bases that know nothing of the names below them.
 QUIET = (
@@ -58,13 +59,7 @@ class Definition(Struct, frozen=True):
     @property
     def is_test(self) -> bool:
         """Whether it is test code, by its path and name."""
-        *folders, file = self.path.split("/")
-        return (
-            not {"test", "tests"}.isdisjoint(folders)
-            or file.startswith(("test_", "conftest."))
-            or file.endswith("_test.py")
-            or any(part.startswith(("test_", "Test")) for part in self.qualname.split("."))
-        )
+        return is_test(self.path, self.qualname)
 
 
 class Surroundings(Struct, frozen=True):

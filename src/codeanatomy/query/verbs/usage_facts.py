@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from codeanatomy import catalog
 from codeanatomy.query.answers import place
-from codeanatomy.query.lanes.reading import Held, Query, Reader, Row, Slice
-from codeanatomy.query.symbols import nodes
+from codeanatomy.query.lanes.reading import Held, Query, Reader, Row, Slice, edges, nodes
 from codeanatomy.query.verbs.usage import Definition, Key, Place, Surroundings
+from codeanatomy.query.walks.reaching import CALLS
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -39,7 +39,7 @@ HOOKS = ("__new__", "__init__", "__call__", "__init_subclass__")
 CERTAIN = 0.9
 # What finds attributes by names that are values.
 BY_NAME = ("builtins.getattr", "builtins.vars", "builtins.globals", "builtins.locals", "operator.attrgetter")
-HELD = tuple(
+DEFINED = tuple(
     catalog.table("cpg_nodes").column(name)
     for name in ("node_id", "name", "repo_id", "path", "bstart", "bend")
 )
@@ -65,8 +65,8 @@ def unused_definitions(reader: Reader, repo_id: str | None = None) -> list[Defin
         " AND right(d.path, 4) <> '.pyi'",
         {
             "d": nodes(("FUNCTION", "CLASS"), repo_id),
-            "e": Slice("cpg_edges", edge_kind=USES),
-            "b": Slice("cpg_edges", edge_kind=("DEFINES_BINDING",)),
+            "e": edges(USES),
+            "b": edges(("DEFINES_BINDING",)),
             "q": nodes(("QUALIFIED_NAME",)),
         },
         order=("repo_id", "path", "bstart", "bend DESC", "node_id"),
@@ -81,7 +81,7 @@ def surroundings(
     overrides = reader.rows(
         Query(
             "SELECT e.src_node_id, e.dst_node_id, f.qualname FROM e JOIN f ON f.node_id = e.src_node_id",
-            {"e": Slice("cpg_edges", edge_kind=("OVERRIDES",)), "f": nodes(("FUNCTION",))},
+            {"e": edges(("OVERRIDES",)), "f": nodes(("FUNCTION",))},
             order=("qualname", "src_node_id", "dst_node_id"),
         )
     )
@@ -90,7 +90,7 @@ def surroundings(
             "SELECT e.src_node_id, e.dst_node_id, q.qualname FROM e LEFT JOIN q ON q.node_id = e.dst_node_id"
             " UNION ALL SELECT p.entity_id, NULL, 'a base that is not known' FROM p",
             {
-                "e": Slice("cpg_edges", edge_kind=("INHERITS",)),
+                "e": edges(("INHERITS",)),
                 "q": nodes(("QUALIFIED_NAME",)),
                 "p": Slice(
                     "cpg_props", entity_kind=("node",), prop_key=("unresolved",), node_kind=("CLASS",)
@@ -138,7 +138,7 @@ def _parents(reader: Reader) -> list[Row]:
     return reader.rows(
         Query(
             "SELECT e.dst_node_id, e.src_node_id FROM e WHERE e.bstart IS NOT NULL",
-            {"e": Slice("cpg_edges", edge_kind=("CONTAINS",))},
+            {"e": edges(("CONTAINS",))},
         )
     )
 
@@ -154,7 +154,7 @@ def _decorators(reader: Reader) -> list[Row]:
         Query(
             "SELECT e.src_node_id, min_by(d.name, e.ordinal) FROM e JOIN d ON d.node_id = e.dst_node_id"
             f" WHERE d.name NOT IN ({plain}) GROUP BY e.src_node_id",
-            {"e": Slice("cpg_edges", edge_kind=("HAS_DECORATOR",)), "d": nodes(("DECORATOR",))},
+            {"e": edges(("HAS_DECORATOR",)), "d": nodes(("DECORATOR",))},
         )
     )
 
@@ -168,7 +168,7 @@ def _hooks(reader: Reader) -> list[Row]:
             " JOIN c ON c.repo_id = e.repo_id AND c.path = e.path AND c.bstart = e.bstart"
             f" WHERE e.role = 'class' AND f.name IN ({hooks}) GROUP BY c.node_id",
             {
-                "e": Slice("cpg_edges", edge_kind=("CALLS",)),
+                "e": edges(("CALLS",)),
                 "f": nodes(("FUNCTION",)),
                 "c": nodes(("CLASS",)),
             },
@@ -188,7 +188,7 @@ def _unresolved(reader: Reader, names: Sequence[str], repo_id: str | None) -> li
             {
                 "a": nodes(("ATTRIBUTE_REF",), repo_id, name=names),
                 "s": nodes(("CALLSITE",), repo_id),
-                "e": Slice("cpg_edges", edge_kind=("CALLS", "INSTANTIATES", "CALLS_NAME")),
+                "e": edges(CALLS),
                 "p": _unresolved_nodes("ATTRIBUTE_REF"),
                 "c": Slice("cpg_props", entity_kind=("edge",), prop_key=("cut",)),
             },
@@ -205,7 +205,7 @@ def _uncertain(reader: Reader, names: Sequence[str], repo_id: str | None) -> lis
             f" JOIN e ON e.src_node_id = a.node_id WHERE e.confidence < {CERTAIN}",
             {
                 "a": nodes(("ATTRIBUTE_REF",), repo_id, name=names),
-                "e": Slice("cpg_edges", edge_kind=("REFERS_TO",)),
+                "e": edges(("REFERS_TO",)),
             },
             order=("repo_id", "name", "path", "bstart"),
         )
@@ -273,9 +273,9 @@ def _computed(reader: Reader) -> list[Row]:
             " LEFT JOIN s ON s.file_id = f.owner_file_id AND s.bstart = f.bstart AND s.bend = f.bend"
             f" WHERE q.qualname IN ({by_name}) AND t.node_id IS NULL GROUP BY e.repo_id, e.path",
             {
-                "e": Slice("cpg_edges", edge_kind=("CALLS_NAME",)),
+                "e": edges(("CALLS_NAME",)),
                 "q": nodes(("QUALIFIED_NAME",)),
-                "h": Slice("cpg_edges", edge_kind=("HAS_ARGUMENT",)),
+                "h": edges(("HAS_ARGUMENT",)),
                 "t": nodes(("LITERAL",)),
                 "s": nodes(("NAME_REF",)),
             },
@@ -291,7 +291,7 @@ def _namesakes(reader: Reader, definitions: Sequence[Definition]) -> list[Row]:
             "SELECT h.node_id, r.path, r.bstart, r.line FROM h"
             " JOIN r ON r.repo_id = h.repo_id AND r.name = h.name"
             " WHERE r.path <> h.path OR r.bstart < h.bstart OR r.bstart >= h.bend",
-            {"h": Held(HELD, rows), "r": nodes(("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS"))},
+            {"h": Held(DEFINED, rows), "r": nodes(("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS"))},
             order=("node_id", "path", "bstart"),
         )
     )

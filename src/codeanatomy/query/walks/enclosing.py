@@ -26,19 +26,6 @@ AROUND = ("FUNCTION", "CLASS", "MODULE")
 CALLERS = ("FUNCTION", "MODULE")
 # After every place of a file.
 FARTHEST = 2**63 - 1
-# Where the definitions `d` begin and end.
-ENDS = f"CASE d.node_kind WHEN 'MODULE' THEN {FARTHEST} ELSE d.bend END"
-BEGINS = "CASE d.node_kind WHEN 'MODULE' THEN 0 ELSE d.bstart END"
-# Likewise, with their decorators: `x` are the edges DECORATES, to be grouped by definition.
-BEGINS_DECORATED = (
-    "CASE d.node_kind WHEN 'MODULE' THEN 0 ELSE coalesce(least(d.bstart, min(x.bstart)), d.bstart) END"
-)
-SPANS = f"SELECT d.node_id, d.file_id, {BEGINS} AS begins, {ENDS} AS ends FROM d"
-SPANS_DECORATED = (
-    f"SELECT d.node_id, d.file_id, {BEGINS_DECORATED} AS begins, {ENDS} AS ends"
-    " FROM d LEFT JOIN x ON x.dst_node_id = d.node_id"
-    " GROUP BY d.node_id, d.node_kind, d.file_id, d.bstart, d.bend"
-)
 
 
 class Use(Struct, frozen=True):
@@ -51,8 +38,25 @@ class Use(Struct, frozen=True):
     repo_id: str
 
 
+def spans(definitions: str = "d", *, decorated: bool = False) -> str:
+    """A statement: the `node_id` and `file_id` of definitions, where each `begins` and `ends`.
+
+    `decorated`: each with its decorators, as the edges DECORATES, `x`, say.
+    """
+    first = "coalesce(least(d.bstart, min(x.bstart)), d.bstart)" if decorated else "d.bstart"
+    decorators = (
+        " LEFT JOIN x ON x.dst_node_id = d.node_id"
+        " GROUP BY d.node_id, d.file_id, d.node_kind, d.bstart, d.bend"
+    )
+    return (
+        f"SELECT d.node_id, d.file_id, CASE d.node_kind WHEN 'MODULE' THEN 0 ELSE {first} END AS begins,"
+        f" CASE d.node_kind WHEN 'MODULE' THEN {FARTHEST} ELSE d.bend END AS ends"
+        f" FROM {definitions} AS d{decorators if decorated else ''}"
+    )
+
+
 def innermost(
-    places: str, key: str, *, file: str = "owner_file_id", but: str | None = None, spans: str = SPANS
+    places: str, key: str, *, file: str = "owner_file_id", but: str | None = None, decorated: bool = False
 ) -> str:
     """A statement: of each place, its key and the id (`inner_id`) of the innermost of the definitions `d`.
 
@@ -65,8 +69,8 @@ def innermost(
     other = f" AND i.node_id <> p.{but}" if but else ""
     return (
         f"SELECT p.{key}, min_by(i.node_id, i.ends - i.begins) AS inner_id FROM {places} AS p"
-        f" JOIN ({spans}) AS i ON i.file_id = p.{file} AND i.begins <= p.bstart AND i.ends >= p.bend{other}"
-        f" GROUP BY p.{key}"
+        f" JOIN ({spans(decorated=decorated)}) AS i ON i.file_id = p.{file}"
+        f" AND i.begins <= p.bstart AND i.ends >= p.bend{other} GROUP BY p.{key}"
     )
 
 
@@ -82,18 +86,17 @@ def users(
     """The edges of some kinds that arrive at some nodes, each with the innermost definition it starts in."""
     if not ids:
         return []
-    wanted = sorted(ids)
     fields = "e.dst_node_id, e.edge_kind, e.path, e.line, e.confidence, e.resolution_method, e.edge_id"
-    inner = innermost("e", "edge_id", spans=SPANS_DECORATED if decorated else SPANS)
+    inner = innermost("e", "edge_id", decorated=decorated)
+    places = ", ".join(f"'{kind}'" for kind in from_places)
     query = Query(
         "SELECT n.node_id, u.dst_node_id, u.edge_kind, u.path, u.line, u.confidence, u.resolution_method,"
         " n.node_kind, n.subkind, coalesce(n.qualname, n.name) AS symbol, n.repo_id, u.edge_id FROM ("
-        f" SELECT e.src_node_id AS user_id, {fields} FROM s e UNION ALL"
+        f"SELECT e.src_node_id AS user_id, {fields} FROM e WHERE e.edge_kind NOT IN ({places}) UNION ALL"
         f" SELECT i.inner_id AS user_id, {fields} FROM e JOIN ({inner}) AS i ON i.edge_id = e.edge_id"
-        ") AS u JOIN n ON n.node_id = u.user_id",
+        f" WHERE e.edge_kind IN ({places})) AS u JOIN n ON n.node_id = u.user_id",
         {
-            "s": edges_at(wanted, from_definitions, "dst"),
-            "e": edges_at(wanted, from_places, "dst"),
+            "e": edges_at(sorted(ids), (*from_places, *from_definitions), "dst"),
             "d": nodes(around),
             "x": edges(("DECORATES",)),
             "n": nodes(AROUND),
@@ -139,7 +142,7 @@ def definitions_in(reader: Reader, symbol: Symbol) -> dict[str, str]:
         )
     else:
         query = Query(
-            f"SELECT m.node_id, m.qualname FROM ({SPANS}) AS i JOIN m ON m.file_id = i.file_id"
+            f"SELECT m.node_id, m.qualname FROM ({spans()}) AS i JOIN m ON m.file_id = i.file_id"
             " AND m.bstart >= i.begins AND m.bend <= i.ends",
             {
                 "d": nodes(("CLASS", "MODULE"), symbol.repo_id, node_id=symbol.ids),

@@ -219,7 +219,7 @@ def _passed(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> lis
             "p": nodes(("PARAMETER",)),
             "d": nodes(("DEF_EVENT",)),
         },
-        order=("n", "qualname", "variable"),
+        order=("n", "qualname", "variable", "state"),
     )
     return [
         _flow(uses[number], "PASSES_TO", name, "PARAMETER", node, state, around[number], method, confidence)
@@ -240,7 +240,7 @@ def _copied(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> lis
             "k": nodes(("AST_NODE",), subkind=(*ASSIGNING, "Return"), path=paths),
             "t": edges(("AST_PARENT_OF",), role=("target", "targets"), path=paths),
         },
-        order=("n", "bstart", "dst_node_id"),
+        order=("n", "bstart", "dst_node_id", "subkind"),
     )
     found: list[Flow] = []
     targets: list[Row] = []
