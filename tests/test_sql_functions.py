@@ -1,14 +1,16 @@
 """Every function of SQL over edge values: DuckDB answers what Spark answers.
 
-`tests/sql/functions.json` has a few rows, expressions, and what Spark gives for them: of `each` row, or of
-`all` of them together. Here DuckDB is asked, without a JVM; `tests/test_spark_lane.py` asks Spark, and writes
-the file anew with `--regenerate`. Both are asked one statement that has all of the expressions.
+`tests/sql/functions.json` has a few rows, expressions, and what Spark gives for them: for `each` row, by
+`windows`, or for `all` rows together; those with DISTINCT are apart, for beside others they take seconds.
+Here DuckDB is asked, without a JVM; `tests/test_spark_lane.py` asks Spark, and writes the file anew with
+`--regenerate`. A part is one statement.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
@@ -18,6 +20,10 @@ from codeanatomy.query.sql.allowed import FORMS, FUNCTIONS
 from codeanatomy.query.sql.light import SqlAnswer, run_sql
 
 FILE = Path(__file__).with_name("sql") / "functions.json"
+Answers: TypeAlias = dict[str, dict[str, Any]]
+PARTS = ("each", "windows", "all", "distinct")
+# With a value for each row.
+BY_ROW = ("each", "windows")
 CASES: dict[str, Any] = msgspec.json.decode(FILE.read_bytes())
 
 
@@ -28,26 +34,25 @@ def literal(value: Any) -> str:
     return f"'{value}'" if isinstance(value, str) else str(value).upper()
 
 
-def statement() -> str:
-    """All expressions over the rows, in one statement."""
-    lines = ", ".join(f"({', '.join(map(literal, row))})" for row in CASES["rows"])
-    rows = f"(VALUES {lines}) AS v({', '.join(CASES['columns'])})"
-    each = ", ".join(f"{expression} AS e{place}" for place, expression in enumerate(CASES["each"]))
-    every = ", ".join(f"{expression} AS a{place}" for place, expression in enumerate(CASES["all"]))
-    return f"SELECT id, {each}, a.* FROM {rows} CROSS JOIN (SELECT {every} FROM {rows}) AS a ORDER BY id"
+def statement(part: str) -> str:
+    """All expressions of a part over the rows."""
+    rows = ", ".join(f"({', '.join(map(literal, row))})" for row in CASES["rows"])
+    given = [f"{expression} AS e{place}" for place, expression in enumerate(CASES[part])]
+    key = ["id"] if part in BY_ROW else []
+    return f"SELECT {', '.join(key + given)} FROM (VALUES {rows}) AS v({', '.join(CASES['columns'])})"
 
 
-def answers(found: SqlAnswer) -> dict[str, dict[str, Any]]:
-    """The answers by expression, as the file has them."""
-    return {
-        "each": {
-            expression: [row[f"e{place}"] for row in found] for place, expression in enumerate(CASES["each"])
-        },
-        "all": {
-            expression: in_order(expression, found.rows[0][f"a{place}"])
-            for place, expression in enumerate(CASES["all"])
-        },
-    }
+def asked(ask: Callable[[str], SqlAnswer]) -> Answers:
+    """The answers of an engine, by part and expression, as the file has them."""
+    found: Answers = {}
+    for part in PARTS:
+        rows = list(ask(statement(part)))
+        if part in BY_ROW:
+            rows.sort(key=lambda row: row["id"])
+        for place, expression in enumerate(CASES[part]):
+            values = [in_order(expression, row[f"e{place}"]) for row in rows]
+            found.setdefault(part, {})[expression] = values if part in BY_ROW else values[0]
+    return found
 
 
 def in_order(expression: str, value: Any) -> Any:
@@ -55,9 +60,9 @@ def in_order(expression: str, value: Any) -> Any:
     return sorted(value) if expression.startswith("collect_") else value
 
 
-def write(found: SqlAnswer) -> None:
+def write(found: Answers) -> None:
     """Write the file anew, a line for each row and each expression."""
-    parts = {"columns": CASES["columns"], "rows": CASES["rows"], **answers(found)}
+    parts = {"columns": CASES["columns"], "rows": CASES["rows"], **found}
     lines = []
     for name, part in parts.items():
         pairs = part.items() if isinstance(part, dict) else [(None, each) for each in part]
@@ -81,25 +86,26 @@ def is_same(found: Any, expected: Any) -> bool:
     return type(found) is type(expected) and found == expected
 
 
-def differences(found: SqlAnswer) -> dict[str, tuple[Any, Any]]:
+def differences(found: Answers) -> dict[str, tuple[Any, Any]]:
     """The expressions whose answers are others than those in the file."""
     return {
         expression: (value, CASES[part][expression])
-        for part, values in answers(found).items()
+        for part, values in found.items()
         for expression, value in values.items()
         if not is_same(value, CASES[part][expression])
     }
 
 
 def test_duckdb_answers_what_spark_answers(ask_lake: Path) -> None:
-    found = run_sql(reader_of(ask_lake), statement(), limit=100, seconds=30)
-    assert len(found) == len(CASES["rows"])
+    reader = reader_of(ask_lake)
+    found = asked(lambda text: run_sql(reader, text, limit=100, seconds=30))
+    assert {len(values) for part in BY_ROW for values in found[part].values()} == {len(CASES["rows"])}
     assert differences(found) == {}
 
 
 def test_every_function_and_form_is_asked() -> None:
-    asked = {*CASES["each"], *CASES["all"]}
-    assert {*FUNCTIONS.values(), *FORMS} <= asked
+    expressions = {expression for part in PARTS for expression in CASES[part]}
+    assert {*FUNCTIONS.values(), *FORMS} <= expressions
     # An expression that is null everywhere would tell nothing.
     told = [values for values in CASES["each"].values() if values != [None] * len(values)]
     assert len(told) > len(CASES["each"]) * 0.9
