@@ -89,6 +89,12 @@ def test_the_lake_was_built_before_the_change(reader: LightReader, source: Path)
     assert found.notes == (*changes.notes, "tests that reach it: 1")
 
 
+def test_a_function_that_is_a_whole_file(reader: LightReader, source: Path) -> None:
+    edit(source, "shop/ends/whole.py", "return paper.fold()", "return paper.fold(1)")
+    changes = changed_symbols(reader, source, "HEAD", repo_id="shop")
+    assert names(changes) == [("shop.ends.whole.wrap", "FUNCTION")]
+
+
 def test_the_lake_was_built_after_the_change(reader: LightReader, source: Path) -> None:
     edit(source, VALUES, "def give(amount):\n    copied = amount\n", "def give(amount):\n")
     edit(source, LIMITS, "@marked\n", "@marked\n@marked\n")

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from codeanatomy.errors import SqlRefused
 from codeanatomy.query.asking import MOST
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Reader
@@ -39,11 +40,11 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
     with _until(lake.spark, seconds) as late:
         try:
             rows = lake.asked(checked).limit(min(limit + 1, MOST)).collect()
-        except (PySparkException, Py4JError) as problem:
+        except (PySparkException, Py4JError, SqlRefused) as problem:
             complaints = Complaints(text)
             if late.is_set():
                 complaints.add("time", f"no answer in {seconds:g} seconds", suggestion="ask for less")
-            else:
+            elif not isinstance(problem, SqlRefused):
                 complaints.add("engine", cause_of(problem))
             complaints.refuse()
             raise

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import UsageError
-from codeanatomy.query.lanes.reading import Reader, Slice
+from codeanatomy.query.lanes.reading import Reader, edges, nodes
 from codeanatomy.query.symbols import (
     DEFINITIONS,
     KINDS,
@@ -20,7 +20,6 @@ from codeanatomy.query.symbols import (
     as_row,
     cleaned,
     closest,
-    nodes,
     symbols_like,
     with_lines,
 )
@@ -68,7 +67,7 @@ def _like(pattern: str, kind: str | None, repo_id: str | None) -> Found:
             "n": nodes(kinds, repo_id),
             "o": nodes(("CLASS", "MODULE"), repo_id),
             "d": nodes(DEFINITIONS, repo_id),
-            "e": Slice("cpg_edges", edge_kind=("DEFINES_BINDING",)),
+            "e": edges(("DEFINES_BINDING",), repo_id),
         },
         (like, f"%.{like}" if column == "qualname" else like),
         order=("symbol", "kind", "path", "line", "symbol_id"),
