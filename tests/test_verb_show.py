@@ -80,4 +80,4 @@ def test_what_has_no_head(lake: Lake) -> None:
 def test_heads(source: str, head: str | None) -> None:
     text = f"ü = 1\n{source}\n"
     start = len(b"\xc3\xbc = 1\n")
-    assert signature(text, start, start + len(source.encode())) == head
+    assert signature(text.encode(), start, start + len(source.encode())) == head

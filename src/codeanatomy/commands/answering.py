@@ -14,7 +14,7 @@ import csv
 import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -23,6 +23,9 @@ from codeanatomy.commands.options import AnswerFormat
 from codeanatomy.commands.printing import harmless, print_grid, print_json, print_json_line
 from codeanatomy.errors import AmbiguousSymbol, CodeAnatomyError, SqlRefused, UnknownSymbol
 from codeanatomy.query.answers import Answer, place
+
+if TYPE_CHECKING:
+    from codeanatomy.query.sql.answer import SqlAnswer
 
 # Columns that people do not read; the others are shown if a row has them.
 FOR_MACHINES = ("symbol_id", "path", "line", "group_id")
@@ -85,10 +88,13 @@ def print_problem(problem: CodeAnatomyError, form: AnswerFormat | None) -> None:
         click.echo(harmless(f"  {row['symbol']}  {row['kind']}  {where}  {row['repo_id']}"), err=True)
 
 
-def about(found: Answer) -> Iterator[str]:
+def about(found: Answer | SqlAnswer) -> Iterator[str]:
     """What to know about an answer, in words."""
-    cut = f", {found.cut:,} not shown ({found.more})" if found.cut else ""
-    yield harmless(f"{counted(found.total)}{cut}")
+    if found.total is None:
+        yield f"{counted(len(found.rows))}, others are not shown ({found.more})"
+    else:
+        cut = f", {found.cut:,} not shown ({found.more})" if found.cut else ""
+        yield f"{counted(found.total)}{cut}"
     for note in found.notes:
         yield harmless(f"note: {note}")
     for fresh in found.freshness:

@@ -9,14 +9,12 @@ Tests: `tests/test_sql_command.py`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from codeanatomy.commands.answering import about, chosen, counted, print_problem, print_rows
+from codeanatomy.commands.answering import about, chosen, print_problem, print_rows
 from codeanatomy.commands.options import (
     AnswerFormat,
     answer_format_option,
@@ -24,10 +22,9 @@ from codeanatomy.commands.options import (
     lake_option,
     limit_option,
 )
-from codeanatomy.commands.printing import harmless, print_json
+from codeanatomy.commands.printing import print_json
 from codeanatomy.config import load_settings
 from codeanatomy.errors import CodeAnatomyError
-from codeanatomy.query.answers import Answer
 from codeanatomy.query.lake import Lake
 
 if TYPE_CHECKING:
@@ -86,29 +83,8 @@ def sql(
         print_json({"status": "ok", **msgspec.to_builtins(found)})
         return
     print_rows(found.columns, found.rows, wanted, as_asked=True)
-    for line in _about(found):
+    for line in about(found):
         click.echo(line, err=True)
-
-
-def _about(found: SqlAnswer) -> Iterator[str]:
-    """What to know about an answer, in words: as of a verb, but its rows may not have been counted."""
-    if found.total is None:
-        yield harmless(f"{counted(len(found.rows))}, others are not shown ({found.more})")
-    told = Answer(
-        found.verb,
-        found.subject,
-        (),
-        found.columns,
-        found.rows,
-        found.total or 0,
-        found.cut or 0,
-        found.more,
-        found.notes,
-        found.run_id,
-        found.freshness,
-        found.coverage,
-    )
-    yield from islice(about(told), 1 if found.total is None else 0, None)
 
 
 def _by_spark(

@@ -27,7 +27,8 @@ from msgspec import structs
 from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Row, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Row, Slice, nodes
+from codeanatomy.query.walks.enclosing import AROUND
 
 # What a name may mean, those first that a symbol is said to be if it is several.
 DEFINITIONS = ("CLASS", "FUNCTION", "TYPE_ALIAS", "MODULE", "PACKAGE")
@@ -135,12 +136,6 @@ def closest(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symb
     return _symbols(near, "spelling")[:CLOSEST]
 
 
-def nodes(kinds: Iterable[str], repo_id: str | None = None, **wanted: Sequence[str]) -> Slice:
-    """The nodes of some kinds, of all repositories or of one."""
-    of_one = {"repo_id": (repo_id,)} if repo_id is not None else {}
-    return Slice("cpg_nodes", node_kind=tuple(kinds), **of_one, **wanted)
-
-
 def as_row(symbol: Symbol) -> dict[str, Any]:
     """A symbol as a row of an answer."""
     return {
@@ -202,7 +197,7 @@ def _at(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
     found: list[Row] = []
     for repository, file, file_id in reader.rows(files):
         start = 0 if place[2] is None else _start(reader, repository, file, file_id, int(place[2]))
-        kinds = ("MODULE",) if place[2] is None else ("FUNCTION", "CLASS", "MODULE")
+        kinds = ("MODULE",) if place[2] is None else AROUND
         around = Query(
             f"SELECT {FIELDS} FROM n WHERE n.bstart IS NULL OR (n.bstart <= ? AND n.bend >= ?)"
             # A module is around everything, also around a definition that is the whole file.

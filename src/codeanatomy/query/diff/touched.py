@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-LAST = 9223372036854775807
+from codeanatomy.query.walks.enclosing import FARTHEST
 
 
 class Span(Struct, frozen=True):
@@ -41,7 +41,7 @@ def touched(
     found: dict[str, Span] = {}
     for line in lines:
         if line < len(starts):
-            end = starts[line + 1] if line + 1 < len(starts) else LAST
+            end = starts[line + 1] if line + 1 < len(starts) else FARTHEST
             text = texts[line].strip() if line < len(texts) else b""
             for span in _at(spans, assigned, starts[line], end, text):
                 found.setdefault(span.node_id, span)

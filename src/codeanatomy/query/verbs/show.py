@@ -41,6 +41,8 @@ COLUMNS = (
     "symbol_id",
 )
 WRITTEN = ("CLASS", "FUNCTION", "TYPE_ALIAS")
+# Of one name; who has more of them does not read them all.
+DEFINITIONS = 500
 # A signature of more characters is cut: it is for people.
 SIGNATURE_CHARS = 2000
 
@@ -52,7 +54,9 @@ def show(reader: Reader, symbol: Symbol) -> Found:
         {"n": nodes((symbol.kind,), symbol.repo_id, node_id=symbol.ids)},
         order=("path", "line", "node_id"),
     )
-    found = reader.rows(query)
+    found = reader.rows(query, DEFINITIONS)
+    total = found[0][-1] if found else 0
+    notes = (f"the first {DEFINITIONS:,} of {total:,} definitions",) if total > DEFINITIONS else ()
     texts = _texts(reader, symbol, sorted({row[5] for row in found if row[1] in WRITTEN}))
     said = docstrings(reader, [row[0] for row in found])
     counts = _counts(reader, symbol)
@@ -73,20 +77,21 @@ def show(reader: Reader, symbol: Symbol) -> Found:
                 "repo_id": symbol.repo_id,
                 "symbol_id": node,
             }
-            for node, kind, subkind, path, line, file_id, start, end in found
+            for node, kind, subkind, path, line, file_id, start, end, _ in found
         ),
+        notes,
     )
 
 
-def signature(text: str | None, start: int | None, end: int | None) -> str | None:
+def signature(text: bytes | None, start: int | None, end: int | None) -> str | None:
     """The head of a definition, from the text of its file and its bytes there.
 
-    >>> signature("def f(x:int=1, *, y) -> str: return g(x)", 0, 40)
+    >>> signature(b"def f(x:int=1, *, y) -> str: return g(x)", 0, 40)
     'def f(x: int=1, *, y) -> str'
     """
     if text is None or start is None or end is None:
         return None
-    source = text.encode()[start:end].decode(errors="replace")
+    source = text[start:end].decode(errors="replace")
     try:
         with warnings.catch_warnings():
             # Odd escapes in somebody's source are not our user's concern.
@@ -108,7 +113,7 @@ def _head(parsed: ast.stmt) -> str | None:
     return None
 
 
-def _texts(reader: Reader, symbol: Symbol, files: Sequence[str]) -> dict[str, str]:
+def _texts(reader: Reader, symbol: Symbol, files: Sequence[str]) -> dict[str, bytes]:
     """The texts of some files."""
     if not files:
         return {}
@@ -116,7 +121,7 @@ def _texts(reader: Reader, symbol: Symbol, files: Sequence[str]) -> dict[str, st
         "SELECT b.file_id, b.text FROM b",
         {"b": Slice("repo_file_blobs_v1", file_id=files, repo_id=(symbol.repo_id,))},
     )
-    return dict(reader.rows(query))
+    return {file: text.encode() for file, text in reader.rows(query) if text is not None}
 
 
 def _counts(reader: Reader, symbol: Symbol) -> dict[str, Any]:
