@@ -79,13 +79,18 @@ def print_problem(problem: CodeAnatomyError, form: AnswerFormat | None) -> None:
     candidates = problem.candidates if isinstance(problem, UnknownSymbol | AmbiguousSymbol) else ()
     if chosen(form) == "json":
         status = STATUSES.get(type(problem), "error")
-        told = {"code": problem.code, "error": problem.message, "hint": problem.hint}
+        told = {"code": problem.code, "error": _written(problem.message), "hint": _written(problem.hint)}
         refused = {"diagnostics": problem.diagnostics} if isinstance(problem, SqlRefused) else {}
         print_json({"status": status, **told, "candidates": candidates, **refused})
         return
     for row in candidates:
         where = place(row["path"], row["line"])
         click.echo(harmless(f"  {row['symbol']}  {row['kind']}  {where}  {row['repo_id']}"), err=True)
+
+
+def _written(text: str) -> str:
+    """A text that may have bytes in it that are no text, such as those of a path."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def about(found: Answer | SqlAnswer) -> Iterator[str]:
