@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 from msgspec import Struct
 
 from codeanatomy import catalog
@@ -186,11 +186,12 @@ def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaT
     place = location(root, name)
     try:
         yield DeltaTable(place, version=version)
-    except TableNotFoundError as problem:
-        if DeltaTable.is_deltatable(place):
-            raise _unreadable(root, name, problem) from problem
-        raise TableMissing(f"{name} was never written at {place}", "name a lake that was built") from problem
     except (DeltaError, OSError, ValueError) as problem:
+        # Asked afterwards: most tables are there.
+        if isinstance(problem, DeltaError) and not DeltaTable.is_deltatable(place):
+            raise TableMissing(
+                f"{name} was never written at {place}", "name a lake that was built"
+            ) from problem
         raise _unreadable(root, name, problem) from problem
 
 
