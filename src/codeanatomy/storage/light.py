@@ -188,11 +188,17 @@ def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaT
         yield DeltaTable(place, version=version)
     except (DeltaError, OSError, ValueError) as problem:
         # Asked afterwards: most tables are there.
-        if isinstance(problem, DeltaError) and not DeltaTable.is_deltatable(place):
-            raise TableMissing(
-                f"{name} was never written at {place}", "name a lake that was built"
-            ) from problem
-        raise _unreadable(root, name, problem) from problem
+        if _is_there(place):
+            raise _unreadable(root, name, problem) from problem
+        raise TableMissing(f"{name} was never written at {place}", "name a lake that was built") from problem
+
+
+def _is_there(place: str) -> bool:
+    """Whether there is a table, or something else that cannot be read as one."""
+    try:
+        return bool(DeltaTable.is_deltatable(place))
+    except (DeltaError, OSError, ValueError):
+        return True
 
 
 def _unreadable(root: str, name: str, problem: Exception) -> StorageFailure:
