@@ -188,17 +188,17 @@ def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaT
         yield DeltaTable(place, version=version)
     except (DeltaError, OSError, ValueError) as problem:
         # Asked afterwards: most tables are there.
-        if _is_there(place):
-            raise _unreadable(root, name, problem) from problem
-        raise TableMissing(f"{name} was never written at {place}", "name a lake that was built") from problem
+        raise _missing(root, name) or _unreadable(root, name, problem) from problem
 
 
-def _is_there(place: str) -> bool:
-    """Whether there is a table, or something else that cannot be read as one."""
+def _missing(root: str, name: str) -> StorageFailure | TableMissing | None:
+    """What is wrong with a table that is not there; what is in its place may say more than its absence."""
     try:
-        return bool(DeltaTable.is_deltatable(place))
-    except (DeltaError, OSError, ValueError):
-        return True
+        if DeltaTable.is_deltatable(location(root, name)):
+            return None
+    except (DeltaError, OSError, ValueError) as problem:
+        return _unreadable(root, name, problem)
+    return TableMissing(f"{name} was never written at {location(root, name)}", "name a lake that was built")
 
 
 def _unreadable(root: str, name: str, problem: Exception) -> StorageFailure:
