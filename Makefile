@@ -19,8 +19,10 @@ setup: $(VENV)/.ready ## prepare .venv, the jars and the class archive; afterwar
 	$(say) 'ready: $(BIN)/codeanatomy'
 
 test: lint ## set up, lint, check types and imports, run the tests (without the long ones)
-	$(say) 'tests'
-	@$(PY) -m pytest -q -m 'not full'
+	$(say) 'tests: those that share a Spark session and, beside them, the others'
+	@mkdir -p build; $(PY) -m pytest -q -m 'not full' --session without -p no:cacheprovider >build/tests.log 2>&1 & others=$$!; \
+	$(PY) -m pytest -q -m 'not full' --session with; shared=$$?; \
+	wait $$others; others=$$?; cat build/tests.log; exit $$((shared + others))
 
 test-full: lint ## the same with the long tests
 	$(say) 'all tests'

@@ -27,6 +27,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--regenerate", action="store_true", help="write the goldens of tests/golden and tests/plans anew"
     )
+    parser.addoption(
+        "--session",
+        choices=("with", "without"),
+        help="only the tests that share the Spark session, or the others",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The tests in two parts that may run side by side: those of the session leave a core to the others."""
+    part = config.getoption("--session")
+    if part is not None:
+        shared = [{"spark", "ask_lake"} & set(getattr(item, "fixturenames", ())) for item in items]
+        left_out = [item for item, uses in zip(items, shared, strict=True) if bool(uses) != (part == "with")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item, uses in zip(items, shared, strict=True) if bool(uses) == (part == "with")]
 
 
 @pytest.fixture(scope="session")
