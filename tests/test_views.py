@@ -17,7 +17,7 @@ from codeanatomy.errors import UnknownName
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Held, Query, Slice
 from codeanatomy.query.lanes.views import HELD, view_query
-from codeanatomy.storage.duck import duck_type
+from codeanatomy.storage.duck import duck_type, lookups
 
 KINDS = {"node_kind": {*NODE_KINDS}, "edge_kind": {*EDGE_KINDS}}
 # Views that tell of edges, one row each.
@@ -75,7 +75,7 @@ def test_columns_are_documented_and_named_once(each: View) -> None:
 @each_view
 def test_a_view_has_the_declared_columns_types_and_nulls(each: View, reader: LightReader) -> None:
     query = view_query(each, reader.snapshot)
-    described = reader.connection.execute(f"DESCRIBE {query.text(reader.relation)}").fetchall()
+    described = lookups().execute(f"DESCRIBE {query.text(reader.relation)}").fetchall()
     assert [(name, kind) for name, kind, *_ in described] == [
         (column.name, duck_type(column)) for column in each.columns
     ]
