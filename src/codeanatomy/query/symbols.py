@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -40,9 +40,8 @@ NAME_CHARS = 1000
 # So many candidates are shown, and so many names that are spelled alike.
 CANDIDATES = 20
 CLOSEST = 5
-# Base classes are followed so far, and star imports.
-BASES = 50
-STARS = 5
+# Base classes and star imports are followed so far.
+LEVELS = 50
 # A dotted name has at most so many parts.
 PARTS = 50
 NODE_ID = re.compile(r"[a-z_]+:[0-9A-Za-z_-]{16,}")
@@ -289,9 +288,9 @@ def _member(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
 
 def _by_star(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
     """A name that a module has by `from other import *`, from the nearest that defines it."""
-    level, seen = [each for each in symbol.ids if each.startswith("module:")], set(symbol.ids)
-    for _ in range(STARS):
-        query = Query(
+
+    def starred(level: Sequence[str]) -> Query:
+        return Query(
             "SELECT DISTINCT t.node_id, t.qualname FROM m JOIN a ON a.file_id = m.file_id"
             " JOIN e ON e.src_node_id = a.node_id JOIN t ON t.node_id = e.dst_node_id"
             " WHERE a.subkind = 'star'",
@@ -302,31 +301,36 @@ def _by_star(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
                 "t": nodes(("MODULE",), symbol.repo_id),
             },
         )
-        modules = [row for row in reader.rows(query) if row[0] not in seen] if level else []
-        rows = _exactly(reader, [f"{module[1]}.{member}" for module in modules], symbol.repo_id)
-        if rows or not modules:
-            return _symbols(rows, "star import")
-        level = [module[0] for module in modules]
-        seen.update(level)
-    return []
+
+    return _symbols(_outwards(reader, symbol, "module:", member, starred), "star import")
 
 
 def _inherited(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
     """A member that the nearest base class has."""
-    level, seen = [each for each in symbol.ids if each.startswith("class:")], set(symbol.ids)
-    for _ in range(BASES):
-        query = Query(
+
+    def bases(level: Sequence[str]) -> Query:
+        return Query(
             "SELECT DISTINCT n.node_id, n.qualname FROM e JOIN n ON n.node_id = e.dst_node_id",
             {
                 "e": Slice("cpg_edges_by_src", src_node_id=level, edge_kind=("INHERITS",)),
                 "n": nodes(("CLASS",), symbol.repo_id),
             },
         )
-        bases = [row for row in reader.rows(query) if row[0] not in seen] if level else []
-        rows = _exactly(reader, [f"{base[1]}.{member}" for base in bases], symbol.repo_id)
-        if rows or not bases:
-            return _symbols(rows, "inherited")
-        level = [base[0] for base in bases]
+
+    return _symbols(_outwards(reader, symbol, "class:", member, bases), "inherited")
+
+
+def _outwards(
+    reader: Reader, symbol: Symbol, prefix: str, member: str, farther: Callable[[Sequence[str]], Query]
+) -> list[Row]:
+    """A member of the nearest of what a class or module has members from, level by level."""
+    level, seen = [each for each in symbol.ids if each.startswith(prefix)], set(symbol.ids)
+    for _ in range(LEVELS):
+        owners = [row for row in reader.rows(farther(level)) if row[0] not in seen] if level else []
+        rows = _exactly(reader, [f"{owner[1]}.{member}" for owner in owners], symbol.repo_id)
+        if rows or not owners:
+            return rows
+        level = [owner[0] for owner in owners]
         seen.update(level)
     return []
 
