@@ -7,7 +7,7 @@ passes an exception on is not drawn.
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 from typing import NamedTuple, TypeAlias
 
 import pytest
@@ -470,15 +470,15 @@ LARGE = {
 @pytest.mark.parametrize("name", LARGE)
 def test_large_units_take_no_time(name: str) -> None:
     edges, rows = LARGE[name]
-    started = perf_counter()
+    started = process_time()
     found = Graph(MANY + 1, edges).dependences()
-    assert perf_counter() - started < 2
+    assert process_time() - started < 2
     assert (len(found.rows), found.is_cut) == (rows, False)
 
 
 def test_too_many_rows_take_no_time() -> None:
     graph = long_or(MANY // 2, MANY // 2)
-    started = perf_counter()
+    started = process_time()
     found = graph.dependences(limit=50_000)
-    assert perf_counter() - started < 2
+    assert process_time() - started < 2
     assert (len(found.rows), found.is_cut) == (50_000, True)
