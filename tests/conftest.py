@@ -51,7 +51,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     profile = RuntimeProfile(
         cores=2,
         shuffle_partitions=4,
-        spark={"spark.sql.warehouse.dir": warehouse.as_uri()},
+        spark={
+            "spark.sql.warehouse.dir": warehouse.as_uri(),
+            # For tiny jobs the optimizing compiler costs more than it gives; without it, the JVM would
+            # take a small cache for its code, which the plans of all tests do not fit into.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+        },
     )
     session = open_session(profile)
     yield session
