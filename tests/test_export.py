@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from ask_lake import reader_of
 from codeanatomy.catalog.kind_spec import Prop
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
+from codeanatomy.cli import cli
 from codeanatomy.commands import exporting as command
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, UnknownName, UsageError
 from codeanatomy.query.export import parquet, selection
@@ -506,7 +507,7 @@ def test_calls_that_make_no_sense(reader: LightReader) -> None:
 
 
 def run(*words: str) -> Any:
-    return CliRunner().invoke(command.export, words)
+    return CliRunner().invoke(cli, ["export", *words])
 
 
 def test_the_command_writes_data_to_stdout_and_talk_to_stderr(ask_lake: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from ask_lake import reader_of
-from codeanatomy.commands.exporting import export
+from codeanatomy.cli import cli
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.export import view as views
 from codeanatomy.query.export.exporting import export_graph
@@ -120,10 +120,10 @@ def test_the_page_has_the_docstring_as_text(reader: LightReader) -> None:
 def test_the_command_draws(ask_lake: Path, tmp_path: Path) -> None:
     target = tmp_path / "cart.html"
     words = ["html", "--lake", str(ask_lake), "--focus", "shop.cart.Cart", "-o", str(target)]
-    found = CliRunner().invoke(export, words)
+    found = CliRunner().invoke(cli, ["export", *words])
     assert found.exit_code == 0, found.output
     assert_harmless(target.read_text())
-    refused = CliRunner().invoke(export, ["svg", "--lake", str(ask_lake), "--all"])
+    refused = CliRunner().invoke(cli, ["export", "svg", "--lake", str(ask_lake), "--all"])
     assert refused.exit_code != 0
 
 

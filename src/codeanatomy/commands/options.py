@@ -15,8 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-# Of rows.
-MOST = 2**31 - 1
+from codeanatomy.query.answers import MOST
 
 Format = Literal["table", "json"]
 AnswerFormat = Literal["table", "json", "jsonl", "csv", "markdown"]

@@ -22,9 +22,10 @@ from codeanatomy.commands.options import (
     repo_option,
 )
 from codeanatomy.errors import CodeAnatomyError
+from codeanatomy.query.answers import DEEPEST, LIMIT
 from codeanatomy.query.asking import VERBS, errors_answer
 
-DEPTH = click.IntRange(min=1, max=100)
+DEPTH = click.IntRange(min=1, max=DEEPEST)
 SYMBOL = click.Argument(["names"], metavar="SYMBOL")
 
 
@@ -87,7 +88,7 @@ def _command(verb: str) -> click.Command:
     @lake_option
     @repo_option
     @as_of_option
-    @limit_option(100, "Rows to show.")
+    @limit_option(LIMIT, "Rows to show.")
     @answer_format_option
     def run(
         lake: str,

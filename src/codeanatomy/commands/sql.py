@@ -25,6 +25,7 @@ from codeanatomy.commands.options import (
 from codeanatomy.commands.printing import print_json
 from codeanatomy.config import load_settings
 from codeanatomy.errors import CodeAnatomyError
+from codeanatomy.query.answers import LIMIT
 from codeanatomy.query.lake import Lake
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ TEXT_CHARS = 1_000_000
 @click.argument("text", metavar="STATEMENT|-")
 @lake_option
 @as_of_option
-@limit_option(100, "Rows to show.")
+@limit_option(LIMIT, "Rows to show.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0.1, max=3600),

@@ -19,6 +19,12 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from codeanatomy.catalog.spec import Column
+from codeanatomy.errors import UsageError
+
+# Rows of an answer, if nothing is said, and at most; and steps away from a symbol.
+LIMIT = 100
+MOST = 2**31 - 1
+DEEPEST = 100
 
 SourceState = Literal["unchanged", "changed", "gone", "unknown"]
 
@@ -139,6 +145,12 @@ class Answer(Struct, frozen=True):
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
+
+
+def check_limit(limit: int) -> None:
+    """Refuse a limit that means nothing."""
+    if type(limit) is not int or not 1 <= limit <= MOST:
+        raise UsageError(f"a limit of {limit!r}", f"it is at least 1, at most {MOST:,}")
 
 
 def place(path: str | None, line: int | None) -> str:

@@ -1,6 +1,6 @@
 """Questions and their answers, the same for the command line, for Python and for servers.
 
-    answer(reader, snapshot, "callers", ("Session.send",), limit=20, depth=2).rows
+    answer(reader, "callers", ("Session.send",), limit=20, depth=2).rows
 
 `VERBS` says of each verb what it is about, where its function is, and what it takes. A function is imported
 when it is asked for, so that an answer needs no more than its own code. Tests: `tests/test_asking.py`.
@@ -16,7 +16,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from codeanatomy.errors import NAME_SHOWN, AmbiguousSymbol, UnknownName, UsageError
-from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
+from codeanatomy.query.answers import DEEPEST, Answer, Coverage, Freshness, Symbol, check_limit
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Reader
 from codeanatomy.query.snapshot import Snapshot, recorded_runs
@@ -25,8 +25,6 @@ from codeanatomy.query.symbols import is_text, resolve, with_lines
 from codeanatomy.query.verbs.found import Found
 from codeanatomy.storage.manifest import RunManifest
 
-MOST = 2**31 - 1
-DEEPEST = 100
 # Of what has changed, so many are named.
 NAMED = 10
 # Of so many repositories the sources are looked at for each answer.
@@ -178,7 +176,6 @@ def _of_several(
 
 def answer(
     reader: Reader,
-    snapshot: Snapshot,
     verb: str,
     names: Sequence[str],
     *,
@@ -187,9 +184,8 @@ def answer(
     **options: Any,
 ) -> Answer:
     """An answer of so many rows at most, with how fresh it is and what is not covered."""
-    if not 1 <= limit <= MOST:
-        raise UsageError(f"a limit of {limit}", f"it is at least 1, at most {MOST:,}")
-    chosen = snapshot.chosen(repo_id)
+    check_limit(limit)
+    chosen = reader.snapshot.chosen(repo_id)
     asked = understood(reader, verb, names, repo_id, **options)
     found = asked.found
     rows = reader.rows(found.query, limit)
@@ -208,7 +204,7 @@ def answer(
         total - len(rows),
         f"--limit {total}" if total > len(rows) else None,
         found.notes,
-        snapshot.run_id,
+        reader.snapshot.run_id,
         freshness_of(reader, about),
         coverage_of(about),
     )
@@ -219,6 +215,7 @@ def errors_answer(root: str, repo_id: str | None, limit: int, as_of: str | None)
     from codeanatomy.query.state.failures import failures
     from codeanatomy.query.verbs.errors import COLUMNS, as_row
 
+    check_limit(limit)
     told = failures(root, repo_id, limit, as_of)
     runs = recorded_runs(root, as_of)
     published = Snapshot.after(root, runs) if any(run.succeeded for run in runs) else None

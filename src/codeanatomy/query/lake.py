@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from codeanatomy.query.answers import Answer
+from codeanatomy.query.answers import LIMIT, Answer
 from codeanatomy.query.asking import answer, errors_answer
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.snapshot import Snapshot
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
     from codeanatomy.query.lanes.ibis import IbisLane
     from codeanatomy.query.lanes.spark_lake import SparkLake
-    from codeanatomy.query.sql.light import SqlAnswer
+    from codeanatomy.query.sql.answer import SqlAnswer
 
-LIMIT = 100
 # What an answer is: rows at hand, or a DataFrame.
 T = TypeVar("T")
 
@@ -185,7 +184,7 @@ class Lake(Verbs[Answer]):
         if verb == "errors":
             # Builds that have failed since are told too.
             return errors_answer(self.snapshot.root, repo_id, wanted, self.as_of)
-        return answer(self.reader, self.snapshot, verb, names, limit=wanted, repo_id=repo_id, **options)
+        return answer(self.reader, verb, names, limit=wanted, repo_id=repo_id, **options)
 
     def sql(self, text: str, *, limit: int = LIMIT, seconds: float = 30.0) -> SqlAnswer:
         """One statement that reads, over the views of `codeanatomy.catalog.views`."""

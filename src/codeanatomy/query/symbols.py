@@ -27,7 +27,7 @@ from msgspec import structs
 from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Row, Slice, nodes
+from codeanatomy.query.lanes.reading import Query, Reader, Row, Slice, edges, nodes
 from codeanatomy.query.walks.enclosing import AROUND
 
 # What a name may mean, those first that a symbol is said to be if it is several.
@@ -297,7 +297,7 @@ def _by_star(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
             {
                 "m": nodes(("MODULE",), symbol.repo_id, node_id=level),
                 "a": nodes(("IMPORT_ALIAS",), symbol.repo_id),
-                "e": Slice("cpg_edges", edge_kind=("IMPORTS_MODULE",), repo_id=(symbol.repo_id,)),
+                "e": edges(("IMPORTS_MODULE",), symbol.repo_id),
                 "t": nodes(("MODULE",), symbol.repo_id),
             },
         )

@@ -26,7 +26,7 @@ from codeanatomy.errors import UnknownName
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.export.rows import EDGES, NODES, Batch, Rows
 from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
+from codeanatomy.query.lanes.reading import Query, Reader, Slice, of_repository
 from codeanatomy.query.walks.reaching import REACHED, End, neighbours
 
 # What people mean by what is around a symbol: definitions and their uses, not syntax and not instructions.
@@ -160,7 +160,7 @@ def _groups(
 
 
 def _nodes(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:
-    relations = {"n": Slice("cpg_nodes", node_kind=kinds, **_repository(chosen))}
+    relations = {"n": of_repository("cpg_nodes", chosen.repo_id, node_kind=kinds)}
     having = tuple(name for name in kinds if NODE_KINDS[name].props) if props else ()
     few = {"entity_id": tuple(chosen.steps)} if chosen.steps and len(chosen.steps) <= LOOKED_UP else {}
     if having:
@@ -171,14 +171,14 @@ def _nodes(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:
 
 
 def _edges(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:
-    relations = {"e": Slice("cpg_edges", edge_kind=kinds, **_repository(chosen))}
+    relations = {"e": of_repository("cpg_edges", chosen.repo_id, edge_kind=kinds)}
     if props and any(EDGE_KINDS[name].props for name in kinds):
         relations["p"] = Slice("cpg_props_map", entity_kind=("edge",))
     conditions = []
     if chosen.steps is not None:
         conditions = [f"e.{end}_node_id IN (SELECT id FROM near)" for end in ("src", "dst")]
     elif not set(_joined(kinds)) <= set(chosen.node_kinds):
-        relations["n"] = Slice("cpg_nodes", node_kind=chosen.node_kinds, **_repository(chosen))
+        relations["n"] = of_repository("cpg_nodes", chosen.repo_id, node_kind=chosen.node_kinds)
         conditions = [f"e.{end}_node_id IN (SELECT node_id FROM n)" for end in ("src", "dst")]
     order = ("edge_kind", "repo_id", "path", "bstart", "src_node_id", "dst_node_id", "edge_id")
     return _query("e", "edge_id", [column.name for column in EDGES], relations, conditions, order)
@@ -202,10 +202,6 @@ def _query(
         relations,
         order=order,
     )
-
-
-def _repository(chosen: Chosen) -> dict[str, tuple[str, ...]]:
-    return {} if chosen.repo_id is None else {"repo_id": (chosen.repo_id,)}
 
 
 def _batches(

@@ -19,8 +19,8 @@ from typing import Any
 from msgspec import Struct
 
 from codeanatomy.errors import UsageError
-from codeanatomy.query.answers import Coverage, Freshness
-from codeanatomy.query.asking import MOST, coverage_of, freshness_of
+from codeanatomy.query.answers import MOST, Coverage, Freshness, check_limit
+from codeanatomy.query.asking import coverage_of, freshness_of
 from codeanatomy.query.lanes.reading import Reader
 from codeanatomy.query.sql.check import Checked
 
@@ -117,7 +117,6 @@ def plain(value: Any) -> Any:
 
 def check_limits(limit: int, seconds: float) -> None:
     """Refuse a limit or a time that means nothing."""
-    if type(limit) is not int or not 1 <= limit <= MOST:
-        raise UsageError(f"a limit of {limit!r}", f"it is at least 1, at most {MOST:,}")
+    check_limit(limit)
     if type(seconds) not in (int, float) or not SHORTEST <= seconds <= LONGEST:
         raise UsageError(f"{seconds!r} seconds", f"they are at least {SHORTEST:g}, at most {LONGEST:,g}")

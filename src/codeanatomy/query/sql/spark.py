@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from codeanatomy.errors import SqlRefused
-from codeanatomy.query.asking import MOST
+from codeanatomy.query.answers import MOST
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Reader
 from codeanatomy.query.lanes.spark_lake import SparkLake
