@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask callgraph lock
+.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -75,6 +75,9 @@ bench-crash: $(VENV)/.ready ## builds killed at random moments: what readers see
 
 bench-ask: $(VENV)/.ready ## latency of each verb on a django lake: cold process, warm, in a Spark session
 	@PYTHONPATH=tests $(PY) bench/ask.py
+
+bench-incremental: $(VENV)/.ready ## refreshes of django after edits, against a full build of it
+	@PYTHONPATH=tests $(PY) bench/incremental.py
 
 callgraph: $(VENV)/.ready ## precision and recall of the labelled call graphs, per construct
 	@$(PY) tests/callgraph_table.py

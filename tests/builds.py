@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
@@ -49,8 +50,9 @@ def built(
 def rows(lake: Path, name: str) -> list[dict[str, Any]]:
     """The rows of a table, read by another engine, ordered by its key."""
     table = catalog.table(name)
-    found = DeltaTable(str(lake / table.path)).to_pyarrow_table()
-    return found.sort_by([(key, "ascending") for key in table.primary_key]).to_pylist()
+    opened = QueryBuilder().register("t", DeltaTable(str(lake / table.path)))
+    listed: list[dict[str, Any]] = pa.table(opened.execute("SELECT * FROM t").read_all()).to_pylist()
+    return sorted(listed, key=lambda row: [(row[key] is not None, row[key]) for key in table.primary_key])
 
 
 def timeless(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

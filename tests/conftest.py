@@ -38,10 +38,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The tests in two parts that may run side by side: those of the session leave a core to the others."""
     part = config.getoption("--session")
     if part is not None:
-        shared = [{"spark", "ask_lake"} & set(getattr(item, "fixturenames", ())) for item in items]
-        left_out = [item for item, uses in zip(items, shared, strict=True) if bool(uses) != (part == "with")]
+        shared = ["spark" in getattr(item, "fixturenames", ()) for item in items]
+        left_out = [item for item, uses in zip(items, shared, strict=True) if uses != (part == "with")]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item, uses in zip(items, shared, strict=True) if bool(uses) == (part == "with")]
+        items[:] = [item for item, uses in zip(items, shared, strict=True) if uses == (part == "with")]
 
 
 @pytest.fixture(scope="session")
@@ -80,11 +80,11 @@ def lake(
 
 
 @pytest.fixture(scope="session")
-def ask_lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ask_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The lake that questions are asked of; nobody writes to it. ASK_LAKE names one that was built before."""
     if built_before := os.environ.get("ASK_LAKE"):
         return Path(built_before)
-    return build_ask_lake(request.getfixturevalue("spark"), tmp_path_factory.mktemp("ask"))
+    return build_ask_lake(tmp_path_factory.mktemp("ask"))
 
 
 @pytest.fixture(scope="module")

@@ -16,16 +16,16 @@ from msgspec import json, structs
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.errors import ConstraintViolation, ContractError
+from codeanatomy.errors import ConstraintViolation, ContractError, NeedsSpark
 from codeanatomy.ids import stable_id
 from codeanatomy.storage import entries
-from codeanatomy.storage.adopt import adopt_files, local_folder
+from codeanatomy.storage.adopt import OPERATION, adopt_files, local_folder
 from codeanatomy.storage.commit import append
 from codeanatomy.storage.entries import DataFile
 from codeanatomy.storage.files import write_files
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
+from codeanatomy.storage.store import Store, Tables
 
 TABLE = catalog.table("file_line_index_v1")
 NODES = catalog.table("cpg_nodes")
@@ -101,16 +101,42 @@ def test_owners_are_replaced_whatever_the_table_holds(store: Store) -> None:
     assert ours == known
 
 
-def test_a_file_of_several_owners_is_written_anew(store: Store) -> None:
+def test_a_file_of_several_owners_stays(store: Store) -> None:
     both = written(store, lines("a", 2), lines("b", 3))
     adopt_files(store, TABLE.name, both, ["a", "b"], Commit("r1"), by="repo_id")
     done = adopt(store, "r2", "a", written(store, lines("a", 1)))
-    assert (done.operation, done.version) == ("replace_by_owner", 1)
+    assert (done.operation, done.version, done.rows_deleted) == (OPERATION, 1, 2)
+    assert (done.files, done.files_removed) == (1, 0)
     assert held(store) == {"a": 1, "b": 3}
-    location = store.location(TABLE.name)
-    # Spark has written what is there now; of ours the first file is left, which version 0 knows of.
-    ours = {path.name for path in Path(location).glob("*.parquet") if "-c000" not in path.name}
-    assert ours == {Path(file.path).name for file in both}
+    adopt(store, "r3", "b", [])
+    assert held(store) == {"a": 1}
+    # Nothing was written twice, and the first file went with its last row.
+    assert len(list(Path(store.location(TABLE.name)).glob("*.parquet"))) == 2
+    assert both[0].path not in DeltaTable(store.location(TABLE.name)).file_uris()
+
+
+def test_nothing_to_change_is_no_commit(store: Store) -> None:
+    assert adopt(store, "r1", "a", []).created
+    adopt(store, "r2", "a", written(store, lines("a", 1)))
+    done = adopt(store, "r3", "b", [])
+    assert (done.committed, done.repeated, done.version) == (False, False, 1)
+    assert store.log(TABLE.name).snapshot().version == 1
+
+
+def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> None:
+    tables = Tables(store.root)
+    adopt_files(tables, TABLE.name, written(store, lines("a", 1)), ["a"], Commit("r1"), by="repo_id")
+    assert held(store) == {"a": 1}
+    address = f"delta.`{store.location(TABLE.name)}`"
+    files = written(store, lines("a", 2))
+    store.spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ('parquet.enable.dictionary' = 'false')")
+    with pytest.raises(NeedsSpark, match="has to be altered"):
+        adopt_files(tables, TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
+    store.spark.sql(f"ALTER TABLE {address} ADD CONSTRAINT few CHECK (line_no < 2)")
+    with pytest.raises(NeedsSpark, match="asks for more"):
+        adopt_files(tables, TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
+    assert adopt_files(store, TABLE.name, files, ["a"], Commit("r2"), by="repo_id").committed
+    assert held(store) == {"a": 2}
 
 
 def test_spark_makes_the_commit_where_the_table_asks_for_more(store: Store) -> None:

@@ -20,7 +20,7 @@ from codeanatomy.storage.staging import clear, stage
 from codeanatomy.storage.store import Store
 from little import apart_lake, attacked, put
 
-STAGED = ("tables.relations_v1.cache=delta_staging",)
+STAGED = ("tables.relations_v1.cache=delta_staging", "refresh.max_share=0")
 
 
 def uses(lake: Path, run_id: str) -> list[dict[str, Any]]:
@@ -97,8 +97,8 @@ def test_what_a_failed_run_has_staged_is_not_computed_again(
     staged = list((lake / "staging" / RELATE).iterdir())
     assert len(staged) == 1
     computed = []
-    solve = relation.repository_rows
-    monkeypatch.setattr(relation, "repository_rows", lambda *given: computed.append(given) or solve(*given))
+    solve = relation.Solved
+    monkeypatch.setattr(relation, "Solved", lambda *given: computed.append(given) or solve(*given))
     report = built(spark, lake, named, until=RELATE, settings=STAGED)
     assert report.steps[EXTRACT] == {"b": "resume"}
     use = next(use for use in uses(lake, report.run_id) if use["policy"] == "delta_staging")

@@ -111,6 +111,8 @@ LAYOUT = {
     "run_manifest": ("", "run_id started_at", "run_id started_at status", 32),
 }
 WITHOUT_LAYOUT = {"run_lease", "cdf_cursors"}
+# What a refresh goes on from, by file.
+KEPT = {"relate_programs_v1", "graph_shared_v1"}
 
 # Two tables that are right; each rule below breaks a copy.
 FILES = Table(
@@ -358,7 +360,7 @@ def test_layout(name: str) -> None:
 
 def test_every_table_has_its_layout_in_the_design_or_is_known_to_have_none() -> None:
     observed = {known.name for known in TABLES if known.stage == "observe"}
-    assert set(names()) == set(LAYOUT) | WITHOUT_LAYOUT | observed
+    assert set(names()) == set(LAYOUT) | WITHOUT_LAYOUT | KEPT | observed
 
 
 def test_hot_ids_of_the_graph_have_bloom_filters() -> None:
@@ -370,18 +372,21 @@ def test_hot_ids_of_the_graph_have_bloom_filters() -> None:
         "cpg_props_map": {"entity_id"},
         "cpg_edges_by_src": {"src_node_id"},
         "cpg_edges_by_dst": {"dst_node_id"},
+        "graph_shared_v1": set(),
     }
 
 
-def test_protocol_features_are_off_but_for_the_change_feed_of_files() -> None:
+def test_protocol_features_are_off_but_for_the_change_feeds_that_a_refresh_reads() -> None:
     features = {known.name: known.write.enable_features for known in TABLES if known.write.enable_features}
-    assert features == {"repo_files_v1": ("change_data_feed",)}
+    followed = ("repo_files_v1", "scip_index_v1", "type_checker_files_v1", "relations_v1")
+    assert features == dict.fromkeys(followed, ("change_data_feed",))
 
 
 def test_rows_of_a_file_can_be_replaced() -> None:
     for known in TABLES:
         if known.stage in ("extract", "normalize", "relate", "graph"):
-            owner = "file_id" if known.stage in ("extract", "normalize") else "owner_file_id"
+            is_per_file = known.stage in ("extract", "normalize") or known.name in KEPT
+            owner = "file_id" if is_per_file else "owner_file_id"
             assert known.owner == owner, known.name
             assert "repo_id" in known.column_names, known.name
         else:

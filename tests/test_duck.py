@@ -8,11 +8,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
+from pyroaring import BitMap64
 
 from codeanatomy import catalog
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
 from codeanatomy.storage.duck import database, duck_type, is_local, local, lookups, reading, rows_of, sql_text
 from codeanatomy.storage.light import LoggedFile
+from codeanatomy.storage.vectors import write_vectors
 
 NODES = catalog.table("cpg_nodes")
 
@@ -32,6 +35,18 @@ def test_a_column_that_a_file_lacks_is_null(tmp_path: Path) -> None:
         " ORDER BY node_id"
     )
     assert rows.fetchall() == [("a", "CLASS", None, None), ("b", "CLASS", 3, None)]
+
+
+def test_rows_that_a_vector_removes_are_left_out(tmp_path: Path) -> None:
+    ids = [f"{number:04}" for number in range(3000)]
+    some = written(tmp_path, "node_kind=CLASS/a.parquet", node_id=ids)
+    whole = written(tmp_path, "node_kind=CLASS/b.parquet", node_id=["z"])
+    removed = [0, *range(7, 2100, 3)]
+    vectors = write_vectors(str(tmp_path / NODES.path), {"a": BitMap64(removed)})
+    some = structs.replace(some, vector=vectors["a"])
+    rows = lookups().execute(f"SELECT node_id FROM ({rows_of(str(tmp_path), 'cpg_nodes', [some, whole])})")
+    gone = {ids[number] for number in removed}
+    assert sorted(rows.fetchall()) == [(each,) for each in [*ids, "z"] if each not in gone]
 
 
 def test_no_files_are_no_rows_of_the_right_types() -> None:

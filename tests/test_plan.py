@@ -230,6 +230,7 @@ def test_the_journal_counts_what_a_step_has_written_alone() -> None:
         nothing,
         nothing,
         nothing,
+        nothing,
         plan,
         nothing,
         nothing,
@@ -242,7 +243,7 @@ def test_the_journal_counts_what_a_step_has_written_alone() -> None:
     done = run.step_done("relate")
     # Both counted what they share: added up, it would be twice as much.
     assert done.rows == {"one": {"relations_v1": 5}}
-    assert set(done.pins) == {"relations_v1", "diagnostics_norm_v1"}
+    assert set(done.pins) == {"relations_v1", "relate_programs_v1", "diagnostics_norm_v1"}
 
 
 @pytest.mark.parametrize(
@@ -284,7 +285,7 @@ def test_views_tell_everything(tmp_path: Path) -> None:
     )
     text = "\n".join(plan_lines(plan))
     assert "ast_files_v1: from v3 back to v0" in text
-    assert "skip   one: unchanged since run run-1" in text
+    assert "skip    one: unchanged since run run-1" in text
     assert "relations_v1 v0" in text
     drawn = dot(plan)
     assert drawn.startswith("digraph plan {")

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.errors import StorageFailure
+from codeanatomy.errors import NeedsSpark, StorageFailure
 from codeanatomy.storage.commit import append
 from codeanatomy.storage.light import location
 from codeanatomy.storage.restore import bring_back, restore_table
@@ -128,15 +128,15 @@ def test_spark_brings_back_what_only_spark_can_write(spark: SparkSession, tmp_pa
     spark.sql(f"CREATE TABLE delta.`{place}` (src_qname string) USING delta {properties}")
     spark.sql(f"INSERT INTO delta.`{place}` VALUES ('f')")
     spark.sql(f"INSERT INTO delta.`{place}` VALUES ('g')")
-    with pytest.raises(StorageFailure, match="Unsupported table features"):
+    with pytest.raises(NeedsSpark, match="Unsupported table features"):
         restore_table(str(tmp_path), NAME, 1, UNDO)
-    assert bring_back(store, NAME, 1, UNDO) == 3
+    assert bring_back(store.root, NAME, 1, UNDO, lambda: store) == 3
     assert callers(tmp_path) == ["f"]
-    assert bring_back(store, NAME, None, UNDO) == 4
+    assert bring_back(store.root, NAME, None, UNDO, lambda: store) == 4
     assert callers(tmp_path) == []
     told = stamped(DeltaTable(place).history(1)[0].get("userMetadata"))
     assert told is not None
     assert (told.run_id, told.operation) == ("run-8", "restore")
     with pytest.raises(StorageFailure, match="cannot be brought back to version 9") as caught:
-        bring_back(store, NAME, 9, UNDO)
+        bring_back(store.root, NAME, 9, UNDO, lambda: store)
     assert caught.value.hint

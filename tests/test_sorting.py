@@ -202,6 +202,7 @@ def test_which_tables_have_the_order_of_the_frame() -> None:
         "cpg_props_map": None,
         "cpg_edges_by_src": None,
         "cpg_edges_by_dst": None,
+        "graph_shared_v1": FIRST,
     }
     assert frame_order(catalog.table("relations_v1")) == frame_order(catalog.table("ast_files_v1")) == FIRST
 
@@ -237,7 +238,8 @@ def test_tables_and_their_copies_are_committed_from_a_column(
     gathered = frame(spark, EDGES, edges(4, 30))
     counts, sizes = count(gathered)
     run = cast(
-        "Run", SimpleNamespace(store=store, working=lambda _: ["r"], commit=Commit, check=lambda: None)
+        "Run",
+        SimpleNamespace(store=store, spark=spark, working=lambda _: ["r"], commit=Commit, check=lambda: None),
     )
     copies = {BY_SRC.name: EDGES.name, BY_DST.name: EDGES.name}
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from pyroaring import BitMap64
 
 from codeanatomy import cli
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
@@ -22,6 +23,7 @@ from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageE
 from codeanatomy.query.checks.verify import Finding, Verification, verify
 from codeanatomy.query.checks.verify_rules import RULES
 from codeanatomy.storage.light import light_files
+from codeanatomy.storage.vectors import write_vectors
 from tiny_graph import (
     ARGUMENT,
     BINDING,
@@ -551,14 +553,25 @@ def test_a_data_file_that_is_no_parquet_is_an_error_of_ours(lake: Path) -> None:
 
 
 def test_deleted_rows_are_not_read_as_if_they_were_there(lake: Path) -> None:
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
 
     def change(action: dict[str, Any]) -> None:
         if "protocol" in action:
-            action["protocol"] = {**protocol, "writerFeatures": ["deletionVectors"]}
+            action["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+        elif action.get("add", {}).get("partitionValues") == {"node_kind": "CALLSITE"}:
+            vectors = write_vectors(str(lake / "graph" / NODES), {"": BitMap64([0])})
+            action["add"]["deletionVector"] = msgspec.to_builtins(vectors[""])
 
     relog(lake, NODES, change)
-    with pytest.raises(StorageFailure, match="deletionVectors"):
+    (file,) = (each for each in light_files(str(lake), NODES, 0) if each.vector)
+    assert file.partition == {"node_kind": "CALLSITE"}
+    found = verify(str(lake))
+    # The node is missed, and the manifest has counted it; the data file has the rows that the log says.
+    assert {"counts", "src_exists"} <= {each.rule for each in found.findings}
+    assert [each.path for each in found.findings if each.rule == "counts"] == [None, None]
+    features |= {key: ["columnMapping"] for key in features}
+    relog(lake, NODES, change)
+    with pytest.raises(StorageFailure, match="columnMapping"):
         light_files(str(lake), NODES, 0)
 
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "stats": "questions",
     "sql": "sql",
     "export": "exporting",
+    "diff": "comparing",
     "callgraph": "checking",
     "verify": "checking",
     "status": "history",

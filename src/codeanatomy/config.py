@@ -13,10 +13,10 @@ them are flattened to dotted keys, so a setting has one name everywhere:
 >>> settings.runtime.cores, settings.source("runtime.cores"), settings.source("runtime.master")
 (2, 'flag', 'default')
 
-Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, `observe.<field>` of
-ObserveOptions, `tables.<table>.<write|schema|gate>.<field>` of the policies in `catalog.spec`, and
-`tables.<table>.cache`. An unknown table, field, column or feature is an error that lists what exists.
-Tests: `tests/test_config.py`.
+Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, `refresh.<field>` of
+RefreshOptions, `observe.<field>` of ObserveOptions, `tables.<table>.<write|schema|gate>.<field>` of the
+policies in `catalog.spec`, and `tables.<table>.cache`. An unknown table, field, column or feature is an error
+that lists what exists. Tests: `tests/test_config.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.check import check_catalog
 from codeanatomy.catalog.spec import CachePolicy, Table
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
-from codeanatomy.options import ExtractOptions, ObserveOptions
+from codeanatomy.options import ExtractOptions, ObserveOptions, RefreshOptions
 
 ENV_PREFIX = "CODEANATOMY_"
 # Variables with our prefix that are no settings: they are read before any setting is.
@@ -50,6 +50,7 @@ CACHES = inspect.type_info(CachePolicy)
 SECTIONS = {
     "runtime": "runtime.<field>",
     "extract": "extract.<field>",
+    "refresh": "refresh.<field>",
     "observe": "observe.<field>",
     "tables": "tables.<table>.<write|schema|gate>.<field>",
 }
@@ -106,6 +107,7 @@ class Settings(Struct, frozen=True):
 
     runtime: RuntimeProfile
     extract: ExtractOptions
+    refresh: RefreshOptions
     observe: ObserveOptions
     tables: tuple[Table, ...]
     sources: Mapping[str, Source]
@@ -146,6 +148,7 @@ def load_settings(
     _refuse_broken_text(values)
     runtime = _runtime({key: value for key, value in values.items() if key.startswith("runtime.")})
     extract = _section("extract", ExtractOptions(), values)
+    refresh = _section("refresh", RefreshOptions(), values)
     observe = _section("observe", ObserveOptions(), values)
     tables = tuple(_override(table, values) for table in catalog.TABLES)
     try:
@@ -155,7 +158,7 @@ def load_settings(
         raise ConfigError(
             f"a table setting does not fit: {problem.message}", f"change what was set: {changed}"
         ) from problem
-    return Settings(runtime, extract, observe, tables, sources)
+    return Settings(runtime, extract, refresh, observe, tables, sources)
 
 
 def parse_size(text: str) -> int:

@@ -22,8 +22,10 @@ from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
 from codeanatomy.catalog.views import VIEWS, View
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.functions import FUNCTIONS
-from codeanatomy.options import ExtractOptions, ObserveOptions
+from codeanatomy.options import ExtractOptions, ObserveOptions, RefreshOptions
 from codeanatomy.query.answers import Answer
+from codeanatomy.query.checks.compare import Comparison
+from codeanatomy.query.diff.runs import RunDiff
 from codeanatomy.query.export.exporting import ExportReport
 from codeanatomy.query.sql.allowed import FUNCTIONS as SQL_FUNCTIONS
 from codeanatomy.query.sql.diagnostics import CODES
@@ -62,6 +64,7 @@ CONTRACTS: tuple[type, ...] = (
     events.TableAltered,
     events.FeedRead,
     ExtractOptions,
+    RefreshOptions,
     ObserveOptions,
     RunManifest,
     LeaseRow,
@@ -70,6 +73,8 @@ CONTRACTS: tuple[type, ...] = (
     OperatorMetric,
     CacheUse,
     Answer,
+    RunDiff,
+    Comparison,
     SqlAnswer,
     ExportReport,
     LakeStatus,

@@ -228,6 +228,13 @@ class StorageFailure(CodeAnatomyError):
     exit_code = EXIT_STORAGE
 
 
+class NeedsSpark(CodeAnatomyError):
+    """A write that only Spark can make, asked for where there is no session; nothing was written."""
+
+    code = "CA045"
+    exit_code = EXIT_ENVIRONMENT
+
+
 class LeaseHeld(CodeAnatomyError):
     """Another run is writing to the lake, and this one was told not to wait."""
 

@@ -102,10 +102,21 @@ def ids_within(prefix: str, *parts: Part) -> Callable[..., str]:
     >>> ids_within("def", "a:b")(7, None) == stable_id("def", "a:b", 7, None)
     True
     """
-    head = frame(prefix, *parts)
+    head, lead = frame(prefix, *parts), f"{prefix}:"
 
     def made(*rest: Part) -> str:
-        return _spelled(prefix, head + frame(*rest))
+        framed = ""
+        for part in rest:
+            # What most parts are, without a call for each.
+            if part is None:
+                framed += "~"
+            elif type(part) is int or (type(part) is str and part.isascii()):
+                text = f"{part}"
+                framed += f"{len(text)}:{text}"
+            else:
+                return _spelled(prefix, head + frame(*rest))
+        digest = sha256(head + framed.encode("ascii")).digest()
+        return lead + b2a_base64(digest[:ID_BYTES], newline=False)[:ID_CHARS].translate(URL_SAFE).decode()
 
     return made
 

@@ -1,4 +1,4 @@
-"""What a user may change about extraction (`extract.`), and about what a run tells (`observe.`).
+"""What a user may change: extraction (`extract.`), refreshes (`refresh.`), what a run tells (`observe.`).
 
 >>> ExtractOptions().max_file_size // 1024**2
 8
@@ -42,6 +42,15 @@ class ExtractOptions(Struct, frozen=True, forbid_unknown_fields=True):
     types_seconds: Annotated[float, Meta(gt=0)] = 600.0
     # Tasks the files are spread over; none means by their size.
     partitions: Annotated[int, Meta(ge=1)] | None = None
+
+
+class RefreshOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """When a build redoes what a change reaches, and when all of a repository."""
+
+    # Of the paths of a repository, the share that may have changed; beyond it all of it is built anew.
+    max_share: Annotated[float, Meta(ge=0, le=1)] = 0.4
+    # Processes that a refresh uses; none means as many as there are cores.
+    processes: Annotated[int, Meta(ge=1)] | None = None
 
 
 class ObserveOptions(Struct, frozen=True, forbid_unknown_fields=True):

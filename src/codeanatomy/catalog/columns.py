@@ -11,7 +11,7 @@ Two bases of lines exist, told apart by name: `line_no` counts from 0 and is for
 
 from __future__ import annotations
 
-from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, ForeignKey
+from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, ForeignKey, WriterProperties
 
 REPO_ID = Column("repo_id", "string", "The repository the row belongs to.", False, "RepoId")
 FILE_ID = Column("file_id", "string", "The file the row is about, and its owner.", False, "FileId")
@@ -31,12 +31,23 @@ WITNESS_VERSION = Column(
 RUN_ID = Column("run_id", "string", "The run or command that wrote the row.", False, "RunId")
 LINE = Column("line", "int", "Line of the first byte, counted from 1.", semantic_type="LineNo1")
 
+# Files of a row group: a refresh reads what the witnesses said of single files.
+FILE_ROWS = 32
 # Layout of a witness that writes one row per file.
 PER_FILE = DeltaWritePolicy(
     target_file_size=128 * MB,
     zorder_by=("file_id", "path"),
     stats_policy="explicit",
     stats_columns=("file_id", "path"),
+    writer=WriterProperties(row_group_rows=FILE_ROWS),
+)
+
+# Layout of what is kept of each file for the next build, and read as a whole.
+KEPT_BY_FILE = DeltaWritePolicy(
+    target_file_size=128 * MB,
+    zorder_by=("file_id",),
+    stats_policy="explicit",
+    stats_columns=("file_id",),
 )
 
 FILE_KEY = ForeignKey(("file_id",), "repo_files_v1", ("file_id",))

@@ -9,6 +9,8 @@ Tests: `tests/test_catalog.py`.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from codeanatomy.catalog.columns import (
     ERRORS,
     FILE,
@@ -47,7 +49,9 @@ SCIP_INDEX_V1 = Table(
         REPO_ID,
         Column("index_id", "string", "The index.", False, "IndexId"),
         Column("index_path", "string", "Place of the index, or its file name.", False, "Path"),
-        Column("index_sha256", "string", "Digest of the index.", False, "Sha256"),
+        Column(
+            "index_sha256", "string", "Digest of the index; on the index row only.", semantic_type="Sha256"
+        ),
         Column("row_kind", "string", "index or document.", nullable=False),
         Column("path", "string", "Path of the document; on the index row the index path.", False, "Path"),
         Column(
@@ -140,6 +144,7 @@ SCIP_INDEX_V1 = Table(
         zorder_by=("index_path",),
         stats_policy="explicit",
         stats_columns=("index_id", "index_path"),
+        enable_features=("change_data_feed",),
     ),
 )
 
@@ -198,5 +203,5 @@ TYPE_CHECKER_FILES_V1 = Table(
     foreign_keys=(FILE_KEY,),
     owner="file_id",
     inputs=("repo_file_blobs_v1",),
-    write=PER_FILE,
+    write=replace(PER_FILE, enable_features=("change_data_feed",)),
 )

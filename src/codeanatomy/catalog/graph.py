@@ -4,7 +4,8 @@
 sorted copies), and a row in `cpg_props` for what only some kinds have, such as the text of a docstring.
 
 `owner_file_id` is the file whose change invalidates a row. It is null for what belongs to a repository as a
-whole (repository, packages, external modules, qualified names, types) and is derived anew from all its files.
+whole (repository, packages, external modules, qualified names, types) and is derived anew from all its files;
+what each of them says of it is kept in `graph_shared_v1`, from which a refresh goes on (docs/incremental.md).
 
 Tests: `tests/test_catalog.py`.
 """
@@ -13,8 +14,10 @@ from __future__ import annotations
 
 from codeanatomy.catalog.columns import (
     FILE_KEY,
+    KEPT_BY_FILE,
     LINE,
     OWNER_KEY,
+    PLACE,
     REPO_ID,
     SPAN_ORDERED,
     one_of,
@@ -288,4 +291,29 @@ CPG_EDGES_BY_DST = Table(
     ),
 )
 
-TABLES = (CPG_NODES, CPG_EDGES, CPG_PROPS, CPG_PROPS_MAP, CPG_EDGES_BY_SRC, CPG_EDGES_BY_DST)
+GRAPH_SHARED_V1 = Table(
+    "graph_shared_v1",
+    "graph",
+    "One row per file: what it says of what belongs to the repository as a whole.",
+    (
+        *PLACE,
+        Column("nodes", "binary", "Rows of `cpg_nodes`, as an Arrow stream."),
+        Column("edges", "binary", "Rows of `cpg_edges`, as an Arrow stream."),
+        Column("props", "binary", "Rows of `cpg_props`, as an Arrow stream."),
+    ),
+    primary_key=("file_id",),
+    foreign_keys=(FILE_KEY,),
+    owner="file_id",
+    inputs=CPG_EDGES.inputs,
+    write=KEPT_BY_FILE,
+)
+
+TABLES = (
+    CPG_NODES,
+    CPG_EDGES,
+    CPG_PROPS,
+    CPG_PROPS_MAP,
+    CPG_EDGES_BY_SRC,
+    CPG_EDGES_BY_DST,
+    GRAPH_SHARED_V1,
+)

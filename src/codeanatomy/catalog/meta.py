@@ -34,6 +34,7 @@ RUN_MANIFEST = Table(
         Column("catalog_hash", "string", "Contracts of all tables.", semantic_type="Fingerprint"),
         Column("witness_versions", "map<string,string>", "Version of each witness."),
         Column("plan_fingerprints", "map<string,string>", "Fingerprint of each step, done now or before."),
+        Column("rule_fingerprints", "map<string,string>", "The same of what each step does to any source."),
         structs("input_pins", "Table versions the run began with.", TABLE_NAME, VERSION),
         structs(
             "output_pins",

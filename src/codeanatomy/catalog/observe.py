@@ -8,7 +8,7 @@ Tests: `tests/test_catalog.py`.
 
 from __future__ import annotations
 
-from codeanatomy.catalog.columns import RUN_ID, one_of, strings, structs
+from codeanatomy.catalog.columns import PATH, REPO_ID, RUN_ID, one_of, strings, structs
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table
 
 EVENT = (
@@ -201,6 +201,28 @@ STATS_DECISIONS = Table(
     write=BY_RUN,
 )
 
+REFRESH_IMPACT = Table(
+    "refresh_impact",
+    "observe",
+    "One row per file that a refresh has redone: why.",
+    (
+        RUN_ID,
+        REPO_ID,
+        PATH,
+        Column(
+            "reason",
+            "string",
+            "added, changed or removed; of a file that nobody has edited resolved, lost, star_import, "
+            "import, class, value, moved, reference or witness.",
+            nullable=False,
+        ),
+        Column("name", "string", "One of the names that lead elsewhere now.", semantic_type="QName"),
+        Column("relations", "int", "Relations that lead elsewhere for this reason.", nullable=False),
+    ),
+    primary_key=("run_id", "repo_id", "path"),
+    write=DeltaWritePolicy(target_file_size=32 * MB, zorder_by=("run_id", "repo_id", "path")),
+)
+
 TABLES = (
     DELTA_SNAPSHOTS,
     DELTA_MUTATIONS,
@@ -209,4 +231,5 @@ TABLES = (
     PLAN_ARTIFACTS,
     VIEW_CACHE,
     STATS_DECISIONS,
+    REFRESH_IMPACT,
 )

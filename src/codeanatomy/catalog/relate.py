@@ -1,16 +1,28 @@
-"""The table of the relate stage: what every name, import, base class, argument and call refers to.
+"""Tables of the relate stage: what every name, import, base class, argument and call refers to.
 
 `import os; os.getcwd()` gives an IMPORTS_MODULE row from the import alias to the external module and a
 CALLS_NAME row from the call to the qualified name `os.getcwd`. A call that nothing explains is a row without
 `dst_id` that says why in `reason`. Two candidates are two rows with one `ambiguity_group_id`.
 
-The rows are made in `codeanatomy.relate.repository`, by what docs/relate.md tells. Tests:
+The rows are made in `codeanatomy.relate.repository`, by what docs/relate.md tells. What a file contributes to
+them is kept in `relate_programs_v1`, from which a refresh goes on (docs/incremental.md). Tests:
 `tests/test_catalog.py`, `tests/test_relate.py`.
 """
 
 from __future__ import annotations
 
-from codeanatomy.catalog.columns import LINE, OWNER_KEY, PATH, REPO_ID, SPAN_ORDERED, span, structs
+from codeanatomy.catalog.columns import (
+    FILE_KEY,
+    KEPT_BY_FILE,
+    LINE,
+    OWNER_KEY,
+    PATH,
+    PLACE,
+    REPO_ID,
+    SPAN_ORDERED,
+    span,
+    structs,
+)
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table, WriterProperties
 
 RELATIONS_V1 = Table(
@@ -85,8 +97,25 @@ RELATIONS_V1 = Table(
         stats_policy="explicit",
         stats_columns=("owner_file_id", "relation_kind", "src_id", "dst_id"),
         writer=WriterProperties(dictionary_off=("relation_id",)),
+        enable_features=("change_data_feed",),
     ),
     cache="memory",
 )
 
-TABLES = (RELATIONS_V1,)
+RELATE_PROGRAMS_V1 = Table(
+    "relate_programs_v1",
+    "relate",
+    "One row per file: what it contributes to the analysis of its repository, and what came of it.",
+    (
+        *PLACE,
+        Column("program", "binary", "The file's program, packed; `relate.program` tells what is in it."),
+        Column("rows_digest", "string", "Digest of the rows it owns.", False, "Fingerprint"),
+    ),
+    primary_key=("file_id",),
+    foreign_keys=(FILE_KEY,),
+    owner="file_id",
+    inputs=RELATIONS_V1.inputs,
+    write=KEPT_BY_FILE,
+)
+
+TABLES = (RELATIONS_V1, RELATE_PROGRAMS_V1)

@@ -21,12 +21,11 @@ import msgspec
 from codeanatomy.catalog.kinds import PROFILES, Profile
 from codeanatomy.commands.options import Format, format_choice, format_option, lake_option
 from codeanatomy.commands.printing import print_grid, print_json
+from codeanatomy.commands.sessions import session_for
 from codeanatomy.config import Settings, load_settings
 from codeanatomy.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from codeanatomy.run.order import Order, TypesChoice
     from codeanatomy.run.report import BuildReport
 
@@ -56,6 +55,12 @@ ORDER_OPTIONS = (
         help="Ask the type checker pyrefly, where it is installed.",
     ),
     click.option("--until", metavar="STAGE", help="Stop after this stage."),
+    click.option("--full", is_flag=True, help="Build all files, also where only some have changed."),
+    click.option(
+        "--since",
+        metavar="COMMIT",
+        help="Read only what git says has changed since; the lake must be of that commit or later.",
+    ),
     click.option(
         "--profile",
         type=click.Choice(list(PROFILES)),
@@ -105,27 +110,19 @@ def build(
     from codeanatomy.logs import open_logs
     from codeanatomy.run.build import build as build_run
     from codeanatomy.run.progress import Progress
-    from codeanatomy.storage.session import close_session, open_session
     from codeanatomy.tracing import open_trace
 
     settings = _settings(flags, master, trace, log_format)
     order = _order(settings, wait=wait, **ordered)
-    opened: list[SparkSession] = []
     # Lines for a machine are not mixed with lines for people.
     quiet = settings.observe.log_level != "off" and settings.observe.log_format == "json"
-    with Progress(io.StringIO() if quiet else sys.stderr) as progress:
-
-        def session() -> SparkSession:
-            progress.tell("spark", f"starting on {settings.runtime.master}")
-            opened.append(open_session(settings.runtime))
-            return opened[0]
-
-        with open_logs(settings.observe), open_trace(settings.observe) as told:
-            try:
-                report = build_run(order, progress, session, told)
-            finally:
-                for spark in opened:
-                    close_session(spark)
+    with (
+        Progress(io.StringIO() if quiet else sys.stderr) as progress,
+        open_logs(settings.observe),
+        open_trace(settings.observe) as told,
+        session_for(settings, progress) as session,
+    ):
+        report = build_run(order, progress, session, told)
     if told.problem and settings.observe.log_level == "off":
         click.echo(f"warning: {told.problem}", err=True)
     if form == "json":
@@ -138,16 +135,25 @@ def build(
 
 @click.command()
 @order_options
+@click.option(
+    "--impact/--no-impact",
+    default=True,
+    show_default=True,
+    help="Find out which files would be redone and why, which takes as long as the analysis of all.",
+)
 @format_choice("A table for people, one object, or a graph for Graphviz.", "dot")
 @click.pass_obj
-def plan(flags: tuple[str, ...], /, form: str, **ordered: Any) -> None:
-    """Show what a build would do, without doing it: its steps, why each runs or is skipped, from what."""
+def plan(flags: tuple[str, ...], /, impact: bool, form: str, **ordered: Any) -> None:
+    """Show what a build would do, without doing it: its steps, why each runs or is skipped, from what.
+
+    Of a repository that would be refreshed: which files are redone, and what made that necessary.
+    """
     from codeanatomy.run.build import plan as plan_build
     from codeanatomy.run.plan_views import dot, plan_lines
     from codeanatomy.run.progress import Progress
 
     with Progress(sys.stderr) as progress:
-        found = plan_build(_order(load_settings(flags), **ordered), progress)
+        found = plan_build(_order(load_settings(flags), **ordered), progress, impact=impact)
     if form == "json":
         print_json({"nothing_to_do": found.nothing_to_do, **msgspec.to_builtins(found)})
     elif form == "dot":
@@ -171,6 +177,8 @@ def _order(
     types: TypesChoice,
     until: str | None,
     profile: Profile,
+    full: bool,
+    since: str | None,
     wait: bool = True,
 ) -> Order:
     from codeanatomy.run.order import Order
@@ -178,7 +186,18 @@ def _order(
     from codeanatomy.run.scip import scip_choice
 
     repositories = tuple(named_sources(sources, repo_id, repos_file))
-    return Order(lake, settings, repositories, scip_choice(scip, repositories), types, profile, until, wait)
+    return Order(
+        lake,
+        settings,
+        repositories,
+        scip_choice(scip, repositories),
+        types,
+        profile,
+        until,
+        wait,
+        full,
+        since,
+    )
 
 
 def _settings(
@@ -215,5 +234,8 @@ def _print_build(report: BuildReport) -> None:
         ],
     )
     click.echo(f"\nrun {report.run_id} in {report.seconds['total']:.1f} s", err=True)
+    for name, reasons in report.redone.items():
+        told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
+        click.echo(f"{name}: {sum(reasons.values()):,} files redone ({told})", err=True)
     if report.errors:
         click.echo(f"failures: codeanatomy errors --lake {shlex.quote(report.lake)}", err=True)

@@ -1,7 +1,8 @@
-"""Commands about a graph as a whole; none needs a JVM.
+"""Commands about a graph as a whole; only what compares with a clean build needs a JVM.
 
     codeanatomy callgraph --lake lake
     codeanatomy verify --lake lake --as-of 2026-05-01T12:00Z
+    codeanatomy verify --lake lake --against-clean
 
 Tests: `tests/test_cli.py`.
 """
@@ -53,10 +54,29 @@ def callgraph(lake: str, repo_id: str | None, as_of: str | None, form: str) -> N
 @lake_option
 @repo_option
 @as_of_option
-@limit_option(20, "Findings to show of each rule.")
-@format_choice("Rows for people, one object with counts by rule, or one line per finding.", "jsonl")
-def verify(lake: str, repo_id: str | None, as_of: str | None, limit: int, form: str) -> None:
+@limit_option(20, "Findings to show of each rule, or of each table.")
+@click.option(
+    "--against-clean",
+    is_flag=True,
+    help="Instead, build the same sources into a temporary lake, and compare all tables row for row.",
+)
+@format_choice("Rows for people, one object with counts, or one line per finding.", "jsonl")
+@click.pass_obj
+def verify(
+    flags: tuple[str, ...],
+    lake: str,
+    repo_id: str | None,
+    as_of: str | None,
+    limit: int,
+    against_clean: bool,
+    form: str,
+) -> None:
     """Check the graph of a lake against the catalogue of kinds; exit code 1 if something is wrong."""
+    if against_clean:
+        from codeanatomy.commands.comparing import compare_with_clean
+
+        compare_with_clean(flags, lake, repo_id, as_of, limit, form)
+        return
     from codeanatomy.query.checks.verify import verify as verified
 
     found = verified(lake, repo_id, limit, as_of)

@@ -10,6 +10,7 @@ Figures that nobody has recorded are shown as "-". Tests: `tests/test_status.py`
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -151,6 +152,10 @@ def _tell(found: LakeStatus) -> None:
             _say(f"{who} has ended without a word; the next build undoes what it has left")
 
 
+def _redone(counts: Mapping[str, int] | None) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in (counts or {}).items()) or "-"
+
+
 def _print_run(found: RunReport) -> None:
     line = found.line
     facts = {
@@ -178,9 +183,16 @@ def _print_run(found: RunReport) -> None:
     # Those with something to tell come first.
     rows = sorted(found.repositories, key=lambda row: (row.status == "succeeded", row.repo_id))
     print_grid(
-        ("repository", "status", "mode", "commit", "error"),
+        ("repository", "status", "mode", "files redone", "commit", "error"),
         [
-            (row.repo_id, row.status, row.mode, _short(row.git_commit), row.error or "")
+            (
+                row.repo_id,
+                row.status,
+                row.mode,
+                _redone(found.redone.get(row.repo_id)),
+                _short(row.git_commit),
+                row.error or "",
+            )
             for row in rows[:SHOWN]
         ],
     )

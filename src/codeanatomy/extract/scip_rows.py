@@ -122,13 +122,14 @@ def examine_documents(
         "repo_id": repo_id,
         "index_id": index_id,
         "index_path": share.index_path,
-        "index_sha256": share.index_sha256,
         "witness_version": VERSION,
     }
     if share.index is not None or share.problems:
         place = {"repo_id": repo_id, "path": share.index_path}
+        # Documents of another index that say the same are the same rows.
+        of_index = {**known, "index_sha256": share.index_sha256}
         yield _rows(
-            place, known, "index", Testimony(share.index or {}, share.problems), share.index is not None
+            place, of_index, "index", Testimony(share.index or {}, share.problems), share.index is not None
         )
     if share.files:
         enter(0, READ)

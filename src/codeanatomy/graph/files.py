@@ -4,7 +4,7 @@
     file.rows("relations_v1")["src_id"]                 # the rows of a flat table
 
 What a witness could not give is an empty dictionary. `READS` says what is read of each table; the run reads
-nothing else. Tests: `tests/test_graph_facts.py`.
+nothing else. `heard_file` makes a file of rows that are at hand. Tests: `tests/test_graph_facts.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 from msgspec import Struct
+
+from codeanatomy.arrow import values
 
 # Equally long lists, by name: the fields of a list of structs, or the columns of rows.
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
@@ -224,6 +227,25 @@ class File(Struct, frozen=True):
     def rows(self, table: str) -> Columns:
         """The file's rows in a flat table; of a nested one the row itself."""
         return self.said.get(table, {})
+
+
+def heard_file(
+    repo_id: str, file_id: str, path: str, rows: Mapping[str, Sequence[pa.RecordBatch]], *, instructions: bool
+) -> File:
+    """A file from whole rows of all tables that are about it."""
+    said: dict[str, Mapping[str, Any]] = {}
+    for table, columns in READS.items():
+        parts = [part for part in rows.get(table, ()) if part.num_rows]
+        if parts and table in NESTED:
+            said[table] = {name: values(parts[0].column(name))[0] for name in columns}
+        elif parts:
+            said[table] = {
+                name: [each for part in parts for each in values(part.column(name))] for name in columns
+            }
+    units = said.get("bytecode_files_v1", {}).get("code_objects")
+    if units and not instructions:
+        del units["instructions"]
+    return File(repo_id, file_id, path, said)
 
 
 def each(columns: Columns, *names: str) -> Iterator[tuple[Any, ...]]:

@@ -1,6 +1,7 @@
 """What all files of a repository say of it together: one row for each node, edge and property.
 
-    merged([made.shared for made in files])["cpg_nodes"]
+    row = shared_row(file, made.shared)                    # what one file says, as `graph_shared_v1` keeps it
+    merged(told_in(rows))["cpg_nodes"]
 
 Files that speak of the same thing may know different parts of it: of each column the greatest value counts,
 so that the order of files does not matter. Tests: `tests/test_graph_rows.py`.
@@ -8,15 +9,37 @@ so that the order of files does not matter. Tests: `tests/test_graph_rows.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema, packed, unpacked
+from codeanatomy.graph.files import File
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, SCHEMAS, Place, Property, in_order, property_rows
 
+SHARED = "graph_shared_v1"
+# Its columns, by the table whose rows they hold.
+COLUMNS = {NODES: "nodes", EDGES: "edges", PROPS: "props"}
 # What identifies a row.
 KEYS = {NODES: ("node_id",), EDGES: ("edge_id",), PROPS: ("entity_id", "prop_key")}
+SCHEMA = arrow_schema(catalog.table(SHARED))
+NOTHING_SHARED = pa.RecordBatch.from_pylist([], SCHEMA)
+
+
+def shared_row(file: File, told: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
+    """What a file says of its repository, as a row."""
+    cells = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
+    streams = {column: packed(told[name]) for name, column in COLUMNS.items()}
+    return pa.RecordBatch.from_pylist([{**cells, **streams}], SCHEMA)
+
+
+def told_in(rows: pa.RecordBatch) -> Iterator[dict[str, pa.RecordBatch]]:
+    """What the files of some rows say."""
+    columns = [rows.column(column) for column in COLUMNS.values()]
+    for streams in zip(*columns, strict=True):
+        yield {name: next(unpacked(each.as_buffer())) for name, each in zip(COLUMNS, streams, strict=True)}
 
 
 def merged(told: Iterable[Mapping[str, pa.RecordBatch]]) -> dict[str, pa.RecordBatch]:

@@ -8,14 +8,15 @@ an object per syntax node costs more than all that is done with it. A list the w
 None.
 
 `witness_frames` reduces the rows of the witnesses to what the rules read; they come together by file as
-bundles do (`run.bundles`), and `file_of` makes a file of them. Tests: `tests/test_normalize_files.py`,
+bundles do (`run.bundles`), and `file_of` makes a file of them. `heard_file` does the same to rows that are at
+hand, without Spark. Tests: `tests/test_normalize_files.py`,
 `tests/test_diagnostics.py`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,7 +33,7 @@ from codeanatomy.functions import lists_of, stable_id
 # A list of structs, by field; also the rows of a table, by column.
 Columns: TypeAlias = dict[str, list[Any]]
 # What a witness said, by list.
-Said: TypeAlias = Mapping[str, Any]
+Said: TypeAlias = dict[str, Any]
 # Which fields of which lists are read.
 Lists: TypeAlias = Mapping[str, Sequence[str]]
 
@@ -206,18 +207,64 @@ def _unit(unit: Column, reads: Reads) -> Column:
 
 def file_of(file_id: str, parts: Mapping[str, Sequence[pa.RecordBatch]]) -> File:
     """A file from the rows of `witness_frames` that are about it."""
-
-    def rows(table: str) -> list[Said]:
-        return [
+    told = {
+        table: [
             dict(zip(part.schema.names, row, strict=True))
-            for part in parts.get(table, ())
+            for part in found
             for row in zip(*map(values, part.columns), strict=True)
         ]
+        for table, found in parts.items()
+        if table != "file_line_index_v1"
+    }
+    return _file(file_id, told, Lines(parts.get("file_line_index_v1", ())))
 
+
+def heard_file(file_id: str, rows: Mapping[str, Sequence[pa.RecordBatch]], reads: Reads) -> File:
+    """A file from whole rows of the witnesses that are about it."""
+    columns = {
+        "repo_files_v1": ("repo_id", "path", "skipped_reason", "encoding", "mtime_ns"),
+        "ast_files_v1": ("nodes", *reads.ast),
+        "libcst_files_v1": tuple(reads.libcst),
+        "tree_sitter_files_v1": ("stats", "captures", *reads.tree_sitter),
+        "bytecode_files_v1": ("python_version", "code_objects", *reads.bytecode),
+        "symtable_files_v1": tuple(reads.symtable),
+        "scip_index_v1": ("repo_id", "path", "file_id", "position_encoding", "occurrences", *reads.scip),
+    }
+    told: dict[str, list[Said]] = {
+        table: [
+            dict(zip(names, row, strict=True))
+            for part in rows.get(table, ())
+            for row in zip(*(values(part.column(name)) for name in names), strict=True)
+        ]
+        for table, names in columns.items()
+    }
+    for said in told["tree_sitter_files_v1"]:
+        said["captures"] = _where(said["captures"], lambda each: each["pack"] in reads.packs)
+    for said in told["scip_index_v1"]:
+        said["is_missing"] = said.pop("file_id") is None
+        said["occurrences"] = _where(said["occurrences"], _is_unplaced)
+    return _file(file_id, told, Lines(rows.get("file_line_index_v1", ())))
+
+
+def _is_unplaced(occurrence: Said) -> bool:
+    is_lost = occurrence["enclosing_bstart"] is None and occurrence["enclosing_start_line"] is not None
+    return occurrence["bstart"] is None or is_lost
+
+
+def _where(columns: Columns | None, is_kept: Callable[[Said], bool]) -> Columns | None:
+    """The rows of a list that are wanted."""
+    if columns is None:
+        return None
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    kept = [row for row in rows if is_kept(row)]
+    return {name: [row[name] for row in kept] for name in columns}
+
+
+def _file(file_id: str, told: Mapping[str, Sequence[Said]], lines: Lines) -> File:
     def one(table: str) -> Said:
-        return next(iter(rows(table)), {})
+        return next(iter(told.get(table, ())), {})
 
-    listed, documents = one("repo_files_v1"), rows("scip_index_v1")
+    listed, documents = one("repo_files_v1"), told.get("scip_index_v1", ())
     known = listed or documents[0]
     return File(
         known["repo_id"],
@@ -230,7 +277,7 @@ def file_of(file_id: str, parts: Mapping[str, Sequence[pa.RecordBatch]]) -> File
         symtable=one("symtable_files_v1"),
         scip=tuple(documents),
         listed=listed,
-        lines=Lines(parts.get("file_line_index_v1", ())),
+        lines=lines,
     )
 
 

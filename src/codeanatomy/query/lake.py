@@ -23,6 +23,7 @@ from codeanatomy.storage.duck import local
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from codeanatomy.query.diff.runs import RunDiff
     from codeanatomy.query.lanes.ibis import IbisLane
     from codeanatomy.query.lanes.spark_lake import SparkLake
     from codeanatomy.query.sql.answer import SqlAnswer
@@ -185,6 +186,14 @@ class Lake(Verbs[Answer]):
             # Builds that have failed since are told too.
             return errors_answer(self.snapshot.root, repo_id, wanted, self.as_of)
         return answer(self.reader, verb, names, limit=wanted, repo_id=repo_id, **options)
+
+    def diff(
+        self, run_a: str, run_b: str = "latest", *, repo_id: str | None = None, limit: int = LIMIT
+    ) -> RunDiff:
+        """Nodes and edges that were added, removed or changed between two published runs."""
+        from codeanatomy.query.diff.runs import diff_runs
+
+        return diff_runs(self.snapshot.root, run_a, run_b, repo_id=repo_id, limit=limit)
 
     def sql(self, text: str, *, limit: int = LIMIT, seconds: float = 30.0) -> SqlAnswer:
         """One statement that reads, over the views of `codeanatomy.catalog.views`."""

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 # So many runs are named where one is not known.
 NAMED = 5
+# The newest run, whatever its name.
+LATEST = "latest"
 
 
 class RecordedRun(Struct, frozen=True):
@@ -169,7 +171,9 @@ def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
 
 
 def named_run(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
-    """The run of this name, or the only one whose name begins like this."""
+    """The run of this name, or the only one whose name begins like this; `latest` is the newest."""
+    if name == LATEST and runs:
+        return runs[-1]
     found = [run for run in runs if run.run_id == name] or [
         run for run in runs if name and run.run_id.startswith(name)
     ]

@@ -56,6 +56,9 @@ class Answers:
         self.uses: dict[tuple[int | None, int | None], Use] = {
             (use.place[0], use.place[1]): use for use in self.program.uses
         }
+        self._imported = {
+            number for number, each in enumerate(self.program.definitions) if each.kind == IMPORT
+        }
         self.graph: dict[tuple[int, str], tuple[Target, float, Place, str]] = {}
 
     def answer(
@@ -76,12 +79,18 @@ class Answers:
         known: Iterable[Target] = (),
     ) -> None:
         """A row for each answer, ours or a witness's, or one that says why there is none."""
-        verdict = self.claims.verdict(place, [each.target for each in answers], claims, known)
-        ranked = [(each, origin, each.confidence - rank * 1e-3) for rank, each in enumerate(answers)]
-        for target, claim in verdict.added.items():
-            trust = verdict.confidence(target, 0.0)
-            ranked.append((Answer(target, claim.witness, trust), claim.witness, trust))
-        if not ranked:
+        verdict = self.claims.witnesses.silence
+        if claims:
+            verdict = self.claims.verdict(place, [each.target for each in answers], claims, known)
+        added = (
+            [
+                Answer(target, claim.witness, verdict.confidence(target, 0.0))
+                for target, claim in verdict.added.items()
+            ]
+            if verdict.added
+            else ()
+        )
+        if not answers and not added:
             why = reason or "unknown"
             self.rows.add(
                 kind,
@@ -95,28 +104,30 @@ class Answers:
                 reason=why,
             )
             return
-        group = stable_id("ambig", kind, src, role) if len(ranked) > 1 else None
-        for each, by, score in ranked:
-            own = [Evidence(origin, key or src)] if by == origin else []
-            confidence = verdict.confidence(each.target, each.confidence)
+        group = stable_id("ambig", kind, src, role) if len(answers) + len(added) > 1 else None
+        ours = Evidence(origin, key or src)
+        for number, (target, method, own) in enumerate((*answers, *added)):
+            is_ours = number < len(answers)
+            score = own - number * 1e-3 if is_ours else own
+            confidence = verdict.confidence(target, own)
             self.rows.add(
                 kind,
                 src_kind,
                 src,
-                each.target.kind,
-                each.target.node,
+                target.kind,
+                target.node,
                 place=place,
-                origin=by,
+                origin=origin if is_ours else method,
                 rule=rule,
-                method=each.method,
+                method=method,
                 confidence=confidence,
-                score=score + confidence - each.confidence + verdict.rank(each.target),
-                dst_qname=each.target.qname,
+                score=score + confidence - own + verdict.rank(target),
+                dst_qname=target.qname,
                 role=role,
                 ordinal=ordinal,
                 group=group,
-                symbol_roles=verdict.roles(each.target),
-                evidence=[*own, *verdict.evidence(each.target)],
+                symbol_roles=verdict.roles(target),
+                evidence=[ours, *verdict.evidence(target)] if is_ours else verdict.evidence(target),
             )
 
     def at(self, kind: str, place: Place) -> str:
@@ -124,7 +135,7 @@ class Answers:
         return self.definitions.at(kind, self.file, place)
 
     def _is_imported(self, numbers: Iterable[int]) -> bool:
-        return any(self.program.definitions[number].kind == IMPORT for number in numbers)
+        return not self._imported.isdisjoint(numbers)
 
     def _trusted(self, targets: Sequence[Target], things: Iterable[Object], place: Place) -> list[Answer]:
         """By the name at a place if that leads to the same, else by values."""

@@ -29,6 +29,14 @@ class Passed(NamedTuple):
     is_spread: bool = False
 
 
+class Matched(NamedTuple):
+    """What is passed, the parameters that get nothing, and whether Python accepts the call."""
+
+    passed: Sequence[Passed]
+    left: Sequence[int]
+    is_accepted: bool
+
+
 def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tuple[list[Passed], list[int]]:
     """What is passed, and the parameters that get nothing; the first ones are skipped if bound already."""
     matching = _Matching(parameters, skip)

@@ -10,7 +10,7 @@ Tests: `tests/test_relate_emit.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from codeanatomy.relate.answers import HINTED, SCOPED, SEVERAL, VALUE, Answer
 from codeanatomy.relate.attributes import HOWS
@@ -33,16 +33,15 @@ class AttributeRows(CallRows):
         site = self.program.sites[op[-1]]
         name = op[2]
         things = values.held(self.file, op[1])
-        run = [(thing, values.attr_calls.get((thing & ~1, name, HOWS[op[0]]), {})) for thing in things]
-        targets = [
-            one for _, functions in run for each in functions if (one := self._called(each)) is not None
-        ]
+        run = values.attr_calls.get((name, HOWS[op[0]]), {})
+        chosen: dict[Object, None] = {}
+        for thing in things if run else ():
+            chosen.update(dict.fromkeys(each | thing & WEAK for each in run.get(thing & ~1, ())))
+        targets = [one for each in chosen if (one := self._called(each)) is not None]
         verdict = self.claims.verdict(site.place, targets, self.claims.implicit(site.place, "attribute"))
-        chosen = list(
-            dict.fromkeys((each | thing & WEAK, "attribute") for thing, found in run for each in found)
-        )
         if chosen:
-            self._each_method(op[-1], chosen, "attribute", {"attribute": verdict})
+            found = [(each, "attribute") for each in chosen]
+            self._each_method(op[-1], found, "attribute", {"attribute": verdict})
         if verdict.added:
             self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
         if site.inner[0] is not None:
@@ -51,13 +50,8 @@ class AttributeRows(CallRows):
     def _identifier(self, op: Op, site: Site, things: Sequence[Object]) -> None:
         """What the identifier refers to, and whose attribute an assignment to it makes."""
         values, name = self.values, op[2]
-        targets: list[Target] = []
-        for thing in things:
-            targets += self._meant(thing, name, HOWS[op[0]])
         own = self_class(values, self.file, op)
-        if own is not None:
-            targets += self._meant(values.thing("I", own), name, HOWS[op[0]])
-        answers = self._attribute_answers(list(dict.fromkeys(targets)), things, own)
+        answers = self._attribute_answers(self._meant(things, own, name, HOWS[op[0]]), things, own)
         src = self.at("ATTRIBUTE_REF", site.inner)
         if op[0] == ":":
             classes = owners(values, self.file, op)
@@ -82,6 +76,8 @@ class AttributeRows(CallRows):
     def _attribute_answers(
         self, targets: Sequence[Target], things: Sequence[Object], own: Object | None
     ) -> list[Answer]:
+        if not targets:
+            return []
         kinds = {self.values.things[thing >> 1].kind for thing in things}
         if (kinds and kinds <= {"M", "N"}) or (kinds == {"X"} and not any(thing & WEAK for thing in things)):
             return [Answer(each, "import", SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
@@ -89,10 +85,23 @@ class AttributeRows(CallRows):
             return [Answer(each, "annotation", HINTED) for each in targets]
         return [Answer(each, "values", VALUE if len(targets) == 1 else SEVERAL) for each in targets]
 
-    def _meant(self, thing: Object, name: str, how: str) -> Sequence[Target]:
+    def _meant(self, things: Sequence[Object], own: Object | None, name: str, how: str) -> Sequence[Target]:
+        """An attribute of things, and of instances of the class around."""
+        # The same few things are asked for the same names all over a repository.
+        key = (name, how, own, *things)
+        known = self.definitions.meant.get(key)
+        if known is None:
+            run = self.values.attr_calls.get((name, how), {})
+            every = things if own is None else [*things, self.values.thing("I", own)]
+            found: list[Target] = []
+            for thing in every:
+                found += self._meant_of(thing, name, run.get(thing & ~1, ()))
+            known = self.definitions.meant[key] = list(dict.fromkeys(found))
+        return known
+
+    def _meant_of(self, thing: Object, name: str, run: Iterable[Object]) -> Sequence[Target]:
         """An attribute of a thing; of a property, the function that runs."""
         found = self._attribute_of(thing, name)
-        run = self.values.attr_calls.get((thing & ~1, name, how))
         if run and found and all(one.kind == "FUNCTION" for one in found):
             # Special methods are those of descriptors, or run for all attributes.
             own = [one for each in run if (one := self._called(each)) is not None and not is_special(one)]

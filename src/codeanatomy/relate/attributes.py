@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from pathlib import PurePosixPath
 from typing import Any
 
 from codeanatomy.relate.hierarchy import ENUMS, Hierarchy
@@ -37,7 +36,8 @@ class Attributes(Hierarchy):
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
         super().__init__(programs, limit)
         self._stars: dict[int, list[str]] = {}
-        self._attrs: dict[tuple[Object, str], int] = {}
+        # Nodes of attributes, by name and thing.
+        self._attrs: dict[str, dict[Object, int]] = {}
         self._bound: set[tuple[Any, ...]] = set()
         # What an attribute of a thing is, by its kind.
         self._readable: Mapping[str, Callable[[Object, str, int], None]] = {
@@ -54,8 +54,8 @@ class Attributes(Hierarchy):
             "P": self._of_property,
             "R": self._of_dispatcher,
         }
-        # Functions that run when an attribute of a thing is read, written or deleted: by thing, name and how.
-        self.attr_calls: dict[tuple[Object, str, str], dict[Object, None]] = {}
+        # Functions that run when an attribute is read, written or deleted: by name and how, then by thing.
+        self.attr_calls: dict[tuple[str, str], dict[Object, dict[Object, None]]] = {}
 
     # -- modules
 
@@ -191,7 +191,7 @@ class Attributes(Hierarchy):
     def submodule(self, file: int, name: str) -> str | None:
         """The module in a package that an import has made a name of the package."""
         inner = f"{self.names[file]}.{name}"
-        is_package = PurePosixPath(self.programs[file].path).name in INITS
+        is_package = self.programs[file].path.rpartition("/")[2] in INITS
         return inner if is_package and self.modules.has(inner) else None
 
     # -- attributes
@@ -199,10 +199,13 @@ class Attributes(Hierarchy):
     def attr(self, thing: Object, name: str) -> int:
         """The node of an attribute of a thing."""
         thing &= ~1
-        key = (thing, name)
-        if key in self._attrs:
-            return self._attrs[key]
-        node = self._attrs[key] = self.node()
+        named = self._attrs.get(name)
+        if named is None:
+            named = self._attrs[name] = {}
+        node = named.get(thing)
+        if node is not None:
+            return node
+        node = named[thing] = self.node()
         if name in TEXT_ATTRIBUTES and self.things[thing >> 1].kind in ("C", "F", "B", "M"):
             self.add(node, self.thing("Y", "builtins.str"))
         self._readable.get(self.things[thing >> 1].kind, self._of_other)(thing, name, node)
@@ -210,8 +213,10 @@ class Attributes(Hierarchy):
 
     def load_from(self, things: Sequence[Object], name: str, dst: int) -> None:
         """An attribute of things."""
+        named = self._attrs.get(name, {})
         for thing in things:
-            self.flow(self.attr(thing, name), dst, thing & WEAK)
+            node = named.get(thing & ~1)
+            self.flow(self.attr(thing, name) if node is None else node, dst, thing & WEAK)
 
     def _of_module(self, thing: Object, name: str, node: int) -> None:
         self.flow(self.field(thing, name), node)

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from codeanatomy.ids import stable_id
 from codeanatomy.nodes import ast_node_id
 from codeanatomy.relate.answers import SCOPED, VALUE, Answer
-from codeanatomy.relate.arguments import match
-from codeanatomy.relate.callgraph import callee, is_declaration
+from codeanatomy.relate.callgraph import is_counted, is_declaration
 from codeanatomy.relate.classes import DEFAULT_FACTORY
 from codeanatomy.relate.definitions import Target
 from codeanatomy.relate.name_rows import NameRows
@@ -55,6 +54,8 @@ class CallRows(NameRows):
         method_name: str = "",
     ) -> None:
         """The rows of a call: what runs, what is made, what is passed."""
+        if not chosen:
+            return
         values, site = self.values, self.program.sites[number]
         targets = {thing: self._called(thing, site.role) for thing, _ in chosen}
         listed = [target for thing, how in chosen if (target := targets[thing]) is not None]
@@ -87,11 +88,11 @@ class CallRows(NameRows):
                 evidence=[Evidence("values", src)],
                 reason=reason,
             )
-            counted = callee(values, thing)
-            if counted is not None:
+            if is_counted(values, thing):
                 self._count(site, target, confidence)
             if target.kind == "FUNCTION" and src_kind == "CALLSITE" and how != "callback":
-                self._passes(number, thing, (method, confidence, group))
+                args, skip = values.arguments.get(((self.file, number), thing & ~1), ((), 0))
+                self._passed(number, src, thing, args, skip, (method, confidence, group))
 
     def _each_method(
         self,
@@ -153,7 +154,9 @@ class CallRows(NameRows):
                 # Of a method the receiver is bound: through its class, values would have found it.
                 _, function = self.values.function(thing)
                 skip = int(function.owner >= 0 and function.binds != "nothing")
-                self._passed(number, thing, args, skip, (claim.witness, confidence, group), claim.witness)
+                self._passed(
+                    number, src, thing, args, skip, (claim.witness, confidence, group), claim.witness
+                )
 
     def _row(
         self,
@@ -216,38 +219,34 @@ class CallRows(NameRows):
             return self.definitions.outside(one)
         return None
 
-    def _passes(self, number: int, thing: Object, found: tuple[str, float, str | None]) -> None:
-        args, skip = self.values.arguments.get(((self.file, number), thing & ~1), ((), 0))
-        self._passed(number, thing, args, skip, found)
-
     def _passed(
         self,
         number: int,
+        src: str,
         thing: Object,
         args: Sequence[Arg],
         skip: int,
         found: tuple[str, float, str | None],
         origin: str = "values",
     ) -> None:
-        """The rows of arguments; found is how, how sure we are, and the group of what is called."""
-        values, site = self.values, self.program.sites[number]
+        """The rows of arguments of a call; found is how, how sure we are, and the group of what is called."""
+        values = self.values
         places = self.program.arguments.get(number, ())
-        if len(args) != len(places):
+        if not places or len(args) != len(places):
             # Of a partial or a callback: these are not the arguments that stand there.
             return
         file, function = values.function(thing)
-        passed, _ = match(function.parameters, args, skip)
-        said = [Evidence(origin, self.at("CALLSITE", site.place))] if passed else []
+        passed = values.matched(values.original(thing), args, skip).passed
+        said = [Evidence(origin, src)]
         for each in passed:
             place = places[each.argument]
             parameter = function.parameters[each.parameter]
-            target = Target("PARAMETER", self.definitions.at("PARAMETER", file, parameter.place), None)
             self.rows.add(
                 "PASSES_TO",
                 "ARGUMENT",
                 self.at("ARGUMENT", place),
-                target.kind,
-                target.node,
+                "PARAMETER",
+                self.definitions.parameter(file, parameter.place),
                 place=place,
                 origin=origin,
                 rule="argument",

@@ -26,10 +26,16 @@ def caller(values: Values, file: int, function: int) -> str:
 
 def callee(values: Values, thing: Object) -> str | None:
     """The name under which something called is counted; None for a class, whose constructors count."""
+    if not is_counted(values, thing):
+        return None
     kind, one, _, _ = values.things[thing >> 1]
-    if kind == "F":
-        return values.qualified(thing)
-    return one if kind == "X" and not is_declaration(one, "decorator") else None
+    return values.qualified(thing) if kind == "F" else str(one)
+
+
+def is_counted(values: Values, thing: Object) -> bool:
+    """Whether something called counts itself."""
+    kind, one, _, _ = values.things[thing >> 1]
+    return kind == "F" or (kind == "X" and not is_declaration(one, "decorator"))
 
 
 def is_declaration(name: str, role: str) -> bool:
@@ -50,8 +56,9 @@ def edges(values: Values) -> dict[str, list[str]]:
         for op in program.ops:
             if op[0] in HOWS and op[-1] >= 0:
                 here = program.sites[op[-1]]
+                run = values.attr_calls.get((op[2], HOWS[op[0]]), {})
                 for thing in values.held(file, op[1]):
-                    for function in values.attr_calls.get((thing & ~1, op[2], HOWS[op[0]]), ()):
+                    for function in run.get(thing & ~1, ()):
                         name = values.qualified(function)
                         found.setdefault(caller(values, file, here.function), set()).add(name)
     return {name: sorted(found[name]) for name in sorted(found)}

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from codeanatomy.relate.arguments import fits, match
+from codeanatomy.relate.arguments import GATHERING, Matched, Passed, fits, match
 from codeanatomy.relate.call import NOWHERE, Call, Where, plain
 from codeanatomy.relate.container_models import container_method
 from codeanatomy.relate.containers import CONTAINERS
@@ -47,6 +47,8 @@ class Calls(Copies):
         self.invoked: set[Object] = set()
         self.dataclasses: set[Object] = set()
         self._entered: set[tuple[Any, ...]] = set()
+        self._matched: dict[tuple[Any, ...], Matched] = {}
+        self._parameters: dict[Object, list[int]] = {}
         self._hooked: set[tuple[Any, ...]] = set()
         self._partials: set[tuple[Any, ...]] = set()
         # What a call of a thing does, by its kind.
@@ -117,16 +119,18 @@ class Calls(Copies):
         """Note that a thing is called at a site."""
         if call.where[0] < 0:
             return
-        found = self.calls.setdefault(call.where, {})
-        if thing in found:
+        found = self.calls.get(call.where)
+        if found is None:
+            found = self.calls[call.where] = {}
+        elif thing in found:
             return
         # Copies of a function share their sites; a class comes with its constructors.
-        alternatives = sum(self.things[each >> 1].kind != "C" for each in found)
-        constructed = len(found) - alternatives
-        if alternatives - constructed < self.limit:
-            found[thing] = role or call.role
-        else:
-            self.crowded.add(call.where)
+        if len(found) >= self.limit:
+            classes = sum(self.things[each >> 1].kind == "C" for each in found)
+            if len(found) - 2 * classes >= self.limit:
+                self.crowded.add(call.where)
+                return
+        found[thing] = role or call.role
 
     def called(self, where: Where) -> list[tuple[Object, str]]:
         """What is called at a site, and as what.
@@ -134,8 +138,12 @@ class Calls(Copies):
         Hints count where there is nothing better; a member of something outside, of which only the name is
         known, is no better than a hint that names a function of the repository.
         """
-        found = self.calls.get(where, {})
+        found = self.calls.get(where)
+        if not found:
+            return []
         strong = [thing for thing in found if not thing & WEAK]
+        if len(strong) == len(found) and MEMBER not in found.values():
+            return list(found.items())
         hinted = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind in ("F", "C")]
         if hinted and all(found[thing] == MEMBER for thing in strong):
             return [(thing, found[thing]) for thing in hinted]
@@ -271,29 +279,46 @@ class Calls(Copies):
         self._entered.add(key)
         _, function = self.function(thing)
         skip = int(receiver is not None)
-        passed, left = match(function.parameters, call.args, skip)
-        if call.role in PRIMARY and not fits(function.parameters, call.args, passed, left):
+        original = self.original(thing)
+        passed, left, is_accepted = self.matched(original, call.args, skip)
+        if not is_accepted and call.role in PRIMARY:
             # Python would refuse it.
             return
         weak = thing & WEAK
-        original = self.original(thing)
         self.record(call, original | weak)
         if not weak:
             self.arguments.setdefault((call.where, original), (call.args, skip))
             self.invoked.add(original)
             thing = self.copy_for(thing, call.where)
-            at = self.nodes_of(thing)
-            nodes = [at(each.node) for each in function.parameters]
+            nodes = self._parameter_nodes(thing)
             if receiver is not None and nodes:
                 self.add(nodes[0], receiver)
             for each in passed:
-                self._pass(call.args[each.argument][2], function.parameters[each.parameter].how, nodes, each)
+                how = function.parameters[each.parameter].how
+                self._pass(call.args[each.argument][2], how, nodes[each.parameter], each)
             for number in left:
-                self.flow(at(function.parameters[number].default), nodes[number])
+                self.flow(self.node_of(thing, function.parameters[number].default), nodes[number])
         self._result(thing, receiver, call, passed, left)
 
-    def _pass(self, src: int, how: str, nodes: Sequence[int], each: Any) -> None:
-        dst = nodes[each.parameter]
+    def matched(self, function: Object, args: Sequence[Arg], skip: int) -> Matched:
+        """What is passed to a function that is no copy; it is called in few ways from many places."""
+        key = (function, skip, tuple([(how, keyword) for how, keyword, _ in args]))
+        found = self._matched.get(key)
+        if found is None:
+            parameters = self.function(function)[1].parameters
+            passed, left = match(parameters, args, skip)
+            found = self._matched[key] = Matched(passed, left, fits(parameters, args, passed, left))
+        return found
+
+    def _parameter_nodes(self, thing: Object) -> list[int]:
+        """The nodes of the parameters of a function, or of a copy."""
+        found = self._parameters.get(thing)
+        if found is None:
+            parameters = self.function(thing)[1].parameters
+            found = self._parameters[thing] = [self.node_of(thing, each.node) for each in parameters]
+        return found
+
+    def _pass(self, src: int, how: str, dst: int, each: Passed) -> None:
         if src < 0:
             return
         if each.is_spread:
@@ -306,7 +331,7 @@ class Calls(Copies):
                 self.wait(dst, self._put_all, None, part, NOWHERE)
                 return
             self.wait(src, self._spread, each.key, dst)
-        elif how in ("vararg", "kwarg"):
+        elif how in GATHERING:
             self.wait(dst, self._put_all, each.key, src, NOWHERE)
         else:
             self.flow(src, dst)
@@ -320,12 +345,16 @@ class Calls(Copies):
                 self.each([thing], dst, NOWHERE)
 
     def _result(
-        self, thing: Object, receiver: Object | None, call: Call, passed: Sequence[Any], left: Sequence[int]
+        self,
+        thing: Object,
+        receiver: Object | None,
+        call: Call,
+        passed: Sequence[Passed],
+        left: Sequence[int],
     ) -> None:
         if call.dst < 0:
             return
         _, function = self.function(thing)
-        at = self.nodes_of(thing)
         weak = thing & WEAK
         if function.is_generator:
             self.add(call.dst, self.thing("G", thing & ~1) | weak)
@@ -333,7 +362,7 @@ class Calls(Copies):
         if function.is_async:
             self.add(call.dst, self.thing("A", thing & ~1) | weak)
             return
-        self.flow(at(function.result), call.dst, weak)
+        self.flow(self.node_of(thing, function.result), call.dst, weak)
         for number in function.returned:
             parameter = function.parameters[number]
             if number == 0 and receiver is not None:
@@ -342,10 +371,10 @@ class Calls(Copies):
             for each in given:
                 if not each.is_spread:
                     self.flow(call.args[each.argument][2], call.dst, weak)
-            if any(each.is_spread for each in given) or parameter.how in ("vararg", "kwarg"):
-                self.flow(at(parameter.node), call.dst, weak)
+            if any(each.is_spread for each in given) or parameter.how in GATHERING:
+                self.flow(self.node_of(thing, parameter.node), call.dst, weak)
             if number in left:
-                self.flow(at(parameter.default), call.dst, weak)
+                self.flow(self.node_of(thing, parameter.default), call.dst, weak)
 
     def _outside(self, thing: Object, name: str, call: Call, *, is_member: bool = False) -> None:
         self.record(call, thing, MEMBER if is_member else "")
@@ -387,20 +416,27 @@ class Calls(Copies):
         if value >= 0:
             given.append(plain(value))
         call = Call(NOWHERE, given, dst, role="attribute")
-        self.wait(node, self._run_hook, call, (receiver & ~1, name, how), bound)
+        self.wait(node, self._run_hook, call, receiver & ~1, name, how, bound)
 
     def _run_hook(
-        self, things: Sequence[Object], call: Call, key: tuple[Object, str, str], bound: Object | None
+        self,
+        things: Sequence[Object],
+        call: Call,
+        receiver: Object,
+        name: str,
+        how: str,
+        bound: Object | None,
     ) -> None:
         for thing in things:
             kind, one, two, _ = self.things[thing >> 1]
             function = one if kind == "B" else thing
             if self.things[function >> 1].kind != "F":
                 continue
-            self.attr_calls.setdefault(key, {})[self.original(function)] = None
+            run = self.attr_calls.setdefault((name, how), {})
+            run.setdefault(receiver, {})[self.original(function)] = None
             if self.function(function)[1].name == "__getattr__":
                 # What is asked for is told by name, so names must not mix.
-                function = self.copy_of(function, (call.where[0], key[1])) | function & WEAK
+                function = self.copy_of(function, (call.where[0], name)) | function & WEAK
             self.enter(function, two if kind == "B" else bound, call)
 
     def special(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:

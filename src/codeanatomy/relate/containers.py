@@ -128,13 +128,15 @@ class Containers(Attributes):
 
     def wait_fields(self, other: Object, container: Object) -> None:
         """What is known of the keys of a container when this runs, and everything at any place."""
+        every = self.field(container, "[*]")
         for name, node in list(self.fields.get(other, {}).items()) if other != container else ():
             if name.startswith("[") and name not in ("[*]", "[?]"):
-                self.flow(node, self.field(container, name))
+                place = self.field(container, name)
+                self.flow(node, place)
                 if name != "[keys]":
-                    self.flow(self.field(container, name), self.field(container, "[*]"))
+                    self.flow(place, every)
         self.put(container, None, self.field(other, "[?]"))
-        self.flow(self.field(other, "[*]"), self.field(container, "[*]"))
+        self.flow(self.field(other, "[*]"), every)
 
     def _items(self, things: Sequence[Object], key: str | None, call: Call) -> None:
         for thing in things:
@@ -196,7 +198,7 @@ class Containers(Attributes):
             elif kind == "D":
                 self._view(one, two, dst, weak)
             elif kind == "G":
-                self.flow(self.nodes_of(one)(self.function(one)[1].yields), dst, weak)
+                self.flow(self.node_of(one, self.function(one)[1].yields), dst, weak)
             elif kind == "Y" and one in TEXTS:
                 self.add(dst, thing)
             elif kind == "J" or (kind == "Y" and one == "io.TextIOWrapper"):
@@ -279,7 +281,7 @@ class Containers(Attributes):
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
             if kind == "A":
-                self.flow(self.nodes_of(one)(self.function(one)[1].result), dst, thing & WEAK)
+                self.flow(self.node_of(one, self.function(one)[1].result), dst, thing & WEAK)
             elif kind == "I" and self.find(one, "__await__") is not None:
                 given = self.node()
                 self.special([thing], ["__await__"], Call(where, [], given, role="await"))
@@ -292,4 +294,4 @@ class Containers(Attributes):
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
             if kind == "G":
-                self.flow(self.nodes_of(one)(self.function(one)[1].result), dst, thing & WEAK)
+                self.flow(self.node_of(one, self.function(one)[1].result), dst, thing & WEAK)

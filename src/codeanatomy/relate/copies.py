@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from codeanatomy.relate.call import Where
 from codeanatomy.relate.containers import Containers
 from codeanatomy.relate.program import NOTHING, Function, Op, Program
-from codeanatomy.relate.solver import WEAK, Object, best
+from codeanatomy.relate.solver import WEAK, Object
 
 # Copies of a function, in how many others, and how large it may be.
 MAX_COPIES = 128
@@ -85,14 +85,19 @@ class Copies(Containers):
         if node < 0:
             return ()
         shared = self.offsets[file] + node
-        found = dict.fromkeys(self.objects[shared] or ())
-        for each in self._copied_nodes.get(shared, ()):
-            found.update(dict.fromkeys(self.objects[each] or ()))
+        found = self.objects[shared] or {}
+        copied = self._copied_nodes.get(shared)
+        if copied is not None:
+            found = dict(found)
+            for each in copied:
+                found.update(self.objects[each] or {})
         strong = [thing for thing in found if not thing & WEAK]
+        if len(strong) == len(found):
+            return strong
         declared = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind == "I"]
         if declared and all(self._is_vague(thing) for thing in strong):
             return declared
-        return best(found)
+        return strong or list(found)
 
     def everywhere(self, file: int, *nodes: int) -> Iterator[tuple[int, ...]]:
         """Nodes of a program side by side, in the function and in each of its copies."""
@@ -106,7 +111,9 @@ class Copies(Containers):
     def is_cut(self, file: int, node: int) -> bool:
         """Whether a node of a program, or of a copy, has had more objects than it can hold."""
         shared = self.offsets[file] + node
-        return node >= 0 and any(each in self.cut for each in (shared, *self._copied_nodes.get(shared, ())))
+        return node >= 0 and (
+            shared in self.cut or not self.cut.isdisjoint(self._copied_nodes.get(shared, ()))
+        )
 
     def _is_vague(self, thing: Object) -> bool:
         """Whether a thing is from outside, so that a declared class of the repository tells more."""

@@ -9,7 +9,7 @@ Every target is a node of the graph. Tests: `tests/test_relate_definitions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from codeanatomy.nodes import (
@@ -47,9 +47,12 @@ class Definitions:
     def __init__(self, values: Values) -> None:
         self.values = values
         self._targets: dict[tuple[Any, ...], Target] = {}
+        self._parameters: dict[tuple[int, Place], str] = {}
         self._ids: dict[tuple[str, int], Callable[[int, int], str]] = {}
         # What attributes of things mean, once that was looked up for any file.
         self.members: dict[tuple[Object, str], Sequence[Target]] = {}
+        # The same of several things at once, by name, how it is used, class around and things.
+        self.meant: dict[tuple[Any, ...], Sequence[Target]] = {}
         self._known: dict[Step, tuple[Target, ...]] = {}
 
     # -- nodes
@@ -68,12 +71,21 @@ class Definitions:
     def function(self, file: int, number: int) -> Target:
         """A function."""
         key = ("F", file, number)
-        if key not in self._targets:
+        found = self._targets.get(key)
+        if found is None:
             values = self.values
             place = values.programs[file].functions[number].place
             qname = values.qualified(values.thing("F", file, number))
-            self._targets[key] = Target("FUNCTION", self.at("FUNCTION", file, place), qname)
-        return self._targets[key]
+            found = self._targets[key] = Target("FUNCTION", self.at("FUNCTION", file, place), qname)
+        return found
+
+    def parameter(self, file: int, place: Place) -> str:
+        """The id of a parameter, which many calls pass something to."""
+        key = (file, place)
+        found = self._parameters.get(key)
+        if found is None:
+            found = self._parameters[key] = self.at("PARAMETER", file, place)
+        return found
 
     def cls(self, file: int, number: int) -> Target:
         """A class."""
@@ -125,8 +137,10 @@ class Definitions:
 
     # -- names
 
-    def of(self, file: int, numbers: Iterable[int], name: str) -> tuple[Target, ...]:
+    def of(self, file: int, numbers: Sequence[int], name: str) -> tuple[Target, ...]:
         """What definitions of a file mean; a variable is a binding of the module, if it is one."""
+        if len(numbers) == 1:
+            return self._search(("definition", file, numbers[0], name))
         found: dict[Target, None] = {}
         for number in numbers:
             found.update(dict.fromkeys(self._search(("definition", file, number, name))))
@@ -142,7 +156,8 @@ class Definitions:
 
     def _search(self, start: Step) -> tuple[Target, ...]:
         """All that a step leads to, through any number of imports."""
-        if start not in self._known:
+        known = self._known.get(start)
+        if known is None:
             found: dict[Target, None] = {}
             seen: set[Step] = {start}
             todo = [start]
@@ -151,8 +166,8 @@ class Definitions:
                 found.update(dict.fromkeys(targets))
                 todo += reversed([step for step in steps if step not in seen])
                 seen.update(steps)
-            self._known[start] = tuple(found)
-        return self._known[start]
+            known = self._known[start] = tuple(found)
+        return known
 
     def _next(self, step: Step) -> tuple[Sequence[Target], Sequence[Step]]:
         """Where a step leads: to nodes, and to further steps."""
@@ -170,7 +185,7 @@ class Definitions:
         if definition.kind == PARAMETER:
             function = self.function(file, definition.index)
             word = program.functions[definition.index].parameters[int(definition.name)].name
-            node = self.at("PARAMETER", file, definition.place)
+            node = self.parameter(file, definition.place)
             return [Target("PARAMETER", node, f"{function.qname}.{word}")], ()
         if definition.kind == IMPORT:
             return (), [("import", file, definition.index)]

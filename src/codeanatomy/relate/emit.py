@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from codeanatomy.nodes import module_id
 from codeanatomy.relate.attribute_rows import CUT, AttributeRows
 from codeanatomy.relate.attributes import HOWS
-from codeanatomy.relate.callgraph import caller
 from codeanatomy.relate.classes import DEFAULT_FACTORY
 from codeanatomy.relate.definitions import Definitions, Target
 from codeanatomy.relate.ownership import stored_attributes
@@ -144,6 +143,8 @@ class FileRows(AttributeRows):
     def _verdicts(self, site: Site, chosen: Sequence[tuple[Object, str]]) -> dict[str, Verdict]:
         """What witnesses say of a call, by how something runs there."""
         claims = self.claims
+        if claims.is_silent:
+            return {site.role: claims.witnesses.silence}
         is_decorator = site.role == "decorator"
         said = claims.decorator(site.place) if is_decorator else claims.call(site.place, site.inner)
         called = [
@@ -200,12 +201,9 @@ class FileRows(AttributeRows):
             self._added(number, "AST_NODE", self._ast(site), verdict, None, site.role)
 
     def _call_graph(self) -> None:
+        module = Target("MODULE", module_id(self.program.file_id), self.values.names[self.file])
         for (function, _), (target, confidence, place, origin) in self.graph.items():
-            name = caller(self.values, self.file, function)
-            if function < 0:
-                src = Target("MODULE", module_id(self.program.file_id), name)
-            else:
-                src = self.definitions.function(self.file, function)
+            src = module if function < 0 else self.definitions.function(self.file, function)
             self.rows.add(
                 "CALL_GRAPH",
                 src.kind,
@@ -218,7 +216,7 @@ class FileRows(AttributeRows):
                 method="calls",
                 confidence=confidence,
                 score=confidence,
-                src_qname=name,
+                src_qname=src.qname,
                 dst_qname=target.qname,
                 evidence=[Evidence(origin, src.node)],
             )

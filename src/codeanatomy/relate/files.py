@@ -2,13 +2,15 @@
 
     frame = witnessed_files(ast_files_v1=..., ..., partitions=8)      # a row per file
     for file in files_in(batch): summary(file)
+    summary(heard_file(place, rows))                   # of rows that are at hand, without Spark
 
 Tests: `tests/test_relate.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -69,6 +71,27 @@ def witnessed_files(
 
 def _lists(witness: str, lists: Mapping[str, tuple[str, ...]]) -> Column:
     return F.struct(*(lists_of(name, fields) for name, fields in lists.items())).alias(witness)
+
+
+def heard_file(
+    repo_id: str, file_id: str, path: str, rows: Mapping[str, Sequence[pa.RecordBatch]]
+) -> Witnessed:
+    """A file from whole rows of the witnesses that are about it."""
+
+    def said(table: str, lists: Iterable[str]) -> dict[str, Any]:
+        found = next((part for part in rows.get(table, ()) if part.num_rows), None)
+        return {} if found is None else {name: values(found.column(name))[0] for name in lists}
+
+    return Witnessed(
+        repo_id,
+        file_id,
+        path,
+        ast=said("ast_files_v1", AST),
+        symtable=said("symtable_files_v1", ("blocks",)),
+        libcst=said("libcst_files_v1", LIBCST),
+        scip=said("scip_index_v1", ("occurrences",)),
+        typed=said("type_checker_files_v1", ("call_targets",)),
+    )
 
 
 def files_in(batch: pa.RecordBatch) -> Iterator[Witnessed]:

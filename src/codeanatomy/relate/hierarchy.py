@@ -30,7 +30,10 @@ class Hierarchy(World):
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
         super().__init__(programs, limit)
         self._mros: dict[Object, list[Object]] = {}
-        self._watchers: dict[Object, list[tuple[Any, ...]]] = {}
+        # What was found in a class, by name, while its MRO stays as it is.
+        self._found: dict[Object, dict[str, Object | None]] = {}
+        # Who looked up which name in a class: what to call, and with what.
+        self._watchers: dict[Object, list[tuple[str, Callable[..., None], tuple[Any, ...]]]] = {}
         self._subclasses: dict[Object, dict[Object, None]] = {}
         self._class_fields: set[tuple[Object, str]] = set()
         self.inconsistent: dict[Object, None] = {}
@@ -57,8 +60,9 @@ class Hierarchy(World):
                     todo.append(each)
         for each in below:
             self._mros.pop(each, None)
+            self._found.pop(each, None)
         for each in below:
-            for name, then, *data in list(self._watchers.get(each, ())):
+            for name, then, data in list(self._watchers.get(each, ())):
                 then(self.find(each, name), *data)
 
     def bases(self, cls: Object) -> list[Object]:
@@ -75,7 +79,10 @@ class Hierarchy(World):
 
     def mro(self, cls: Object) -> list[Object]:
         """The classes that attributes are looked up in, first the class itself; classes outside included."""
-        todo = [] if cls in self._mros else [cls]
+        known = self._mros.get(cls)
+        if known is not None:
+            return known
+        todo = [cls]
         # By hand: a chain of classes may be longer than the stack is deep.
         open_ones: set[Object] = set()
         while todo:
@@ -105,14 +112,23 @@ class Hierarchy(World):
 
     def find(self, cls: Object, name: str, after: Object | None = None) -> Object | None:
         """The class that has an attribute: the first of the repository, else one outside, else None."""
-        order = self.mro(cls)
         if after is not None:
-            order = order[order.index(after) + 1 :] if after in order else []
+            order = self.mro(cls)
+            return self._first(order[order.index(after) + 1 :], name) if after in order else None
+        known = self._found.get(cls)
+        if known is None:
+            known = self._found[cls] = {}
+        if name not in known:
+            known[name] = self._first(self.mro(cls), name)
+        return known[name]
+
+    def _first(self, order: Sequence[Object], name: str) -> Object | None:
+        things, programs, stored = self.things, self.programs, self._class_fields
         outside = None
         for each in order:
-            kind, one, two, _ = self.things[each >> 1]
+            kind, one, two, _ = things[each >> 1]
             if kind == "C":
-                if name in self.programs[one].classes[two].attrs or (each, name) in self._class_fields:
+                if name in programs[one].classes[two].attrs or (each, name) in stored:
                     return each
             elif outside is None and may_have(one, name):
                 outside = each
@@ -124,7 +140,10 @@ class Hierarchy(World):
 
     def watch(self, cls: Object, name: str, then: Callable[..., None], *data: Any) -> None:
         """Tell where an attribute is found, now and when that changes."""
-        self._watchers.setdefault(cls, []).append((name, then, *data))
+        watchers = self._watchers.get(cls)
+        if watchers is None:
+            watchers = self._watchers[cls] = []
+        watchers.append((name, then, data))
         then(self.find(cls, name), *data)
 
     def class_field(self, cls: Object, name: str) -> int:
@@ -149,10 +168,12 @@ class Hierarchy(World):
         """Nodes of the metaclasses that a class and those above it name."""
         found = []
         for each in self.mro(cls & ~1):
-            if self.things[each >> 1].kind == "C":
-                file, declared = self.cls(each)
-                found += [self.at(file, value) for word, value in declared.keywords if word == "metaclass"]
-        return [value for value in found if value >= 0]
+            kind, file, number, _ = self.things[each >> 1]
+            keywords = self.programs[file].classes[number].keywords if kind == "C" else ()
+            for word, value in keywords:
+                if word == "metaclass" and value >= 0:
+                    found.append(self.at(file, value))
+        return found
 
     @cached_property
     def _stored(self) -> dict[Object, set[str]]:
@@ -178,6 +199,7 @@ class Hierarchy(World):
     def _store_on_class(self, cls: Object, name: str) -> None:
         if name not in self.cls(cls)[1].attrs and (cls, name) not in self._class_fields:
             self._class_fields.add((cls, name))
+            self._found.clear()
             self.look_again(cls)
 
 

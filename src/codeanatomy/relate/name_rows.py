@@ -18,7 +18,7 @@ from codeanatomy.relate.attributes import MODULE_TEXTS, is_given
 from codeanatomy.relate.definitions import MODULE_KEY, Target
 from codeanatomy.relate.modules import INITS, distribution
 from codeanatomy.relate.outside import BUILTINS
-from codeanatomy.relate.program import FUNCTION, Place
+from codeanatomy.relate.program import FUNCTION, Place, Use
 from codeanatomy.relate.rows import Complaint
 from codeanatomy.relate.solver import Object
 
@@ -31,11 +31,13 @@ class NameRows(Answers):
 
     def _names(self) -> None:
         values, program = self.values, self.program
+        # A name is read more often than it is given a meaning.
+        found: dict[tuple[object, ...], tuple[Sequence[Target], Sequence[Answer]]] = {}
         for use in program.uses:
-            known = self.definitions.of(self.file, use.definitions, use.name)
-            targets = tuple(each for each in known if each.kind != "BINDING") or known
-            method = "import" if self._is_imported(use.definitions) else "scope"
-            answers = [Answer(each, method, SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
+            meaning = (use.name, *use.definitions)
+            if meaning not in found:
+                found[meaning] = self._meaning(use)
+            known, answers = found[meaning]
             self.answer(
                 "REFERS_TO",
                 "NAME_REF",
@@ -74,6 +76,13 @@ class NameRows(Answers):
                 reason="unbound",
                 claims=self.claims.name(place),
             )
+
+    def _meaning(self, use: Use) -> tuple[Sequence[Target], Sequence[Answer]]:
+        """All that a name may mean, and what of that we answer: no variables, if there is anything else."""
+        known = self.definitions.of(self.file, use.definitions, use.name)
+        targets = [each for each in known if each.kind != "BINDING"] or known
+        method = "import" if self._is_imported(use.definitions) else "scope"
+        return known, [Answer(each, method, SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
 
     def _imports(self) -> None:
         values, program = self.values, self.program

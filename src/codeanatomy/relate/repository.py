@@ -1,7 +1,9 @@
 """A repository from the programs of its files to its rows.
 
-    for file_id, tables in repository_rows(programs):
-        tables["relations_v1"]                   # the rows that the file owns, in the table's order
+    solved = Solved(programs)
+    found = solved.file(0)                   # of the first file by path
+    found.tables()["relations_v1"]           # the rows that the file owns, in the table's order
+    found.digest()                           # the same for the same rows: what a refresh compares
 
 All files of a repository are looked at together, one repository after the other; different repositories
 know nothing of each other. If the analysis of a repository fails, what its scopes say is kept, and every file
@@ -10,9 +12,12 @@ gets a diagnostic. Tests: `tests/test_relate.py`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
+from msgspec import msgpack
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, unpacked
@@ -24,32 +29,82 @@ from codeanatomy.relate.structure import Attribute, file_relations
 from codeanatomy.relate.values import Values
 from codeanatomy.relate.world import names_by_path
 
-DIAGNOSTICS = "diagnostics_norm_v1"
+DIAGNOSTICS, PROGRAMS = "diagnostics_norm_v1", "relate_programs_v1"
 TABLES = (RELATIONS, DIAGNOSTICS)
 MESSAGE_CHARS = 1000
 
 
-def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict[str, pa.RecordBatch]]]:
-    """The rows of each file of a repository."""
-    ordered = sorted(programs, key=lambda program: program.path)
-    names = names_by_path(ordered)
-    try:
-        values = Values(ordered)
-        values.solve()
-        analysis = Analysis(values)
-    # A bug of ours, or code that nobody imagined, costs what is found across files and no more.
-    except Exception as error:  # noqa: BLE001
-        for program in ordered:
-            yield program, _tables(program, _without(program, error), names[program.path])
-        return
-    for number, program in enumerate(ordered):
-        whole = names[program.path], analysis.unlisted.get(number, ())
+class Solved:
+    """A repository whose names, values and calls are resolved: its files by path, and their rows."""
+
+    def __init__(self, programs: Sequence[Program]) -> None:
+        self.programs = sorted(programs, key=lambda program: program.path)
+        self._names = names_by_path(self.programs)
+        self._analysis: Analysis | Exception
         try:
-            tables = _tables(program, analysis.rows_of(number), *whole)
+            values = Values(self.programs)
+            values.solve()
+            self._analysis = Analysis(values)
+        except MemoryError:
+            raise
+        # A bug of ours, or code that nobody imagined, costs what is found across files and no more.
+        except Exception as error:  # noqa: BLE001
+            self._analysis = error
+
+    def file(self, number: int) -> Related:
+        """What was found of a file."""
+        program, analysis = self.programs[number], self._analysis
+        name = self._names[program.path]
+        if isinstance(analysis, Exception):
+            return _related(program, _without(program, analysis), name)
+        attributes = analysis.unlisted.get(number, ())
+        try:
+            return _related(program, analysis.rows_of(number), name, attributes)
+        except MemoryError:
+            raise
         # Or the rows of one file, but not what others may refer to.
         except Exception as error:  # noqa: BLE001
-            tables = _tables(program, _without(program, error), *whole)
-        yield program, tables
+            return _related(program, _without(program, error), name, attributes)
+
+
+class Related(NamedTuple):
+    """What was found of a file, as rows."""
+
+    program: Program
+    rows: Rows
+
+    def tables(self) -> dict[str, pa.RecordBatch]:
+        """The rows by table, in their order."""
+        program, rows = self
+        batches = [*(unpacked(program.scope_rows) if program.scope_rows else ()), rows.batch()]
+        whole = pa.concat_batches(batches)
+        order = [name for name in catalog.table(RELATIONS).ordering if name != "owner_file_id"]
+        ordered = whole.sort_by([(name, "ascending") for name in (*order, "relation_id")])
+        return {RELATIONS: ordered, DIAGNOSTICS: _diagnostics(program, rows.complaints)}
+
+    def digest(self) -> str:
+        """What the rows are, as a text; made without making them, since most are as they were."""
+        told = (self.program.scope_rows, self.rows.sorted(), self.rows.complaints)
+        return hashlib.sha256(msgpack.encode(told)).hexdigest()
+
+
+def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict[str, pa.RecordBatch]]]:
+    """The rows of each file of a repository."""
+    solved = Solved(programs)
+    for number, program in enumerate(solved.programs):
+        yield program, solved.file(number).tables()
+
+
+def program_row(program: Program, digest: str) -> pa.RecordBatch:
+    """The row of a file in `relate_programs_v1`."""
+    cells = {
+        "repo_id": program.repo_id,
+        "file_id": program.file_id,
+        "path": program.path,
+        "program": msgpack.encode(program),
+        "rows_digest": digest,
+    }
+    return pa.RecordBatch.from_pylist([cells], arrow_schema(catalog.table(PROGRAMS)))
 
 
 def _without(program: Program, error: Exception) -> Rows:
@@ -60,18 +115,10 @@ def _without(program: Program, error: Exception) -> Rows:
     return rows
 
 
-def _tables(
-    program: Program, rows: Rows, name: str, attributes: Iterable[Attribute] = ()
-) -> dict[str, pa.RecordBatch]:
-    """The tables of a file, with the name of its module and what only we know of its classes."""
+def _related(program: Program, rows: Rows, name: str, attributes: Iterable[Attribute] = ()) -> Related:
+    """With the name of its module, and what only we know of its classes."""
     file_relations(rows, name, attributes)
-    batches = [*(unpacked(program.scope_rows) if program.scope_rows else ()), rows.batch()]
-    whole = pa.Table.from_batches(batches).combine_chunks()
-    order = [name for name in catalog.table(RELATIONS).ordering if name != "owner_file_id"]
-    whole = whole.sort_by([(name, "ascending") for name in (*order, "relation_id")])
-    merged = whole.to_batches()
-    relations_rows = merged[0] if merged else rows.batch()
-    return {RELATIONS: relations_rows, DIAGNOSTICS: _diagnostics(program, rows.complaints)}
+    return Related(program, rows)
 
 
 def _diagnostics(program: Program, complaints: Sequence[Complaint]) -> pa.RecordBatch:

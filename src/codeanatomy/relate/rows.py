@@ -152,6 +152,10 @@ class Rows:
             row["evidence"] = _columns(row["evidence"])
         return rows
 
+    def sorted(self) -> list[tuple[Any, ...]]:
+        """The rows by their ids, whatever the order in which they were found."""
+        return [self._rows[key] for key in sorted(self._rows)]
+
     def batch(self) -> pa.RecordBatch:
         """The rows in the table's order."""
         table = catalog.table(RELATIONS)

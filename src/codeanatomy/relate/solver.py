@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 Object: TypeAlias = int
-Rule: TypeAlias = tuple[Any, ...]
+# What to call, and with what.
+Rule: TypeAlias = tuple[Callable[..., None], tuple[Any, ...]]
 MAX_OBJECTS = 48
 WEAK = 1
 
@@ -35,8 +36,7 @@ class Solver:
         self.objects: list[dict[Object, None] | None] = []
         self._edges: list[dict[int, None] | None] = []
         self._weak_edges: dict[int, dict[int, None]] = {}
-        self._rules: dict[int, list[Rule]] = {}
-        self._known: set[Rule] = set()
+        self._rules: dict[int, dict[Rule, None]] = {}
         self._new: dict[int, list[Object]] = {}
         self._queue: deque[int] = deque()
         # Rules that are still to be told what was there when they came.
@@ -93,24 +93,32 @@ class Solver:
         edges[dst] = None
         things = self.objects[src]
         if things:
-            self._pour(dst, [thing | weak for thing in things] if weak else things)
+            self._pour(dst, hints(things) if weak else things)
 
     def _pour(self, node: int, things: Iterable[Object]) -> None:
-        """Add objects, of which there is at least one: this is what the time is spent on."""
+        """Add objects, at least one and each once, no hint behind its object: here the time is spent."""
         found = self.objects[node]
-        if found is None:
-            found = self.objects[node] = {}
-        new = []
-        for thing in things:
-            if thing in found or (thing & WEAK and thing ^ WEAK in found):
-                continue
-            if len(found) >= self.limit:
+        if not found:
+            new = list(things)
+            self.objects[node] = dict.fromkeys(new)
+        else:
+            if node in self.cut:
+                return
+            # Not in brackets: most are one thing, or none that is new.
+            new = []
+            for thing in things:
+                if thing in found or (thing & WEAK and thing ^ WEAK in found):
+                    continue
+                new.append(thing)
+            if not new:
+                return
+            free = self.limit - len(found)
+            if free < len(new):
                 self.cut.add(node)
-                continue
-            found[thing] = None
-            new.append(thing)
-        if not new:
-            return
+                if not free:
+                    return
+                del new[free:]
+            found.update(dict.fromkeys(new))
         if node in self._new:
             self._new[node] += new
         else:
@@ -119,43 +127,56 @@ class Solver:
 
     def wait(self, node: int, rule: Callable[..., None], *data: Any) -> None:
         """Tell a rule all objects of a node, now and later."""
-        key = (node, rule, *data)
-        if node < 0 or key in self._known:
+        if node < 0:
+            return
+        rules = self._rules.get(node)
+        if rules is None:
+            rules = self._rules[node] = {}
+        elif (rule, data) in rules:
             # A container that holds itself would be asked for ever.
             return
-        self._known.add(key)
-        self._rules.setdefault(node, []).append((rule, *data))
+        rules[rule, data] = None
         found = self.objects[node]
         if found:
             # Later, not here: a chain of rules may be longer than the stack is deep.
-            self._tasks.append((rule, list(found), *data))
+            self._tasks.append((rule, (list(found), *data)))
 
     def later(self, rule: Callable[..., None], *data: Any) -> None:
         """Run a rule once."""
-        self._tasks.append((rule, *data))
+        self._tasks.append((rule, data))
 
     def run(self) -> None:
         """Until nothing changes."""
-        while self._tasks or self._queue:
-            if self._tasks:
-                rule, *told = self._tasks.popleft()
+        tasks, queue, pour = self._tasks, self._queue, self._pour
+        while tasks or queue:
+            if tasks:
+                rule, told = tasks.popleft()
                 rule(*told)
                 continue
-            node = self._queue.popleft()
+            node = queue.popleft()
             new = self._new.pop(node)
             for dst in self._edges[node] or ():
-                self._pour(dst, new)
+                pour(dst, new)
             if node in self._weak_edges:
-                hints = [thing | WEAK for thing in new]
+                hinted = hints(new)
                 for dst in self._weak_edges[node]:
-                    self._pour(dst, hints)
-            for rule, *data in list(self._rules.get(node, ())):
+                    pour(dst, hinted)
+            for rule, data in list(self._rules.get(node, ())):
                 rule(new, *data)
 
     def found(self, node: int) -> Sequence[Object]:
         """The objects in a node, those that are no hints if there are any."""
         things = self.objects[node] if node >= 0 else None
         return best(things) if things else ()
+
+
+def hints(things: Iterable[Object]) -> list[Object]:
+    """The objects as hints, each once.
+
+    >>> hints([4, 7, 6])
+    [5, 7]
+    """
+    return list(dict.fromkeys([thing | WEAK for thing in things]))
 
 
 def best(things: Iterable[Object]) -> list[Object]:

@@ -188,7 +188,7 @@ class Values(Classes):
                 self.flow(self.field(thing, "inner"), dst, thing & WEAK)
                 self.wait(self.field(thing, "inner"), self._closed, Call(where, [], -1, role="with"))
             elif kind == "V":
-                self.flow(self.nodes_of(one)(self.function(one)[1].yields), dst, thing & WEAK)
+                self.flow(self.node_of(one, self.function(one)[1].yields), dst, thing & WEAK)
             elif kind == "Y":
                 self.add(dst, thing)
 
@@ -439,7 +439,7 @@ class Values(Classes):
             if self.things[thing >> 1].kind == "F" and thing & ~1 not in self.invoked:
                 _, function = self.function(thing)
                 if function.parameters:
-                    self.add(self.nodes_of(thing)(function.parameters[0].node), instance)
+                    self.add(self.node_of(thing, function.parameters[0].node), instance)
 
     def _apply_unknown_decorators(self) -> None:
         """What a decorator that nothing is known of makes of a definition still stands for it."""

@@ -139,19 +139,19 @@ class Verdict:
 
     def confidence(self, target: Target, own: float) -> float:
         """The trust in an answer: ours, or that of the witnesses that say the same."""
-        if target not in self._words:
+        if not self._words or target not in self._words:
             return own
         return max([own, *(TRUST[claim.witness] for claim in self._same(target))])
 
     def rank(self, target: Target) -> float:
         """What its witnesses add to its score."""
-        if target not in self._words:
+        if not self._words or target not in self._words:
             return 0.0
         return max([0.0, *(RANK[claim.witness] for claim in self._same(target))])
 
     def roles(self, target: Target) -> int | None:
         """The bits of SCIP, where it says the same."""
-        if target not in self._words:
+        if not self._words or target not in self._words:
             return None
         return next((claim.roles for claim in self._same(target) if claim.roles), None)
 
@@ -160,6 +160,8 @@ class Verdict:
 
     def evidence(self, target: Target) -> list[Evidence]:
         """What the witnesses say of an answer."""
+        if not self._words:
+            return []
         words = self._words.get(target, ())
         return [Evidence(claim.witness, claim.key, word != OTHER) for claim, word in words]
 

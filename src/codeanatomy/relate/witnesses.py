@@ -66,6 +66,10 @@ class FileClaims:
         self.typed = CallTargets(witnesses.landmarks, file)
         self._noted: set[tuple[int | None, str, str]] = set()
         program = witnesses.landmarks.values.programs[file]
+        # No witness speaks of the file, so that nobody needs to be asked.
+        self.is_silent = not program.scip and not program.typed
+        if self.is_silent:
+            return
         # The identifier of each name and attribute by the place of the whole, and calls by what they call.
         self._identifiers = {use.place[:2]: use.place for use in program.uses}
         self._identifiers |= {place[:2]: place for place, _ in program.open_uses}
@@ -82,22 +86,30 @@ class FileClaims:
 
     def name(self, place: Place) -> list[Claim]:
         """What a name refers to."""
+        if self.is_silent:
+            return []
         start, end, _ = place
         return [*self.scip.reference(start, end), *self.typed.reference(start, end)]
 
     def attribute(self, identifier: Place, whole: Place, name: str) -> list[Claim]:
         """What an attribute refers to; of one that is called, what the call says."""
+        if self.is_silent:
+            return []
         found = self.name(identifier)
         call = self._calls.get(whole[:2])
         return found if call is None else [*found, *self.typed.called_identifier(call, name)]
 
     def call(self, place: Place, inner: Place) -> list[Claim]:
         """What a call runs, by its place and that of the called expression: `str(x)` runs `__str__` too."""
+        if self.is_silent:
+            return []
         own = self.typed.implicit(place, ("dunder",))
         return [*self._callable(inner, self.typed.call(place)), *own]
 
     def decorator(self, place: Place) -> list[Claim]:
         """What applying a decorator runs."""
+        if self.is_silent:
+            return []
         return self._callable(place, self.typed.decorator(place))
 
     def _callable(self, inner: Place, typed: Sequence[Claim]) -> list[Claim]:
@@ -107,6 +119,8 @@ class FileClaims:
 
     def implicit(self, place: Place, role: str) -> list[Claim]:
         """What an operator, a subscript, a loop and the like run."""
+        if self.is_silent:
+            return []
         found = self.typed.implicit(place, FORMS.get(role, ()))
         if place not in self._deleted:
             return found
@@ -114,6 +128,8 @@ class FileClaims:
 
     def passed(self, place: Place) -> list[Claim]:
         """The functions that a call is given to run."""
+        if self.is_silent:
+            return []
         return self.typed.implicit(place, ("argument",))
 
     def function(self, target: Target) -> Object | None:

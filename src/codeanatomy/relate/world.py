@@ -28,7 +28,7 @@ Tests: `tests/test_relate_world.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codeanatomy.relate.modules import Modules, module_names
@@ -94,24 +94,26 @@ class World(Solver):
 
     def field(self, thing: Object, name: str) -> int:
         """What an attribute or an element of a thing holds."""
-        own = self.fields.setdefault(thing & ~1, {})
-        if name not in own:
-            own[name] = self.node()
-        return own[name]
+        own = self.fields.get(thing & ~1)
+        if own is None:
+            own = self.fields[thing & ~1] = {}
+        node = own.get(name)
+        if node is None:
+            node = own[name] = self.node()
+        return node
 
     def function(self, thing: Object) -> tuple[int, Function]:
         """The file and the function of a function thing."""
         _, file, number, _ = self.things[thing >> 1]
         return file, self.programs[file].functions[number]
 
-    def nodes_of(self, thing: Object) -> Callable[[int], int]:
-        """How the nodes of a function are found: those of its copy, or those that all share."""
+    def node_of(self, thing: Object, node: int) -> int:
+        """A node of a function, among all: that of its copy, or the one that all share."""
+        if node < 0:
+            return node
         _, file, _, copy = self.things[thing >> 1]
-        offset = self.offsets[file]
-        if copy is None:
-            return lambda node: node if node < 0 else offset + node
-        copied = self.copies[copy]
-        return lambda node: node if node < 0 else copied.get(node, offset + node)
+        shared = self.offsets[file] + node
+        return shared if copy is None else self.copies[copy].get(node, shared)
 
     def cls(self, thing: Object) -> tuple[int, Class]:
         """The file and the class of a class thing."""

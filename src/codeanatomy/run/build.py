@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 
@@ -27,7 +27,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, StepFailed
+from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, NeedsSpark, StepFailed
 from codeanatomy.logs import Log
 from codeanatomy.run.caching import release
 from codeanatomy.run.extraction import extract_stage
@@ -38,9 +38,17 @@ from codeanatomy.run.order import Order, asked_of, made_from
 from codeanatomy.run.plan import Plan, PlannedStep, Request, State, lake_state, plan_run
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
+from codeanatomy.run.refresh.extracting import refresh_extract
+from codeanatomy.run.refresh.foreseeing import foreseen
+from codeanatomy.run.refresh.graphing import refresh_graph
+from codeanatomy.run.refresh.inputs import Inputs
+from codeanatomy.run.refresh.normalizing import refresh_normalize
+from codeanatomy.run.refresh.relating import refresh_relate
+from codeanatomy.run.refresh.state import Refresh
 from codeanatomy.run.relation import relate_stage
 from codeanatomy.run.report import BuildReport, report, unchanged
 from codeanatomy.run.repositories import Listed, list_repositories, refuse_nothing
+from codeanatomy.run.since import Since
 from codeanatomy.run.state import Run, counts_of, new_run_id, recorded_counts
 from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, steps_of
 from codeanatomy.run.stopping import stoppable
@@ -51,7 +59,7 @@ from codeanatomy.storage.measures import tagged
 from codeanatomy.storage.restore import bring_back
 from codeanatomy.storage.small import refuse_unwritable
 from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store, checked_root
+from codeanatomy.storage.store import Tables, checked_root
 from codeanatomy.tracing import OFF, Trace
 
 WORK: dict[str, Callable[[Run], None]] = {
@@ -59,6 +67,12 @@ WORK: dict[str, Callable[[Run], None]] = {
     NORMALIZE: normalize_stage,
     RELATE: relate_stage,
     GRAPH: graph_stage,
+}
+REFRESH: dict[str, Callable[[Run], None]] = {
+    EXTRACT: refresh_extract,
+    NORMALIZE: refresh_normalize,
+    RELATE: refresh_relate,
+    GRAPH: refresh_graph,
 }
 # Steps at the same time.
 CONCURRENT_STEPS = 4
@@ -95,7 +109,16 @@ class Prepared(Struct, frozen=True):
         """What is to be planned."""
         order = self.order
         tables = order.settings.tables
-        return Request(order.lake, tables, order.until, self.asked, self.made_from, self.listed.failed)
+        return Request(
+            order.lake,
+            tables,
+            order.until,
+            self.asked,
+            self.made_from,
+            self.listed.failed,
+            self.listed.lines,
+            None if order.full else order.settings.refresh.max_share,
+        )
 
 
 def prepare(order: Order, progress: Progress) -> Prepared:
@@ -104,18 +127,34 @@ def prepare(order: Order, progress: Progress) -> Prepared:
     steps_of(order.settings.tables, order.until)
     checked_root(order.lake, order.settings.runtime.require_local_paths)
     refuse_unwritable(order.lake)
-    listed = list_repositories(order.repositories, order.settings.extract, progress)
+    since = None if order.since is None else Since(order.lake, order.since)
+    listed = list_repositories(order.repositories, order.settings.extract, progress, since)
     refuse_nothing(listed)
     return Prepared(order, listed, asked_of(order), made_from(order, listed.digests), started, began)
 
 
-def plan(order: Order, progress: Progress) -> Plan:
-    """What a build would do now, or when the run that is writing has ended without publishing."""
+def plan(order: Order, progress: Progress, *, impact: bool = False) -> Plan:
+    """What a build would do now, or when the run that is writing has ended without publishing.
+
+    With `impact`, also which files a refresh would redo and why: it is done, and nothing of it is written.
+    """
     row = read_lease(order.lake)
-    found, _ = _planned(prepare(order, progress), row)
+    prepared = prepare(order, progress)
+    found, state = _planned(prepared, row)
+    if impact and found.changes:
+        run = _new_run(prepared, progress, _no_session, lambda: None, found, state, new_run_id())
+        _add_refreshes(run)
+        try:
+            found = structs.replace(found, impact=foreseen(run))
+        finally:
+            run.worker.stop()
     if row is None or stale(row, datetime.now(UTC)):
         return found
     return structs.replace(found, undo=(), held_by=row.holder)
+
+
+def _no_session() -> SparkSession:
+    raise NeedsSpark("a plan is made without Spark", "build instead")
 
 
 def build(
@@ -180,7 +219,7 @@ def _leased(
             lease.note(done)
         with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
             whole.note({"repositories": len(prepared.listed.listings)})
-            run = _started(prepared, progress, session, lease, found, state, run_id)
+            run = _new_run(prepared, progress, session, lease.check, found, state, run_id)
             run.trace, run.spans[WHOLE] = trace, whole
             _carry_out(run, lease, version)
         keep_journal = False
@@ -190,7 +229,8 @@ def _leased(
             lease.begin(run_id)
         with suppress(*ENGINE_ERRORS, OSError):
             for step in run.plan.steps:
-                release(run, step.name)
+                if step.runs_for:
+                    release(run, step.name)
         run.seconds["total"] = prepared.seconds
         return report(run)
     except CommitConflict:
@@ -201,21 +241,21 @@ def _leased(
         lease.release(keep_journal=keep_journal)
 
 
-def _started(
+def _new_run(
     prepared: Prepared,
     progress: Progress,
     session: Callable[[], SparkSession],
-    lease: Lease,
+    check: Callable[[], None],
     found: Plan,
     state: State,
     run_id: str,
 ) -> Run:
     order = prepared.order
-    began = time.monotonic()
-    spark = session()
+    settings = order.settings
     run = Run(
         run_id,
-        Store.of(order.settings, spark, order.lake),
+        Tables(order.lake, settings.tables, require_local_paths=settings.runtime.require_local_paths),
+        session,
         order,
         prepared.asked,
         prepared.listed,
@@ -224,16 +264,21 @@ def _started(
         progress,
         state,
         dict(found.pins),
-        lease.check,
+        check,
         started=prepared.started,
     )
-    run.seconds |= {"list": prepared.listed.seconds, "session": round(time.monotonic() - began, 3)}
+    run.seconds["list"] = prepared.listed.seconds
     return run
 
 
 def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
     """Do what is planned and publish it, or record why not; `manifest` is the version it must be at."""
     try:
+        if run.plan.changes:
+            run.worker.start()
+        if any(step.runs_for for step in run.plan.steps):
+            # Before any step asks for it.
+            Log(run_id=run.run_id).debug(f"session of Spark {run.spark.version}")
         with run.timed("undo"):
             _undo(run)
         _go_on(run, lease)
@@ -253,12 +298,12 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
         if not isinstance(problem, LeaseLost):
             _tell_end(run, error, "cancelled" if stopped else "failed")
         raise
+    finally:
+        run.worker.stop()
 
 
 def _under_way(run: Run) -> str:
-    left = [
-        step.name for step in run.plan.steps if step.runs_for and not _succeeded(run.steps.get(step.name))
-    ]
+    left = [step.name for step in run.plan.steps if step.is_busy and not _succeeded(run.steps.get(step.name))]
     return f"step {left[0]}" if left else "publication"
 
 
@@ -282,7 +327,10 @@ def _undo(run: Run) -> None:
     """
     run.floor.update(run.base.newest)
     for number, undo in enumerate(run.plan.undo, start=1):
-        version = bring_back(run.store, undo.table_name, undo.to_version, Commit(run.run_id, UNDO))
+        commit = Commit(run.run_id, UNDO)
+        version = bring_back(
+            run.store.root, undo.table_name, undo.to_version, commit, lambda: run.spark_store
+        )
         run.floor[undo.table_name] = version
         if undo.to_version is not None:
             run.pins[undo.table_name] = version
@@ -290,15 +338,22 @@ def _undo(run: Run) -> None:
         run.progress.tell("undo", f"{number}/{len(run.plan.undo)} tables of a dead run", last=last)
 
 
+def _add_refreshes(run: Run) -> None:
+    """The repositories that are refreshed, as they are published."""
+    for number, (repo_id, changes) in enumerate(run.plan.changes.items()):
+        run.refreshes[repo_id] = Refresh(repo_id, number, changes, Inputs(run.store.root, run.pins))
+
+
 def _go_on(run: Run, lease: Lease) -> None:
     """Take over what was counted before, and what a dead run has done."""
+    _add_refreshes(run)
     for repo_id in run.listed.listings:
         before = run.base.repositories.get(repo_id)
         run.counts[repo_id] = Counter(recorded_counts(before) if before is not None else {})
     run.resumed = _to_resume(run.plan, lease)
     for step in run.plan.steps:
         for planned in step.repositories:
-            if planned.action != "skip":
+            if planned.action in ("run", "resume"):
                 for name in counts_of(run.counts[planned.repo_id], (*step.outputs, *step.adds_to)):
                     del run.counts[planned.repo_id][name]
     for each in run.resumed.values():
@@ -320,14 +375,16 @@ def run_steps(run: Run, lease: Lease) -> None:
     Two that do not read each other run side by side: relate takes one core for most of its time, so normalize
     has the others. Each has a pool of its own in Spark's fair scheduler.
     """
-    busy = [step for step in run.plan.steps if step.runs_for]
+    busy = [step for step in run.plan.steps if step.is_busy]
     pool = ThreadPoolExecutor(CONCURRENT_STEPS)
     try:
         # Relate, which takes longest, goes first among those that are ready.
         for step in sorted(busy, key=lambda each: (len(_before(run, each)), each.name != RELATE)):
             before = [run.steps[name] for name in _before(run, step) if name in run.steps]
-            work = inheritable_thread_target(run.store.spark)(partial(_step, run, lease, step.name, before))
-            run.steps[step.name] = pool.submit(work)
+            work = partial(_step, run, lease, step, before)
+            # A refresh asks nothing of Spark.
+            inherited = inheritable_thread_target(run.spark)(work) if step.runs_for else work
+            run.steps[step.name] = pool.submit(inherited)
         wait(run.steps.values(), return_when=FIRST_EXCEPTION)
         for step in busy:
             if run.steps[step.name].done():
@@ -342,13 +399,15 @@ def run_steps(run: Run, lease: Lease) -> None:
 
 def _stop_steps(run: Run) -> None:
     """Cancel the jobs of the steps under way until no step starts another."""
+    run.stopping.set()
+    run.worker.stop()
     end_tools()
     while not all(step.done() for step in run.steps.values()):
         wait(run.steps.values(), timeout=CANCEL_SECONDS)
         # Without a JVM there is nothing to cancel.
         with suppress(*ENGINE_ERRORS, OSError):
-            for name in run.steps:
-                run.store.spark.sparkContext.cancelJobsWithTag(artifact_id(run, name))
+            for name in run.steps if run.is_open else ():
+                run.spark.sparkContext.cancelJobsWithTag(artifact_id(run, name))
         end_tools()
 
 
@@ -358,25 +417,32 @@ def _before(run: Run, step: PlannedStep) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _step(run: Run, lease: Lease, name: str, before: Sequence[Future[None]]) -> None:
-    for step in before:
-        step.result()
-    told: dict[str, str | int] = {"step": name, "repositories": len(run.working(name))}
+def _step(run: Run, lease: Lease, step: PlannedStep, before: Sequence[Future[None]]) -> None:
+    for each in before:
+        each.result()
+    run.check()
+    name = step.name
+    told: dict[str, str | int] = {"step": name, "repositories": len(step.runs_for) + len(step.refreshes)}
     Log(run_id=run.run_id, step=name).info("step begins", extra=told)
     with (
         _named(name),
         run.trace.span(f"step {name}", told, parent=run.spans[WHOLE]) as span,
         run.timed(f"{name}_step"),
-        tagged(run.store.spark, artifact_id(run, name)),
+        tagged(run.spark, artifact_id(run, name)) if step.runs_for else nullcontext(),
     ):
         run.spans[name] = span
         try:
-            WORK[name](run)
+            if step.runs_for:
+                WORK[name](run)
+            if step.refreshes:
+                REFRESH[name](run)
         except Exception as problem:
             run.errors[name] = _message(problem)
             raise
         span.note({"rows": sum(run.committed[each].rows for each in run.written(name))})
-        lease.note(run.step_done(name))
+        # A refresh that died is begun anew: that takes no longer than to find out how far it was.
+        if not step.refreshes:
+            lease.note(run.step_done(name))
         lease.check()
     Log(run_id=run.run_id, step=name).info("step done", extra={"seconds": run.seconds[f"{name}_step"]})
 

@@ -42,7 +42,7 @@ def held(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
     table = boundary(run.store.tables, step)
     made_from = fingerprint(run.fingerprints(step))
     if table.cache == "delta_staging":
-        staged = stage(run.store, step, frame, made_from)
+        staged = stage(run.spark_store, step, frame, made_from)
         run.caches.append(
             CacheUse(table.name, table.cache, staged.location, made_from, staged.hit, staged.size_bytes)
         )
@@ -63,4 +63,4 @@ def held(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
 def release(run: Run, step: str) -> None:
     """Delete what a step has staged: its tables are published."""
     if boundary(run.store.tables, step).cache == "delta_staging":
-        clear(run.store, step)
+        clear(run.spark_store, step)

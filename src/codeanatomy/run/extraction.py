@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import msgpack
 from pyspark.sql import DataFrame, SparkSession
 
-from codeanatomy.extract.digest import rows_digest
+from codeanatomy.extract.digest import Lines, lines_digest
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.shares import Sourced, spread
 from codeanatomy.extract.testimony import Witness
@@ -28,6 +27,7 @@ from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of
 from codeanatomy.logs import Log
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.caching import held
+from codeanatomy.run.changes import FILES, stored_lines
 from codeanatomy.run.inputs import step_session
 from codeanatomy.run.packing import (
     Worked,
@@ -43,25 +43,21 @@ from codeanatomy.run.state import Run
 from codeanatomy.run.steps import EXTRACT
 from codeanatomy.run.type_checker import type_tasks
 from codeanatomy.storage.events import Committed
-from codeanatomy.storage.light import light_table
-
-FILES = "repo_files_v1"
-# What is known of a file before anybody has parsed it.
-FILE_FACTS = ("repo_id", "path", "is_stub", "size_bytes", "file_sha256", "skipped_reason")
 
 
 def extract_stage(run: Run) -> None:
     """Read the files of all repositories, and commit what the witnesses say."""
     options = run.settings.extract
-    cores = run.store.spark.sparkContext.defaultParallelism
-    sources = [Sourced(repo_id, listing) for repo_id, listing in run.working(EXTRACT).items()]
-    with scip_tasks(run) as indexes, type_tasks(run) as reports:
+    cores = run.spark.sparkContext.defaultParallelism
+    listings = run.working(EXTRACT)
+    sources = [Sourced(repo_id, listing) for repo_id, listing in listings.items()]
+    with scip_tasks(run, listings) as indexes, type_tasks(run, listings) as reports:
         _extract(run, [*indexes, *reports, *spread(sources, options.partitions, cores)])
 
 
 def _extract(run: Run, tasks: Sequence[Task]) -> None:
     total = sum(len(listing.entries) for listing in run.working(EXTRACT).values())
-    counters = Counters(run.store.spark)
+    counters = Counters(run.spark)
     gathered = gather(step_session(run, EXTRACT), tasks, WITNESSES, run.settings.extract, counters)
 
     def said() -> str:
@@ -71,21 +67,18 @@ def _extract(run: Run, tasks: Sequence[Task]) -> None:
         worked = work_through(run, EXTRACT, kept, said)
         with run.timed("extract_commit"):
             commit_tables(run, kept, worked)
-    for repo_id, digest in _read(run).items():
-        if digest != run.listed.digests[repo_id]:
-            warning = f"{repo_id} changed while it was read"
-            run.progress.tell(EXTRACT, warning, last=True)
-            Log(run_id=run.run_id, step=EXTRACT).warning(warning)
-            run.read_otherwise(repo_id, digest)
+    for repo_id in run.working(EXTRACT):
+        tell_of_source(run, repo_id, stored_lines(run.store.root, repo_id, run.pins[FILES]))
 
 
-def _read(run: Run) -> dict[str, str]:
-    """What was read of each repository, which may be another source than was planned with."""
-    files = light_table(run.store.root, FILES, FILE_FACTS, version=run.pins[FILES])
-    return {
-        repo_id: rows_digest(files.filter(pc.field("repo_id") == repo_id).to_pylist())
-        for repo_id in run.working(EXTRACT)
-    }
+def tell_of_source(run: Run, repo_id: str, read: Lines) -> None:
+    """Say so if another source was read than was planned with."""
+    digest = lines_digest(read)
+    if digest != run.listed.digests[repo_id]:
+        warning = f"{repo_id} changed while it was read"
+        run.progress.tell(EXTRACT, warning, last=True)
+        Log(run_id=run.run_id, step=EXTRACT).warning(warning)
+        run.read_otherwise(repo_id, digest)
 
 
 def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:

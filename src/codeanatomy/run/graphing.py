@@ -10,7 +10,7 @@ order, written from the same packed streams. Tests: `tests/test_graph.py`.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -24,8 +24,8 @@ from codeanatomy.arrow import packed, unpacked
 from codeanatomy.catalog.extract import CHOSEN_REASONS
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.graph.files import READS
-from codeanatomy.graph.merging import merged
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, TABLES, file_rows
+from codeanatomy.graph.merging import NOTHING_SHARED, SHARED, merged, shared_row, told_in
+from codeanatomy.graph.rows import EDGES, TABLES, file_rows
 from codeanatomy.run.bundles import FILES, SETTINGS, bundled, files_in, selected
 from codeanatomy.run.caching import held
 from codeanatomy.run.inputs import file_tasks, input_rows, read_files, step_session
@@ -36,21 +36,20 @@ from codeanatomy.run.steps import GRAPH
 # Copies of the edges in another order.
 COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
 REPO = "repo_id"
-# Columns of what a file says of its repository.
-SHARED = {name: f"shared_{name}" for name in (NODES, EDGES, PROPS)}
 
 
 def graph_stage(run: Run) -> None:
     """Make the graph of what the stages before have found, and commit it."""
-    store = replace(run.store, spark=step_session(run, GRAPH, SETTINGS))
+    store = replace(run.spark_store, spark=step_session(run, GRAPH, SETTINGS))
     inputs = {name: input_rows(run, store, GRAPH, name) for name in READS}
     frame, done = graphed(inputs, run.order.profile, file_tasks(run, GRAPH))
     total = read_files(run, GRAPH)
     with held(run, GRAPH, frame) as per_file, _kept(together(per_file)) as shared:
-        gathered = per_file.drop(REPO, *SHARED.values()).unionByName(shared)
+        gathered = per_file.drop(REPO).unionByName(shared)
         worked = work_through(run, GRAPH, gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
         with run.timed("graph_commit"):
-            commit_all(run, GRAPH, replacements(run, gathered, (*TABLES, *COPIES), worked, COPIES))
+            names = (*TABLES, *COPIES, SHARED)
+            commit_all(run, GRAPH, replacements(run, gathered, names, worked, COPIES))
 
 
 @contextmanager
@@ -78,16 +77,14 @@ def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple
         try:
             for file in files_in(batches):
                 made = file_rows(file, profile)
-                told = {shared: packed(made.shared[name]) for name, shared in SHARED.items()}
-                streams, counts = _streams(made.tables)
+                streams, counts = _streams({**made.tables, SHARED: shared_row(file, made.shared)})
                 done.add(1)
                 keys = {PATH: file.path, REPO: file.repo_id}
-                yield packed_row(file.file_id, {**streams, **told}, {file.repo_id: counts}, **keys)
+                yield packed_row(file.file_id, streams, {file.repo_id: counts}, **keys)
         finally:
             gc.enable()
 
-    ddl = packed_ddl((*TABLES, *SHARED.values()), PATH, REPO)
-    return bundles.mapInArrow(make, ddl), done
+    return bundles.mapInArrow(make, packed_ddl((*TABLES, SHARED), PATH, REPO)), done
 
 
 def together(per_file: DataFrame) -> DataFrame:
@@ -96,23 +93,21 @@ def together(per_file: DataFrame) -> DataFrame:
     def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
         for repo_id, files in groupby(rows, key=lambda row: row[0].as_py()):
-            told = (_unpacked(streams) for _, *streams in files)
-            streams, counts = _streams(merged(told))
+            told = (
+                said for _, stream in files for row in unpacked(stream.as_buffer()) for said in told_in(row)
+            )
+            streams, counts = _streams({**merged(told), SHARED: NOTHING_SHARED})
             yield packed_row(None, streams, {repo_id: counts}, **{PATH: None})
 
-    found = per_file.select(REPO, *SHARED.values()).repartition(REPO).sortWithinPartitions(REPO)
-    return found.mapInArrow(merge, packed_ddl(TABLES, PATH))
-
-
-def _unpacked(streams: Sequence[pa.Scalar]) -> dict[str, pa.RecordBatch]:
-    return {name: next(unpacked(each.as_buffer())) for name, each in zip(SHARED, streams, strict=True)}
+    found = per_file.select(REPO, SHARED).repartition(REPO).sortWithinPartitions(REPO)
+    return found.mapInArrow(merge, packed_ddl((*TABLES, SHARED), PATH))
 
 
 def _streams(tables: Mapping[str, pa.RecordBatch]) -> tuple[dict[str, bytes], dict[str, int]]:
     """The rows packed by table, and their counts, of the copies too."""
-    counts = {name: tables[name].num_rows for name in TABLES}
+    counts = {name: rows.num_rows for name, rows in tables.items()}
     copied = {copy: counts[name] for copy, name in COPIES.items()}
-    return {name: packed(tables[name]) for name in TABLES}, {**counts, **copied}
+    return {name: packed(tables[name]) for name in (*TABLES, SHARED)}, {**counts, **copied}
 
 
 def _wanted(name: str, rows: DataFrame) -> DataFrame:

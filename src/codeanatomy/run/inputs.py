@@ -39,7 +39,7 @@ def step_session(run: Run, step: str, settings: Mapping[str, str] = MappingProxy
     """A session for a step, with settings of its own."""
     entries = (entry for listing in run.working(step).values() for entry in listing.entries)
     is_small = sum(entry.size_bytes or 0 for entry in entries) <= FEW_BYTES
-    return isolated(run.store.spark, {**settings, **(INTERPRETED if is_small else {})})
+    return isolated(run.spark, {**settings, **(INTERPRETED if is_small else {})})
 
 
 def input_rows(run: Run, store: Store, step: str, name: str) -> DataFrame:
@@ -57,7 +57,7 @@ def file_tasks(run: Run, step: str) -> int:
     options = run.settings.extract
     if options.partitions is not None:
         return options.partitions
-    cores = run.store.spark.sparkContext.defaultParallelism
+    cores = run.spark.sparkContext.defaultParallelism
     return max(TASKS_PER_CORE * cores, math.ceil(read_files(run, step) / FILES_PER_TASK))
 
 

@@ -42,7 +42,7 @@ FILE_INPUTS = (
 
 def normalize_stage(run: Run) -> None:
     """Turn what the witnesses said into flat facts, and commit them."""
-    store = replace(run.store, spark=step_session(run, NORMALIZE, SETTINGS))
+    store = replace(run.spark_store, spark=step_session(run, NORMALIZE, SETTINGS))
     inputs = {name: input_rows(run, store, NORMALIZE, name) for name in FILE_INPUTS}
     gathered, done = gather(inputs, file_tasks(run, NORMALIZE))
     total = read_files(run, NORMALIZE)

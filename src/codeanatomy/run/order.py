@@ -51,6 +51,10 @@ class Order(Struct, frozen=True):
     until: str | None = None
     # Wait for another run that writes to the lake.
     wait: bool = True
+    # Build all of each repository, also where a refresh would do.
+    full: bool = False
+    # A commit of git: paths that are the same there as in the work tree are taken to be as in the lake.
+    since: str | None = None
 
 
 def asked_of(order: Order) -> Asked:

@@ -117,7 +117,7 @@ class Worked(NamedTuple):
 def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], str]) -> Worked:
     """Do the work, telling how far it is."""
     with run.timed(step):
-        work = inheritable_thread_target(run.store.spark)(lambda: count(gathered))
+        work = inheritable_thread_target(run.spark)(lambda: count(gathered))
         counts, sizes = watched(work, lambda: run.progress.tell(step, said()))
         run.progress.tell(step, said(), last=True)
     run.count(counts)
@@ -159,7 +159,7 @@ def replacements(
         if worked.rows[columns.get(name, name)] and local_folder(run.store, name) is not None
     ]
     files = (
-        in_groups(gathered, local, run.store.spark.sparkContext.defaultParallelism)
+        in_groups(gathered, local, run.spark.sparkContext.defaultParallelism)
         if sum(packed.values()) <= FEW_BYTES
         else {part.table.name: partial(_files, gathered, part) for part in local}
     )
@@ -187,21 +187,21 @@ def _replace(
     size = packed_bytes // PACKED_BYTES_PER_FILE_BYTE
     rows = table_rows(gathered, column, table.columns)
     run.check()
-    return replace_by_owner(run.store, name, rows, owners, commit, by="repo_id", file_bytes=size)
+    return replace_by_owner(run.spark_store, name, rows, owners, commit, by="repo_id", file_bytes=size)
 
 
 def append_packed(
     run: Run, gathered: DataFrame, name: str, worked: Worked, commit: Commit, **constants: str
 ) -> Committed:
     """Add the rows of a column to a table, with further columns that are the same for all of them."""
-    table, folder, store = run.store.table(name), local_folder(run.store, name), run.store
+    table, folder = run.store.table(name), local_folder(run.store, name)
     if folder is None:
         columns = [column for column in table.columns if column.name not in constants]
         more = [F.lit(value).alias(key) for key, value in constants.items()]
         rows = table_rows(gathered, name, columns).select(*more, "*")
         size = worked.packed_bytes.get(name, 0) // PACKED_BYTES_PER_FILE_BYTE
         run.check()
-        return append(store, name, rows, commit, file_bytes=size)
+        return append(run.spark_store, name, rows, commit, file_bytes=size)
 
     def write(batches: Batches) -> list[DataFile]:
         streams = (unpacked(stream.as_buffer()) for batch in batches for stream in batch.column(0))
@@ -210,7 +210,7 @@ def append_packed(
 
     files = written(gathered.select(name).coalesce(1), write) if worked.rows[name] else []
     run.check()
-    return adopt_files(store, name, files, (), commit, by="repo_id")
+    return adopt_files(run.store, name, files, (), commit, by="repo_id")
 
 
 def _with(table: Table, rows: pa.RecordBatch, constants: Mapping[str, str]) -> pa.RecordBatch:
@@ -264,7 +264,7 @@ def write_ordered(
 def commit_all(run: Run, step: str, commits: Mapping[str, Callable[[], Committed]]) -> None:
     """Commit tables at the same time, those named first first, and tell how far it is."""
     rows = 0
-    inherit = inheritable_thread_target(run.store.spark)
+    inherit = inheritable_thread_target(run.spark)
     with ThreadPoolExecutor(COMMITTERS) as pool:
         pending = {pool.submit(inherit(commit)): name for name, commit in commits.items()}
         for ready, future in enumerate(as_completed(pending), start=1):

@@ -6,7 +6,10 @@
 
 A step is skipped for a repository if its fingerprint is that of the published run and its tables are there.
 It is resumed if a run that did not finish has done it: its journal says so, and nothing was published since.
-Else it runs. Every table that is neither at its published nor at a resumed version holds leftovers of a dead
+It is refreshed, which is to redo what a change reaches, if nothing but the source is new, and of that not too
+much. Else it runs.
+
+Every table that is neither at its published nor at a resumed version holds leftovers of a dead
 run, and is brought back first. One of which files are missing is emptied and made anew.
 
 Where a step adds rows to a table of another (relate to the diagnostics of normalize), both run, or none.
@@ -15,6 +18,7 @@ Nothing here needs a JVM. Tests: `tests/test_plan.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -22,16 +26,20 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
+from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import StorageFailure, TableMissing
+from codeanatomy.extract.digest import Lines
 from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.run.steps import EXTRACT, Asked, Step, step_fingerprint, steps_of
+from codeanatomy.run.changes import FILES, Change, Impact, changes_of, stored_lines
+from codeanatomy.run.steps import EXTRACT, Asked, Step, rule_fingerprints, step_fingerprint, steps_of
+from codeanatomy.storage.adopt import is_plain_policy
 from codeanatomy.storage.lease import LeaseRow, StepDone
 from codeanatomy.storage.light import location, logged_paths, newest_version
 from codeanatomy.storage.manifest import OutputPin, RunManifest
 from codeanatomy.storage.store import SCHEME
 
-Action: TypeAlias = Literal["run", "skip", "resume"]
+Action: TypeAlias = Literal["run", "skip", "resume", "refresh"]
 
 
 class Planned(Struct, frozen=True):
@@ -61,6 +69,16 @@ class PlannedStep(Struct, frozen=True):
         return tuple(each.repo_id for each in self.repositories if each.action == "run")
 
     @property
+    def refreshes(self) -> tuple[str, ...]:
+        """The repositories of which it redoes what a change reaches."""
+        return tuple(each.repo_id for each in self.repositories if each.action == "refresh")
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has anything to do in this run."""
+        return bool(self.runs_for or self.refreshes)
+
+    @property
     def fingerprints(self) -> dict[str, str]:
         """By repository."""
         return {each.repo_id: each.fingerprint for each in self.repositories}
@@ -88,6 +106,10 @@ class Plan(Struct, frozen=True):
     steps: tuple[PlannedStep, ...]
     # Repositories that cannot be built, and why.
     failed: dict[str, str]
+    # Of the repositories that are refreshed, the paths that differ from what is published.
+    changes: dict[str, tuple[Change, ...]] = {}
+    # The files that will be redone, and why; empty if that was not asked for.
+    impact: dict[str, tuple[Impact, ...]] = {}
     # The run that is writing to the lake now.
     held_by: str | None = None
 
@@ -112,6 +134,10 @@ class Request(Struct, frozen=True):
     # By repository, what its rows are extracted from.
     made_from: dict[str, dict[str, str]]
     failed: dict[str, str]
+    # By repository, what is known of its paths.
+    lines: dict[str, Lines] = {}
+    # Of them the share that a refresh may redo; none: nothing is refreshed.
+    max_share: float | None = None
 
 
 class State(Struct, frozen=True):
@@ -164,7 +190,8 @@ def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
             "restore meta/run_manifest from a copy, or build into a new lake",
         )
     _refuse_to_mend_half(steps, request, state)
-    prints = _fingerprints(steps, request)
+    rules = rule_fingerprints(steps, request.asked, request.tables)
+    prints = _fingerprints(steps, request, rules)
     resumed = _resumed(steps, prints, state, before)
     actions = {
         step.name: {
@@ -172,6 +199,7 @@ def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
         }
         for step in steps
     }
+    changes = _refreshed(steps, actions, rules, state, request)
     _together(steps, actions)
     mended = state.damaged.intersection(name for step in steps for name in step.outputs)
     # What is mended begins without rows: those that are left cannot be told from those that are gone.
@@ -185,18 +213,23 @@ def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
         and name not in state.damaged - mended
         and not (name not in target and _is_empty(request.lake, name, version))
     )
-    busy = [step for step in steps if any(action == "run" for action, _ in actions[step.name].values())]
+    busy = [
+        step
+        for step in steps
+        if any(action in ("run", "refresh") for action, _ in actions[step.name].values())
+    ]
     # What this run makes is read at the version it will have.
     made = {name for step in busy for name in (*step.outputs, *step.adds_to)}
     pins = {name: version for name, version in target.items() if name not in made}
     planned = tuple(_planned(step, actions[step.name], prints[step.name], pins) for step in steps)
     resumes = before.run_id if before is not None and resumed else None
-    return Plan(request.lake, state.run_id, resumes, undo, target, planned, request.failed)
+    return Plan(request.lake, state.run_id, resumes, undo, target, planned, request.failed, changes)
 
 
 def fingerprinted(plan: Plan, request: Request) -> Plan:
     """The plan with the fingerprints of another request for the same repositories."""
-    prints = _fingerprints(steps_of(request.tables, request.until), request)
+    known = steps_of(request.tables, request.until)
+    prints = _fingerprints(known, request, rule_fingerprints(known, request.asked, request.tables))
     steps = (
         structs.replace(
             step,
@@ -231,7 +264,7 @@ Prints: TypeAlias = Mapping[str, Mapping[str, str]]
 Actions: TypeAlias = dict[str, dict[str, tuple[Action, str]]]
 
 
-def _fingerprints(steps: Sequence[Step], request: Request) -> Prints:
+def _fingerprints(steps: Sequence[Step], request: Request, rules: Mapping[str, str]) -> Prints:
     prints: dict[str, dict[str, str]] = {}
     for step in steps:
         prints[step.name] = {
@@ -239,8 +272,7 @@ def _fingerprints(steps: Sequence[Step], request: Request) -> Prints:
                 step,
                 repo_id,
                 {name: prints[name][repo_id] for name in step.after} if step.after else source,
-                request.asked,
-                request.tables,
+                rules[step.name],
             )
             for repo_id, source in request.made_from.items()
         }
@@ -303,6 +335,67 @@ def _change(step: Step, repo_id: str, prints: Prints, row: RunManifest, request:
     return "its rules or inputs changed"
 
 
+def _refreshed(
+    steps: Sequence[Step],
+    actions: Actions,
+    rules: Mapping[str, str],
+    state: State,
+    request: Request,
+) -> dict[str, tuple[Change, ...]]:
+    """Refresh what need not run, and return the paths that changed, by repository."""
+    found: dict[str, tuple[Change, ...]] = {}
+    first, obstacle = steps[0], _obstacle(steps, request)
+    for repo_id, lines in request.lines.items():
+        if not _is_refreshable(first, repo_id, actions, rules, state):
+            continue
+        if obstacle is not None:
+            actions[first.name][repo_id] = ("run", f"{actions[first.name][repo_id][1]}, and {obstacle}")
+            continue
+        before = stored_lines(request.lake, repo_id, state.pins[FILES])
+        changes, paths = changes_of(repo_id, before, lines), len(before.keys() | lines.keys())
+        if len(changes) > (request.max_share or 0) * paths:
+            share = f"{len(changes):,} of {paths:,} paths changed"
+            actions[first.name][repo_id] = ("run", f"{share}: more than refresh.max_share")
+            continue
+        found[repo_id] = changes
+        for step in steps:
+            is_after = all(actions[name][repo_id][0] == "refresh" for name in step.after)
+            if is_after and _is_refreshable(step, repo_id, actions, rules, state):
+                actions[step.name][repo_id] = ("refresh", _told(changes))
+    return found
+
+
+def _obstacle(steps: Sequence[Step], request: Request) -> str | None:
+    """Why nothing can be refreshed."""
+    if request.max_share is None:
+        return "all files are asked for"
+    if SCHEME.match(request.lake):
+        return "the lake is not the path of a folder"
+    tables = (catalog.table(name, request.tables) for step in steps for name in step.outputs)
+    foreign = [table.name for table in tables if not is_plain_policy(table)]
+    return f"{foreign[0]} has features that only Spark writes" if foreign else None
+
+
+def _is_refreshable(
+    step: Step, repo_id: str, actions: Actions, rules: Mapping[str, str], state: State
+) -> bool:
+    """Whether a step that would run has done the same to another source, and its rows are there."""
+    row = state.repositories.get(repo_id)
+    return (
+        row is not None
+        and actions[step.name][repo_id][0] == "run"
+        and step.name in row.plan_fingerprints
+        and row.rule_fingerprints.get(step.name) == rules[step.name]
+        and not state.damaged.intersection((*step.outputs, *step.inputs))
+    )
+
+
+def _told(changes: Sequence[Change]) -> str:
+    counts = Counter(change.how for change in changes)
+    said = ", ".join(f"{count:,} {how}" for how, count in sorted(counts.items()))
+    return f"paths: {said}" if said else "what other tools say of the source is read again"
+
+
 def _together(steps: Sequence[Step], actions: Actions) -> None:
     """Steps that write to one table run both, or none."""
     for step in steps:
@@ -310,8 +403,12 @@ def _together(steps: Sequence[Step], actions: Actions) -> None:
             if other.name == step.name or not set(step.adds_to) & set(other.outputs):
                 continue
             for repo_id, (action, _) in actions[step.name].items():
+                both = {action, actions[other.name][repo_id][0]}
+                if "refresh" in both and len(both) > 1:
+                    why = f"{step.name} and {other.name} write to one table, and one of them runs"
+                    actions[step.name][repo_id] = actions[other.name][repo_id] = ("run", why)
                 # A step that a dead run did may have found nothing to add, and so not waited for the other.
-                if action != "skip" and actions[other.name][repo_id][0] == "skip":
+                elif action != "skip" and actions[other.name][repo_id][0] == "skip":
                     actions[other.name][repo_id] = ("run", f"{step.name} adds to its tables")
                 elif action == "skip" and actions[other.name][repo_id][0] != "skip":
                     actions[step.name][repo_id] = ("run", f"{other.name} runs, whose tables it adds to")

@@ -26,11 +26,12 @@ from codeanatomy.run.state import Run
 from codeanatomy.run.steps import catalog_hash
 from codeanatomy.storage.light import table_facts, user_metadata_since
 from codeanatomy.storage.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest
-from codeanatomy.storage.measures import measured
+from codeanatomy.storage.measures import Measures, measured
 from codeanatomy.storage.small import append_small
 from codeanatomy.storage.stamps import Commit, stamped
 
-ARTIFACTS, CACHES = "plan_artifacts", "view_cache"
+ARTIFACTS, CACHES, IMPACT = "plan_artifacts", "view_cache", "refresh_impact"
+NOTHING_MEASURED = Measures(0, 0, 0, None)
 
 
 def publish(run: Run, after: int) -> None:
@@ -81,7 +82,7 @@ def _told(run: Run) -> list[Repository]:
 def _recount(run: Run) -> None:
     """Count by repository what was not counted when it was made."""
     for name in sorted(run.recount):
-        rows = scan_rows(run, run.store, name, run.listed.listings)
+        rows = scan_rows(run, run.spark_store, name, run.listed.listings)
         found = {row["repo_id"]: row["count"] for row in rows.groupBy("repo_id").count().collect()}
         for repo_id in run.listed.listings:
             run.counts.setdefault(repo_id, Counter())[name] = found.get(repo_id, 0)
@@ -123,18 +124,23 @@ def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[Outpu
         for name, each in actions.items()
         if each.action != "skip"
     }
+    rules: dict[str, str] = {}
     if before is not None:
         # Steps beyond the last one asked for are as before only if nothing under them is new.
         kept = before.plan_fingerprints if not artifacts else {}
         prints = {**kept, **prints}
+        rules = {name: each for name, each in before.rule_fingerprints.items() if name in prints}
         artifacts = {name: each for name, each in before.artifact_ids.items() if name in prints} | artifacts
     return RunManifest(
         **_common(run, repository, finished),
         status="succeeded",
+        mode="incremental" if repo_id in run.refreshes else "full",
         git_commit=run.listed.commits[repo_id],
         source_digest=run.listed.digests[repo_id],
         plan_fingerprints=prints,
+        rule_fingerprints={**rules, **run.rules},
         output_pins=pins,
+        change_windows=run.refreshes[repo_id].windows if repo_id in run.refreshes else (),
         row_counts={name: counts[name] for name in sorted(run.pins) if name in counts},
         artifact_ids=artifacts,
         error_counts=failures_by_extractor(counts),
@@ -167,14 +173,21 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
 
 
 def record_artifacts(run: Run) -> None:
-    """Append a row for each step that ran, its plans and what they cost, and for each cache that was used."""
+    """Append a row for each step that ran, each file that was redone, and each cache that was used."""
     rows = [
         _artifact(run, number, step)
         for number, step in enumerate(run.steps)
-        if step in run.plans or step in run.errors
+        if step in run.plans or step in run.errors or run.refreshed_in(step)
     ]
     if rows:
         append_small(run.store.root, run.store.table(ARTIFACTS), rows, Commit(run.run_id))
+    impact = [
+        {"run_id": run.run_id, "repo_id": repo_id, **to_builtins(each)}
+        for repo_id, refresh in run.refreshes.items()
+        for each in refresh.impact
+    ]
+    if impact:
+        append_small(run.store.root, run.store.table(IMPACT), impact, Commit(run.run_id))
     if run.caches:
         used = [_event(run, number) | to_builtins(cache) for number, cache in enumerate(run.caches)]
         append_small(run.store.root, run.store.table(CACHES), used, Commit(run.run_id))
@@ -192,7 +205,7 @@ def artifact_id(run: Run, step: str) -> str:
 
 def _artifact(run: Run, number: int, step: str) -> dict[str, Any]:
     error = run.errors.get(step)
-    cost = measured(run.store.spark, artifact_id(run, step))
+    cost = measured(run.spark, artifact_id(run, step)) if run.is_open else NOTHING_MEASURED
     texts = run.plans.get(step)
     written = [run.committed[name] for name in run.written(step)]
     seconds = run.seconds.get(f"{step}_step")

@@ -26,12 +26,19 @@ from pyspark.sql import DataFrame
 from codeanatomy.arrow import packed
 from codeanatomy.relate.files import files_in, witnessed_files
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.repository import DIAGNOSTICS, TABLES, repository_rows
+from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS, TABLES, Solved, program_row
 from codeanatomy.relate.rows import RELATIONS
 from codeanatomy.relate.summary import summary
 from codeanatomy.run.caching import held
 from codeanatomy.run.inputs import FILES_PER_BATCH, file_tasks, input_rows, read_files, step_session
-from codeanatomy.run.packing import append_packed, packed_ddl, packed_row, replacements, work_through
+from codeanatomy.run.packing import (
+    append_packed,
+    commit_all,
+    packed_ddl,
+    packed_row,
+    replacements,
+    work_through,
+)
 from codeanatomy.run.state import Run
 from codeanatomy.run.steps import RELATE
 
@@ -52,7 +59,7 @@ SEQUENCE = 2
 def relate_stage(run: Run) -> None:
     """Resolve names, imports, classes, values and calls, and commit what was found."""
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
-    store = replace(run.store, spark=step_session(run, RELATE, settings))
+    store = replace(run.spark_store, spark=step_session(run, RELATE, settings))
     inputs = {name: input_rows(run, store, RELATE, name) for name in INPUTS}
     programs, done = summaries(inputs, file_tasks(run, RELATE))
     gathered = solved(programs, len(run.working(RELATE)))
@@ -60,8 +67,7 @@ def relate_stage(run: Run) -> None:
     with held(run, RELATE, gathered) as kept:
         worked = work_through(run, RELATE, kept, lambda: f"{done.value:,}/{total:,} files")
         with run.timed("relate_commit"):
-            for commit in replacements(run, kept, (RELATIONS,), worked).values():
-                run.done(RELATE, RELATIONS, commit())
+            commit_all(run, RELATE, replacements(run, kept, (RELATIONS, PROGRAMS), worked))
             if worked.rows[DIAGNOSTICS]:
                 for name in run.store.table(RELATIONS).adds_to:
                     run.wait_for(run.store.table(name).stage)
@@ -100,9 +106,12 @@ def solved(programs: DataFrame, repositories: int) -> DataFrame:
             rows = (row for batch in batches for row in zip(batch.column(0), batch.column(2), strict=True))
             for _, members in groupby(rows, key=lambda row: row[0].as_py()):
                 files = [msgpack.decode(row[1].as_buffer(), type=Program) for row in members]
-                for program, tables in repository_rows(files):
-                    counts = {name: tables[name].num_rows for name in TABLES}
-                    streams = {name: packed(tables[name]) for name in TABLES}
+                solved = Solved(files)
+                for number, program in enumerate(solved.programs):
+                    found = solved.file(number)
+                    made = {**found.tables(), PROGRAMS: program_row(program, found.digest())}
+                    counts = {name: rows.num_rows for name, rows in made.items()}
+                    streams = {name: packed(made[name]) for name in (*TABLES, PROGRAMS)}
                     yield packed_row(program.file_id, streams, {program.repo_id: counts})
                 gc.collect()
         finally:
@@ -111,4 +120,4 @@ def solved(programs: DataFrame, repositories: int) -> DataFrame:
     cores = programs.sparkSession.sparkContext.defaultParallelism
     tasks = max(1, min(repositories, TASKS_PER_CORE * cores))
     together = programs.repartition(tasks, "repo_id").sortWithinPartitions("repo_id", "path")
-    return together.mapInArrow(solve, packed_ddl(TABLES))
+    return together.mapInArrow(solve, packed_ddl((*TABLES, PROGRAMS)))

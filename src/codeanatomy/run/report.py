@@ -51,13 +51,15 @@ class BuildReport(Struct, frozen=True):
     # failed: at least one repository was not built; unchanged: nothing had to be done.
     status: Literal["succeeded", "failed", "unchanged"]
     repositories: dict[str, RepositoryReport]
-    # What each step did: run, skip or resume, by repository.
+    # What each step did: run, refresh, skip or resume, by repository.
     steps: dict[str, dict[str, str]]
     # Tables that were written.
     tables: dict[str, TableReport]
     # Failures by extractor, of all repositories.
     errors: dict[str, int]
     seconds: dict[str, float]
+    # By repository that was refreshed: files that were redone, by reason.
+    redone: dict[str, dict[str, int]] = {}
 
 
 def unchanged(order: Order, listed: Listed, found: Plan, state: State, seconds: float) -> BuildReport:
@@ -91,6 +93,10 @@ def report(run: Run) -> BuildReport:
         tables={name: TableReport(done.version, done.rows) for name, done in sorted(run.committed.items())},
         errors=_errors(repositories),
         seconds=run.seconds,
+        redone={
+            repo_id: dict(sorted(Counter(each.reason for each in refresh.impact).items()))
+            for repo_id, refresh in run.refreshes.items()
+        },
     )
 
 

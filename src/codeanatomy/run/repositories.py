@@ -20,11 +20,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from codeanatomy.errors import CodeAnatomyError, UsageError
-from codeanatomy.extract.digest import source_digest
+from codeanatomy.extract.digest import Lines, lines_digest, source_lines
 from codeanatomy.extract.listing import FILE_FLAGS, Listing, held, unported
 from codeanatomy.extract.sources import list_source
 from codeanatomy.options import ExtractOptions
 from codeanatomy.run.progress import Progress
+from codeanatomy.run.since import Since
 
 # A name is part of every id and of log lines: no spaces, separators or quotes.
 NAME = re.compile(r"[\w.@+-][\w.@+/-]*")
@@ -64,7 +65,8 @@ class Listed(Struct, frozen=True):
 
     repositories: tuple[Repository, ...]
     listings: dict[str, Listing]
-    # What each source is, by its bytes, and the commit it is at.
+    # What is known of the paths of each source, what it therefore is, and the commit it is at.
+    lines: dict[str, Lines]
     digests: dict[str, str]
     commits: dict[str, str | None]
     failed: dict[str, str]
@@ -72,30 +74,37 @@ class Listed(Struct, frozen=True):
 
 
 def list_repositories(
-    repositories: Sequence[Repository], options: ExtractOptions, progress: Progress
+    repositories: Sequence[Repository],
+    options: ExtractOptions,
+    progress: Progress,
+    since: Since | None = None,
 ) -> Listed:
-    """Look into every repository; one that cannot be opened fails alone."""
+    """Look into every repository; one that cannot be opened fails alone, one without the commit for all."""
     began = time.monotonic()
     listings: dict[str, Listing] = {}
-    digests: dict[str, str] = {}
+    lines: dict[str, Lines] = {}
     commits: dict[str, str | None] = {}
     failed: dict[str, str] = {}
     paths = 0
     for ready, repository in enumerate(repositories, start=1):
         try:
             listing = list_source(repository.path, options)
-            digest, commit = source_digest(listing, options), git_commit(listing)
         except CodeAnatomyError as problem:
             failed[repository.repo_id] = (
                 f"{problem.message} ({problem.hint})" if problem.hint else problem.message
             )
         else:
             name = repository.repo_id
-            listings[name], digests[name], commits[name] = listing, digest, commit
+            lines[name] = (
+                source_lines(listing, options) if since is None else since.lines(name, listing, options)
+            )
+            listings[name], commits[name] = listing, git_commit(listing)
             paths += len(listing.entries)
         last = ready == len(repositories)
         progress.tell("list", f"{ready}/{len(repositories)} repositories, {paths:,} paths", last=last)
-    return Listed(tuple(repositories), listings, digests, commits, failed, round(time.monotonic() - began, 3))
+    digests = {name: lines_digest(found) for name, found in lines.items()}
+    seconds = round(time.monotonic() - began, 3)
+    return Listed(tuple(repositories), listings, lines, digests, commits, failed, seconds)
 
 
 def refuse_nothing(listed: Listed) -> None:

@@ -13,7 +13,7 @@ Tests: `tests/test_scip_build.py`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,7 +30,6 @@ from codeanatomy.run.order import ScipChoice
 from codeanatomy.run.repositories import NAMED, Repository
 from codeanatomy.run.scip_python import index_with_scip_python
 from codeanatomy.run.state import Run
-from codeanatomy.run.steps import EXTRACT
 
 INDEX_NAME = "index.scip"
 
@@ -59,12 +58,12 @@ def scip_choice(values: Sequence[str], repositories: Sequence[Repository]) -> Sc
 
 
 @contextmanager
-def scip_tasks(run: Run) -> Iterator[list[ScipShare]]:
+def scip_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[ScipShare]]:
     """The tasks that read the indexes; those that were made exist as long as the context."""
     with tempfile.TemporaryDirectory(prefix="codeanatomy-scip-") as name:
         tasks: list[ScipShare] = []
         with run.timed("scip"):
-            for number, (repo_id, listing) in enumerate(run.working(EXTRACT).items()):
+            for number, (repo_id, listing) in enumerate(repositories.items()):
                 if repo_id in run.order.scip.given:
                     tasks += spread_index(repo_id, listing, run.order.scip.given[repo_id])
                 elif run.order.scip.auto:

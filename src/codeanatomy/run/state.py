@@ -13,27 +13,32 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Lock
+from functools import cached_property
+from threading import Event, Lock
 
 from msgspec import Struct, structs
+from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.spec import CachePolicy
 from codeanatomy.config import Settings
+from codeanatomy.errors import StepFailed
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.listing import Listing
 from codeanatomy.logs import Log
 from codeanatomy.run.order import Order
 from codeanatomy.run.plan import Plan, Request, State, fingerprinted
 from codeanatomy.run.progress import Progress
+from codeanatomy.run.refresh.state import Refresh
+from codeanatomy.run.refresh.worker import Worker
 from codeanatomy.run.repositories import Listed
-from codeanatomy.run.steps import Asked, fingerprint
+from codeanatomy.run.steps import Asked, fingerprint, rule_fingerprints, steps_of
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.lease import StepDone
 from codeanatomy.storage.manifest import RunManifest
 from codeanatomy.storage.measures import OperatorMetric
 from codeanatomy.storage.plans import PlanTexts
 from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
+from codeanatomy.storage.store import Store, Tables
 from codeanatomy.tracing import Span, Trace
 
 
@@ -59,7 +64,9 @@ class Run:
     """The context of every step."""
 
     run_id: str
-    store: Store
+    store: Tables
+    # Opens the session, when first something is asked of it.
+    session: Callable[[], SparkSession]
     order: Order
     asked: Asked
     listed: Listed
@@ -71,7 +78,7 @@ class Run:
     # Versions of the tables as the run sees them: those it began with, then those it has made.
     pins: dict[str, int]
     # Raises if another run has taken over the lake.
-    check: Callable[[], None]
+    check_lease: Callable[[], None]
     # Newest version of each table when it was planned, or brought back; what comes after must be its own.
     floor: dict[str, int] = field(default_factory=dict)
     # Steps that a dead run has done.
@@ -81,6 +88,9 @@ class Run:
     # By repository: rows by table, failures by extractor.
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     counting: Lock = field(default_factory=Lock)
+    opening: Lock = field(default_factory=Lock)
+    # Set when the steps under way shall end.
+    stopping: Event = field(default_factory=Event)
     committed: dict[str, Committed] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     # By step.
@@ -94,20 +104,65 @@ class Run:
     recount: set[str] = field(default_factory=set)
     # Steps under way, or done.
     steps: dict[str, Future[None]] = field(default_factory=dict)
+    # By repository, what is redone of it, and who computes for it.
+    refreshes: dict[str, Refresh] = field(default_factory=dict)
+    worker: Worker = field(default_factory=Worker)
 
     @property
     def settings(self) -> Settings:
         """The settings of the order."""
         return self.order.settings
 
+    @property
+    def spark(self) -> SparkSession:
+        """The session, opened by whoever asks first."""
+        with self.opening:
+            return self._opened
+
+    @cached_property
+    def _opened(self) -> SparkSession:
+        with self.timed("session"):
+            return self.session()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session was asked for."""
+        return "_opened" in self.__dict__
+
+    @property
+    def spark_store(self) -> Store:
+        """The tables, for what only Spark does to them."""
+        return Store.of(self.settings, self.spark, self.store.root)
+
+    @cached_property
+    def rules(self) -> dict[str, str]:
+        """What each step does to any source."""
+        request = self.request
+        return rule_fingerprints(steps_of(request.tables, request.until), request.asked, request.tables)
+
     def working(self, step: str) -> dict[str, Listing]:
         """The repositories that a step works on."""
         return {repo_id: self.listed.listings[repo_id] for repo_id in self.plan.step(step).runs_for}
 
+    def check(self) -> None:
+        """Raise if the run may not go on: it was stopped, or another has taken over the lake."""
+        if self.stopping.is_set():
+            raise StepFailed("the run was stopped", "repeat the command")
+        self.check_lease()
+
+    def refreshed_in(self, step: str) -> tuple[str, ...]:
+        """The repositories that a step refreshes, if it is one of the run's."""
+        return next((each.refreshes for each in self.plan.steps if each.name == step), ())
+
+    def refreshing(self, step: str) -> list[Refresh]:
+        """What a step redoes, by repository."""
+        return [self.refreshes[repo_id] for repo_id in self.refreshed_in(step)]
+
     def fingerprints(self, step: str) -> dict[str, str]:
         """What the rows that a step makes follow from, by repository."""
-        known = self.plan.step(step).fingerprints
-        return {repo_id: known[repo_id] for repo_id in self.working(step)}
+        planned = self.plan.step(step)
+        known = planned.fingerprints
+        return {repo_id: known[repo_id] for repo_id in (*planned.runs_for, *planned.refreshes)}
 
     def commit(self, step: str, sequence: int = 0) -> Commit:
         """The transaction of a step's commit to a table, and what its rows are made from."""
@@ -154,7 +209,8 @@ class Run:
         try:
             yield
         finally:
-            self.seconds[name] = round(time.monotonic() - began, 3)
+            took = time.monotonic() - began
+            self.seconds[name] = round(self.seconds.get(name, 0) + took, 3)
 
     def count(self, counts: Mapping[str, Mapping[str, int]]) -> None:
         """Add what a step has counted; two of them may end at the same time."""

@@ -2,7 +2,7 @@
 
 >>> relate = steps_of(catalog.TABLES)[2]
 >>> relate.name, relate.outputs, relate.adds_to, relate.after
-('relate', ('relations_v1',), ('diagnostics_norm_v1',), ('extract',))
+('relate', ('relations_v1', 'relate_programs_v1'), ('diagnostics_norm_v1',), ('extract',))
 
 A step is a stage; its outputs are the tables of the stage. Two runs of a step that have the same fingerprint
 make the same rows of a repository. What goes into it:
@@ -52,6 +52,7 @@ SHARED_CODE = (
     "nodes.py",
     "spans.py",
     "run/packing.py",
+    "run/refresh",
     "run/sorting.py",
     "run/together.py",
 )
@@ -153,21 +154,26 @@ def step_fingerprint(
     step: Step,
     repo_id: str,
     made_from: Mapping[str, str],
-    asked: Asked,
-    tables: Sequence[Table],
+    rules: str,
 ) -> str:
     """What the rows of a repository follow from; `made_from` has its source or the steps before."""
-    return fingerprint(
-        {
-            "step": step.name,
-            "repo_id": repo_id,
-            "made_from": made_from,
-            "code": code_digest(step.name),
-            "tables": {name: rows_contract(catalog.table(name, tables)) for name in step.outputs},
-            "witnesses": asked.witness_versions if step.name == EXTRACT else {},
-            "settings": {name: asked.settings[name] for name in RESULT_SETTINGS.get(step.name, ())},
-        }
-    )
+    return fingerprint({"step": step.name, "repo_id": repo_id, "made_from": made_from, "rules": rules})
+
+
+def rule_fingerprints(steps: Sequence[Step], asked: Asked, tables: Sequence[Table]) -> dict[str, str]:
+    """What each step does to any source, it and those before: where it is the same, a refresh will do."""
+    found: dict[str, str] = {}
+    for step in steps:
+        found[step.name] = fingerprint(
+            {
+                "after": {name: found[name] for name in step.after},
+                "code": code_digest(step.name),
+                "tables": {name: rows_contract(catalog.table(name, tables)) for name in step.outputs},
+                "witnesses": asked.witness_versions if step.name == EXTRACT else {},
+                "settings": {name: asked.settings[name] for name in RESULT_SETTINGS.get(step.name, ())},
+            }
+        )
+    return found
 
 
 def fingerprint(value: object) -> str:

@@ -11,7 +11,7 @@ Tests: `tests/test_pyrefly.py`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,11 +23,10 @@ from codeanatomy.options import ExtractOptions
 from codeanatomy.run.foreign import is_source, sources_folder
 from codeanatomy.run.pyrefly import check_with_pyrefly, find_pyrefly
 from codeanatomy.run.state import Run
-from codeanatomy.run.steps import EXTRACT
 
 
 @contextmanager
-def type_tasks(run: Run) -> Iterator[list[TypesShare]]:
+def type_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[TypesShare]]:
     """The tasks that read the reports, which exist as long as the context."""
     tool = find_pyrefly() if run.order.types == "auto" else None
     if tool is None:
@@ -37,7 +36,7 @@ def type_tasks(run: Run) -> Iterator[list[TypesShare]]:
         made: list[tuple[Reported, list[Entry]]] = []
         failed: list[TypesShare] = []
         with run.timed("types"):
-            for number, (repo_id, listing) in enumerate(run.working(EXTRACT).items()):
+            for number, (repo_id, listing) in enumerate(repositories.items()):
                 if not any(
                     entry.skipped_reason is None and is_source(entry.path) for entry in listing.entries
                 ):

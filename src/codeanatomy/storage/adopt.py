@@ -8,10 +8,11 @@ when they were written) are refused, the transaction is idempotent, conflicts ar
 Spark (`storage.entries`), in milliseconds.
 
 Rows of owners that the table has already are replaced: files that hold theirs and nothing else are taken out
-of the table. Where a file has rows of theirs and of others, or the table's protocol asks for more, Spark
-reads the new files as rows and writes them anew (`replace_by_owner`).
+of the table, others get a deletion vector (`storage.owned`). So what a commit costs depends on the rows that
+change, not on those beside them. Where the table's protocol asks for more, Spark reads the new files as rows
+and writes them anew (`replace_by_owner`); without a session that is refused.
 
-Tests: `tests/test_adopt.py`.
+Tests: `tests/test_adopt.py`, `tests/test_vectors.py`.
 """
 
 from __future__ import annotations
@@ -20,55 +21,71 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.errors import CommitConflict, ConstraintViolation, ContractError, StorageFailure, UsageError
+from codeanatomy.errors import (
+    CommitConflict,
+    ConstraintViolation,
+    ContractError,
+    NeedsSpark,
+    StorageFailure,
+    UsageError,
+)
 from codeanatomy.storage import entries
 from codeanatomy.storage.checks import SAMPLE_ROWS, rules_for
 from codeanatomy.storage.commit import CONFLICTS, Retry, append, refusals_told, replace_by_owner
 from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
-from codeanatomy.storage.entries import DataFile, HeldFile, Opened
+from codeanatomy.storage.entries import DataFile, Opened
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.evolve import evolve, is_fitted, new_table
 from codeanatomy.storage.gate import check_gate
+from codeanatomy.storage.owned import Leaving, Owned, leaving
+from codeanatomy.storage.replay import state_of
 from codeanatomy.storage.scan import parquet_rows
 from codeanatomy.storage.stamps import Commit, stamp
-from codeanatomy.storage.store import SCHEME, Store
+from codeanatomy.storage.store import SCHEME, Store, Tables
+from codeanatomy.storage.vectors import vector_file, write_vectors
 
 OPERATION = "adopt_files"
 LOST = "ConcurrentWriteException"
 
 
-def local_folder(store: Store, name: str) -> str | None:
+def is_plain_policy(table: Table) -> bool:
+    """Whether files of a table may be written without Spark, as far as its policy says."""
+    features = set(table.write.enable_features) - entries.PLAIN_FEATURES
+    return table.schema.column_mapping_mode is None and not features
+
+
+def local_folder(store: Tables, name: str) -> str | None:
     """Where executors may write files of a table; none where only Spark can."""
     table, location = store.table(name), store.location(name)
-    features = set(table.write.enable_features) - entries.PLAIN_FEATURES
-    if table.schema.column_mapping_mode is not None or features or SCHEME.match(location):
-        return None
-    return location
+    return location if is_plain_policy(table) and not SCHEME.match(location) else None
 
 
 def adopt_files(
-    store: Store,
+    store: Tables,
     name: str,
     files: Sequence[DataFile],
     owners: Sequence[str],
     commit: Commit,
     *,
     by: str,
+    shared_of: Sequence[str] = (),
     retry: Retry = Retry(),
 ) -> Committed:
-    """Swap the rows of a set of owners for those in the files, in one atomic commit; without owners, add."""
+    """Swap the rows of a set of owners for those in the files, in one atomic commit; without owners, add.
+
+    `shared_of` names repositories whose rows without an owner (`by` is null) are swapped too. Where nothing
+    would change, no commit is made.
+    """
     table = store.table(name)
-    wanted = _Adoption(store, table, files, owners, commit, by, retry)
+    wanted = _Adoption(store, table, files, Owned(by, frozenset(owners), frozenset(shared_of)), commit, retry)
     with refusals_told(store, table, OPERATION, commit):
         for file in files:
             # From the footers: Spark would start a job to look at them.
@@ -83,7 +100,7 @@ def adopt_files(
                 "check room and rights of the lake's disk; no rows were committed, or repeating says so",
             ) from problem
     if done is None:
-        return _written_anew(wanted)
+        return _written_anew(wanted, _with_spark(wanted, "asks for more than we can write"))
     store.record(done)
     return done
 
@@ -92,12 +109,11 @@ def adopt_files(
 class _Adoption:
     """A commit to be made."""
 
-    store: Store
+    store: Tables
     table: Table
     files: Sequence[DataFile]
-    owners: Sequence[str]
+    owned: Owned
     commit: Commit
-    by: str
     retry: Retry
 
 
@@ -115,33 +131,65 @@ def _retried(wanted: _Adoption) -> Committed | None:
             if not entries.is_plain(found.info):
                 return None
             try:
-                found = _fitted(store, table, found)
+                found = _fitted(wanted, found)
             except CONFLICTS as conflict:
                 conflicts.append(type(conflict).__name__)
                 time.sleep(wanted.retry.pause(attempt))
                 continue
-        owners = wanted.owners
-        theirs = _owned(location, found, owners, wanted.by) if found is not None and owners else []
-        if theirs is None:
-            return None
-        actions = [
-            entries.said(stamp(commit, OPERATION), files, removing=bool(theirs)),
-            *([] if found is not None else entries.born(new_table(store, table, None))),
-            *map(entries.added, files),
-            *map(entries.removed, theirs),
-            entries.marked(commit),
-        ]
-        version = 0 if found is None else found.info.version + 1
-        if entries.put(location, version, actions):
-            if version == 0 and (now := entries.opened(location)) is not None:
+        gone = [] if found is None else leaving(location, found.files, wanted.owned)
+        version = -1 if found is None else found.info.version
+        if found is not None and not files and not gone:
+            return _told(table, files, commit, version, started, conflicts, committed=False)
+        if _put(wanted, found, gone):
+            if found is None and (now := entries.opened(location)) is not None:
                 check_gate(table, now.info, store.record)
-            return _told(table, files, commit, version, started, conflicts, removed=len(theirs))
+            return _told(table, files, commit, version + 1, started, conflicts, gone)
         conflicts.append(LOST)
         time.sleep(wanted.retry.pause(attempt))
     raise CommitConflict(
         f"{OPERATION} of {table.name} lost against other writers {wanted.retry.attempts} times",
         "repeat it when the other writer is done",
     )
+
+
+def _put(wanted: _Adoption, found: Opened | None, gone: Sequence[Leaving]) -> bool:
+    """Make the next version, unless somebody else has."""
+    store, table, files, commit = wanted.store, wanted.table, wanted.files, wanted.commit
+    location = store.location(table.name)
+    partly = {each.file.path: each for each in gone if each.positions is not None}
+    vectors = write_vectors(
+        location, {path: each.positions for path, each in partly.items() if each.positions}
+    )
+    state = state_of(location, found.info.version) if found is not None and partly else None
+    metrics = {
+        "numRemovedFiles": len(gone) - len(partly),
+        "numDeletedRows": sum(each.rows for each in gone),
+        "numDeletionVectorsAdded": sum(each.file.vector is None for each in partly.values()),
+        "numDeletionVectorsUpdated": sum(each.file.vector is not None for each in partly.values()),
+    }
+    actions = [
+        entries.said(stamp(commit, OPERATION), files, metrics if gone else {}, removing=bool(gone)),
+        *([] if found is not None else entries.born(new_table(store, table, None))),
+        *([] if state is None else entries.allowing_vectors(state)),
+        *map(entries.added, files),
+        *(entries.removed(each.file) for each in gone),
+        *(
+            []
+            if state is None
+            else [
+                entries.shrunk(state.adds[path], each.file_rows, vectors[path])
+                for path, each in partly.items()
+            ]
+        ),
+        entries.marked(commit),
+    ]
+    made = entries.put(location, 0 if found is None else found.info.version + 1, actions)
+    if not made and vectors:
+        # All are in one file.
+        stray = vector_file(location, next(iter(vectors.values())))
+        if stray is not None:
+            stray.unlink(missing_ok=True)
+    return made
 
 
 def _repeated(location: str, table: Table, found: Opened, commit: Commit) -> int | None:
@@ -159,33 +207,20 @@ def _repeated(location: str, table: Table, found: Opened, commit: Commit) -> int
     return made[0]
 
 
-def _fitted(store: Store, table: Table, found: Opened) -> Opened:
+def _fitted(wanted: _Adoption, found: Opened) -> Opened:
     """The table as its contract wants it."""
+    store, table = wanted.store, wanted.table
     if is_fitted(store, table, found.info):
         return found
-    evolve(store, table)
+    evolve(_with_spark(wanted, "has to be altered"), table)
     return entries.opened(found.info.location) or found
 
 
-def _owned(location: str, found: Opened, owners: Sequence[str], by: str) -> list[HeldFile] | None:
-    """The files with rows of the owners; none if one of them has rows of others too."""
-    theirs: list[HeldFile] = []
-    for file in found.files:
-        held = (
-            {file.partition[by]}
-            if by in file.partition
-            else set(pc.unique(_column(f"{location}/{unquote(file.path)}", by)).to_pylist())
-        )
-        if held & set(owners):
-            if not held <= set(owners):
-                return None
-            theirs.append(file)
-    return theirs
-
-
-def _column(path: str, name: str) -> pa.ChunkedArray:
-    with pq.ParquetFile(path) as file:
-        return file.read(columns=[name], use_threads=False).column(0)
+def _with_spark(wanted: _Adoption, why: str) -> Store:
+    """The store, where only Spark can do what is wanted."""
+    if not isinstance(wanted.store, Store):
+        raise NeedsSpark(f"{wanted.table.name} {why}", "build with a Spark session")
+    return wanted.store
 
 
 def _told(
@@ -195,21 +230,23 @@ def _told(
     version: int,
     started: float,
     conflicts: Sequence[str],
+    gone: Sequence[Leaving] = (),
     *,
+    committed: bool = True,
     repeated: bool = False,
-    removed: int = 0,
 ) -> Committed:
     return Committed(
         table=table.name,
         operation=OPERATION,
         version=version,
-        committed=not repeated,
+        committed=committed and not repeated,
         repeated=repeated,
-        created=version == 0,
+        created=committed and version == 0,
         run_id=commit.run_id,
         rows=sum(file.rows for file in files),
+        rows_deleted=sum(each.rows for each in gone),
         files=len(files),
-        files_removed=removed,
+        files_removed=sum(each.positions is None for each in gone),
         size_bytes=sum(file.size_bytes for file in files),
         attempts=len(conflicts) + 1,
         conflicts=tuple(conflicts),
@@ -241,15 +278,24 @@ def _refuse_other_columns(table: Table, file: DataFile, schema: pa.Schema) -> No
         )
 
 
-def _written_anew(wanted: _Adoption) -> Committed:
+def _written_anew(wanted: _Adoption, store: Store) -> Committed:
     """The rows of the files, written by Spark; nobody else knows of the files."""
-    store, table, commit, retry = wanted.store, wanted.table, wanted.commit, wanted.retry
+    table, owned, commit, retry = wanted.table, wanted.owned, wanted.commit, wanted.retry
     folder = store.location(table.name)
     found = parquet_rows(store.spark, folder, spark_schema(table), [file.path for file in wanted.files])
     rows = found.select(*table.column_names)
     done = (
-        replace_by_owner(store, table.name, rows, wanted.owners, commit, by=wanted.by, retry=retry)
-        if wanted.owners
+        replace_by_owner(
+            store,
+            table.name,
+            rows,
+            sorted(owned.owners),
+            commit,
+            by=owned.by,
+            shared_of=sorted(owned.shared_of),
+            retry=retry,
+        )
+        if owned.owners or owned.shared_of
         else append(store, table.name, rows, commit, retry=retry)
     )
     for file in wanted.files:

@@ -78,7 +78,7 @@ from codeanatomy.storage.evolve import evolve, new_table, replaces_schema
 from codeanatomy.storage.layout import RANGES, arranged, rebound
 from codeanatomy.storage.session import active, isolated
 from codeanatomy.storage.stamps import Commit, stamp, stamped
-from codeanatomy.storage.store import Store
+from codeanatomy.storage.store import Store, Tables
 from codeanatomy.storage.transaction import add_rows
 
 CONFLICTS = (
@@ -182,6 +182,7 @@ def replace_by_owner(
     commit: Commit,
     *,
     by: str | None = None,
+    shared_of: Sequence[str] = (),
     lineage: Sequence[str] | None = None,
     file_bytes: int | None = None,
     retry: Retry = Retry(),
@@ -189,16 +190,20 @@ def replace_by_owner(
     """Swap the rows of a set of owners for new ones, in one atomic commit.
 
     `by` names the owner column where it is not the table's own: `by="repo_id"` swaps a repository.
-    An owner without new rows loses its rows; rows of an owner that is not named are refused.
+    `shared_of` names repositories whose rows without an owner are swapped too. An owner without new rows
+    loses its rows; rows of an owner that is not named are refused.
     """
     table = store.table(name)
     column = by or table.owner
     if column is None:
         raise UsageError(f"{name} has no owner column", "say which column with by=...")
     table.column(column)
-    if not owners:
+    if not owners and not shared_of:
         raise UsageError(f"no owners to replace in {name}", "name at least one owner")
-    owned = f"{quoted(column)} IN ({', '.join(sql_text(owner) for owner in sorted(set(owners)))})"
+    parts = [_is_one(column, owners)] if owners else []
+    if shared_of:
+        parts.append(f"({quoted(column)} IS NULL AND {_is_one('repo_id', shared_of)})")
+    owned = " OR ".join(parts)
 
     def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> None:
         writer = ready.write.format("delta").mode("overwrite").option("replaceWhere", owned)
@@ -216,6 +221,10 @@ def replace_by_owner(
         file_bytes=file_bytes,
         extra={"owned": owned},
     )
+
+
+def _is_one(column: str, values: Sequence[str]) -> str:
+    return f"{quoted(column)} IN ({', '.join(sql_text(value) for value in sorted(set(values)))})"
 
 
 def merge(
@@ -335,7 +344,7 @@ def _write_rows(
 
 
 @contextmanager
-def refusals_told(store: Store, table: Table, operation: str, commit: Commit) -> Iterator[None]:
+def refusals_told(store: Tables, table: Table, operation: str, commit: Commit) -> Iterator[None]:
     """Tell the recorder of an error of ours on its way out."""
     try:
         yield

@@ -10,6 +10,9 @@ and the protocol says what is in them. It is linked to its name, which fails if 
 version: no reader sees half of it, and no commit is lost. So this is for file systems, and for tables whose
 protocol asks no more of a writer than this (`is_plain`); to all others Spark writes.
 
+Rows of a file that stays leave by a deletion vector (`storage.vectors`). Not every reader knows them, so a
+table asks for them from its first vector on, and not before.
+
 Tests: `tests/test_adopt.py`.
 """
 
@@ -18,24 +21,35 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from msgspec import Struct, json
+from msgspec import Struct, json, structs
 
 from codeanatomy.storage.deltalog import SnapshotInfo
+from codeanatomy.storage.replay import Add, State, entry, vectors_of
 from codeanatomy.storage.row_checks import Broken
 from codeanatomy.storage.stamps import Commit, stamped
 from codeanatomy.storage.transaction import NewTable
+from codeanatomy.storage.vectors import Vector
 
-# Features of a policy that need nothing of whoever adds and removes whole files.
+# Features of a policy that need nothing of whoever adds and removes files.
 PLAIN_FEATURES = frozenset({"change_data_feed"})
 # The protocol of tables that have no other: up to the change data feed.
 READER, WRITERS = 1, (2, 3, 4)
+# What these writers have to know, by the names that newer protocols give it.
+IMPLIED = {
+    2: ("appendOnly", "invariants"),
+    3: ("appendOnly", "invariants", "checkConstraints"),
+    4: ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"),
+}
+# The protocol of tables that name their features.
+NAMED = (3, 7)
+VECTORS = "deletionVectors"
+ENABLED = "delta.enableDeletionVectors"
 # What a table may say that a writer must heed.
 HEEDED = ("delta.constraints.", "delta.appendOnly")
 # Versions between checkpoints, as Delta has it.
@@ -64,6 +78,12 @@ class HeldFile(Struct, frozen=True):
     path: str
     size_bytes: int
     partition: dict[str, str | None]
+    # Those that the vector removes are among them; unknown where a writer has not counted.
+    rows: int | None
+    # Of columns of text, as far as they are known: the least and the greatest value, how many are null.
+    bounds: dict[str, tuple[str, str]]
+    nulls: dict[str, int]
+    vector: Vector | None = None
 
 
 class Opened(Struct, frozen=True):
@@ -71,6 +91,11 @@ class Opened(Struct, frozen=True):
 
     info: SnapshotInfo
     files: tuple[HeldFile, ...]
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether a file may hold rows that are not the table's."""
+        return VECTORS in self.info.reader_features
 
 
 def opened(location: str, version: int | None = None) -> Opened | None:
@@ -92,21 +117,37 @@ def opened(location: str, version: int | None = None) -> Opened | None:
         partition_columns=tuple(metadata.partition_columns),
     )
     found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    keys = info.partition_columns
-    return Opened(
-        info,
-        tuple(
-            HeldFile(row["path"], row["size_bytes"], {key: row[f"partition.{key}"] for key in keys})
-            for row in found
-        ),
-    )
+    vectors = vectors_of(location, info.version) if VECTORS in info.reader_features else {}
+    return Opened(info, tuple(_held(row, info.partition_columns, vectors.get(row["path"])) for row in found))
+
+
+def _held(row: dict[str, Any], keys: Sequence[str], vector: Vector | None) -> HeldFile:
+    """A data file, of which deltalake tells in one flat row."""
+    least = {name.removeprefix("min."): value for name, value in row.items() if name.startswith("min.")}
+    bounds = {
+        name: (value, most)
+        for name, value in least.items()
+        if isinstance(value, str) and isinstance(most := row[f"max.{name}"], str)
+    }
+    nulls = {
+        name.removeprefix("null_count."): count
+        for name, count in row.items()
+        if name.startswith("null_count.") and count is not None
+    }
+    partition = {key: row[f"partition.{key}"] for key in keys}
+    return HeldFile(row["path"], row["size_bytes"], partition, row["num_records"], bounds, nulls, vector)
 
 
 def is_plain(info: SnapshotInfo) -> bool:
-    """Whether adding and removing whole files is all that the table asks of a writer."""
+    """Whether adding and removing files, and rows by vectors, is all that the table asks of a writer."""
+    legacy = info.min_reader_version == READER and info.min_writer_version in WRITERS
+    named = (
+        info.min_writer_version == NAMED[1]
+        and set(info.reader_features) <= {VECTORS}
+        and set(info.writer_features) <= {VECTORS, *IMPLIED[WRITERS[-1]]}
+    )
     return (
-        info.min_reader_version == READER
-        and info.min_writer_version in WRITERS
+        (legacy or named)
         and not any(key.startswith(HEEDED) for key in info.properties)
         # Generated columns, invariants and the like.
         and '"delta.' not in info.schema_json
@@ -123,7 +164,7 @@ def own_version(location: str, newest: int, commit: Commit) -> tuple[int, str] |
     """The version that a commit has made, and its operation."""
     for version in range(newest, -1, -1):
         try:
-            lines = _entry(location, version).read_bytes().splitlines()
+            lines = entry(location, version).read_bytes().splitlines()
         except FileNotFoundError:
             # Cleaned up, with all before it.
             return None
@@ -139,12 +180,15 @@ def own_version(location: str, newest: int, commit: Commit) -> tuple[int, str] |
 # Actions of an entry.
 
 
-def said(user_metadata: str, files: Sequence[DataFile], *, removing: bool) -> dict[str, Any]:
-    """What a commit says of itself; the first action."""
+def said(
+    user_metadata: str, files: Sequence[DataFile], removed: Mapping[str, int], *, removing: bool
+) -> dict[str, Any]:
+    """What a commit says of itself, with some figures of what it removes; the first action."""
     metrics = {
         "numFiles": len(files),
         "numOutputRows": sum(file.rows for file in files),
         "numOutputBytes": sum(file.size_bytes for file in files),
+        **removed,
     }
     return {
         "commitInfo": {
@@ -207,8 +251,30 @@ def removed(file: HeldFile) -> dict[str, Any]:
             "extendedFileMetadata": True,
             "partitionValues": file.partition,
             "size": file.size_bytes,
+            **({} if file.vector is None else {"deletionVector": file.vector}),
         }
     }
+
+
+def shrunk(add: Add, rows: int, vector: Vector) -> dict[str, Any]:
+    """A file loses rows to a vector: it is added anew, beside a `removed` of what it was."""
+    stats = {**json.decode(add.stats or "{}"), "numRecords": rows, "tightBounds": False}
+    told = json.encode(stats).decode()
+    return {"add": structs.replace(add, data_change=True, stats=told, deletion_vector=vector)}
+
+
+def allowing_vectors(state: State) -> list[dict[str, Any]]:
+    """What makes a table one whose files may have vectors, as far as it is not."""
+    protocol, properties = state.protocol, state.metadata.get("configuration", {})
+    actions: list[dict[str, Any]] = []
+    if not state.has_vectors:
+        features = protocol.get("writerFeatures", IMPLIED.get(protocol["minWriterVersion"], ()))
+        reader, writer = NAMED
+        named = {"readerFeatures": [VECTORS], "writerFeatures": [*features, VECTORS]}
+        actions.append({"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **named}})
+    if properties.get(ENABLED) != "true":
+        actions.append({"metaData": {**state.metadata, "configuration": {**properties, ENABLED: "true"}}})
+    return actions
 
 
 def marked(commit: Commit) -> dict[str, Any]:
@@ -218,12 +284,12 @@ def marked(commit: Commit) -> dict[str, Any]:
 
 def put(location: str, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
     """Make a version, unless somebody else has made it."""
-    entry = _entry(location, version)
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    fresh = entry.with_name(f".{entry.name}.{uuid4()}.tmp")
+    place = entry(location, version)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh = place.with_name(f".{place.name}.{uuid4()}.tmp")
     try:
         fresh.write_bytes(b"".join(json.encode(action) + b"\n" for action in actions))
-        os.link(fresh, entry)
+        os.link(fresh, place)
     except FileExistsError:
         return False
     finally:
@@ -231,10 +297,6 @@ def put(location: str, version: int, actions: Iterable[Mapping[str, Any]]) -> bo
     if version and version % CHECKPOINT_INTERVAL == 0:
         DeltaTable(location).create_checkpoint()
     return True
-
-
-def _entry(location: str, version: int) -> Path:
-    return Path(location, "_delta_log", f"{version:020}.json")
 
 
 def _now() -> int:

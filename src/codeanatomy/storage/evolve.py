@@ -37,13 +37,13 @@ from codeanatomy.storage.layout import (
     table_properties,
 )
 from codeanatomy.storage.session import isolated
-from codeanatomy.storage.store import Store
+from codeanatomy.storage.store import Store, Tables
 from codeanatomy.storage.transaction import NewTable
 
 
-def new_table(store: Store, table: Table, lineage: Sequence[str] | None) -> NewTable:
+def new_table(store: Tables, table: Table, lineage: Sequence[str] | None) -> NewTable:
     """What the table is to be born with; `evolve` adds the rest after the commit."""
-    if table.write.enable_features:
+    if table.write.enable_features and isinstance(store, Store):
         require_engine_support(store.spark, table)
     features = table.write.enable_features
     if {"change_data_feed", "column_mapping"} <= set(features):
@@ -99,7 +99,7 @@ def evolve(
     return found
 
 
-def is_fitted(store: Store, table: Table, found: SnapshotInfo) -> bool:
+def is_fitted(store: Tables, table: Table, found: SnapshotInfo) -> bool:
     """Whether `evolve` would change nothing; refuses what it refuses, and tells what it tells."""
     added, changed = _pending(store, table, found, None, replacing=False)
     if added or changed:
@@ -110,7 +110,7 @@ def is_fitted(store: Store, table: Table, found: SnapshotInfo) -> bool:
 
 
 def _pending(
-    store: Store,
+    store: Tables,
     table: Table,
     found: SnapshotInfo,
     lineage: Sequence[str] | None,
@@ -121,7 +121,7 @@ def _pending(
 
     Refuses what the schema policy does not allow.
     """
-    if table.write.enable_features:
+    if table.write.enable_features and isinstance(store, Store):
         require_engine_support(store.spark, table)
     if replaces_schema(table, found, replacing=replacing):
         return (), {}
@@ -155,7 +155,7 @@ def _properties(table: Table, lineage: Sequence[str], found: SnapshotInfo | None
     return {**table_properties(table, stats, lineage), **feature_properties(table, found)}
 
 
-def _tell_stats(store: Store, table: Table, lineage: Sequence[str]) -> None:
+def _tell_stats(store: Tables, table: Table, lineage: Sequence[str]) -> None:
     store.record(
         StatsDecided(
             table=table.name,

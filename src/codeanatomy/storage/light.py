@@ -3,8 +3,8 @@
     rows = light_table("lake", "run_manifest", ["run_id", "repo_id"])
     light_files("lake", "cpg_nodes", 3)[0].partition     # {"node_kind": "CLASS"}, of version 3
 
-Only what any Delta reader can read is read this way; nothing is written. Tests: `tests/test_build.py`,
-`tests/test_verify.py`.
+Only Parquet files and deletion vectors are read this way; nothing is written. Tests: `tests/test_build.py`,
+`tests/test_verify.py`, `tests/test_vectors.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -27,9 +27,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import fs
+    from pyroaring import BitMap64
+
+    from codeanatomy.storage.vectors import Vector
 
 # Reader features that change nothing about which rows a data file holds, and under which names.
 HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+VECTORS = "deletionVectors"
+# A column that says whether a row meets a condition.
+MEETS = "_meets"
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -39,10 +45,13 @@ class LoggedFile(Struct, frozen=True):
 
     # Below the table's folder.
     path: str
+    # Those that the vector removes are among them.
     rows: int | None
     partition: dict[str, str | None]
     # The least and the greatest value of columns of text that the log has them of; cut ones are bounds still.
     bounds: dict[str, tuple[str, str]] = {}
+    # The rows of the file that are not rows of the table.
+    vector: Vector | None = None
 
     def may_hold(self, column: str, values: Collection[str]) -> bool:
         """Whether one of the values may be in the column, by what the log says."""
@@ -76,11 +85,9 @@ def light_table(
     with _opened(root, name, version) as table:
         stored = {field.name for field in table.schema().fields}
         new = [catalog.table(name).column(column).name for column in columns if column not in stored]
-        # One thread, and Arrow's own files: threads that call Python may abort the process when it ends.
+        wanted = [column for column in columns if column not in new]
         try:
-            rows = table.to_pyarrow_dataset(filesystem=_files_below(location(root, name))).to_table(
-                columns=[column for column in columns if column not in new], filter=where, use_threads=False
-            )
+            rows = _rows(table, location(root, name), wanted, where)
         except pa.ArrowException as problem:
             raise _unreadable(root, name, problem) from problem
     for column in new:
@@ -89,19 +96,20 @@ def light_table(
 
 
 def light_files(root: str, name: str, version: int | None = None) -> tuple[LoggedFile, ...]:
-    """The data files of a version of a table, else of the newest, for a reader that knows only Parquet."""
+    """The data files of a version of a table, else of the newest, for a reader of Parquet and vectors."""
     with _opened(root, name, version) as table:
         protocol = table.protocol()
         features = set(
             protocol.reader_features or (("columnMapping",) if protocol.min_reader_version > 1 else ())
         )
-        if not features <= HARMLESS:
+        if not features <= HARMLESS | {VECTORS}:
             raise StorageFailure(
-                f"{name} uses {', '.join(sorted(features - HARMLESS))}",
+                f"{name} uses {', '.join(sorted(features - HARMLESS - {VECTORS}))}",
                 "read it with Spark, or build it without",
             )
         keys = table.metadata().partition_columns
         added = _added(table)
+        vectors = _vectors(table)
     texts = [field.name for field in catalog.table(name).columns if field.type == "string"]
     known = [each for each in texts if f"min.{each}" in added and f"max.{each}" in added]
     return tuple(
@@ -114,15 +122,26 @@ def light_files(root: str, name: str, version: int | None = None) -> tuple[Logge
                 for each in known
                 if added[f"min.{each}"][row] is not None and added[f"max.{each}"][row] is not None
             },
+            vectors.get(path),
         )
         for row, path in enumerate(added["path"])
     )
 
 
 def logged_paths(root: str, name: str, version: int) -> tuple[str, ...]:
-    """The data files of a version of a table, whatever it takes to read them, below the table's folder."""
+    """The files of a version of a table, data and deletion vectors, below the table's folder.
+
+    Whatever it takes to read them; of a remote table the vectors are not known.
+    """
     with _opened(root, name, version) as table:
-        return tuple(map(unquote, _added(table)["path"]))
+        paths = tuple(map(unquote, _added(table)["path"]))
+        vectors = _vectors(table) if _is_local(table) else {}
+    if not vectors:
+        return paths
+    from codeanatomy.storage.vectors import vector_file
+
+    files = {str(file) for vector in vectors.values() if (file := vector_file("", vector)) is not None}
+    return (*paths, *sorted(files))
 
 
 class TableFacts(Struct, frozen=True):
@@ -138,10 +157,11 @@ def table_facts(root: str, name: str, version: int) -> TableFacts:
     """Rows and protocol of a version of a table."""
     with _opened(root, name, version) as table:
         protocol = table.protocol()
-        counts = _added(table)["num_records"]
+        counts = _added(table)["num_records"] if _is_local(table) or not _has_vectors(table) else [None]
+        removed = sum(each.cardinality for each in _vectors(table).values()) if _is_local(table) else 0
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     return TableFacts(
-        None if None in counts else sum(counts),
+        None if None in counts else sum(counts) - removed,
         protocol.min_reader_version,
         protocol.min_writer_version,
         tuple(sorted(features)),
@@ -165,6 +185,90 @@ def _added(table: DeltaTable) -> dict[str, list[Any]]:
     """What the log says of the data files, by column; every file is the same place in each."""
     rows = table.get_add_actions(flatten=True)
     return {name: list(rows.column(name).to_pylist()) for name in rows.schema.names}
+
+
+def _vectors(table: DeltaTable) -> dict[str, Vector]:
+    """The deletion vectors of a version, by path as the log has it."""
+    if not _has_vectors(table):
+        return {}
+    # Here: most tables have none.
+    from codeanatomy.storage.replay import vectors_of
+
+    return vectors_of(_folder(table), int(table.version()))
+
+
+def _has_vectors(table: DeltaTable) -> bool:
+    return VECTORS in (table.protocol().reader_features or ())
+
+
+def _is_local(table: DeltaTable) -> bool:
+    return urlsplit(table.table_uri).scheme == "file"
+
+
+def _folder(table: DeltaTable) -> str:
+    """The path of a local table, for those who open its files themselves."""
+    if not _is_local(table):
+        raise OSError("deletion vectors of a remote table are read by Spark alone")
+    return unquote(urlsplit(table.table_uri).path).rstrip("/")
+
+
+def _rows(table: DeltaTable, place: str, columns: list[str], where: pc.Expression | None) -> pa.Table:
+    """Columns of the rows that meet a condition.
+
+    One thread, and Arrow's own files: threads that call Python may abort the process when it ends.
+    """
+    if not _has_vectors(table):
+        found = table.to_pyarrow_dataset(filesystem=_files_below(place))
+        return found.to_table(columns=columns, filter=where, use_threads=False)
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    from codeanatomy.storage.vectors import read_vector
+
+    place, vectors = _folder(table), _vectors(table)
+    schema, form, files = (
+        pa.schema(table.schema().to_arrow()),
+        dataset.ParquetFileFormat(),
+        _files_below(place),
+    )
+    fragments = {
+        path: form.make_fragment(unquote(path), files, partition_expression=of_partition)
+        for path, of_partition in _partitions(table)
+    }
+    whole = [each for path, each in fragments.items() if path not in vectors]
+    of_whole = dataset.FileSystemDataset(whole, schema, form, files)
+    parts = [of_whole.to_table(columns=columns, filter=where, use_threads=False)]
+    # Which rows meet the condition is a column: without the others, positions would be lost.
+    wanted = {name: dataset.field(name) for name in columns}
+    wanted[MEETS] = dataset.scalar(value=True) if where is None else where
+    for path, vector in vectors.items():
+        of_file = dataset.FileSystemDataset([fragments[path]], schema, form, files)
+        rows = of_file.to_table(columns=wanted, use_threads=False)
+        parts.append(_kept(rows, read_vector(place, vector)).select(columns))
+    return pa.concat_tables(parts)
+
+
+def _partitions(table: DeltaTable) -> Iterator[tuple[str, pc.Expression]]:
+    """The data files, and what holds for all rows of each."""
+    from pyarrow import dataset
+
+    added, keys = _added(table), table.metadata().partition_columns
+    for row, path in enumerate(added["path"]):
+        holds = dataset.scalar(value=True)
+        for key in keys:
+            value = added[f"partition.{key}"][row]
+            holds &= dataset.field(key).is_null() if value is None else dataset.field(key) == value
+        yield path, holds
+
+
+def _kept(rows: pa.Table, removed: BitMap64) -> pa.Table:
+    """The rows of a file that meet the condition and are not removed."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = pa.arange(0, len(rows))
+    gone = pc.is_in(numbers, value_set=pa.array(list(removed), numbers.type))
+    return rows.filter(pc.and_not(rows[MEETS], gone))
 
 
 def _files_below(place: str) -> fs.FileSystem | None:

@@ -75,6 +75,8 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     witness_versions: dict[str, str] = {}
     # By step; of a step that was skipped, those of the run that did it.
     plan_fingerprints: dict[str, str] = {}
+    # The same without the source: where they are equal, a step can be refreshed.
+    rule_fingerprints: dict[str, str] = {}
     input_pins: tuple[InputPin, ...] = ()
     # Of every table of the lake, whoever wrote it.
     output_pins: tuple[OutputPin, ...] = ()

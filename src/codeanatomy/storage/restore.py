@@ -2,36 +2,41 @@
 
     restore_table("lake", "cpg_nodes", 4, Commit("run-8", sequence=-1))     # 7: the rows of version 4 again
     restore_table("lake", "cpg_nodes", None, Commit("run-8", sequence=-1))  # 7: no rows
-    bring_back(store, "cpg_nodes", 4, Commit("run-8", sequence=-1))         # by Spark, where only that can
+    bring_back("lake", "cpg_nodes", 4, Commit("run-8"), lambda: store)        # by Spark, where only that can
 
-The log gets a commit of its own, so what was undone stays in the history. Tests: `tests/test_restore.py`.
+The log gets a commit of its own, so what was undone stays in the history. Rows that left by a deletion vector
+come back with it, since the log tells of both. Tests: `tests/test_restore.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
-from codeanatomy.errors import StorageFailure
+from codeanatomy.errors import NeedsSpark, StorageFailure
 from codeanatomy.storage.contract import quoted
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
-from codeanatomy.storage.light import location, plain
+from codeanatomy.storage.duck import is_local, local
+from codeanatomy.storage.light import VECTORS, location, plain
+from codeanatomy.storage.replay import vectors_of
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.store import Store
+from codeanatomy.storage.vectors import vector_file
 
 # What the library says of a table that only Spark can write, such as one with row tracking.
 NOT_OURS = "Unsupported table features"
 OPERATION = "restore"
 
 
-def bring_back(store: Store, name: str, version: int | None, commit: Commit) -> int:
+def bring_back(root: str, name: str, version: int | None, commit: Commit, opened: Callable[[], Store]) -> int:
     """The same for every table, by Spark where it has features that the library does not know."""
     try:
-        return restore_table(store.root, name, version, commit)
-    except StorageFailure as problem:
-        if NOT_OURS not in problem.message:
-            raise
+        return restore_table(root, name, version, commit)
+    except NeedsSpark:
+        store = opened()
     address = f"delta.{quoted(store.location(name))}"
     settings = {"spark.databricks.delta.commitInfo.userMetadata": stamp(commit, OPERATION)}
     wanted = (
@@ -45,7 +50,10 @@ def bring_back(store: Store, name: str, version: int | None, commit: Commit) -> 
 
 
 def restore_table(root: str, name: str, version: int | None, commit: Commit) -> int:
-    """Give a table the rows of an older version, or none, and return the version that has them."""
+    """Give a table the rows of an older version, or none, and return the version that has them.
+
+    A table that only Spark can write is NeedsSpark.
+    """
     place = location(root, name)
     stamped = CommitProperties(custom_metadata={"userMetadata": stamp(commit, OPERATION)})
     try:
@@ -53,10 +61,23 @@ def restore_table(root: str, name: str, version: int | None, commit: Commit) -> 
         if version is None:
             table.delete(commit_properties=stamped)
         else:
+            if VECTORS in (table.protocol().reader_features or ()) and is_local(root):
+                _require_vectors(location(local(root), name), version)
             table.restore(version, commit_properties=stamped)
         return int(table.version())
     except (DeltaError, OSError) as problem:
-        raise _failed(root, name, version, plain(problem)) from problem
+        failed = _failed(root, name, version, plain(problem))
+        if NOT_OURS in failed.message:
+            raise NeedsSpark(failed.message, "build with a Spark session") from problem
+        raise failed from problem
+
+
+def _require_vectors(place: str, version: int) -> None:
+    """Of data files the library sees to it that they are there."""
+    for vector in vectors_of(place, version).values():
+        file = vector_file(place, vector)
+        if file is not None and not file.is_file():
+            raise FileNotFoundError(f"{file} is gone")
 
 
 def _failed(root: str, name: str, version: int | None, why: str) -> StorageFailure:

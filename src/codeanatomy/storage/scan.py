@@ -69,7 +69,11 @@ def scan(
     plain = None if files is not None else _plain(store, name, pin)
     info = snapshot(store, name, pin) if plain is None else plain.info
     projection = plan_projection(table, stored_schema(info))
-    source = _source(store, name, info.version, files) if plain is None else _rows_of(store, plain)
+    source = (
+        _source(store, name, info.version, files)
+        if plain is None or not _is_parquet(plain)
+        else _rows_of(store, plain)
+    )
     if file_column is None:
         rows = project(table, source, projection)
     else:
@@ -87,11 +91,7 @@ def scan(
 
 
 def _plain(store: Store, name: str, pin: Pin) -> Opened | None:
-    """A version that is a few files of Parquet and no more; none where Delta has to be asked.
-
-    Delta asks Spark for the files of every scan, twice: in a small build that was a fourth of the time. With
-    many files it knows which of them to skip.
-    """
+    """A version of which the log can be read without a JVM; none where Delta has to be asked."""
     location = store.location(name)
     # Times, and what is no version at all, are Delta's to resolve.
     if SCHEME.match(location) or (pin is not None and type(pin) is not int):
@@ -101,10 +101,19 @@ def _plain(store: Store, name: str, pin: Pin) -> Opened | None:
     except (DeltaError, OSError, ValueError, OverflowError):
         # Delta tells better what is wrong.
         return None
-    if found is None or not is_plain(found.info) or len(found.files) > FEW_FILES:
+    if found is None or not is_plain(found.info):
         return None
     check_gate(store.table(name), found.info, store.record)
     return found
+
+
+def _is_parquet(found: Opened) -> bool:
+    """Whether a version is a few files of Parquet and no more.
+
+    Delta asks Spark for the files of every scan, twice: in a small build that was a fourth of the time. With
+    many files it knows which of them to skip, and it knows which rows have left a file.
+    """
+    return len(found.files) <= FEW_FILES and not any(file.vector for file in found.files)
 
 
 def _rows_of(store: Store, plain: Opened) -> DataFrame:

@@ -1,10 +1,11 @@
-"""A lake as the storage layer sees it: a session, a root, the tables, and who listens.
+"""A lake as the storage layer sees it: a root, the tables, who listens, and mostly a session.
 
     store = Store(spark, "/data/lake")
     nodes = scan(store, "cpg_nodes", pin=3).rows
     done  = append(store, "cpg_nodes", rows, Commit(run_id="r1"))
 
-Everything that reads or writes takes a Store first; there is no global session.
+Everything that reads or writes takes a Store first, or where it can do without Spark its Tables; there is no
+global session.
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 @dataclass(frozen=True)
-class Store:
-    """The context of every read and write."""
+class Tables:
+    """The context of a read or write that needs no Spark."""
 
-    spark: SparkSession
     # A path or a URI.
     root: str
     tables: tuple[Table, ...] = catalog.TABLES
@@ -38,14 +38,7 @@ class Store:
     require_local_paths: bool = False
 
     def __post_init__(self) -> None:
-        require_delta(self.spark)
         object.__setattr__(self, "root", checked_root(str(self.root), self.require_local_paths))
-
-    @classmethod
-    def of(cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard) -> Store:
-        """The store that the settings ask for: their policies, and where paths may lead."""
-        local = settings.runtime.require_local_paths
-        return cls(spark, root, settings.tables, record, local)
 
     def table(self, name: str) -> Table:
         """The contract of a table, policies as the settings want them."""
@@ -54,6 +47,31 @@ class Store:
     def location(self, name: str) -> str:
         """The URI or path of a table."""
         return f"{self.root}/{self.table(name).path}"
+
+
+@dataclass(frozen=True, init=False, kw_only=True)
+class Store(Tables):
+    """The context of every read and write."""
+
+    spark: SparkSession
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: str,
+        tables: tuple[Table, ...] = catalog.TABLES,
+        record: Recorder = discard,
+        require_local_paths: bool = False,
+    ) -> None:
+        require_delta(spark)
+        object.__setattr__(self, "spark", spark)
+        super().__init__(root, tables, record, require_local_paths)
+
+    @classmethod
+    def of(cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard) -> Store:
+        """The store that the settings ask for: their policies, and where paths may lead."""
+        local = settings.runtime.require_local_paths
+        return cls(spark, root, settings.tables, record, local)
 
     def log(self, name: str) -> DeltaLog:
         """The Delta log of a table."""

@@ -17,7 +17,7 @@ Tests: `tests/test_verify.py`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from codeanatomy.catalog.graph import TABLES as GRAPH_TABLES
 from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.query.checks.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS
 from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.storage.duck import database, local, parquet, paths_list, rows_of, sql_text
+from codeanatomy.storage.duck import database, local, paths_list, rows_of, sql_text
 from codeanatomy.storage.light import LoggedFile, location, newest_version
 from codeanatomy.storage.manifest import RunManifest
 
@@ -49,6 +49,8 @@ DATA_FILES = pa.schema(
         "value": pa.string(),
         "folder": pa.string(),
         "logged": pa.int64(),
+        # By its deletion vector.
+        "removed": pa.int64(),
     }
 )
 PINS = pa.schema({"table_name": pa.string(), "rows": pa.int64()})
@@ -207,12 +209,12 @@ def _listed(root: str, name: str, file: LoggedFile) -> dict[str, Any]:
         "value": column and file.partition[column],
         "folder": column and Path(file.path).parts[0],
         "logged": file.rows,
+        "removed": file.vector.cardinality if file.vector else 0,
     }
 
 
-def _counted(subject: _Subject, name: str, files: Iterable[LoggedFile]) -> str:
+def _counted(subject: _Subject, name: str, files: Sequence[LoggedFile]) -> str:
     """Rows of each repository; of a table to which runs add, those of the run that read its files."""
-    paths = [f"{location(subject.root, name)}/{file.path}" for file in files]
     pairs = (
         f"({sql_text(repo_id)}, {sql_text(row.extract_run_id)})"
         for repo_id, row in subject.repositories.items()
@@ -223,7 +225,8 @@ def _counted(subject: _Subject, name: str, files: Iterable[LoggedFile]) -> str:
         else ""
     )
     return (
-        f"SELECT {sql_text(name)} AS table_name, repo_id, count(*) AS rows FROM {parquet(paths)}"
+        f"SELECT {sql_text(name)} AS table_name, repo_id, count(*) AS rows"
+        f" FROM ({rows_of(subject.root, name, files)})"
         f" WHERE {_of_repositories(subject)}{added} GROUP BY repo_id"
     )
 

@@ -397,7 +397,7 @@ UNION ALL
 SELECT p.table_name, NULL, NULL, NULL, NULL, NULL, NULL,
   format('{} rows, by the manifest {}', coalesce(f.rows, 0), p.rows)
 FROM pins p
-LEFT JOIN (SELECT table_name, sum(rows)::BIGINT AS rows FROM data_files GROUP BY table_name) f
+LEFT JOIN (SELECT table_name, sum(rows - removed)::BIGINT AS rows FROM data_files GROUP BY table_name) f
   ON f.table_name = p.table_name
 WHERE p.rows <> coalesce(f.rows, 0)
 UNION ALL

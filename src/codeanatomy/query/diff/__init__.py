@@ -1,1 +1,1 @@
-"""What differs from a commit."""
+"""What differs from a commit, or between two runs."""

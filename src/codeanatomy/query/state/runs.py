@@ -26,7 +26,7 @@ from codeanatomy.query.state.failures import ERRORS
 from codeanatomy.storage.light import light_table
 from codeanatomy.storage.manifest import RunManifest, Status
 
-ARTIFACTS = "plan_artifacts"
+ARTIFACTS, IMPACT = "plan_artifacts", "refresh_impact"
 STAGES = tuple(dict.fromkeys(table.stage for table in catalog.derivation_order()))
 STEP_OF = {table.name: table.stage for table in catalog.TABLES} | {ERRORS: "extract"}
 FIGURES = ("rows", "bytes", "jobs", "tasks", "skew", "spilled_bytes")
@@ -94,6 +94,8 @@ class RunReport(Struct, frozen=True):
     steps: tuple[StepLine, ...]
     pins: tuple[PinLine, ...]
     repositories: tuple[RunManifest, ...]
+    # By repository that was refreshed: files that were redone, by reason.
+    redone: dict[str, dict[str, int]] = {}
 
 
 def runs(root: str, limit: int | None = None) -> Runs:
@@ -113,6 +115,7 @@ def run_report(root: str, run_id: str) -> RunReport:
         tuple(_steps(run, _artifacts(root, run.run_id))),
         tuple(_pins(run)),
         run.rows,
+        _redone(root, run.run_id),
     )
 
 
@@ -155,6 +158,18 @@ def _artifacts(root: str, run_id: str) -> dict[str, dict[str, Any]]:
     except TableMissing:
         return {}
     return {row["step_name"]: row for row in table.to_pylist(maps_as_pydicts="strict")}
+
+
+def _redone(root: str, run_id: str) -> dict[str, dict[str, int]]:
+    """How many files of which repository were redone, by reason."""
+    try:
+        table = light_table(root, IMPACT, ["repo_id", "reason"], pc.field("run_id") == run_id)
+    except TableMissing:
+        return {}
+    found: dict[str, Counter[str]] = {}
+    for row in table.to_pylist():
+        found.setdefault(row["repo_id"], Counter())[row["reason"]] += 1
+    return {repo_id: dict(sorted(counts.items())) for repo_id, counts in sorted(found.items())}
 
 
 def _steps(run: RecordedRun, artifacts: Mapping[str, dict[str, Any]]) -> Iterator[StepLine]:

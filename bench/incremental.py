@@ -1,0 +1,188 @@
+"""A refresh of django against a full build of it: seconds, files redone, rows written.
+
+    make bench-incremental                              # about five minutes
+    PYTHONPATH=tests python bench/incremental.py --check --work DIR     # each lake against a clean one, too
+
+One lake: a full build, then a refresh after each of the edits below, each the real command in a process of
+its own. Seconds are those that the command reports, without the start of its session (a refresh has none);
+beside them the whole process, as a user waits for it. An edit is undone before the next one by another
+refresh, which is not measured. At last nothing has changed: the whole process against a bare session.
+
+    leaf     the body of one function in a module that nobody imports
+    wide     the body of one function in a module that many import, with functions after it
+    percent  the body of a function in every hundredth file
+
+Printed is Markdown for FIGURES.md; progress goes to stderr. Exit code 1 if a limit is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import corpus
+from codeanatomy.query.checks.compare import compare_lakes
+from codeanatomy.storage.light import light_table
+
+COMMAND = Path(sys.executable).with_name("codeanatomy")
+OPTIONS = ("--types", "off", "--master", "local[2]", "--format", "json")
+SESSION = "from codeanatomy.storage.session import *; close_session(open_session())"
+LEAF, WIDE = "django/utils/lorem_ipsum.py", "django/utils/functional.py"
+LIMITS = {"leaf": 0.10, "wide": 0.25, "percent": 0.30}
+NOTHING_LIMIT = 1.3
+ROUNDS = 3
+
+
+class Built(NamedTuple):
+    """A build: what it said of itself, and how long the whole process took."""
+
+    report: dict[str, Any]
+    process: float
+
+    @property
+    def seconds(self) -> float:
+        """Without the start of the session."""
+        told: dict[str, float] = self.report["seconds"]
+        return told["total"] - told.get("session", 0)
+
+    @property
+    def rows(self) -> int:
+        return sum(int(table["rows"]) for table in self.report["tables"].values())
+
+
+def build(source: Path, lake: Path) -> Built:
+    began = time.monotonic()
+    done = subprocess.run(
+        [COMMAND, "build", f"django={source}", "--lake", lake, *OPTIONS],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return Built(json.loads(done.stdout), time.monotonic() - began)
+
+
+def with_longer_body(text: str) -> str:
+    """The text with a statement more in its first function that has a body worth the name."""
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    first = min(
+        (node for node in functions if len(node.body) > 1), key=lambda node: node.lineno, default=None
+    )
+    if first is None:
+        return f"{text}\n\ndef added_by_the_benchmark():\n    return 1\n"
+    lines = text.splitlines(keepends=True)
+    place = first.body[1].lineno - 1
+    lines.insert(place, f"{' ' * first.body[1].col_offset}measured = 1\n")
+    return "".join(lines)
+
+
+def chosen(source: Path) -> dict[str, list[Path]]:
+    files = sorted(source.rglob("*.py"))
+    return {"leaf": [source / LEAF], "wide": [source / WIDE], "percent": files[50::100]}
+
+
+def edits(source: Path) -> Iterator[tuple[str, int, Callable[[], None]]]:
+    """The name of each edit, which has been made, the files it is in, and what undoes it."""
+    for name, files in chosen(source).items():
+        before = {file: file.read_bytes() for file in files}
+        for file, raw in before.items():
+            file.write_text(with_longer_body(raw.decode()))
+
+        def undo(before: dict[Path, bytes] = before) -> None:
+            for file, raw in before.items():
+                file.write_bytes(raw)
+
+        yield name, len(files), undo
+
+
+def reasons(lake: Path, run_id: str) -> Counter[str]:
+    found = light_table(str(lake), "refresh_impact", ["run_id", "reason"]).to_pylist()
+    return Counter(row["reason"] for row in found if row["run_id"] == run_id)
+
+
+def seconds_of(command: Sequence[str | Path]) -> float:
+    began = time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+
+def talk(said: str) -> None:
+    print(said, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--work", type=Path, help="a folder for sources and lakes that stays")
+    parser.add_argument("--check", action="store_true", help="compare each lake with a clean one, row by row")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        work = asked.work or Path(name)
+        return measure(work, check=asked.check)
+
+
+def measure(work: Path, *, check: bool) -> int:
+    source, lake = work / "django", work / "lake"
+    for folder in (source, lake):
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(corpus.package("django"), source)
+    talk("full build")
+    full = build(source, lake)
+    print(
+        "| build | files edited | files redone | rows written | seconds | of full | limit | whole process |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    files = int(full.report["repositories"]["django"]["files"])
+    print(
+        f"| full | | {files:,} | {full.rows:,} | {full.seconds:.1f} | 1 | | {full.process:.1f} |", flush=True
+    )
+    missed = []
+    for name, count, undo in edits(source):
+        talk(name)
+        done = build(source, lake)
+        why = reasons(lake, done.report["run_id"])
+        told = ", ".join(f"{reason} {number:,}" for reason, number in why.most_common())
+        ratio = done.seconds / full.seconds
+        print(
+            f"| {name} | {count:,} | {why.total():,} ({told}) | {done.rows:,} | {done.seconds:.1f} "
+            f"| {ratio:.3f} | {LIMITS[name]:.2f} | {done.process:.1f} |",
+            flush=True,
+        )
+        talk(json.dumps(done.report["seconds"]))
+        if ratio > LIMITS[name]:
+            missed.append(name)
+        if check and not is_clean(source, lake, work / "clean"):
+            missed.append(f"{name}: rows differ from those of a clean build")
+        undo()
+        build(source, lake)
+    nothing = median(build(source, lake).process for _ in range(ROUNDS))
+    session = median(seconds_of([sys.executable, "-c", SESSION]) for _ in range(ROUNDS))
+    print(f"\nNothing changed: {nothing:.2f} s, {nothing / session:.2f} of a bare session ({session:.2f} s).")
+    if nothing > NOTHING_LIMIT * session:
+        missed.append("nothing changed")
+    for each in missed:
+        talk(f"missed: {each}")
+    return 1 if missed else 0
+
+
+def is_clean(source: Path, lake: Path, clean: Path) -> bool:
+    shutil.rmtree(clean, ignore_errors=True)
+    build(source, clean)
+    found = compare_lakes(str(lake), str(clean))
+    talk(f"compared {sum(found.rows.values()):,} rows: {found.total:,} differences")
+    return not found.total
+
+
+if __name__ == "__main__":
+    sys.exit(main())

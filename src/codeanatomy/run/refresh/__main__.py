@@ -1,0 +1,11 @@
+"""The process of a refresh that computes (`worker`).
+
+The steps are imported before anybody asks for them: the one who starts it has something else to do meanwhile.
+"""
+
+from __future__ import annotations
+
+from codeanatomy.run.refresh import graphing, relating  # noqa: F401
+from codeanatomy.run.refresh.worker import serve
+
+serve()

@@ -1,0 +1,144 @@
+"""Which rows of a local table belong to some owners: whole data files, and positions in others.
+
+    owned = Owned("owner_file_id", frozenset({"file:3b1c..."}))
+    leaving("/lake/graph/cpg_nodes", opened("/lake/graph/cpg_nodes").files, owned)
+    [Leaving(file, 12, 9000, positions=BitMap64([40, ..., 51]))]
+
+Files whose statistics or partition exclude the owners are not opened; of the others DuckDB reads the column
+of owners, as far as their row groups may hold one. Tests: `tests/test_vectors.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import duckdb
+from msgspec import Struct
+from pyroaring import BitMap64
+
+from codeanatomy.storage.duck import lookups, parquet, paths_list, reading, sql_text
+from codeanatomy.storage.entries import HeldFile
+from codeanatomy.storage.vectors import read_vector
+
+REPOSITORY = "repo_id"
+# The first and the last position of rows that stand together, as those of an owner mostly do.
+RUNS = """
+SELECT filename, min(position), max(position) FROM (
+  SELECT filename, position,
+    position - row_number() OVER (PARTITION BY filename ORDER BY position) AS run
+  FROM ({})
+) GROUP BY filename, run
+"""
+
+
+class Owned(Struct, frozen=True):
+    """The rows whose column `by` has one of some values, and those of some repositories where it is null."""
+
+    by: str
+    owners: frozenset[str]
+    shared_of: frozenset[str] = frozenset()
+
+    def may_be_in(self, file: HeldFile) -> bool:
+        """Whether a file may hold such rows, by what the log says of it."""
+        if self.owners and _may_hold(file, self.by, self.owners):
+            return True
+        is_shared = bool(self.shared_of) and _may_lack(file, self.by)
+        return is_shared and _may_hold(file, REPOSITORY, self.shared_of)
+
+    def condition(self, file: HeldFile) -> str:
+        """Whether a row of a file is one, in SQL."""
+        by, repository = (_value(file, name) for name in (self.by, REPOSITORY))
+        parts = [f"{by} IN {_listed(self.owners)}"] if self.owners else []
+        if self.shared_of:
+            parts.append(f"({by} IS NULL AND {repository} IN {_listed(self.shared_of)})")
+        return " OR ".join(parts)
+
+
+class Leaving(Struct, frozen=True):
+    """What a data file loses."""
+
+    file: HeldFile
+    # How many rows of the table.
+    rows: int
+    # How many the file has in all.
+    file_rows: int
+    # All that are not rows of the table afterwards; none: the whole file goes.
+    positions: BitMap64 | None
+
+
+def leaving(location: str, files: Iterable[HeldFile], owned: Owned) -> list[Leaving]:
+    """The files of a version that hold rows of the owners, and which rows these are."""
+    held = [file for file in files if owned.may_be_in(file)]
+    if not held:
+        return []
+    with reading(), lookups() as database:
+        return list(_leaving(database, location, held, owned))
+
+
+def _leaving(
+    database: duckdb.DuckDBPyConnection, location: str, held: Sequence[HeldFile], owned: Owned
+) -> Iterator[Leaving]:
+    places = {f"{location}/{unquote(file.path)}": file for file in held}
+    rows = {place: file.rows for place, file in places.items() if file.rows is not None}
+    rows |= _counted(database, places.keys() - rows.keys())
+    each_row = "SELECT filename, count(*) FROM ({}) GROUP BY filename"
+    theirs: dict[str, int] = dict(_found(database, places, owned, each_row))
+    # Of a file that goes as a whole, positions would be many and are not needed.
+    partly = {place: places[place] for place in theirs if theirs[place] < rows[place] or places[place].vector}
+    positions = {place: BitMap64() for place in partly}
+    for place, first, last in _found(database, partly, owned, RUNS):
+        positions[place].add_range(first, last + 1)
+    for place in theirs:
+        file = places[place]
+        before = read_vector(location, file.vector)
+        after = before | positions[place] if place in positions else None
+        count = rows[place] if after is None else len(after)
+        if count > len(before):
+            yield Leaving(file, count - len(before), rows[place], after if count < rows[place] else None)
+
+
+def _found(
+    database: duckdb.DuckDBPyConnection, places: Mapping[str, HeldFile], owned: Owned, question: str
+) -> Iterator[Any]:
+    """The answers to a question about the owners' rows, of which it sees the file and the position."""
+    groups: dict[str, list[str]] = {}
+    for place, file in places.items():
+        groups.setdefault(owned.condition(file), []).append(place)
+    for condition, paths in groups.items():
+        found = parquet(paths, "filename", "file_row_number")
+        rows = f"SELECT filename, file_row_number AS position FROM {found} WHERE {condition}"
+        yield from database.execute(question.format(rows)).fetchall()
+
+
+def _counted(database: duckdb.DuckDBPyConnection, paths: Collection[str]) -> dict[str, int]:
+    """The rows of files of which the log has no count."""
+    if not paths:
+        return {}
+    found = f"SELECT file_name, num_rows FROM parquet_file_metadata({paths_list(paths)})"
+    return dict(database.execute(found).fetchall())
+
+
+def _may_hold(file: HeldFile, column: str, values: Collection[str]) -> bool:
+    if column in file.partition:
+        return file.partition[column] in values
+    if column not in file.bounds:
+        # Without bounds all may be null, or nothing is known.
+        return file.rows is None or file.nulls.get(column) != file.rows
+    least, greatest = file.bounds[column]
+    return any(least <= value <= greatest for value in values)
+
+
+def _may_lack(file: HeldFile, column: str) -> bool:
+    if column in file.partition:
+        return file.partition[column] is None
+    return file.nulls.get(column) != 0
+
+
+def _value(file: HeldFile, column: str) -> str:
+    return sql_text(file.partition[column]) if column in file.partition else f'"{column}"'
+
+
+def _listed(values: Collection[str]) -> str:
+    return f"({', '.join(map(sql_text, sorted(values)))})"

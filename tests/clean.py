@@ -1,0 +1,96 @@
+"""Builds without Spark: a repository as if all its files had just been added, and refreshes of it.
+
+    clean_lake(lake, {"app": folder})        # the rows of a clean build, made in this process
+    refreshed(lake, {"app": folder})         # what a build does after an edit; a session would be an error
+
+That the first has the rows of a build by Spark is shown in `test_incremental_spark`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from msgspec import structs
+from pyspark.sql import SparkSession
+
+from codeanatomy.catalog.kinds import Profile
+from codeanatomy.config import load_settings
+from codeanatomy.run import build as building
+from codeanatomy.run.build import Prepared, build
+from codeanatomy.run.changes import changes_of
+from codeanatomy.run.order import Order, ScipChoice
+from codeanatomy.run.plan import Plan, State, plan_run
+from codeanatomy.run.progress import Progress
+from codeanatomy.run.refresh.worker import Worker
+from codeanatomy.run.report import BuildReport
+from codeanatomy.run.repositories import Repository
+from codeanatomy.run.state import Run
+from codeanatomy.storage.manifest import RunManifest
+
+# One process: a fork for a few small files takes longer than they do.
+SETTINGS = ("refresh.processes=1", "refresh.max_share=1")
+
+
+def no_session() -> SparkSession:
+    """A refresh needs none."""
+    raise AssertionError("a session was asked for")
+
+
+def order(
+    lake: Path, repositories: Mapping[str, Path], *settings: str, profile: Profile = "default", **asked: Any
+) -> Order:
+    """A build as a user asks for it."""
+    effective = load_settings((*SETTINGS, *settings), env={}, start=None)
+    sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
+    return Order(str(lake), effective, sources, profile=profile, **{"scip": ScipChoice(), **asked})
+
+
+class Kept(Worker):
+    """The process that computes, for all builds of the tests: to start one takes longer than what it does."""
+
+    def stop(self) -> None:
+        """It ends with the tests."""
+
+
+KEPT = Kept()
+atexit.register(Worker.stop, KEPT)
+
+
+def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **asked: Any) -> BuildReport:
+    """Build what changed."""
+    with patch.object(building, "Run", partial(Run, worker=KEPT)):
+        return build(order(lake, repositories, *settings, **asked), Progress(io.StringIO()), no_session)
+
+
+def clean_lake(lake: Path, repositories: Mapping[str, Path], **asked: Any) -> BuildReport:
+    """Build a new lake."""
+    with patch.object(building, "_planned", _all_added):
+        return refreshed(lake, repositories, **asked)
+
+
+def _all_added(prepared: Prepared, _: object) -> tuple[Plan, State]:
+    request = prepared.request
+    nothing = State(None, None, {}, {}, {}, frozenset())
+    found = plan_run(request, nothing, None)
+    steps = tuple(
+        structs.replace(
+            step, repositories=tuple(structs.replace(each, action="refresh") for each in step.repositories)
+        )
+        for step in found.steps
+    )
+    now = datetime.now(UTC)
+    before = {
+        repo_id: RunManifest(
+            run_id="", repo_id=repo_id, status="succeeded", started_at=now, finished_at=now, profile_hash=""
+        )
+        for repo_id in request.made_from
+    }
+    changes = {repo_id: changes_of(repo_id, {}, lines) for repo_id, lines in request.lines.items()}
+    return structs.replace(found, steps=steps, changes=changes), structs.replace(nothing, repositories=before)

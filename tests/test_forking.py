@@ -1,0 +1,153 @@
+"""Work in several processes: all of it is done once, and a process that fails or dies is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from itertools import islice
+
+import pytest
+
+from codeanatomy.config import load_settings
+from codeanatomy.errors import StepFailed, StorageFailure
+from codeanatomy.run.refresh.forking import FEWEST, FORK, forked, processes_of
+
+LARGE = 3_000_000
+# So many pieces are worth several processes.
+MANY = 4 * FEWEST
+HERE = os.getpid()
+
+
+class Odd(Exception):
+    """A problem that can be pickled, and not be made again."""
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(f"{one} and {other}")
+
+
+def at(number: int, problem: Callable[[], object]) -> Callable[[int], int]:
+    """Work that has a problem with one number."""
+
+    def work(given: int) -> int:
+        if given == number:
+            problem()
+        return given
+
+    return work
+
+
+def elsewhere(value: int) -> int:
+    """The value, in a process that may die of it."""
+    assert os.getpid() != HERE
+    return value
+
+
+def fail(problem: BaseException) -> Callable[[], object]:
+    def raised() -> object:
+        raise problem
+
+    return raised
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 30])
+def test_every_number_is_worked_on_once(processes: int, count: int) -> None:
+    assert sorted(forked(lambda number: number * number, count, processes)) == [
+        number * number for number in range(count)
+    ]
+
+
+def test_one_process_works_in_order_and_here() -> None:
+    assert list(forked(lambda number: (number, os.getpid()), 3, processes=1)) == [
+        (number, os.getpid()) for number in range(3)
+    ]
+
+
+def test_several_work_elsewhere_and_share_the_numbers() -> None:
+    found = list(forked(lambda number: (os.getpid(), number), MANY, processes=3))
+    shares = {pid: [number for each, number in found if each == pid] for pid, _ in found}
+    assert os.getpid() not in shares
+    # Each has every third, and sends them in their order.
+    assert sorted(shares.values()) == [list(range(first, MANY, 3)) for first in range(3)]
+
+
+def test_few_pieces_are_worked_on_here() -> None:
+    pids = set(forked(lambda _: os.getpid(), 2 * FEWEST - 1, processes=8))
+    assert pids == {os.getpid()}
+    assert len(set(forked(lambda _: os.getpid(), 2 * FEWEST, processes=8))) == 2
+
+
+def test_a_process_has_what_its_parent_knows() -> None:
+    known = {number: object() for number in range(100)}
+    assert sorted(forked(lambda number: len(known) + number, MANY, processes=2)) == [
+        len(known) + number for number in range(MANY)
+    ]
+
+
+def test_large_answers_arrive_whole() -> None:
+    found = list(forked(lambda number: bytes([number]) * LARGE, MANY, processes=2))
+    assert sorted(found) == [bytes([number]) * LARGE for number in range(MANY)]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("number", [0, 3])
+def test_what_goes_wrong_in_a_process_is_raised_here(processes: int, number: int) -> None:
+    with pytest.raises(ValueError if processes == 1 else StepFailed, match="no such thing"):
+        list(forked(at(number, fail(ValueError("no such thing"))), MANY, processes))
+    assert not FORK.active_children()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_error_of_ours_keeps_its_advice(processes: int) -> None:
+    with pytest.raises(StorageFailure) as told:
+        list(forked(at(1, fail(StorageFailure("no room", "make some"))), MANY, processes))
+    assert (told.value.message, told.value.hint) == ("no room", "make some")
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        lambda: os._exit(elsewhere(3)),
+        lambda: os._exit(elsewhere(0)),
+        lambda: os.kill(os.getpid(), elsewhere(signal.SIGKILL)),
+    ],
+    ids=["exit 3", "exit 0", "killed"],
+)
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_process_that_dies_is_told(problem: Callable[[], object], number: int) -> None:
+    with pytest.raises(StepFailed, match="died"):
+        list(forked(at(number, problem), MANY, processes=2))
+    assert not FORK.active_children()
+
+
+def test_a_process_that_dies_while_it_answers_is_told() -> None:
+    class Half:
+        """Its process is gone before the answer is sent."""
+
+        def __reduce__(self) -> tuple[object, ...]:
+            os.kill(os.getpid(), elsewhere(signal.SIGKILL))
+            raise AssertionError
+
+    with pytest.raises(StepFailed, match="died"):
+        list(forked(lambda number: Half() if number == 1 else number, MANY, processes=2))
+
+
+@pytest.mark.parametrize("answer", [lambda: lambda: None, fail(Odd(1, 2))], ids=["answer", "problem"])
+def test_what_cannot_be_sent_is_a_failure(answer: Callable[[], object]) -> None:
+    with pytest.raises(StepFailed, match=r"pickle|local object|1 and 2"):
+        list(forked(lambda number: answer() if number == 1 else number, MANY, processes=2))
+    assert not FORK.active_children()
+
+
+def test_who_stops_to_listen_ends_the_processes() -> None:
+    found = forked(lambda number: bytes(LARGE), 100, processes=2)
+    assert len(list(islice(found, 1))) == 1
+    found.close()  # type: ignore[attr-defined]
+    assert not FORK.active_children()
+
+
+def test_as_many_processes_as_settings_say_or_cores_are_there() -> None:
+    settings = load_settings(("refresh.processes=3",), env={}, start=None)
+    assert processes_of(settings) == 3
+    assert processes_of(load_settings((), env={}, start=None)) == len(os.sched_getaffinity(0))
