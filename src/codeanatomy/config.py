@@ -14,9 +14,9 @@ them are flattened to dotted keys, so a setting has one name everywhere:
 (2, 'flag', 'default')
 
 Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, `refresh.<field>` of
-RefreshOptions, `observe.<field>` of ObserveOptions, `tables.<table>.<write|schema|gate>.<field>` of the
-policies in `catalog.spec`, and `tables.<table>.cache`. An unknown table, field, column or feature is an error
-that lists what exists. Tests: `tests/test_config.py`.
+RefreshOptions, `observe.<field>` of ObserveOptions, `tables.<table>.<write|schema|gate|upkeep>.<field>` of
+the policies in `catalog.spec`, and `tables.<table>.cache`. An unknown table, field, column or feature is an
+error that lists what exists. Tests: `tests/test_config.py`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ SETTINGS_VARIABLE = "CODEANATOMY_IVY_SETTINGS"
 SCIP_VARIABLE = "CODEANATOMY_SCIP_PYTHON"
 LAKE_VARIABLE = "CODEANATOMY_LAKE"
 ENV_RESERVED = (CACHE_VARIABLE, SETTINGS_VARIABLE, SCIP_VARIABLE, LAKE_VARIABLE)
-POLICIES = ("write", "schema", "gate")
+POLICIES = ("write", "schema", "gate", "upkeep")
 CACHES = inspect.type_info(CachePolicy)
 SECTIONS = {
     "runtime": "runtime.<field>",
     "extract": "extract.<field>",
     "refresh": "refresh.<field>",
     "observe": "observe.<field>",
-    "tables": "tables.<table>.<write|schema|gate>.<field>",
+    "tables": "tables.<table>.<write|schema|gate|upkeep>.<field>",
 }
 SIZE_UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
 # Options whose values are credentials in one of the usual stores; never shown.
@@ -340,7 +340,7 @@ def _refuse_broken_text(values: Mapping[str, object]) -> None:
 def _refuse_unknown_columns(table: Table) -> None:
     write, writer = table.write, table.write.writer
     blooms = (bloom.column for bloom in writer.bloom_filters)
-    layout = (*write.partition_by, *write.zorder_by, *write.stats_columns)
+    layout = (*write.partition_by, *write.zorder_by, *write.stats_columns, *table.upkeep.z_order_cols)
     for name in (*layout, *writer.dictionary_off, *blooms):
         table.column(name)
 

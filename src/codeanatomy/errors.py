@@ -249,6 +249,34 @@ class LeaseLost(CodeAnatomyError):
     exit_code = EXIT_STORAGE
 
 
+class StillNeeded(CodeAnatomyError):
+    """Files or log entries that a published run, a change-feed cursor or a running build still needs."""
+
+    code = "CA046"
+    exit_code = EXIT_STORAGE
+
+
+class VersionGone(CodeAnatomyError):
+    """A version of a table that cannot be read any more: files or log entries of it were removed."""
+
+    code = "CA047"
+    exit_code = EXIT_CONTRACT
+
+
+class StorageMismatch(CodeAnatomyError):
+    """A session that reaches storage in another way than the settings say."""
+
+    code = "CA048"
+    exit_code = EXIT_ENVIRONMENT
+
+
+class PredicateError(CodeAnatomyError):
+    """A condition of a scan that is not one, or that names a column the table does not have."""
+
+    code = "CA049"
+    exit_code = EXIT_USAGE
+
+
 class FeedOutOfRange(CodeAnatomyError):
     """A change-feed window that begins after the newest version, and was not allowed to."""
 

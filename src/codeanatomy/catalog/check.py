@@ -140,6 +140,7 @@ def _policies(table: Table) -> Iterator[str]:
     for policy, chosen, allowed in (
         ("partition_by", write.partition_by, PARTITIONABLE),
         ("zorder_by", write.zorder_by, ORDERED_TYPES),
+        ("z_order_cols", table.upkeep.z_order_cols, ORDERED_TYPES),
         ("stats_columns", write.stats_columns, ORDERED_TYPES),
         ("bloom_filters", bloomed, BLOOMABLE),
         ("dictionary_off", write.writer.dictionary_off, DICTIONARIED),

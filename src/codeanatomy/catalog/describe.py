@@ -58,6 +58,7 @@ def policy_facts(table: Table) -> dict[str, str]:
         "schema mode": table.schema.schema_mode or "refuse any change",
         "column mapping": table.schema.column_mapping_mode or "",
         "gate": _gate_text(table.gate),
+        "upkeep": _upkeep_text(table),
         "cache": table.cache,
     }
     return {name: value for name, value in facts.items() if value}
@@ -67,6 +68,21 @@ def _gate_text(gate: DeltaFeatureGate) -> str:
     versions = (("reader", gate.min_reader_version), ("writer", gate.min_writer_version))
     features = dict.fromkeys((*gate.required_reader_features, *gate.required_writer_features))
     return ", ".join((*(f"{side} >= {least}" for side, least in versions if least is not None), *features))
+
+
+def _upkeep_text(table: Table) -> str:
+    """How the table is maintained, in a line."""
+    upkeep = table.upkeep
+    order = f"Z-order {upkeep.z_order_when.replace('_', ' ')} by {', '.join(table.z_order)}"
+    return ", ".join(
+        (
+            f"compact from {upkeep.compact_files} small files",
+            order if table.z_order else "no Z-order",
+            f"vacuum after {upkeep.vacuum_hours:g} h",
+            f"log {upkeep.log_hours:g} h",
+            f"checkpoint every {upkeep.checkpoint_interval}",
+        )
+    )
 
 
 def ends_text(ends: Sequence[Ends]) -> str:

@@ -25,7 +25,7 @@ RUN_MANIFEST = Table(
         Column("git_commit", "string", "Commit the source was at; null outside git."),
         Column("source_digest", "string", "Paths and bytes that were read.", semantic_type="Fingerprint"),
         Column("status", "string", "succeeded, failed or cancelled.", nullable=False),
-        Column("mode", "string", "full or incremental.", nullable=False),
+        Column("mode", "string", "full, incremental, maintenance or restore.", nullable=False),
         Column("started_at", "timestamp", "Begin of the run.", nullable=False),
         Column("finished_at", "timestamp", "End of the run.", nullable=False),
         Column("error", "string", "What stopped it; null if it succeeded."),
@@ -62,7 +62,7 @@ RUN_MANIFEST = Table(
     primary_key=("run_id", "repo_id"),
     constraints=(
         one_of("status", "succeeded", "failed", "cancelled"),
-        one_of("mode", "full", "incremental"),
+        one_of("mode", "full", "incremental", "maintenance", "restore"),
         Constraint("time_ordered", "finished_at >= started_at", "A run does not end before it begins."),
         Constraint("failed_has_error", "status <> 'failed' OR error IS NOT NULL", "A failed run says why."),
     ),

@@ -43,6 +43,7 @@ StatsPolicy = Literal["off", "explicit", "auto"]
 SchemaMode = Literal["merge", "overwrite"]
 ColumnMappingMode = Literal["id", "name"]
 CachePolicy = Literal["none", "memory", "delta_staging"]
+ZOrderWhen = Literal["never", "periodic", "after_partition_complete"]
 Compression = Literal["zstd", "snappy", "gzip", "uncompressed"]
 FeatureName = Literal[
     "change_data_feed",
@@ -156,6 +157,34 @@ class DeltaSchemaPolicy(Struct, frozen=True, omit_defaults=True):
     column_mapping_mode: ColumnMappingMode | None = None
 
 
+Hours = Annotated[float, Meta(ge=0)]
+
+
+class DeltaMaintenancePolicy(Struct, frozen=True, omit_defaults=True):
+    """How a table is kept small, ordered and readable; file size and cluster columns are the layout's."""
+
+    # Files of a partition that are below half of the target size, from which on they are made into one.
+    compact_files: Annotated[int, Meta(ge=2)] = 4
+    # Of the rows of a partition the share that deletion vectors have removed, from which on it is rewritten.
+    compact_deleted: Annotated[float, Meta(gt=0, le=1)] = 0.2
+    # Columns of the Z-order; none are those the rows are clustered by.
+    z_order_cols: tuple[str, ...] = ()
+    # periodic: when enough is out of order, and the last time is long enough ago; after_partition_complete:
+    # the same of partitions that nobody has written to for a while.
+    z_order_when: ZOrderWhen = "periodic"
+    # Of the bytes of a partition the share that was written since, which is enough.
+    z_order_share: Annotated[float, Meta(gt=0, le=1)] = 0.3
+    z_order_hours: Hours = 24.0
+    complete_hours: Hours = 1.0
+    # Data files that no version needs any more, and the log before it, are kept for so long.
+    vacuum_hours: Hours = 168.0
+    log_hours: Hours = 720.0
+    # Versions between two checkpoints.
+    checkpoint_interval: Annotated[int, Meta(ge=1)] = 10
+    # Features that the table may be given by hand; others change what reads or writes it.
+    optional_features: tuple[FeatureName, ...] = ("deletion_vectors",)
+
+
 class DeltaFeatureGate(Struct, frozen=True, omit_defaults=True):
     """What a table's protocol must offer before it is read or written."""
 
@@ -185,6 +214,7 @@ class Table(Struct, frozen=True, omit_defaults=True):
     write: DeltaWritePolicy = DeltaWritePolicy()
     schema: DeltaSchemaPolicy = DeltaSchemaPolicy()
     gate: DeltaFeatureGate = DeltaFeatureGate()
+    upkeep: DeltaMaintenancePolicy = DeltaMaintenancePolicy()
     # How the frame that its rows come from is kept while they are committed; of a stage the strongest counts.
     cache: CachePolicy = "none"
     # Raised when the meaning of the rows changes although the columns do not.
@@ -194,6 +224,13 @@ class Table(Struct, frozen=True, omit_defaults=True):
     def ordering(self) -> tuple[str, ...]:
         """Order of the rows inside a file: partition columns, then cluster columns."""
         return tuple(dict.fromkeys((*self.write.partition_by, *self.write.zorder_by)))
+
+    @property
+    def z_order(self) -> tuple[str, ...]:
+        """The columns that maintenance orders the rows of a partition by; none where it does not."""
+        wanted = self.upkeep.z_order_cols or self.write.zorder_by
+        named = tuple(name for name in wanted if name not in self.write.partition_by)
+        return () if self.upkeep.z_order_when == "never" else named
 
     @property
     def column_names(self) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ TABLE = "run_manifest"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Status = Literal["succeeded", "failed", "cancelled"]
+# What kind of work has made the versions that a run pins.
+Mode = Literal["full", "incremental", "maintenance", "restore"]
 
 
 class InputPin(Struct, frozen=True):
@@ -65,7 +67,7 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     git_commit: str | None = None
     source_digest: str | None = None
     status: Status
-    mode: Literal["full", "incremental"] = "full"
+    mode: Mode = "full"
     started_at: datetime
     finished_at: datetime
     error: str | None = None
