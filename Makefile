@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental callgraph lock
+.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -78,6 +78,9 @@ bench-ask: $(VENV)/.ready ## latency of each verb on a django lake: cold process
 
 bench-incremental: $(VENV)/.ready ## refreshes of django after edits, against a full build of it
 	@PYTHONPATH=tests $(PY) bench/incremental.py
+
+bench-aging: $(VENV)/.ready ## a django lake after 50 refreshes, before and after maintenance; nothing is lost
+	@PYTHONPATH=tests $(PY) bench/aging.py
 
 callgraph: $(VENV)/.ready ## precision and recall of the labelled call graphs, per construct
 	@$(PY) tests/callgraph_table.py

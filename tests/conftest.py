@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
+from aging import build_aged_lake
 from ask_lake import build_ask_lake
 from builds import built
 from codeanatomy import catalog
@@ -18,6 +20,10 @@ from codeanatomy.storage.events import Event
 from codeanatomy.storage.session import open_session
 from codeanatomy.storage.store import Store
 from hostile import repositories_in
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 # Sources that tests ask questions about; some of them look like tests.
 collect_ignore = ["ask"]
@@ -38,7 +44,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The tests in two parts that may run side by side: those of the session leave a core to the others."""
     part = config.getoption("--session")
     if part is not None:
-        shared = ["spark" in getattr(item, "fixturenames", ()) for item in items]
+        shared = [
+            "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("session") is not None
+            for item in items
+        ]
         left_out = [item for item, uses in zip(items, shared, strict=True) if uses != (part == "with")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item, uses in zip(items, shared, strict=True) if uses == (part == "with")]
@@ -85,6 +94,12 @@ def ask_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if built_before := os.environ.get("ASK_LAKE"):
         return Path(built_before)
     return build_ask_lake(tmp_path_factory.mktemp("ask"))
+
+
+@pytest.fixture(scope="session")
+def aged_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of several refreshes; nobody writes to it."""
+    return build_aged_lake(tmp_path_factory.mktemp("aged"))
 
 
 @pytest.fixture(scope="module")

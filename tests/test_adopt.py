@@ -129,14 +129,44 @@ def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> No
     assert held(store) == {"a": 1}
     address = f"delta.`{store.location(TABLE.name)}`"
     files = written(store, lines("a", 2))
-    store.spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ('parquet.enable.dictionary' = 'false')")
+    featured = structs.replace(
+        TABLE, write=structs.replace(TABLE.write, enable_features=("in_commit_timestamps",))
+    )
     with pytest.raises(NeedsSpark, match="has to be altered"):
-        adopt_files(tables, TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
+        adopt_files(Tables(store.root, (featured,)), TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
     store.spark.sql(f"ALTER TABLE {address} ADD CONSTRAINT few CHECK (line_no < 2)")
     with pytest.raises(NeedsSpark, match="asks for more"):
         adopt_files(tables, TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
     assert adopt_files(store, TABLE.name, files, ["a"], Commit("r2"), by="repo_id").committed
     assert held(store) == {"a": 2}
+
+
+def test_properties_come_with_the_commit(store: Store) -> None:
+    """Spark would alter the table first; without it the same commit does both."""
+    adopt(store, "r1", "a", written(store, lines("a", 1)))
+    before = store.log(TABLE.name).snapshot()
+    address = f"delta.`{store.location(TABLE.name)}`"
+    store.spark.sql(
+        f"ALTER TABLE {address} SET TBLPROPERTIES"
+        " ('parquet.enable.dictionary' = 'false', 'codeanatomy.old' = 'x', 'somebody.elses' = 'y')"
+    )
+    files = written(store, lines("b", 1))
+    done = adopt_files(Tables(store.root), TABLE.name, files, ["b"], Commit("r2"), by="repo_id")
+    after = store.log(TABLE.name).snapshot()
+    assert done.version == after.version == before.version + 2
+    assert after.properties == {**before.properties, "somebody.elses": "y"}
+    assert held(store) == {"a": 1, "b": 1}
+    # Together with what lets a file lose rows.
+    files = written(store, lines("b", 1), lines("c", 1))
+    adopt_files(store, TABLE.name, files, ["b", "c"], Commit("r3"), by="repo_id")
+    store.spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ('codeanatomy.old' = 'x')")
+    files = written(store, lines("b", 2))
+    done = adopt_files(Tables(store.root), TABLE.name, files, ["b"], Commit("r4"), by="repo_id")
+    entry = Path(store.location(TABLE.name), "_delta_log", f"{done.version:020}.json")
+    actions = [json.decode(line) for line in entry.read_bytes().splitlines()]
+    (told,) = [each["metaData"]["configuration"] for each in actions if "metaData" in each]
+    assert told == {**after.properties, "delta.enableDeletionVectors": "true"}
+    assert held(store) == {"a": 1, "b": 2, "c": 1}
 
 
 def test_spark_makes_the_commit_where_the_table_asks_for_more(store: Store) -> None:

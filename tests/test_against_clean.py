@@ -216,6 +216,7 @@ def test_rows_of_nobody_count_unless_repositories_are_named(tmp_path: Path, whol
         compare_lakes(here, str(whole), ["stranger"])
 
 
+@pytest.mark.full
 def test_repositories_built_at_once_are_those_built_apart(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -107,6 +107,7 @@ def test_what_a_run_tells_has_one_name_in_every_layer(tmp_path: Path) -> None:
         "observe.endpoint": "flag",
         "observe.log_level": "flag",
         "observe.log_format": "environment",
+        "observe.record_queries": "default",
     }
 
 

@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 from codeanatomy import catalog
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
 from codeanatomy.storage.duck import database, duck_type, is_local, local, lookups, reading, rows_of, sql_text
-from codeanatomy.storage.light import LoggedFile
+from codeanatomy.storage.file_index import LoggedFile
 from codeanatomy.storage.vectors import write_vectors
 
 NODES = catalog.table("cpg_nodes")

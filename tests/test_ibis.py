@@ -26,7 +26,7 @@ def light(ask_lake: Path) -> Lake:
     return Lake.open(str(ask_lake))
 
 
-@pytest.fixture(scope="module", params=["duckdb", "pyspark"])
+@pytest.fixture(scope="module", params=["duckdb", pytest.param("pyspark", marks=pytest.mark.session)])
 def lane(request: pytest.FixtureRequest, light: Lake, ask_lake: Path) -> IbisLane:
     if request.param == "duckdb":
         return light.ibis()

@@ -84,6 +84,7 @@ def test_one_of_two_repositories_is_refreshed_and_spark_reads_it(
     assert sorted(told) == [("delete", owner), ("insert", owner)]
 
 
+@pytest.mark.full
 def test_a_new_repository_runs_beside_one_that_is_refreshed(
     base: Path, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_new_repository_runs_beside_one_that_is_refreshed(
     assert_clean(lake, tmp_path, sources)
 
 
+@pytest.mark.full
 def test_a_step_with_other_rules_runs_after_those_that_are_refreshed(
     base: Path, tmp_path: Path, spark: SparkSession
 ) -> None:

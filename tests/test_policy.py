@@ -169,6 +169,9 @@ def test_properties_say_the_whole_policy() -> None:
         "codeanatomy.primaryKey": "id",
         "codeanatomy.targetFileSize": "67108864",
         "delta.setTransactionRetentionDuration": "interval 30 days",
+        "delta.checkpointInterval": "10",
+        "delta.deletedFileRetentionDuration": "interval 168 hours",
+        "delta.logRetentionDuration": "interval 720 hours",
         "delta.enableExpiredLogCleanup": "false",
         "delta.dataSkippingStatsColumns": "id,line",
         "parquet.enable.dictionary": "true",
@@ -328,7 +331,7 @@ def test_a_gate_names_everything_that_is_missing(gate: DeltaFeatureGate, problem
 def test_a_gate_that_is_passed_is_recorded() -> None:
     seen: list[Event] = []
     check_gate(things(), snapshot(), seen.append)
-    assert seen == [GateChecked(table="things", version=3, passed=True)]
+    assert seen == [GateChecked(table="things", version=3, passed=True, snapshot=snapshot())]
 
 
 def test_a_gate_that_is_not_passed_is_recorded_and_refused() -> None:
@@ -337,7 +340,9 @@ def test_a_gate_that_is_not_passed_is_recorded_and_refused() -> None:
     with pytest.raises(GateError, match="things version 3 fails its gate: feature rowTracking"):
         check_gate(table, snapshot(), seen.append)
     why = ("feature rowTracking is not enabled",)
-    assert seen == [GateChecked(table="things", version=3, passed=False, problems=why)]
+    assert seen == [
+        GateChecked(table="things", version=3, passed=False, problems=why, snapshot=snapshot())
+    ]
 
 
 def test_the_features_of_a_snapshot_open_its_gate() -> None:

@@ -12,7 +12,8 @@ from codeanatomy.errors import TableMissing
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Held, Query, Slice, edges, nodes, of_repository
 from codeanatomy.query.verbs.found import held as answered
-from codeanatomy.storage.light import LoggedFile
+from codeanatomy.storage.domains import Domain
+from codeanatomy.storage.file_index import LoggedFile
 
 SHAPE = (Column("name", "string", "."), Column("size", "int", "."))
 
@@ -31,14 +32,15 @@ def test_a_slice_opens_only_the_files_of_its_kinds(reader: LightReader) -> None:
 
 def test_a_slice_by_id_opens_only_the_files_that_may_hold_it(reader: LightReader) -> None:
     first = reader.files(Slice("cpg_edges_by_dst"))[0]
-    least, greatest = first.bounds["dst_node_id"]
+    held = first.domain("dst_node_id")
+    least, greatest = held.least, held.greatest
     assert reader.files(Slice("cpg_edges_by_dst", dst_node_id=(least,)))
     assert reader.files(Slice("cpg_edges_by_dst", dst_node_id=("zzz",))) == []
     assert reader.files(Slice("cpg_edges_by_dst", dst_node_id=("", greatest)))
 
 
 def test_bounds_and_partitions_decide() -> None:
-    file = LoggedFile("p", 1, {"kind": "A"}, {"id": ("c", "m")})
+    file = LoggedFile("p", 1, {"kind": "A"}, {"kind": Domain("A", "A"), "id": Domain("c", "m")})
     assert file.may_hold("kind", ["A", "B"])
     assert not file.may_hold("kind", ["B"])
     assert file.may_hold("id", ["c"])
@@ -97,4 +99,4 @@ def test_an_argument_is_a_value(reader: LightReader) -> None:
 
 def test_a_table_that_was_not_published(reader: LightReader) -> None:
     with pytest.raises(TableMissing, match="not published"):
-        reader.rows(Query("SELECT * FROM t", {"t": Slice("delta_maintenance")}))
+        reader.rows(Query("SELECT * FROM t", {"t": Slice("cdf_cursors")}))

@@ -19,7 +19,7 @@ from codeanatomy.catalog.describe import flattened, kind_facts, policy_facts, ty
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind, NodeKind
 from codeanatomy.catalog.semantics import SEMANTIC_TYPES
 from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
-from codeanatomy.catalog.views import VIEWS, View
+from codeanatomy.catalog.views import OBSERVED, VIEWS, View
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.functions import FUNCTIONS
 from codeanatomy.options import ExtractOptions, ObserveOptions, RefreshOptions
@@ -30,6 +30,7 @@ from codeanatomy.query.export.exporting import ExportReport
 from codeanatomy.query.sql.allowed import FUNCTIONS as SQL_FUNCTIONS
 from codeanatomy.query.sql.diagnostics import CODES
 from codeanatomy.query.sql.light import SqlAnswer
+from codeanatomy.query.state.observing import Observation
 from codeanatomy.query.state.runs import RunReport, Runs
 from codeanatomy.query.state.status import LakeStatus
 from codeanatomy.run.plan import Plan
@@ -80,6 +81,7 @@ CONTRACTS: tuple[type, ...] = (
     LakeStatus,
     Runs,
     RunReport,
+    Observation,
 )
 
 
@@ -165,6 +167,16 @@ def views_page() -> str:
     parts = [NOTE, "# Views\n", "What `codeanatomy sql`, Spark and Ibis offer by these names.\n"]
     parts += ["| view | |", "|---|---|"]
     parts += [f"| [{view.name}](#{view.name}) | {_cell(view.doc)} |" for view in VIEWS]
+    parts += [
+        "",
+        "`codeanatomy sql` and Spark (`lake.view(name)`, `lake.sql(...)`) know these, too. They tell of all",
+    ]
+    parts += [
+        "runs, whichever is opened; their columns are in [tables.md](tables.md):\n",
+        "| view | |",
+        "|---|---|",
+    ]
+    parts += [f"| [{view.name}](tables.md#{view.name}) | {_cell(view.doc)} |" for view in OBSERVED]
     for view in VIEWS:
         parts += ["", f"## {view.name}\n", f"{view.doc}\n", "| column | type | null | |", "|---|---|---|---|"]
         parts += [

@@ -219,6 +219,8 @@ class CommitConflict(CodeAnatomyError):
 
     code = "CA040"
     exit_code = EXIT_STORAGE
+    # What each attempt has lost against.
+    conflicts: tuple[str, ...] = ()
 
 
 class StorageFailure(CodeAnatomyError):

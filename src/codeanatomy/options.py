@@ -3,7 +3,7 @@
 >>> ExtractOptions().max_file_size // 1024**2
 8
 >>> ObserveOptions(trace="otlp", endpoint="https://me:hush@collector:4318")
-ObserveOptions(trace='otlp', endpoint='***', log_level='off', log_format='text')
+ObserveOptions(trace='otlp', endpoint='***', log_level='off', log_format='text', record_queries=False)
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RefreshOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ObserveOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run tells while it works: spans and log lines, both off by default."""
+    """What a run tells while it works, and what is kept of questions: all off by default."""
 
     # Spans of run, steps and commits: to stderr, or to an OpenTelemetry collector.
     trace: Literal["off", "console", "otlp"] = "off"
@@ -63,11 +63,15 @@ class ObserveOptions(Struct, frozen=True, forbid_unknown_fields=True):
     # What our own logger may write to stderr.
     log_level: Literal["off", "error", "warning", "info", "debug"] = "off"
     log_format: Literal["text", "json"] = "text"
+    # Keep in the lake which columns questions filter and join by, without what was asked for: later builds
+    # give these columns statistics.
+    record_queries: bool = False
 
     def __repr__(self) -> str:
         # The address of a collector may hold a password, and this text may get into a log.
         hidden = "***" if self.endpoint else ""
         return (
             f"ObserveOptions(trace={self.trace!r}, endpoint={hidden!r}, "
-            f"log_level={self.log_level!r}, log_format={self.log_format!r})"
+            f"log_level={self.log_level!r}, log_format={self.log_format!r}, "
+            f"record_queries={self.record_queries!r})"
         )

@@ -11,7 +11,15 @@ Two bases of lines exist, told apart by name: `line_no` counts from 0 and is for
 
 from __future__ import annotations
 
-from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, ForeignKey, WriterProperties
+from codeanatomy.catalog.spec import (
+    MB,
+    Column,
+    Constraint,
+    DeltaMaintenancePolicy,
+    DeltaWritePolicy,
+    ForeignKey,
+    WriterProperties,
+)
 
 REPO_ID = Column("repo_id", "string", "The repository the row belongs to.", False, "RepoId")
 FILE_ID = Column("file_id", "string", "The file the row is about, and its owner.", False, "FileId")
@@ -42,6 +50,9 @@ PER_FILE = DeltaWritePolicy(
     writer=WriterProperties(row_group_rows=FILE_ROWS),
 )
 
+# It is large, nested, and read by file: put in order again when nobody writes to it.
+WHEN_QUIET = DeltaMaintenancePolicy(z_order_when="after_partition_complete")
+
 # Layout of what is kept of each file for the next build, and read as a whole.
 KEPT_BY_FILE = DeltaWritePolicy(
     target_file_size=128 * MB,
@@ -49,6 +60,9 @@ KEPT_BY_FILE = DeltaWritePolicy(
     stats_policy="explicit",
     stats_columns=("file_id",),
 )
+
+# Of tables that are read as a whole, or whose rows come in the order of time and stay in it.
+NO_ZORDER = DeltaMaintenancePolicy(z_order_when="never")
 
 FILE_KEY = ForeignKey(("file_id",), "repo_files_v1", ("file_id",))
 OWNER_KEY = ForeignKey(("owner_file_id",), "repo_files_v1", ("file_id",))

@@ -15,6 +15,7 @@ from codeanatomy.catalog.columns import (
     FILE_KEY,
     LINE,
     PER_FILE,
+    WHEN_QUIET,
     WITNESS_VERSION,
     span,
     strings,
@@ -116,6 +117,7 @@ AST_FILES_V1 = Table(
     owner="file_id",
     inputs=("repo_file_blobs_v1",),
     write=PER_FILE,
+    upkeep=WHEN_QUIET,
 )
 
 BYTECODE_FILES_V1 = Table(
@@ -194,6 +196,7 @@ BYTECODE_FILES_V1 = Table(
     owner="file_id",
     inputs=("repo_file_blobs_v1",),
     write=PER_FILE,
+    upkeep=WHEN_QUIET,
 )
 
 SYMTABLE_FILES_V1 = Table(
@@ -245,4 +248,5 @@ SYMTABLE_FILES_V1 = Table(
     owner="file_id",
     inputs=("repo_file_blobs_v1",),
     write=PER_FILE,
+    upkeep=WHEN_QUIET,
 )

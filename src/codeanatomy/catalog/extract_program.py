@@ -17,6 +17,7 @@ from codeanatomy.catalog.columns import (
     FILE_KEY,
     PER_FILE,
     REPO_ID,
+    WHEN_QUIET,
     WITNESS_VERSION,
     one_of,
     span,
@@ -204,4 +205,5 @@ TYPE_CHECKER_FILES_V1 = Table(
     owner="file_id",
     inputs=("repo_file_blobs_v1",),
     write=replace(PER_FILE, enable_features=("change_data_feed",)),
+    upkeep=WHEN_QUIET,
 )

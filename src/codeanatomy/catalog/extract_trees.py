@@ -15,6 +15,7 @@ from codeanatomy.catalog.columns import (
     FILE_KEY,
     LINE,
     PER_FILE,
+    WHEN_QUIET,
     WITNESS_VERSION,
     span,
     strings,
@@ -172,6 +173,7 @@ LIBCST_FILES_V1 = Table(
     owner="file_id",
     inputs=("repo_file_blobs_v1",),
     write=PER_FILE,
+    upkeep=WHEN_QUIET,
 )
 
 TS_ID = Column("ts_id", "int", "Number of the node in a preorder walk over all nodes, from 0.")
@@ -250,4 +252,5 @@ TREE_SITTER_FILES_V1 = Table(
     owner="file_id",
     inputs=("repo_file_blobs_v1",),
     write=PER_FILE,
+    upkeep=WHEN_QUIET,
 )

@@ -16,6 +16,7 @@ from codeanatomy.catalog.columns import (
     FILE_KEY,
     KEPT_BY_FILE,
     LINE,
+    NO_ZORDER,
     OWNER_KEY,
     PLACE,
     REPO_ID,
@@ -306,6 +307,7 @@ GRAPH_SHARED_V1 = Table(
     owner="file_id",
     inputs=CPG_EDGES.inputs,
     write=KEPT_BY_FILE,
+    upkeep=NO_ZORDER,
 )
 
 TABLES = (

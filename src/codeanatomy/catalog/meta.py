@@ -8,8 +8,8 @@ Tests: `tests/test_catalog.py`.
 
 from __future__ import annotations
 
-from codeanatomy.catalog.columns import REPO_ID, RUN_ID, one_of, span, strings, structs
-from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table
+from codeanatomy.catalog.columns import NO_ZORDER, REPO_ID, RUN_ID, one_of, span, strings, structs
+from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaMaintenancePolicy, DeltaWritePolicy, Table
 
 TABLE_NAME = Column("table_name", "string", "Name of the table.")
 VERSION = Column("version", "bigint", "Delta version.")
@@ -72,6 +72,7 @@ RUN_MANIFEST = Table(
         stats_policy="explicit",
         stats_columns=("run_id", "started_at", "status"),
     ),
+    upkeep=NO_ZORDER,
 )
 
 EXTRACT_ERROR_ARTIFACTS = Table(
@@ -99,6 +100,7 @@ EXTRACT_ERROR_ARTIFACTS = Table(
         stats_policy="explicit",
         stats_columns=("run_id", "extractor_name", "error_type", "path"),
     ),
+    upkeep=NO_ZORDER,
 )
 
 CDF_CURSORS = Table(
@@ -115,6 +117,7 @@ CDF_CURSORS = Table(
     primary_key=("dataset", "consumer", "repo_id"),
     constraints=(Constraint("version_counted", "last_version >= 0", "Delta versions count from 0."),),
     write=DeltaWritePolicy(target_file_size=32 * MB, zorder_by=("dataset", "repo_id")),
+    upkeep=NO_ZORDER,
 )
 
 RUN_LEASE = Table(
@@ -157,6 +160,8 @@ RUN_LEASE = Table(
         Constraint("ttl_counted", "ttl_seconds >= 1", "A lease is held for some time."),
     ),
     write=DeltaWritePolicy(target_file_size=32 * MB),
+    # Only the newest version is ever read, and whoever holds the lease tidies up.
+    upkeep=DeltaMaintenancePolicy(z_order_when="never", vacuum_hours=24, log_hours=24),
 )
 
 TABLES = (RUN_MANIFEST, RUN_LEASE, EXTRACT_ERROR_ARTIFACTS, CDF_CURSORS)

@@ -8,7 +8,7 @@ Tests: `tests/test_catalog.py`.
 
 from __future__ import annotations
 
-from codeanatomy.catalog.columns import PATH, REPO_ID, RUN_ID, one_of, strings, structs
+from codeanatomy.catalog.columns import NO_ZORDER, PATH, REPO_ID, RUN_ID, one_of, strings, structs
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table
 
 EVENT = (
@@ -43,6 +43,7 @@ DELTA_SNAPSHOTS = Table(
     ),
     primary_key=EVENT_KEY,
     write=BY_RUN,
+    upkeep=NO_ZORDER,
 )
 
 DELTA_MUTATIONS = Table(
@@ -61,10 +62,13 @@ DELTA_MUTATIONS = Table(
             "Constraints that rows broke.",
             Column("name", "string", "Name of the constraint."),
             Column("expression", "string", "Its condition."),
+            Column("sample", "string", "A row that broke it."),
         ),
+        Column("error", "string", "Code and words of what refused it; null if nothing did."),
         Column("app_id", "string", "Application of the idempotent transaction."),
         Column("app_version", "bigint", "Version within that application."),
         Column("attempts", "int", "Tries until it went through or was given up.", nullable=False),
+        strings("conflicts", "What it has lost against, attempt by attempt."),
         Column("commit_metadata", "map<string,string>", "What was written into Delta's history."),
         Column("rows", "bigint", "Rows written."),
         Column("files", "bigint", "Data files written."),
@@ -78,6 +82,7 @@ DELTA_MUTATIONS = Table(
         Constraint("attempts_counted", "attempts >= 1", "A commit was tried at least once."),
     ),
     write=BY_RUN,
+    upkeep=NO_ZORDER,
 )
 
 DELTA_SCAN_PLANS = Table(
@@ -107,6 +112,7 @@ DELTA_SCAN_PLANS = Table(
         ),
     ),
     write=BY_RUN,
+    upkeep=NO_ZORDER,
 )
 
 DELTA_MAINTENANCE = Table(
@@ -137,6 +143,7 @@ DELTA_MAINTENANCE = Table(
     primary_key=EVENT_KEY,
     constraints=(one_of("outcome", "done", "refused", "failed"),),
     write=BY_RUN,
+    upkeep=NO_ZORDER,
 )
 
 PLAN_ARTIFACTS = Table(
@@ -173,6 +180,7 @@ PLAN_ARTIFACTS = Table(
     primary_key=EVENT_KEY,
     constraints=(one_of("status", "succeeded", "failed", "skipped"),),
     write=BY_RUN,
+    upkeep=NO_ZORDER,
 )
 
 VIEW_CACHE = Table(
@@ -194,6 +202,7 @@ VIEW_CACHE = Table(
         Constraint("size_counted", "size_bytes IS NULL OR size_bytes >= 0", "A size is not negative."),
     ),
     write=BY_RUN,
+    upkeep=NO_ZORDER,
 )
 
 STATS_DECISIONS = Table(
@@ -212,6 +221,7 @@ STATS_DECISIONS = Table(
     primary_key=EVENT_KEY,
     constraints=(one_of("policy", "off", "explicit", "auto"),),
     write=BY_RUN,
+    upkeep=NO_ZORDER,
 )
 
 REFRESH_IMPACT = Table(
@@ -234,6 +244,7 @@ REFRESH_IMPACT = Table(
     ),
     primary_key=("run_id", "repo_id", "path"),
     write=DeltaWritePolicy(target_file_size=32 * MB, zorder_by=("run_id", "repo_id", "path")),
+    upkeep=NO_ZORDER,
 )
 
 TABLES = (

@@ -15,6 +15,7 @@ from codeanatomy.catalog.columns import (
     FILE_KEY,
     KEPT_BY_FILE,
     LINE,
+    NO_ZORDER,
     OWNER_KEY,
     PATH,
     PLACE,
@@ -116,6 +117,7 @@ RELATE_PROGRAMS_V1 = Table(
     owner="file_id",
     inputs=RELATIONS_V1.inputs,
     write=KEPT_BY_FILE,
+    upkeep=NO_ZORDER,
 )
 
 TABLES = (RELATIONS_V1, RELATE_PROGRAMS_V1)

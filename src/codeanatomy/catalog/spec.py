@@ -172,6 +172,8 @@ class DeltaMaintenancePolicy(Struct, frozen=True, omit_defaults=True):
     # periodic: when enough is out of order, and the last time is long enough ago; after_partition_complete:
     # the same of partitions that nobody has written to for a while.
     z_order_when: ZOrderWhen = "periodic"
+    # A partition below this size is one small file, whose order spares a reader nothing.
+    z_order_size: Annotated[int, Meta(ge=0)] = 8 * MB
     # Of the bytes of a partition the share that was written since, which is enough.
     z_order_share: Annotated[float, Meta(gt=0, le=1)] = 0.3
     z_order_hours: Hours = 24.0
@@ -192,6 +194,14 @@ class DeltaFeatureGate(Struct, frozen=True, omit_defaults=True):
     min_writer_version: int | None = None
     required_reader_features: tuple[str, ...] = ()
     required_writer_features: tuple[str, ...] = ()
+
+
+class UsedColumn(Struct, frozen=True):
+    """A column that plans or questions filter or join by."""
+
+    name: str
+    # Who does, in words.
+    reason: str
 
 
 class Table(Struct, frozen=True, omit_defaults=True):
@@ -219,6 +229,9 @@ class Table(Struct, frozen=True, omit_defaults=True):
     cache: CachePolicy = "none"
     # Raised when the meaning of the rows changes although the columns do not.
     version: int = 1
+    # What a run has found out of its lake, the most useful first: for statistics whose policy is auto. None:
+    # nobody has looked, so those count that the stored table names.
+    lineage: tuple[UsedColumn, ...] | None = None
 
     @property
     def ordering(self) -> tuple[str, ...]:

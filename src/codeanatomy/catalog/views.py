@@ -18,6 +18,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from codeanatomy.catalog.graph import CPG_EDGES, CPG_NODES, CPG_PROPS
+from codeanatomy.catalog.observe import TABLES as OBSERVE_TABLES
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.errors import UnknownName
 
@@ -442,7 +443,7 @@ REPOSITORIES = View(
 
 
 def _whole(name: str, table: Table) -> View:
-    """A table of the graph as it is."""
+    """A table as it is."""
     sql = "SELECT * FROM w"
     doc = f"{table.doc} The table `{table.name}` as it is."
     return View(name, doc, table.columns, sql, {"w": (table.name, {})})
@@ -466,9 +467,13 @@ VIEWS: tuple[View, ...] = (
 )
 
 
+# What runs have done, of all of them: rows of the newest version, whichever run is published.
+OBSERVED: tuple[View, ...] = tuple(_whole(table.name, table) for table in OBSERVE_TABLES)
+
+
 def view(name: str) -> View:
     """The view of that name, or an error that lists what exists."""
-    for each in VIEWS:
+    for each in (*VIEWS, *OBSERVED):
         if each.name == name:
             return each
-    raise UnknownName("view", name, (each.name for each in VIEWS))
+    raise UnknownName("view", name, (each.name for each in (*VIEWS, *OBSERVED)))

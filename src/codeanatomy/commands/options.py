@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from codeanatomy.query.answers import MOST
+from codeanatomy.storage.policy import StorePolicy, is_local, reach
 
 Format = Literal["table", "json"]
 AnswerFormat = Literal["table", "json", "jsonl", "csv", "markdown"]
@@ -36,8 +37,21 @@ def lake_choice(*, required: bool) -> Callable[[Command], Command]:
         metavar="DIR",
         envvar="CODEANATOMY_LAKE",
         show_envvar=True,
+        callback=_reached,
         help="The lake: a folder or URI.",
     )
+
+
+def _reached(context: click.Context, _: click.Parameter, lake: str | None) -> str | None:
+    """The lake; one that is remote is reached as the settings say, by whatever the command does."""
+    if lake is not None and not is_local(lake):
+        # Here: most lakes are folders.
+        from codeanatomy.config import load_settings
+        from codeanatomy.storage.store import checked_root
+
+        policy = StorePolicy.of(load_settings(context.find_root().obj or ()).runtime)
+        reach(checked_root(lake, policy.require_local_paths), policy)
+    return lake
 
 
 def limit_option(default: int, help_text: str) -> Callable[[Command], Command]:

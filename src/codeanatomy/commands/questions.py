@@ -21,6 +21,7 @@ from codeanatomy.commands.options import (
     limit_option,
     repo_option,
 )
+from codeanatomy.config import load_settings
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.answers import DEEPEST, LIMIT
 from codeanatomy.query.asking import VERBS, errors_answer
@@ -90,7 +91,10 @@ def _command(verb: str) -> click.Command:
     @as_of_option
     @limit_option(LIMIT, "Rows to show.")
     @answer_format_option
+    @click.pass_obj
     def run(
+        flags: tuple[str, ...],
+        /,
         lake: str,
         repo_id: str | None,
         as_of: str | None,
@@ -107,7 +111,9 @@ def _command(verb: str) -> click.Command:
                 # A lake may have nothing but failures.
                 found = errors_answer(lake, repo_id, limit, as_of)
             else:
-                found = Lake.open(lake, as_of).ask(verb, *typed, repo_id=repo_id, limit=limit, **options)
+                recorded = load_settings(flags).observe.record_queries
+                asked = Lake.open(lake, as_of, record_queries=recorded)
+                found = asked.ask(verb, *typed, repo_id=repo_id, limit=limit, **options)
         except CodeAnatomyError as problem:
             print_problem(problem, form)
             raise

@@ -76,7 +76,9 @@ def sql(
         if engine == "spark":
             found = _by_spark(flags, lake, as_of, statement, limit, seconds)
         else:
-            found = Lake.open(lake, as_of).sql(statement, limit=limit, seconds=seconds)
+            recorded = load_settings(flags).observe.record_queries
+            asked = Lake.open(lake, as_of, record_queries=recorded)
+            found = asked.sql(statement, limit=limit, seconds=seconds)
     except CodeAnatomyError as problem:
         print_problem(problem, form)
         raise

@@ -11,9 +11,12 @@ Without a session no JVM is started, and answers have so many rows at most, with
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
+from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.answers import LIMIT, Answer
 from codeanatomy.query.asking import answer, errors_answer
 from codeanatomy.query.lanes.light import LightReader
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from codeanatomy.query.lanes.ibis import IbisLane
     from codeanatomy.query.lanes.spark_lake import SparkLake
     from codeanatomy.query.sql.answer import SqlAnswer
+    from codeanatomy.storage.queries import Noted
 
 # What an answer is: rows at hand, or a DataFrame.
 T = TypeVar("T")
@@ -145,14 +149,15 @@ class Verbs(Generic[T]):
 class Lake(Verbs[Answer]):
     """One published state of a lake, asked without a JVM."""
 
-    def __init__(self, snapshot: Snapshot, as_of: str | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, as_of: str | None = None, *, record_queries: bool = False) -> None:
         self.snapshot = snapshot
         self.as_of = as_of
+        self.record_queries = record_queries
         self.reader = LightReader(snapshot)
 
     @overload
     @classmethod
-    def open(cls, root: str | Path, as_of: str | None = None) -> Lake: ...
+    def open(cls, root: str | Path, as_of: str | None = None, *, record_queries: bool = False) -> Lake: ...
 
     @overload
     @classmethod
@@ -160,14 +165,22 @@ class Lake(Verbs[Answer]):
 
     @classmethod
     def open(
-        cls, root: str | Path, as_of: str | None = None, *, spark: SparkSession | None = None
+        cls,
+        root: str | Path,
+        as_of: str | None = None,
+        *,
+        spark: SparkSession | None = None,
+        record_queries: bool = False,
     ) -> Lake | SparkLake:
-        """The newest published run, the one that is named, or the newest at a time; with a session, in it."""
+        """The newest published run, the one that is named, or the newest at a time; with a session, in it.
+
+        `record_queries` keeps in the lake which columns are asked for, without a session (`query.recording`).
+        """
         root = str(root)
         if spark is None:
             # What is elsewhere is refused before anybody asks for it there.
             local(root)
-            return cls(Snapshot.open(root, as_of), as_of)
+            return cls(Snapshot.open(root, as_of), as_of, record_queries=record_queries)
         from codeanatomy.query.lanes.spark_lake import SparkLake
 
         return SparkLake(Snapshot.open(root, as_of), spark)
@@ -185,7 +198,21 @@ class Lake(Verbs[Answer]):
         if verb == "errors":
             # Builds that have failed since are told too.
             return errors_answer(self.snapshot.root, repo_id, wanted, self.as_of)
-        return answer(self.reader, verb, names, limit=wanted, repo_id=repo_id, **options)
+        if not self.record_queries:
+            return answer(self.reader, verb, names, limit=wanted, repo_id=repo_id, **options)
+        from codeanatomy.query.recording import Recording, notes_of
+
+        reader = Recording(self.reader)
+        found = answer(reader, verb, names, limit=wanted, repo_id=repo_id, **options)
+        self._note(lambda: notes_of(self.reader, verb, reader.asked))
+        return found
+
+    def _note(self, notes: Callable[[], Iterable[Noted]]) -> None:
+        """Keep what an answer has read; it is an answer without that, too."""
+        from codeanatomy.storage.queries import note
+
+        with suppress(CodeAnatomyError):
+            note(self.snapshot.root, notes())
 
     def diff(
         self, run_a: str, run_b: str = "latest", *, repo_id: str | None = None, limit: int = LIMIT
@@ -199,7 +226,12 @@ class Lake(Verbs[Answer]):
         """One statement that reads, over the views of `codeanatomy.catalog.views`."""
         from codeanatomy.query.sql.light import run_sql
 
-        return run_sql(self.reader, text, limit=limit, seconds=seconds)
+        found = run_sql(self.reader, text, limit=limit, seconds=seconds)
+        if self.record_queries:
+            from codeanatomy.query.recording import notes_of_sql
+
+            self._note(lambda: notes_of_sql(self.reader, text))
+        return found
 
     def ibis(self) -> IbisLane:
         """The views as Ibis tables on DuckDB."""

@@ -12,7 +12,10 @@ repositories. What is written while somebody reads is in versions that nobody ha
 Runs are in the order in which they ended, for a run that had to wait for another began before it. A run
 none of whose repositories succeeded has published nothing and cannot be opened. A time without a zone is
 UTC, as are all times that are printed; a date without a time is its first moment. A run belongs to the
-second in which it ended. Tests: `tests/test_snapshot.py`.
+second in which it ended. A run that has restored another says which repositories there are: those that were
+built only after the one that it restored are gone until they are built again.
+
+Tests: `tests/test_snapshot.py`, `tests/test_restoring.py`.
 """
 
 from __future__ import annotations
@@ -25,14 +28,18 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError
 from msgspec import Struct
 
+from codeanatomy.catalog.observe import TABLES
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
-from codeanatomy.storage.light import LoggedFile, light_files, light_table
+from codeanatomy.storage.file_index import LoggedFile
+from codeanatomy.storage.light import light_files, light_table, newest_version
 from codeanatomy.storage.manifest import OutputPin, RunManifest, read_manifest
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+# What runs have done: of every run, whichever is opened.
+RECORDS = frozenset(table.name for table in TABLES)
 # Names of runs begin with a date too, but without dashes.
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 # So many runs are named where one is not known.
@@ -62,6 +69,11 @@ class RecordedRun(Struct, frozen=True):
         """The repositories that it has built; without any, it has published nothing."""
         return tuple(row for row in self.rows if row.status == "succeeded")
 
+    @property
+    def is_restore(self) -> bool:
+        """Whether it says which repositories there are: those of its rows, and no others."""
+        return any(row.mode == "restore" for row in self.succeeded)
+
 
 class Snapshot(Struct, frozen=True):
     """One published state of a lake."""
@@ -78,7 +90,7 @@ class Snapshot(Struct, frozen=True):
     def open(cls, root: str, as_of: str | None = None) -> Snapshot:
         """The newest published run, the one that is named, or the newest at a time."""
         runs = recorded_runs(root, as_of)
-        if as_of is not None and not _is_time(as_of) and not runs[-1].succeeded:
+        if as_of is not None and not is_time(as_of) and not runs[-1].succeeded:
             raise TableMissing(
                 f"run {runs[-1].run_id} has published nothing: {_failure(runs[-1])!r}",
                 "open another; `codeanatomy runs` lists them",
@@ -95,13 +107,12 @@ class Snapshot(Struct, frozen=True):
                 "build it; `codeanatomy errors` tells what failed" if runs else "build it",
             )
         last = published[-1]
-        repositories = {row.repo_id: row for run in published for row in run.succeeded}
         return cls(
             root,
             last.run_id,
             last.finished_at,
             {pin.table_name: pin for pin in last.succeeded[0].output_pins},
-            {name: repositories[name] for name in sorted(repositories)},
+            newest_rows([RecordedRun(run.run_id, run.succeeded) for run in published]),
         )
 
     def chosen(self, repo_id: str | None) -> dict[str, RunManifest]:
@@ -110,6 +121,9 @@ class Snapshot(Struct, frozen=True):
 
     def pin(self, name: str) -> OutputPin:
         """The version of a table that is published."""
+        if name in RECORDS:
+            # No run pins them: each adds to them when it has ended.
+            return OutputPin(name, newest_version(self.root, name))
         if name not in self.pins:
             raise TableMissing(
                 f"{name} is not published by run {self.run_id} of {self.root}",
@@ -125,8 +139,18 @@ class Snapshot(Struct, frozen=True):
         except (StorageFailure, TableMissing) as problem:
             raise self._lost(name, problem) from problem
 
+    def has(self, name: str) -> bool:
+        """Whether a table is there; what runs record is not before there was something to record."""
+        try:
+            self.pin(name)
+        except TableMissing:
+            return False
+        return True
+
     def files(self, name: str) -> tuple[LoggedFile, ...]:
         """The data files of the published version of a table."""
+        if name in RECORDS and not self.has(name):
+            return ()
         version = self.pin(name).version
         try:
             return light_files(self.root, name, version)
@@ -167,7 +191,7 @@ def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
         raise TableMissing(f"a lake was never written at {root}", "name a lake that was built")
     if as_of is None:
         return runs
-    return _until(runs, as_of) if _is_time(as_of) else runs[: runs.index(named_run(runs, as_of)) + 1]
+    return _until(runs, as_of) if is_time(as_of) else runs[: runs.index(named_run(runs, as_of)) + 1]
 
 
 def named_run(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
@@ -185,7 +209,11 @@ def named_run(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
 
 def newest_rows(runs: Sequence[RecordedRun]) -> dict[str, RunManifest]:
     """What the last of these runs that was about a repository says of it, succeeded or not."""
-    newest = {row.repo_id: row for run in runs for row in run.rows}
+    newest: dict[str, RunManifest] = {}
+    for run in runs:
+        if run.is_restore:
+            newest.clear()
+        newest |= {row.repo_id: row for row in run.rows}
     return {name: newest[name] for name in sorted(newest)}
 
 
@@ -198,16 +226,22 @@ def chosen(rows: dict[str, RunManifest], repo_id: str | None) -> dict[str, RunMa
     return {repo_id: rows[repo_id]}
 
 
-def _is_time(as_of: str) -> bool:
+def is_time(as_of: str) -> bool:
+    """Whether it is meant as a time, and not as the name of a run."""
     return DATE.match(as_of) is not None
 
 
-def _until(runs: Sequence[RecordedRun], as_of: str) -> list[RecordedRun]:
+def time_of(as_of: str) -> datetime:
+    """The time that is meant."""
     try:
         given = datetime.fromisoformat(as_of)
     except ValueError as problem:
         raise UsageError(f"{as_of!r} is not a time", "write it like 2026-05-01T12:00Z") from problem
-    time = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+    return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+
+
+def _until(runs: Sequence[RecordedRun], as_of: str) -> list[RecordedRun]:
+    time = time_of(as_of)
     found = [run for run in runs if run.finished_at.replace(microsecond=0) <= time]
     if not any(run.succeeded for run in found):
         first = next((run for run in runs if run.succeeded), None)

@@ -27,7 +27,7 @@ from msgspec import structs
 from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Row, Slice, edges, nodes
+from codeanatomy.query.lanes.reading import Query, Reader, Row, Slice, Within, edges, nodes
 from codeanatomy.query.walks.enclosing import AROUND
 
 # What a name may mean, those first that a symbol is said to be if it is several.
@@ -198,12 +198,19 @@ def _at(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
         start = 0 if place[2] is None else _start(reader, repository, file, file_id, int(place[2]))
         kinds = ("MODULE",) if place[2] is None else AROUND
         around = Query(
-            f"SELECT {FIELDS} FROM n WHERE n.bstart IS NULL OR (n.bstart <= ? AND n.bend >= ?)"
             # A module is around everything, also around a definition that is the whole file.
+            f"SELECT {FIELDS} FROM n"
             " ORDER BY CASE n.node_kind WHEN 'MODULE' THEN 1 ELSE 0 END, n.bstart DESC, n.bend, n.node_id"
             " LIMIT 1",
-            {"n": nodes(kinds, repository, path=(file,))},
-            (start, start),
+            {
+                "n": nodes(
+                    kinds,
+                    repository,
+                    path=(file,),
+                    bstart=Within(greatest=start, or_null=True),
+                    bend=Within(start, or_null=True),
+                )
+            },
         )
         found += reader.rows(around) if start is not None else []
     return _symbols(found, "place")
@@ -214,9 +221,8 @@ def _start(reader: Reader, repo_id: str, path: str, file_id: str, line: int) -> 
     starts = Query(
         # The first node of the last line, up to this one, that has any.
         "SELECT max(n.line), max_by(n.bstart, CAST(n.line AS BIGINT) * 1000000000 - n.bstart) FROM n"
-        " WHERE n.line <= ? AND n.bstart IS NOT NULL",
-        {"n": nodes(("AST_NODE", "MODULE"), repo_id, path=(path,))},
-        (line,),
+        " WHERE n.bstart IS NOT NULL",
+        {"n": nodes(("AST_NODE", "MODULE"), repo_id, path=(path,), line=Within(greatest=line))},
     )
     ((last, start),) = reader.rows(starts)
     if last != line:

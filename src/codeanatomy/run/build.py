@@ -33,7 +33,9 @@ from codeanatomy.run.caching import release
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.foreign import end_tools
 from codeanatomy.run.graphing import graph_stage
+from codeanatomy.run.lineage import with_lineage
 from codeanatomy.run.normalization import normalize_stage
+from codeanatomy.run.observing import Observed, record_observed, scan_of
 from codeanatomy.run.order import Order, asked_of, made_from
 from codeanatomy.run.plan import Plan, PlannedStep, Request, State, lake_state, plan_run
 from codeanatomy.run.progress import Progress
@@ -53,12 +55,15 @@ from codeanatomy.run.state import Run, counts_of, new_run_id, recorded_counts
 from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, steps_of
 from codeanatomy.run.stopping import stoppable
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
+from codeanatomy.storage.events import Committed
 from codeanatomy.storage.lease import Lease, LeaseRow, StepDone, acquire, read_lease, stale
 from codeanatomy.storage.manifest import Status, manifest_version
 from codeanatomy.storage.measures import tagged
-from codeanatomy.storage.restore import bring_back
+from codeanatomy.storage.policy import StorePolicy, reach
+from codeanatomy.storage.queries import take
+from codeanatomy.storage.restore import OPERATION, bring_back
 from codeanatomy.storage.small import refuse_unwritable
-from codeanatomy.storage.stamps import Commit
+from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.store import Tables, checked_root
 from codeanatomy.tracing import OFF, Trace
 
@@ -125,7 +130,8 @@ def prepare(order: Order, progress: Progress) -> Prepared:
     """Look at what the order names; refuses what cannot be built."""
     began, started = time.monotonic(), datetime.now(UTC)
     steps_of(order.settings.tables, order.until)
-    checked_root(order.lake, order.settings.runtime.require_local_paths)
+    policy = StorePolicy.of(order.settings.runtime)
+    reach(checked_root(order.lake, policy.require_local_paths), policy)
     refuse_unwritable(order.lake)
     since = None if order.since is None else Since(order.lake, order.since)
     listed = list_repositories(order.repositories, order.settings.extract, progress, since)
@@ -138,8 +144,8 @@ def plan(order: Order, progress: Progress, *, impact: bool = False) -> Plan:
 
     With `impact`, also which files a refresh would redo and why: it is done, and nothing of it is written.
     """
-    row = read_lease(order.lake)
     prepared = prepare(order, progress)
+    row = read_lease(order.lake)
     found, state = _planned(prepared, row)
     if impact and found.changes:
         run = _new_run(prepared, progress, _no_session, lambda: None, found, state, new_run_id())
@@ -224,6 +230,7 @@ def _leased(
             _carry_out(run, lease, version)
         keep_journal = False
         # It is published: what goes wrong from here on is no failure of it.
+        _observe(run)
         with suppress(CodeAnatomyError):
             # From now on a lake without a manifest is one that has lost it.
             lease.begin(run_id)
@@ -252,9 +259,15 @@ def _new_run(
 ) -> Run:
     order = prepared.order
     settings = order.settings
+    observed = Observed()
     run = Run(
         run_id,
-        Tables(order.lake, settings.tables, require_local_paths=settings.runtime.require_local_paths),
+        Tables(
+            order.lake,
+            with_lineage(order.lake, settings.tables),
+            observed,
+            settings.runtime.require_local_paths,
+        ),
         session,
         order,
         prepared.asked,
@@ -266,6 +279,7 @@ def _new_run(
         dict(found.pins),
         check,
         started=prepared.started,
+        observed=observed,
     )
     run.seconds["list"] = prepared.listed.seconds
     return run
@@ -290,7 +304,7 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
             publish(run, manifest)
     except BaseException as problem:
         stopped = isinstance(problem, KeyboardInterrupt)
-        error = f"stopped by the user in {_under_way(run)}" if stopped else _message(problem)
+        error = f"stopped by the user in {_under_way(run)}" if stopped else _message(run, problem)
         if stopped:
             run.progress.tell("stopped", f"run {run.run_id} in {_under_way(run)}: {KEPT}", last=True)
         Log(run_id=run.run_id).error(error)
@@ -317,6 +331,21 @@ def _tell_end(run: Run, error: str, status: Status) -> None:
         record_failure(run, error, status)
     with suppress(CodeAnatomyError, OSError, Py4JError):
         record_artifacts(run)
+    _observe(run)
+
+
+def _observe(run: Run) -> None:
+    """Record what the run has done to its tables; it has done it, whether that succeeds or not."""
+    try:
+        with run.timed("observe"):
+            for asked in take(run.store.root):
+                run.observed.add(scan_of(asked), asked.purpose, asked.at)
+            record_observed(run.store, run.run_id, run.observed, run.settings.runtime)
+    # Whatever it is: there is nobody who could do anything about it but by reading this.
+    except Exception as problem:  # noqa: BLE001
+        Log(run_id=run.run_id).warning(
+            f"what the run did to its tables is not recorded: {_message(run, problem)}"
+        )
 
 
 def _undo(run: Run) -> None:
@@ -327,9 +356,21 @@ def _undo(run: Run) -> None:
     """
     run.floor.update(run.base.newest)
     for number, undo in enumerate(run.plan.undo, start=1):
-        commit = Commit(run.run_id, UNDO)
+        commit, began = Commit(run.run_id, UNDO), time.monotonic()
         version = bring_back(
             run.store.root, undo.table_name, undo.to_version, commit, lambda: run.spark_store
+        )
+        run.observed(
+            Committed(
+                table=undo.table_name,
+                operation=OPERATION,
+                version=version,
+                committed=version > run.floor.get(undo.table_name, -1),
+                run_id=run.run_id,
+                sequence=UNDO,
+                metadata=stamp(commit, OPERATION),
+                seconds=time.monotonic() - began,
+            )
         )
         run.floor[undo.table_name] = version
         if undo.to_version is not None:
@@ -341,7 +382,9 @@ def _undo(run: Run) -> None:
 def _add_refreshes(run: Run) -> None:
     """The repositories that are refreshed, as they are published."""
     for number, (repo_id, changes) in enumerate(run.plan.changes.items()):
-        run.refreshes[repo_id] = Refresh(repo_id, number, changes, Inputs(run.store.root, run.pins))
+        run.refreshes[repo_id] = Refresh(
+            repo_id, number, changes, Inputs(run.store.root, run.pins, run.observed)
+        )
 
 
 def _go_on(run: Run, lease: Lease) -> None:
@@ -437,7 +480,7 @@ def _step(run: Run, lease: Lease, step: PlannedStep, before: Sequence[Future[Non
             if step.refreshes:
                 REFRESH[name](run)
         except Exception as problem:
-            run.errors[name] = _message(problem)
+            run.errors[name] = _message(run, problem)
             raise
         span.note({"rows": sum(run.committed[each].rows for each in run.written(name))})
         # A refresh that died is begun anew: that takes no longer than to find out how far it was.
@@ -465,7 +508,11 @@ def _named(step: str) -> Iterator[None]:
         raise
 
 
-def _message(problem: BaseException) -> str:
-    if isinstance(problem, CodeAnatomyError):
-        return problem.message
-    return "; ".join((f"{type(problem).__name__}: {problem}", *getattr(problem, "__notes__", ())))
+def _message(run: Run, problem: BaseException) -> str:
+    """What is recorded of a problem."""
+    said = (
+        problem.message
+        if isinstance(problem, CodeAnatomyError)
+        else "; ".join((f"{type(problem).__name__}: {problem}", *getattr(problem, "__notes__", ())))
+    )
+    return str(run.redacted(said))

@@ -38,6 +38,7 @@ from codeanatomy.storage.entries import DataFile
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.files import write_files, written
 from codeanatomy.storage.measures import operator_metrics
+from codeanatomy.storage.plan_columns import plan_columns
 from codeanatomy.storage.plans import plan_texts
 from codeanatomy.storage.stamps import Commit
 
@@ -126,6 +127,9 @@ def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], st
         rows.update(counted)
     # While the frame is cached, its operators have their figures.
     run.plans[step], run.operators[step] = plan_texts(gathered), operator_metrics(gathered)
+    for name, used in plan_columns(gathered).items():
+        if name in run.pins:
+            run.observed.refine(name, run.pins[name], used.filters, used.joins)
     return Worked(rows, sizes)
 
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
@@ -35,8 +34,9 @@ from codeanatomy.run.changes import FILES, Change, Impact, changes_of, stored_li
 from codeanatomy.run.steps import EXTRACT, Asked, Step, rule_fingerprints, step_fingerprint, steps_of
 from codeanatomy.storage.adopt import is_plain_policy
 from codeanatomy.storage.lease import LeaseRow, StepDone
-from codeanatomy.storage.light import location, logged_paths, newest_version
+from codeanatomy.storage.light import logged_paths, newest_version
 from codeanatomy.storage.manifest import OutputPin, RunManifest
+from codeanatomy.storage.readable import is_readable
 from codeanatomy.storage.store import SCHEME
 
 Action: TypeAlias = Literal["run", "skip", "resume", "refresh"]
@@ -171,7 +171,7 @@ def lake_state(root: str, tables: Sequence[Table]) -> State:
     # A table that the catalogue had once is left alone.
     pins = {name: pin for name, pin in lake.pins.items() if name in written}
     damaged = frozenset(
-        name for name, pin in pins.items() if name not in newest or not _is_whole(root, name, pin.version)
+        name for name, pin in pins.items() if name not in newest or not is_readable(root, name, pin.version)
     )
     return State(lake.run_id, lake.published_at, pins, lake.repositories, newest, damaged)
 
@@ -439,13 +439,3 @@ def _newest(root: str, name: str) -> int | None:
 
 def _is_empty(root: str, name: str, version: int) -> bool:
     return not logged_paths(root, name, version)
-
-
-def _is_whole(root: str, name: str, version: int) -> bool:
-    """Whether a version can be read: its log, and on a local disk every data file."""
-    try:
-        paths = logged_paths(root, name, version)
-    except (StorageFailure, TableMissing):
-        return False
-    folder = location(root, name)
-    return bool(SCHEME.match(folder)) or all(Path(folder, path).is_file() for path in paths)

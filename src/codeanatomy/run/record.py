@@ -180,7 +180,7 @@ def record_artifacts(run: Run) -> None:
         if step in run.plans or step in run.errors or run.refreshed_in(step)
     ]
     if rows:
-        append_small(run.store.root, run.store.table(ARTIFACTS), rows, Commit(run.run_id))
+        append_small(run.store.root, run.store.table(ARTIFACTS), run.redacted(rows), Commit(run.run_id))
     impact = [
         {"run_id": run.run_id, "repo_id": repo_id, **to_builtins(each)}
         for repo_id, refresh in run.refreshes.items()

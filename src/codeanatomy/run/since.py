@@ -34,7 +34,7 @@ from codeanatomy.options import ExtractOptions
 from codeanatomy.query.diff.git import Stamp, commit_of, index_of, unchanged_since
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run.changes import FILES, stored_lines
-from codeanatomy.storage.duck import is_local
+from codeanatomy.storage.policy import is_local
 
 # Of a file that was read; any other word tells why it was not.
 DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from threading import Event, Lock
+from typing import Any
 
 from msgspec import Struct, structs
 from pyspark.sql import SparkSession
@@ -25,9 +26,11 @@ from codeanatomy.errors import StepFailed
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.extract.listing import Listing
 from codeanatomy.logs import Log
+from codeanatomy.run.observing import Observed
 from codeanatomy.run.order import Order
 from codeanatomy.run.plan import Plan, Request, State, fingerprinted
 from codeanatomy.run.progress import Progress
+from codeanatomy.run.redacting import redactor
 from codeanatomy.run.refresh.state import Refresh
 from codeanatomy.run.refresh.worker import Worker
 from codeanatomy.run.repositories import Listed
@@ -99,6 +102,8 @@ class Run:
     # What stopped a step.
     errors: dict[str, str] = field(default_factory=dict)
     caches: list[CacheUse] = field(default_factory=list)
+    # What its storage has told.
+    observed: Observed = field(default_factory=Observed)
     spans: dict[str, Span] = field(default_factory=dict)
     # Tables that a dead run has left, whose rows nobody has counted by repository.
     recount: set[str] = field(default_factory=set)
@@ -132,7 +137,13 @@ class Run:
     @property
     def spark_store(self) -> Store:
         """The tables, for what only Spark does to them."""
-        return Store.of(self.settings, self.spark, self.store.root)
+        settings = structs.replace(self.settings, tables=self.store.tables)
+        return Store.of(settings, self.spark, self.store.root, self.observed)
+
+    @cached_property
+    def redacted(self) -> Callable[[Any], Any]:
+        """Hides the values of options of the storage in what is recorded."""
+        return redactor(self.settings.runtime)
 
     @cached_property
     def rules(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ Tests: `tests/test_adopt.py`, `tests/test_vectors.py`.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +43,7 @@ from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
 from codeanatomy.storage.entries import DataFile, Opened
 from codeanatomy.storage.events import Committed
-from codeanatomy.storage.evolve import evolve, is_fitted, new_table
+from codeanatomy.storage.evolve import evolve, missing_properties, new_table
 from codeanatomy.storage.gate import check_gate
 from codeanatomy.storage.owned import Leaving, Owned, leaving
 from codeanatomy.storage.replay import state_of
@@ -124,6 +124,7 @@ def _retried(wanted: _Adoption) -> Committed | None:
     conflicts: list[str] = []
     for attempt in range(wanted.retry.attempts):
         found = entries.opened(location)
+        missing: dict[str, str] = {}
         if found is not None:
             before = _repeated(location, table, found, commit)
             if before is not None:
@@ -131,7 +132,7 @@ def _retried(wanted: _Adoption) -> Committed | None:
             if not entries.is_plain(found.info):
                 return None
             try:
-                found = _fitted(wanted, found)
+                found, missing = _fitted(wanted, found)
             except CONFLICTS as conflict:
                 conflicts.append(type(conflict).__name__)
                 time.sleep(wanted.retry.pause(attempt))
@@ -140,37 +141,35 @@ def _retried(wanted: _Adoption) -> Committed | None:
         version = -1 if found is None else found.info.version
         if found is not None and not files and not gone:
             return _told(table, files, commit, version, started, conflicts, committed=False)
-        if _put(wanted, found, gone):
+        if _put(wanted, found, gone, missing):
             if found is None and (now := entries.opened(location)) is not None:
                 check_gate(table, now.info, store.record)
             return _told(table, files, commit, version + 1, started, conflicts, gone)
         conflicts.append(LOST)
         time.sleep(wanted.retry.pause(attempt))
-    raise CommitConflict(
+    lost = CommitConflict(
         f"{OPERATION} of {table.name} lost against other writers {wanted.retry.attempts} times",
         "repeat it when the other writer is done",
     )
+    lost.conflicts = tuple(conflicts)
+    raise lost
 
 
-def _put(wanted: _Adoption, found: Opened | None, gone: Sequence[Leaving]) -> bool:
-    """Make the next version, unless somebody else has."""
+def _put(
+    wanted: _Adoption, found: Opened | None, gone: Sequence[Leaving], missing: Mapping[str, str]
+) -> bool:
+    """Make the next version, unless somebody else has; with it the table gets properties that it lacks."""
     store, table, files, commit = wanted.store, wanted.table, wanted.files, wanted.commit
     location = store.location(table.name)
     partly = {each.file.path: each for each in gone if each.positions is not None}
     vectors = write_vectors(
         location, {path: each.positions for path, each in partly.items() if each.positions}
     )
-    state = state_of(location, found.info.version) if found is not None and partly else None
-    metrics = {
-        "numRemovedFiles": len(gone) - len(partly),
-        "numDeletedRows": sum(each.rows for each in gone),
-        "numDeletionVectorsAdded": sum(each.file.vector is None for each in partly.values()),
-        "numDeletionVectorsUpdated": sum(each.file.vector is not None for each in partly.values()),
-    }
+    state = state_of(location, found.info.version) if found is not None and (partly or missing) else None
     actions = [
-        entries.said(stamp(commit, OPERATION), files, metrics if gone else {}, removing=bool(gone)),
+        entries.said(stamp(commit, OPERATION), files, _removed_figures(gone), removing=bool(gone)),
         *([] if found is not None else entries.born(new_table(store, table, None))),
-        *([] if state is None else entries.allowing_vectors(state)),
+        *([] if state is None else entries.altered(state, missing, vectors=bool(partly))),
         *map(entries.added, files),
         *(entries.removed(each.file) for each in gone),
         *(
@@ -183,13 +182,27 @@ def _put(wanted: _Adoption, found: Opened | None, gone: Sequence[Leaving]) -> bo
         ),
         entries.marked(commit),
     ]
-    made = entries.put(location, 0 if found is None else found.info.version + 1, actions)
+    version = 0 if found is None else found.info.version + 1
+    made = entries.put(location, version, actions, table.upkeep.checkpoint_interval)
     if not made and vectors:
         # All are in one file.
         stray = vector_file(location, next(iter(vectors.values())))
         if stray is not None:
             stray.unlink(missing_ok=True)
     return made
+
+
+def _removed_figures(gone: Sequence[Leaving]) -> dict[str, int]:
+    """Figures of what leaves, by the names that Delta has for them."""
+    if not gone:
+        return {}
+    partly = [each.file for each in gone if each.positions is not None]
+    return {
+        "numRemovedFiles": len(gone) - len(partly),
+        "numDeletedRows": sum(each.rows for each in gone),
+        "numDeletionVectorsAdded": sum(file.vector is None for file in partly),
+        "numDeletionVectorsUpdated": sum(file.vector is not None for file in partly),
+    }
 
 
 def _repeated(location: str, table: Table, found: Opened, commit: Commit) -> int | None:
@@ -207,13 +220,13 @@ def _repeated(location: str, table: Table, found: Opened, commit: Commit) -> int
     return made[0]
 
 
-def _fitted(wanted: _Adoption, found: Opened) -> Opened:
-    """The table as its contract wants it."""
-    store, table = wanted.store, wanted.table
-    if is_fitted(store, table, found.info):
-        return found
-    evolve(_with_spark(wanted, "has to be altered"), table)
-    return entries.opened(found.info.location) or found
+def _fitted(wanted: _Adoption, found: Opened) -> tuple[Opened, dict[str, str]]:
+    """The table as its contract wants it, but for properties that the commit can bring along."""
+    missing = missing_properties(wanted.store, wanted.table, found.info)
+    if missing is not None:
+        return found, missing
+    evolve(_with_spark(wanted, "has to be altered"), wanted.table)
+    return entries.opened(found.info.location) or found, {}
 
 
 def _with_spark(wanted: _Adoption, why: str) -> Store:
@@ -243,6 +256,8 @@ def _told(
         repeated=repeated,
         created=committed and version == 0,
         run_id=commit.run_id,
+        sequence=commit.sequence,
+        metadata=stamp(commit, OPERATION),
         rows=sum(file.rows for file in files),
         rows_deleted=sum(each.rows for each in gone),
         files=len(files),
@@ -251,6 +266,7 @@ def _told(
         attempts=len(conflicts) + 1,
         conflicts=tuple(conflicts),
         seconds=time.monotonic() - started,
+        metrics=entries.figures(files, _removed_figures(gone)),
     )
 
 

@@ -346,16 +346,23 @@ def _write_rows(
 @contextmanager
 def refusals_told(store: Tables, table: Table, operation: str, commit: Commit) -> Iterator[None]:
     """Tell the recorder of an error of ours on its way out."""
+    started = time.monotonic()
     try:
         yield
     except CodeAnatomyError as refused:
+        broken = refused if isinstance(refused, ConstraintViolation) else None
         store.record(
             CommitRefused(
                 table=table.name,
                 operation=operation,
                 run_id=commit.run_id,
+                sequence=commit.sequence,
                 code=refused.code,
                 message=refused.message,
+                violated={} if broken is None else broken.violated,
+                samples=() if broken is None else broken.samples,
+                conflicts=refused.conflicts if isinstance(refused, CommitConflict) else (),
+                seconds=time.monotonic() - started,
             )
         )
         raise
@@ -396,11 +403,13 @@ def _retried(change: Change) -> Committed:
                 return _result(change, record, started, attempt + 1, conflicts)
             conflicts.append(LOST)
         time.sleep(change.retry.pause(attempt))
-    raise CommitConflict(
+    lost = CommitConflict(
         f"{change.operation} of {change.table.name} lost against other writers "
         f"{change.retry.attempts} times ({', '.join(dict.fromkeys(conflicts))})",
         "repeat it when the other writer is done",
     )
+    lost.conflicts = tuple(conflicts)
+    raise lost
 
 
 def _settle(change: Change) -> None:
@@ -486,6 +495,8 @@ def _result(
         repeated=repeated,
         created=record is not None and record.version == 0,
         run_id=change.commit.run_id,
+        sequence=change.commit.sequence,
+        metadata=None if record is None else record.user_metadata,
         rows=max(written, 0),
         rows_deleted=count("numDeletedRows", "numTargetRowsDeleted"),
         files=count("numFiles", "numAddedFiles", "numTargetFilesAdded"),
@@ -494,6 +505,7 @@ def _result(
         attempts=attempts,
         conflicts=tuple(conflicts),
         seconds=time.monotonic() - started,
+        metrics={name: int(value) for name, value in metrics.items() if value.isdigit()},
         dropped_columns=change.dropped,
     )
 

@@ -23,6 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
 from codeanatomy.storage.session import active
+from codeanatomy.storage.snapshot_info import SnapshotInfo
+
+__all__ = ["CommitRecord", "DeltaLog", "Pin", "SnapshotInfo"]
 
 # None: the newest version; an int: that version; a time: the version that was current then.
 Pin = int | datetime | None
@@ -51,23 +54,6 @@ def _is_gone() -> bool:
     """Whether the JVM that this process has started is not there any more."""
     machine = getattr(SparkContext._gateway, "proc", None)
     return machine is not None and machine.poll() is not None
-
-
-class SnapshotInfo(Struct, frozen=True):
-    """One version of a table: what a reader must know before it reads."""
-
-    location: str
-    version: int
-    # Milliseconds since the epoch, UTC.
-    timestamp_ms: int
-    min_reader_version: int
-    min_writer_version: int
-    reader_features: tuple[str, ...]
-    writer_features: tuple[str, ...]
-    properties: dict[str, str]
-    # Delta's schema as JSON, column metadata included.
-    schema_json: str
-    partition_columns: tuple[str, ...]
 
 
 class CommitRecord(Struct, frozen=True):

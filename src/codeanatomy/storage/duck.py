@@ -4,7 +4,7 @@
     with database() as found:
         found.execute(f"SELECT count(*) FROM ({rows_of(...)})")
 
-Which files are read is the caller's choice, by what the log says of them (`LoggedFile.may_hold`); the values
+Which files are read is the caller's choice, by what the log says of them (`storage.file_index`); the values
 of partition columns are taken from the log too. A column that a file lacks is null. Rows that a deletion
 vector removes are left out.
 
@@ -30,7 +30,9 @@ import duckdb
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
-from codeanatomy.storage.light import LoggedFile, location
+from codeanatomy.storage.file_index import LoggedFile
+from codeanatomy.storage.light import location
+from codeanatomy.storage.policy import is_local
 
 if TYPE_CHECKING:
     from codeanatomy.storage.vectors import Bits, Vector
@@ -53,13 +55,6 @@ TYPES = {
     "map<string,string>": "MAP(VARCHAR, VARCHAR)",
     "map<string,bigint>": "MAP(VARCHAR, BIGINT)",
 }
-
-
-def is_local(lake: str) -> bool:
-    """Whether a lake is a folder of this machine."""
-    scheme = urlsplit(lake).scheme.lower()
-    # A scheme of one letter is a drive.
-    return len(scheme) < 2 or scheme == "file"
 
 
 def local(lake: str) -> str:

@@ -30,7 +30,8 @@ from deltalake import DeltaTable
 from msgspec import Struct, json, structs
 
 from codeanatomy.storage.deltalog import SnapshotInfo
-from codeanatomy.storage.replay import Add, State, entry, vectors_of
+from codeanatomy.storage.policy import delta_options
+from codeanatomy.storage.replay import Add, State, actions, entry, vectors_of
 from codeanatomy.storage.row_checks import Broken
 from codeanatomy.storage.stamps import Commit, stamped
 from codeanatomy.storage.transaction import NewTable
@@ -52,8 +53,6 @@ VECTORS = "deletionVectors"
 ENABLED = "delta.enableDeletionVectors"
 # What a table may say that a writer must heed.
 HEEDED = ("delta.constraints.", "delta.appendOnly")
-# Versions between checkpoints, as Delta has it.
-CHECKPOINT_INTERVAL = 10
 
 
 class DataFile(Struct, frozen=True):
@@ -103,11 +102,23 @@ def opened(location: str, version: int | None = None) -> Opened | None:
     if not DeltaTable.is_deltatable(location):
         return None
     table = DeltaTable(location, version=version)
+    info = _info(location, table)
+    found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    vectors = vectors_of(location, info.version) if VECTORS in info.reader_features else {}
+    return Opened(info, tuple(_held(row, info.partition_columns, vectors.get(row["path"])) for row in found))
+
+
+def described(location: str, version: int) -> SnapshotInfo:
+    """What the log says of a version of a table at a path or URI."""
+    return _info(location, DeltaTable(location, version=version, storage_options=delta_options(location)))
+
+
+def _info(location: str, table: DeltaTable) -> SnapshotInfo:
     protocol, metadata = table.protocol(), table.metadata()
-    info = SnapshotInfo(
+    return SnapshotInfo(
         location=location,
         version=int(table.version()),
-        timestamp_ms=_now(),
+        timestamp_ms=committed_ms(location, int(table.version())),
         min_reader_version=protocol.min_reader_version,
         min_writer_version=protocol.min_writer_version,
         reader_features=tuple(protocol.reader_features or ()),
@@ -116,9 +127,36 @@ def opened(location: str, version: int | None = None) -> Opened | None:
         schema_json=table.schema().to_json(),
         partition_columns=tuple(metadata.partition_columns),
     )
-    found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    vectors = vectors_of(location, info.version) if VECTORS in info.reader_features else {}
-    return Opened(info, tuple(_held(row, info.partition_columns, vectors.get(row["path"])) for row in found))
+
+
+def committed_ms(location: str, version: int) -> int:
+    """When a version of a local table was made, as Delta has it; 0 where its entry is gone."""
+    try:
+        return entry(location, version).stat().st_mtime_ns // 1_000_000
+    except OSError:
+        return 0
+
+
+def later(info: SnapshotInfo, version: int) -> SnapshotInfo:
+    """What an earlier snapshot of a local table has become by a version, from the entries between them."""
+    for number in range(info.version + 1, version + 1):
+        for told in actions(info.location, number):
+            if told.protocol:
+                info = structs.replace(
+                    info,
+                    min_reader_version=told.protocol["minReaderVersion"],
+                    min_writer_version=told.protocol["minWriterVersion"],
+                    reader_features=tuple(told.protocol.get("readerFeatures") or ()),
+                    writer_features=tuple(told.protocol.get("writerFeatures") or ()),
+                )
+            if told.meta_data:
+                info = structs.replace(
+                    info,
+                    properties=told.meta_data.get("configuration") or {},
+                    schema_json=told.meta_data["schemaString"],
+                    partition_columns=tuple(told.meta_data.get("partitionColumns") or ()),
+                )
+    return structs.replace(info, version=version, timestamp_ms=committed_ms(info.location, version))
 
 
 def _held(row: dict[str, Any], keys: Sequence[str], vector: Vector | None) -> HeldFile:
@@ -184,12 +222,6 @@ def said(
     user_metadata: str, files: Sequence[DataFile], removed: Mapping[str, int], *, removing: bool
 ) -> dict[str, Any]:
     """What a commit says of itself, with some figures of what it removes; the first action."""
-    metrics = {
-        "numFiles": len(files),
-        "numOutputRows": sum(file.rows for file in files),
-        "numOutputBytes": sum(file.size_bytes for file in files),
-        **removed,
-    }
     return {
         "commitInfo": {
             "timestamp": _now(),
@@ -197,11 +229,21 @@ def said(
             "operationParameters": {"mode": "Overwrite" if removing else "Append"},
             "isolationLevel": "Serializable",
             "isBlindAppend": not removing,
-            "operationMetrics": {name: str(value) for name, value in metrics.items()},
+            "operationMetrics": {name: str(value) for name, value in figures(files, removed).items()},
             "userMetadata": user_metadata,
             "engineInfo": "codeanatomy",
             "txnId": str(uuid4()),
         }
+    }
+
+
+def figures(files: Sequence[DataFile], removed: Mapping[str, int]) -> dict[str, int]:
+    """What a commit has written and removed, by the names that Delta has for it."""
+    return {
+        "numFiles": len(files),
+        "numOutputRows": sum(file.rows for file in files),
+        "numOutputBytes": sum(file.size_bytes for file in files),
+        **removed,
     }
 
 
@@ -263,17 +305,20 @@ def shrunk(add: Add, rows: int, vector: Vector) -> dict[str, Any]:
     return {"add": structs.replace(add, data_change=True, stats=told, deletion_vector=vector)}
 
 
-def allowing_vectors(state: State) -> list[dict[str, Any]]:
-    """What makes a table one whose files may have vectors, as far as it is not."""
-    protocol, properties = state.protocol, state.metadata.get("configuration", {})
+def altered(state: State, properties: Mapping[str, str], *, vectors: bool) -> list[dict[str, Any]]:
+    """What gives a table properties, or takes those away that are empty, and lets its files have vectors."""
+    protocol, before = state.protocol, state.metadata.get("configuration", {})
+    after = {key: value for key, value in {**before, **properties}.items() if properties.get(key) != ""}
     actions: list[dict[str, Any]] = []
-    if not state.has_vectors:
+    if vectors and not state.has_vectors:
         features = protocol.get("writerFeatures", IMPLIED.get(protocol["minWriterVersion"], ()))
         reader, writer = NAMED
         named = {"readerFeatures": [VECTORS], "writerFeatures": [*features, VECTORS]}
         actions.append({"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **named}})
-    if properties.get(ENABLED) != "true":
-        actions.append({"metaData": {**state.metadata, "configuration": {**properties, ENABLED: "true"}}})
+    if vectors:
+        after[ENABLED] = "true"
+    if after != before:
+        actions.append({"metaData": {**state.metadata, "configuration": after}})
     return actions
 
 
@@ -282,8 +327,8 @@ def marked(commit: Commit) -> dict[str, Any]:
     return {"txn": {"appId": commit.run_id, "version": commit.sequence, "lastUpdated": _now()}}
 
 
-def put(location: str, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
-    """Make a version, unless somebody else has made it."""
+def put(location: str, version: int, actions: Iterable[Mapping[str, Any]], interval: int = 10) -> bool:
+    """Make a version, unless somebody else has made it; every so many there is a checkpoint."""
     place = entry(location, version)
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_name(f".{place.name}.{uuid4()}.tmp")
@@ -294,7 +339,7 @@ def put(location: str, version: int, actions: Iterable[Mapping[str, Any]]) -> bo
         return False
     finally:
         fresh.unlink(missing_ok=True)
-    if version and version % CHECKPOINT_INTERVAL == 0:
+    if version and version % interval == 0:
         DeltaTable(location).create_checkpoint()
     return True
 

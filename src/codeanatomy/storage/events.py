@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from codeanatomy.storage.snapshot_info import SnapshotInfo
+
 
 class Event(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
     """Base of the events: all of them are about one table."""
@@ -29,6 +31,15 @@ class Scanned(Event, frozen=True, kw_only=True):
     projection: tuple[str, ...]
     # Data files the scan was restricted to; none means all files of the version.
     files: tuple[str, ...] | None = None
+    # Data files of the version, and those left after pruning; none where nobody has looked.
+    total_files: int | None = None
+    candidate_files: int | None = None
+    # Conditions given to the scan.
+    pushed_filters: tuple[str, ...] = ()
+    filter_columns: tuple[str, ...] = ()
+    join_columns: tuple[str, ...] = ()
+    # Columns asked for.
+    projected_columns: tuple[str, ...] = ()
 
 
 class Committed(Event, frozen=True, kw_only=True):
@@ -44,6 +55,10 @@ class Committed(Event, frozen=True, kw_only=True):
     # True: the table was born with this commit.
     created: bool = False
     run_id: str
+    # Within the run: with it the name of the transaction.
+    sequence: int = 0
+    # What Delta's history has of it.
+    metadata: str | None = None
     rows: int = 0
     rows_deleted: int = 0
     files: int = 0
@@ -54,6 +69,8 @@ class Committed(Event, frozen=True, kw_only=True):
     # Names of the conflicts that made us try again, in order.
     conflicts: tuple[str, ...] = ()
     seconds: float = 0.0
+    # As the engine has reported them.
+    metrics: dict[str, int] = {}
     dropped_columns: tuple[str, ...] = ()
 
 
@@ -62,8 +79,15 @@ class CommitRefused(Event, frozen=True, kw_only=True):
 
     operation: str
     run_id: str
+    sequence: int = 0
     code: str
     message: str
+    # The rules that rows break, and some of those rows.
+    violated: dict[str, str] = {}
+    samples: tuple[str, ...] = ()
+    # What it had lost against, if that was it.
+    conflicts: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 class GateChecked(Event, frozen=True, kw_only=True):
@@ -72,6 +96,8 @@ class GateChecked(Event, frozen=True, kw_only=True):
     version: int
     passed: bool
     problems: tuple[str, ...] = ()
+    # What the log says of that version.
+    snapshot: SnapshotInfo | None = None
 
 
 class StatsDecided(Event, frozen=True, kw_only=True):
@@ -80,11 +106,17 @@ class StatsDecided(Event, frozen=True, kw_only=True):
     stats_policy: str
     stats_columns: tuple[str, ...]
     lineage_columns: tuple[str, ...] = ()
+    # Why each column has statistics.
+    reasons: dict[str, str] = {}
+    # Columns that were wanted and left out: over the limit, of a wrong type, or absent.
+    dropped_columns: tuple[str, ...] = ()
 
 
 class TableAltered(Event, frozen=True, kw_only=True):
     """A table whose properties, features or columns were brought to what the catalogue says."""
 
+    # What it was altered at, and what it came to: a commit for each version between them.
+    from_version: int
     version: int
     # What was set; a property that was removed is empty.
     properties: dict[str, str] = {}

@@ -34,6 +34,7 @@ from codeanatomy.storage.layout import (
     recorded_lineage,
     require_engine_support,
     resolve_stats_columns,
+    stats_reasons,
     table_properties,
 )
 from codeanatomy.storage.session import isolated
@@ -54,11 +55,12 @@ def new_table(store: Tables, table: Table, lineage: Sequence[str] | None) -> New
             write=structs.replace(table.write, enable_features=later),
             schema=structs.replace(table.schema, column_mapping_mode=None),
         )
-    _tell_stats(store, table, lineage or ())
+    kept = _kept(table, {}, lineage)
+    _tell_stats(store, table, kept)
     return NewTable(
         schema_json=spark_schema(table).json(),
         partition_by=table.write.partition_by,
-        properties=_properties(table, lineage or ()),
+        properties=_properties(table, kept),
         doc=table.doc,
     )
 
@@ -73,9 +75,10 @@ def evolve(
 ) -> SnapshotInfo:
     """Make a table that is there fit its contract, and return its snapshot.
 
-    `lineage` names columns that consumers filter and join by; none keeps those of the last commit
-    that named any. `replacing` says that the commit to come overwrites everything: where it brings
-    its own schema, the table is left alone until then. `before` is called where something will change.
+    `lineage` names columns that consumers filter and join by; none means those that the run has found
+    (`Table.lineage`), else those of the last commit that named any. `replacing` says that the commit to come
+    overwrites everything: where it brings its own schema, the table is left alone until then. `before` is
+    called where something will change.
     """
     log = store.log(table.name)
     found = log.snapshot()
@@ -89,24 +92,33 @@ def evolve(
         _add_columns(store, table, added)
     if changed:
         _alter_properties(store, table, changed)
-    _tell_stats(store, table, _kept(found, lineage))
+    _tell_stats(store, table, _kept(table, found.properties, lineage))
     if added or changed:
-        found = log.snapshot()
+        before_version, found = found.version, log.snapshot()
         store.record(
-            TableAltered(table=table.name, version=found.version, properties=changed, added_columns=added)
+            TableAltered(
+                table=table.name,
+                from_version=before_version,
+                version=found.version,
+                properties=changed,
+                added_columns=added,
+            )
         )
         check_gate(table, found, store.record)
     return found
 
 
-def is_fitted(store: Tables, table: Table, found: SnapshotInfo) -> bool:
-    """Whether `evolve` would change nothing; refuses what it refuses, and tells what it tells."""
+def missing_properties(store: Tables, table: Table, found: SnapshotInfo) -> dict[str, str] | None:
+    """What `evolve` would set, or (empty) unset, for somebody who can do that with a commit of rows.
+
+    None where it would do more: new columns or features. Refuses what it refuses, and tells what it tells.
+    """
     added, changed = _pending(store, table, found, None, replacing=False)
-    if added or changed:
-        return False
+    if added or not all(key.startswith(MANAGED) for key in changed):
+        return None
     check_gate(table, found, store.record)
-    _tell_stats(store, table, _kept(found, None))
-    return True
+    _tell_stats(store, table, _kept(table, found.properties, None))
+    return changed
 
 
 def _pending(
@@ -126,15 +138,23 @@ def _pending(
     if replaces_schema(table, found, replacing=replacing):
         return (), {}
     _refuse_other_partitions(table, found)
-    shall = _properties(table, _kept(found, lineage), found)
+    shall = _properties(table, _kept(table, found.properties, lineage), found)
     wanted = {key: value for key, value in shall.items() if found.properties.get(key) != value}
     stale = [key for key in found.properties if key.startswith(MANAGED) and key not in shall]
     return _new_columns(table, found), {**wanted, **dict.fromkeys(stale, "")}
 
 
-def _kept(found: SnapshotInfo, lineage: Sequence[str] | None) -> Sequence[str]:
-    """The lineage columns that count: those given, else those of an earlier commit."""
-    return recorded_lineage(found.properties) if lineage is None else lineage
+def _kept(table: Table, properties: Mapping[str, str], lineage: Sequence[str] | None) -> Sequence[str]:
+    """The lineage columns that count: those given, those that the run has found, those of an earlier commit.
+
+    Of what the run has found, those that get statistics: what else somebody has asked for changes no table.
+    """
+    if lineage is not None:
+        return lineage
+    if table.lineage is None:
+        return recorded_lineage(properties)
+    chosen = resolve_stats_columns(table)
+    return tuple(sorted({each.name for each in table.lineage} & set(chosen)))
 
 
 def replaces_schema(table: Table, found: SnapshotInfo, *, replacing: bool) -> bool:
@@ -156,12 +176,15 @@ def _properties(table: Table, lineage: Sequence[str], found: SnapshotInfo | None
 
 
 def _tell_stats(store: Tables, table: Table, lineage: Sequence[str]) -> None:
+    reasons, dropped = stats_reasons(table, lineage)
     store.record(
         StatsDecided(
             table=table.name,
             stats_policy=table.write.stats_policy,
             stats_columns=resolve_stats_columns(table, lineage),
             lineage_columns=tuple(lineage),
+            reasons=reasons,
+            dropped_columns=dropped,
         )
     )
 

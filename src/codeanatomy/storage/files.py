@@ -16,7 +16,7 @@ Tests: `tests/test_adopt.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 from uuid import uuid4
@@ -40,6 +40,9 @@ GROUP_BYTES = 128 * MB
 # Arrow bytes of a partitioned table that are cut into its partitions at a time.
 CUT_BYTES = 16 * MB
 
+# Longer texts are no bounds: they would be in every entry of the log, and in every checkpoint.
+BOUND_CHARS = 1_000
+
 # Partition values that are the same in a path, in a URI and in Delta's log.
 PLAIN = re.compile(r"[A-Za-z0-9_]+")
 
@@ -57,6 +60,8 @@ class _Stats:
         self.low: dict[str, object] = {}
         self.high: dict[str, object] = {}
         self.nulls = dict.fromkeys(self.columns, 0)
+        # Of these nothing is told but how many are null.
+        self.unbounded: set[str] = set()
 
     def add(self, rows: pa.Table) -> None:
         self.rows += rows.num_rows
@@ -64,7 +69,11 @@ class _Stats:
             column = rows.column(name)
             self.nulls[name] += column.null_count
             found = pc.min_max(column).as_py()
-            if found["min"] is not None:
+            if name in self.unbounded or _has_no_bounds(column, found):
+                self.unbounded.add(name)
+                self.low.pop(name, None)
+                self.high.pop(name, None)
+            elif found["min"] is not None:
                 self.low[name] = min(self.low.get(name, found["min"]), found["min"])
                 self.high[name] = max(self.high.get(name, found["max"]), found["max"])
 
@@ -72,6 +81,16 @@ class _Stats:
         """As Delta's log has them."""
         counts = {"numRecords": self.rows, "minValues": self.low, "maxValues": self.high}
         return json.encode({**counts, "nullCount": self.nulls}).decode()
+
+
+def _has_no_bounds(column: pa.ChunkedArray, found: Mapping[str, object]) -> bool:
+    """Whether the least and the greatest value would mislead, or fill the log.
+
+    To Spark what is no number is greater than all numbers, to Arrow it is not there.
+    """
+    if pa.types.is_floating(column.type):
+        return bool(pc.any(pc.is_nan(column)).as_py())
+    return any(isinstance(value, str) and len(value) > BOUND_CHARS for value in found.values())
 
 
 class _Part:

@@ -34,7 +34,15 @@ def check_gate(table: Table, snapshot: SnapshotInfo, record: Recorder) -> None:
     """Refuse a table that fails its gate, and say why."""
     features = {*snapshot.reader_features, *snapshot.writer_features}
     problems = gate_problems(table.gate, snapshot.min_reader_version, snapshot.min_writer_version, features)
-    record(GateChecked(table=table.name, version=snapshot.version, passed=not problems, problems=problems))
+    record(
+        GateChecked(
+            table=table.name,
+            version=snapshot.version,
+            passed=not problems,
+            problems=problems,
+            snapshot=snapshot,
+        )
+    )
     if problems:
         raise GateError(
             f"{table.name} version {snapshot.version} fails its gate: {'; '.join(problems)}",

@@ -36,6 +36,9 @@ MANAGED = (
     "delta.dataSkipping",
     "delta.setTransactionRetentionDuration",
     "delta.enableExpiredLogCleanup",
+    "delta.checkpointInterval",
+    "delta.logRetentionDuration",
+    "delta.deletedFileRetentionDuration",
 )
 # How long the log remembers which transactions were committed.
 TRANSACTION_RETENTION = "interval 30 days"
@@ -71,19 +74,52 @@ FEATURE_PROPERTIES = tuple(feature.property for feature in FEATURES.values())
 
 
 def resolve_stats_columns(table: Table, lineage: Iterable[str] = ()) -> tuple[str, ...]:
-    """The columns that get statistics, most useful first, capped, and only those that can have any.
+    """The columns that get statistics, capped, and only those that can have any.
 
-    Partition columns have none in the files: Delta knows their values from the log.
+    First those that rows are clustered by, then those of the lineage, by name: which is the more useful one
+    changes from run to run, and every change of the order would be a commit. Partition columns have none in
+    the files: Delta knows their values from the log.
     """
     policy = table.write
-    wanted: Sequence[str] = ()
+    if policy.stats_policy == "off":
+        return ()
     if policy.stats_policy == "explicit":
-        wanted = policy.stats_columns
-    elif policy.stats_policy == "auto":
-        wanted = tuple(dict.fromkeys((*policy.partition_by, *policy.zorder_by, *sorted(lineage))))
-    possible = {c.name for c in table.columns if c.type in ORDERED_TYPES and not c.array}
-    kept = (name for name in wanted if name in possible and name not in policy.partition_by)
-    return tuple(kept)[: policy.stats_max_columns]
+        return _possible(table, policy.stats_columns)[: policy.stats_max_columns]
+    clustered = _possible(table, (*policy.partition_by, *policy.zorder_by))[: policy.stats_max_columns]
+    used = (each.name for each in table.lineage or ())
+    others = (name for name in _possible(table, (*used, *sorted(lineage))) if name not in clustered)
+    return (*clustered, *sorted(tuple(others)[: policy.stats_max_columns - len(clustered)]))
+
+
+def _possible(table: Table, wanted: Iterable[str]) -> tuple[str, ...]:
+    """Those that can have statistics in a file, each once."""
+    partitions = table.write.partition_by
+    ordered = {c.name for c in table.columns if c.type in ORDERED_TYPES and not c.array}
+    return tuple(dict.fromkeys(name for name in wanted if name in ordered and name not in partitions))
+
+
+def stats_reasons(table: Table, lineage: Iterable[str] = ()) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Why each column has statistics, or was left out although it was wanted; and those left out."""
+    policy = table.write
+    if policy.stats_policy == "off":
+        return {}, ()
+    chosen = resolve_stats_columns(table, lineage)
+    wanted = dict.fromkeys(sorted(lineage), "named by an earlier commit")
+    wanted |= {each.name: each.reason for each in table.lineage or ()}
+    wanted |= dict.fromkeys(policy.zorder_by, "cluster column")
+    if policy.stats_policy == "explicit":
+        wanted = dict.fromkeys(policy.stats_columns, "named by the policy")
+    left_out = tuple(name for name in wanted if name not in chosen and name not in policy.partition_by)
+    reasons = {name: wanted[name] for name in chosen}
+    return reasons | {name: f"left out: {_why_not(table, name)}" for name in left_out}, left_out
+
+
+def _why_not(table: Table, name: str) -> str:
+    if name not in table.column_names:
+        return "there is no such column"
+    if not _possible(table, (name,)):
+        return f"it is {table.column(name).ddl}"
+    return f"over the limit of {table.write.stats_max_columns} columns"
 
 
 def recorded_lineage(properties: Mapping[str, str]) -> tuple[str, ...]:
@@ -104,6 +140,10 @@ def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] 
         "delta.setTransactionRetentionDuration": TRANSACTION_RETENTION,
         # Else a commit may delete the entries of a version that was published a month ago, and is read.
         "delta.enableExpiredLogCleanup": "false",
+        # Ours know them from the policy; these are for whoever else maintains the table.
+        "delta.checkpointInterval": str(table.upkeep.checkpoint_interval),
+        "delta.logRetentionDuration": f"interval {math.ceil(table.upkeep.log_hours)} hours",
+        "delta.deletedFileRetentionDuration": f"interval {math.ceil(table.upkeep.vacuum_hours)} hours",
         "parquet.enable.dictionary": str(writer.dictionary).lower(),
     }
     if lineage:

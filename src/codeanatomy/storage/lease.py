@@ -29,7 +29,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,6 +51,7 @@ from codeanatomy.errors import (
     TableMissing,
 )
 from codeanatomy.storage.light import light_table, location, newest_version
+from codeanatomy.storage.policy import delta_options
 from codeanatomy.storage.small import overwrite_small
 from codeanatomy.storage.stamps import Commit
 
@@ -64,11 +65,6 @@ TIDY_BEATS = 20
 ATTEMPTS = 5
 # Seconds a beat that is under way may take before the process ends without it.
 LAST_BEAT_SECONDS = 10.0
-# How long the log is kept, and how long it knows deleted files: only the newest version is ever read.
-RETENTION: Mapping[str, str] = {
-    "delta.logRetentionDuration": "interval 1 days",
-    "delta.deletedFileRetentionDuration": "interval 1 days",
-}
 
 # A token for systems on which processes cannot be told apart by their start.
 _TOKEN = uuid4().hex
@@ -339,10 +335,9 @@ class Lease:
     def _tidy(self) -> None:
         """Delete the files of older beats. Only those the log says were replaced: others may be new."""
         with self._lock, suppress(DeltaError, OSError):
-            opened = DeltaTable(location(self._root, TABLE))
+            place = location(self._root, TABLE)
+            opened = DeltaTable(place, storage_options=delta_options(place))
             once = CommitProperties(max_commit_retries=0)
-            if not RETENTION.items() <= opened.metadata().configuration.items():
-                opened.alter.set_table_properties(dict(RETENTION), commit_properties=once)
             opened.vacuum(
                 retention_hours=0, dry_run=False, enforce_retention_duration=False, commit_properties=once
             )

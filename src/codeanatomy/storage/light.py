@@ -10,7 +10,7 @@ Only Parquet files and deletion vectors are read this way; nothing is written. T
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,13 @@ from urllib.parse import unquote, urlsplit
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
 
 from codeanatomy import catalog
 from codeanatomy.errors import StorageFailure, TableMissing
+from codeanatomy.storage.file_index import LoggedFile, logged_files
+from codeanatomy.storage.policy import delta_options
+from codeanatomy.storage.replay import state_of, vectors_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,33 +37,11 @@ if TYPE_CHECKING:
 # Reader features that change nothing about which rows a data file holds, and under which names.
 HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 VECTORS = "deletionVectors"
+CHECKPOINTS = "v2Checkpoint"
 # A column that says whether a row meets a condition.
 MEETS = "_meets"
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class LoggedFile(Struct, frozen=True):
-    """A Parquet file of a version of a table, as the log has it."""
-
-    # Below the table's folder.
-    path: str
-    # Those that the vector removes are among them.
-    rows: int | None
-    partition: dict[str, str | None]
-    # The least and the greatest value of columns of text that the log has them of; cut ones are bounds still.
-    bounds: dict[str, tuple[str, str]] = {}
-    # The rows of the file that are not rows of the table.
-    vector: Vector | None = None
-
-    def may_hold(self, column: str, values: Collection[str]) -> bool:
-        """Whether one of the values may be in the column, by what the log says."""
-        if column in self.partition:
-            return self.partition[column] in values
-        if column not in self.bounds:
-            return True
-        least, greatest = self.bounds[column]
-        return any(least <= value <= greatest for value in values)
 
 
 def location(root: str, name: str) -> str:
@@ -107,22 +88,27 @@ def light_files(root: str, name: str, version: int | None = None) -> tuple[Logge
                 f"{name} uses {', '.join(sorted(features - HARMLESS - {VECTORS}))}",
                 "read it with Spark, or build it without",
             )
-        keys = table.metadata().partition_columns
-        added = _added(table)
-        vectors = _vectors(table)
-    texts = [field.name for field in catalog.table(name).columns if field.type == "string"]
-    known = [each for each in texts if f"min.{each}" in added and f"max.{each}" in added]
+        if _is_local(table):
+            try:
+                return logged_files(catalog.table(name), state_of(_folder(table), int(table.version())))
+            except FileNotFoundError:
+                # Of a checkpoint that only deltalake reads.
+                if CHECKPOINTS not in features:
+                    raise
+        return _unmeasured(table)
+
+
+def _unmeasured(table: DeltaTable) -> tuple[LoggedFile, ...]:
+    """The data files without what the log says of their columns."""
+    if _has_vectors(table):
+        raise OSError("its deletion vectors are read by Spark alone")
+    added, keys = _added(table), table.metadata().partition_columns
     return tuple(
         LoggedFile(
             unquote(path),
             added["num_records"][row],
             {key: added[f"partition.{key}"][row] for key in keys},
-            {
-                each: (added[f"min.{each}"][row], added[f"max.{each}"][row])
-                for each in known
-                if added[f"min.{each}"][row] is not None and added[f"max.{each}"][row] is not None
-            },
-            vectors.get(path),
+            logged_path=path,
         )
         for row, path in enumerate(added["path"])
     )
@@ -151,13 +137,16 @@ class TableFacts(Struct, frozen=True):
     min_reader_version: int
     min_writer_version: int
     features: tuple[str, ...]
+    # Data files, and what they take.
+    files: int
+    size_bytes: int
 
 
 def table_facts(root: str, name: str, version: int) -> TableFacts:
-    """Rows and protocol of a version of a table."""
+    """Rows, files and protocol of a version of a table."""
     with _opened(root, name, version) as table:
-        protocol = table.protocol()
-        counts = _added(table)["num_records"] if _is_local(table) or not _has_vectors(table) else [None]
+        protocol, added = table.protocol(), _added(table)
+        counts = added["num_records"] if _is_local(table) or not _has_vectors(table) else [None]
         removed = sum(each.cardinality for each in _vectors(table).values()) if _is_local(table) else 0
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     return TableFacts(
@@ -165,6 +154,8 @@ def table_facts(root: str, name: str, version: int) -> TableFacts:
         protocol.min_reader_version,
         protocol.min_writer_version,
         tuple(sorted(features)),
+        len(added["path"]),
+        sum(added["size_bytes"]),
     )
 
 
@@ -191,9 +182,6 @@ def _vectors(table: DeltaTable) -> dict[str, Vector]:
     """The deletion vectors of a version, by path as the log has it."""
     if not _has_vectors(table):
         return {}
-    # Here: most tables have none.
-    from codeanatomy.storage.replay import vectors_of
-
     return vectors_of(_folder(table), int(table.version()))
 
 
@@ -289,8 +277,8 @@ def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaT
     """A table; what goes wrong with it is an error of ours."""
     place = location(root, name)
     try:
-        yield DeltaTable(place, version=version)
-    except (DeltaError, OSError, ValueError) as problem:
+        yield DeltaTable(place, version=version, storage_options=delta_options(place))
+    except (DeltaError, OSError, ValueError, MsgspecError) as problem:
         # Asked afterwards: most tables are there.
         raise _missing(root, name) or _unreadable(root, name, problem) from problem
 
@@ -298,7 +286,8 @@ def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaT
 def _missing(root: str, name: str) -> StorageFailure | TableMissing | None:
     """What is wrong with a table that is not there; what is in its place may say more than its absence."""
     try:
-        if DeltaTable.is_deltatable(location(root, name)):
+        place = location(root, name)
+        if DeltaTable.is_deltatable(place, storage_options=delta_options(place)):
             return None
     except (DeltaError, OSError, ValueError) as problem:
         return _unreadable(root, name, problem)

@@ -18,8 +18,9 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 
 from codeanatomy import catalog
 from codeanatomy.errors import ContractError, TableMissing
-from codeanatomy.storage.duck import is_local, local, lookups, reading, rows_of
+from codeanatomy.storage.duck import local, lookups, reading, rows_of
 from codeanatomy.storage.light import light_files, light_table, newest_version
+from codeanatomy.storage.policy import is_local
 from codeanatomy.storage.stamps import Commit
 
 TABLE = "run_manifest"

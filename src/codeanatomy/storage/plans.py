@@ -100,14 +100,20 @@ class Operator(NamedTuple):
 def plan_texts(frame: DataFrame) -> PlanTexts:
     """The analysed, the optimized and the physical plan of a frame."""
     jvm, execution = frame.sparkSession._jvm, frame._jdf.queryExecution()
-    cached = _cached(execution)
-    optimized = execution.optimizedPlan() if cached is None else _planned_from(cached)
+    optimized = optimized_plan(frame)
     with active(isolated(frame.sparkSession, IN_FULL)):
         return PlanTexts(
             logical=normalised(_tree(jvm, execution.analyzed())),
             optimized=normalised("\n".join(_optimized(jvm, optimized, 0, set()))),
             physical=normalised("\n".join(INDENT * each.depth + _line(each) for each in operators(frame))),
         )
+
+
+def optimized_plan(frame: DataFrame) -> Any:
+    """The optimized plan of a frame, as the JVM has it; below what is cached, `planned_from` has the rest."""
+    execution = frame._jdf.queryExecution()
+    cached = _cached(execution)
+    return execution.optimizedPlan() if cached is None else planned_from(cached)
 
 
 def operators(frame: DataFrame) -> Iterator[Operator]:
@@ -137,10 +143,11 @@ def table_folder(path: str) -> str:
 def _cached(execution: Any) -> Any:
     """The plan that has filled, or will fill, the cache of a persisted frame; none of another frame."""
     plan = execution.withCachedData()
-    return plan.cachedPlan() if _is_relation(plan) else None
+    return plan.cachedPlan() if is_cache(plan) else None
 
 
-def _is_relation(plan: Any) -> bool:
+def is_cache(plan: Any) -> bool:
+    """Whether a plan ends here, with what is cached."""
     return str(plan.getClass().getSimpleName()) == "InMemoryRelation"
 
 
@@ -155,19 +162,19 @@ def _tree(jvm: Any, plan: Any) -> str:
 def _optimized(jvm: Any, plan: Any, depth: int, seen: set[int]) -> Iterator[str]:
     """The lines of a logical plan, and below what is cached those of the plan that it comes from."""
     # A tree with something cached would be written with all of its physical plan.
-    if not any(map(_is_relation, _all(plan.collectLeaves()))):
+    if not any(map(is_cache, _all(plan.collectLeaves()))):
         yield from (INDENT * depth + line for line in _tree(jvm, plan).splitlines())
         return
     yield INDENT * depth + plan.simpleString(ALL_FIELDS)
-    if _is_relation(plan):
+    if is_cache(plan):
         if _is_new(plan.cachedPlan(), seen):
-            yield from _optimized(jvm, _planned_from(plan.cachedPlan()), depth + 1, seen)
+            yield from _optimized(jvm, planned_from(plan.cachedPlan()), depth + 1, seen)
     else:
         for child in _all(plan.children()):
             yield from _optimized(jvm, child, depth + 1, seen)
 
 
-def _planned_from(plan: Any) -> Any:
+def planned_from(plan: Any) -> Any:
     """The optimized plan that a physical one was made from; generated code has none of its own."""
     while True:
         plan = plan.inputPlan() if plan.simpleString(1).startswith(ADAPTIVE) else plan

@@ -21,6 +21,7 @@ from msgspec import Struct, convert, json
 
 from codeanatomy.storage.vectors import Vector
 
+ENTRY = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 
 
@@ -86,6 +87,13 @@ class State(Struct, frozen=True):
         return "deletionVectors" in self.protocol.get("readerFeatures", ())
 
 
+def entries_of(location: str) -> list[int]:
+    """The versions that there are entries of."""
+    log = Path(location, "_delta_log")
+    paths = log.iterdir() if log.is_dir() else ()
+    return sorted(int(found[1]) for path in paths if (found := ENTRY.fullmatch(path.name)))
+
+
 def entry(location: str, version: int) -> Path:
     """Where the entry of a version is."""
     return Path(location, "_delta_log", f"{version:020}.json")
@@ -124,15 +132,20 @@ def vectors_of(location: str, version: int) -> dict[str, Vector]:
     return {add.path: add.deletion_vector for add in adds if add.deletion_vector is not None}
 
 
-def _checkpoint(location: str, version: int) -> tuple[int, list[Path]]:
-    """The newest checkpoint that is not after a version, and its files; -1 where there is none."""
+def checkpoints(location: str) -> dict[int, list[Path]]:
+    """The files of each checkpoint that is whole, by version."""
     found: dict[tuple[int, int], list[Path]] = {}
     for path in Path(location, "_delta_log").iterdir():
         name = CHECKPOINT.fullmatch(path.name)
-        if name is not None and int(name[1]) <= version:
+        if name is not None:
             found.setdefault((int(name[1]), int(name[2] or 1)), []).append(path)
-    whole = {number: paths for (number, count), paths in found.items() if len(paths) == count}
-    newest = max(whole, default=-1)
+    return {number: paths for (number, count), paths in found.items() if len(paths) == count}
+
+
+def _checkpoint(location: str, version: int) -> tuple[int, list[Path]]:
+    """The newest checkpoint that is not after a version, and its files; -1 where there is none."""
+    whole = checkpoints(location)
+    newest = max((number for number in whole if number <= version), default=-1)
     return newest, whole.get(newest, [])
 
 

@@ -18,8 +18,9 @@ from deltalake.exceptions import DeltaError
 from codeanatomy.errors import NeedsSpark, StorageFailure
 from codeanatomy.storage.contract import quoted
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
-from codeanatomy.storage.duck import is_local, local
+from codeanatomy.storage.duck import local
 from codeanatomy.storage.light import VECTORS, location, plain
+from codeanatomy.storage.policy import delta_options, is_local
 from codeanatomy.storage.replay import vectors_of
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.stamps import Commit, stamp
@@ -57,7 +58,7 @@ def restore_table(root: str, name: str, version: int | None, commit: Commit) -> 
     place = location(root, name)
     stamped = CommitProperties(custom_metadata={"userMetadata": stamp(commit, OPERATION)})
     try:
-        table = DeltaTable(place)
+        table = DeltaTable(place, storage_options=delta_options(place))
         if version is None:
             table.delete(commit_properties=stamped)
         else:

@@ -8,7 +8,12 @@ and comes out in the contract's columns, whatever the stored schema looks like:
     found.snapshot.version     # 3
     found.projection           # the expressions that made them
 
-Tests: `tests/test_scan.py`.
+    scan(store, "cpg_nodes", pin=3, where="node_kind = 'CLASS' AND bstart < 400")
+
+With a condition, the rows are those that meet it, and only data files are opened that may hold such rows by
+what the log says of them (`storage.file_index`). Of a table whose log is elsewhere Delta knows which.
+
+Tests: `tests/test_scan.py`, `tests/test_pruning.py`.
 """
 
 from __future__ import annotations
@@ -22,12 +27,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from codeanatomy.errors import UsageError
+from codeanatomy.errors import PredicateError, UsageError
 from codeanatomy.storage.contract import plan_projection, project, quoted, stored_schema
-from codeanatomy.storage.deltalog import Pin, SnapshotInfo
-from codeanatomy.storage.entries import Opened, is_plain, opened
+from codeanatomy.storage.deltalog import ENGINE_ERRORS, Pin, SnapshotInfo, cause_of
+from codeanatomy.storage.entries import HeldFile, Opened, is_plain, opened
 from codeanatomy.storage.events import Scanned
+from codeanatomy.storage.file_index import FileIndex, LoggedFile
 from codeanatomy.storage.gate import check_gate
+from codeanatomy.storage.predicate import Predicate
+from codeanatomy.storage.predicate_text import parse_predicate
 from codeanatomy.storage.store import SCHEME, Store
 
 # Data files that are read without asking Delta which of them are needed.
@@ -55,39 +63,73 @@ def scan(
     name: str,
     pin: Pin = None,
     *,
+    where: str | Predicate | None = None,
     files: Sequence[str] | None = None,
     file_column: str | None = None,
 ) -> Scan:
     """Read a table at a pin.
 
-    `files` restricts the scan to data files of that version, named as the log names them;
-    `file_column` adds a column with the file each row came from.
+    `where` is a condition over the table's columns, in Spark's SQL; `files` restricts the scan to data files
+    of that version, named as the log names them; `file_column` adds a column with the file of each row.
     """
     table = store.table(name)
     if file_column in table.column_names:
         raise UsageError(f"{name} has a column {file_column} of its own", "choose another file_column")
+    asked = parse_predicate(table, where) if isinstance(where, str) else where
     plain = None if files is not None else _plain(store, name, pin)
     info = snapshot(store, name, pin) if plain is None else plain.info
+    # Whoever names files has chosen already.
+    index = None if asked is None or files is not None else _index(store, name, info.version)
+    kept = None if asked is None or index is None else index.candidates(asked)
+    # All files need no names.
+    pruned = kept is not None and index is not None and len(kept) < index.total
+    chosen = [file.logged_path for file in kept or ()] if pruned else files
     projection = plan_projection(table, stored_schema(info))
     source = (
-        _source(store, name, info.version, files)
-        if plain is None or not _is_parquet(plain)
-        else _rows_of(store, plain)
+        _parquet(store, plain, kept)
+        if plain is not None and _is_parquet(plain.files if kept is None else kept)
+        else _source(store, name, info.version, chosen)
     )
     if file_column is None:
         rows = project(table, source, projection)
     else:
         located = source.select("*", F.col("_metadata.file_path").alias(file_column))
         rows = project(table, located, projection, file_column)
+    total = index.total if index is not None else None if plain is None else len(plain.files)
     store.record(
         Scanned(
             table=name,
             version=info.version,
             projection=projection.expressions,
-            files=None if files is None else tuple(files),
+            files=None if chosen is None else tuple(chosen),
+            total_files=total,
+            candidate_files=total if chosen is None else len(chosen),
+            pushed_filters=() if asked is None else asked.shape,
+            filter_columns=() if asked is None else asked.columns,
+            projected_columns=table.column_names,
         )
     )
-    return Scan(rows, info, projection.expressions)
+    return Scan(rows if asked is None else _meeting(rows, asked), info, projection.expressions)
+
+
+def _index(store: Store, name: str, version: int) -> FileIndex | None:
+    """The files of a version with what the log says of them; none where Python cannot read the log."""
+    location = store.location(name)
+    try:
+        return None if SCHEME.match(location) else FileIndex.of(store.table(name), location, version)
+    except OSError:
+        # Entries before a checkpoint of the second kind are gone.
+        return None
+
+
+def _meeting(rows: DataFrame, asked: Predicate) -> DataFrame:
+    try:
+        return rows.where(asked.sql())
+    except ENGINE_ERRORS as problem:
+        raise PredicateError(
+            f"Spark does not take the condition on {asked.table}: {cause_of(problem)}",
+            "mend what it names; the whole has to be true or false",
+        ) from problem
 
 
 def _plain(store: Store, name: str, pin: Pin) -> Opened | None:
@@ -107,17 +149,17 @@ def _plain(store: Store, name: str, pin: Pin) -> Opened | None:
     return found
 
 
-def _is_parquet(found: Opened) -> bool:
-    """Whether a version is a few files of Parquet and no more.
+def _is_parquet(files: Sequence[HeldFile | LoggedFile]) -> bool:
+    """Whether what is to be read is a few files of Parquet and no more.
 
     Delta asks Spark for the files of every scan, twice: in a small build that was a fourth of the time. With
     many files it knows which of them to skip, and it knows which rows have left a file.
     """
-    return len(found.files) <= FEW_FILES and not any(file.vector for file in found.files)
+    return len(files) <= FEW_FILES and not any(file.vector for file in files)
 
 
-def _rows_of(store: Store, plain: Opened) -> DataFrame:
-    paths = [unquote(file.path) for file in plain.files]
+def _parquet(store: Store, plain: Opened, kept: Sequence[LoggedFile] | None) -> DataFrame:
+    paths = [unquote(file.path) for file in plain.files] if kept is None else [file.path for file in kept]
     return parquet_rows(store.spark, plain.info.location, stored_schema(plain.info), paths)
 
 

@@ -47,6 +47,7 @@ from codeanatomy.storage.checks import SAMPLE_ROWS, rules_for
 from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.layout import resolve_stats_columns, table_properties
 from codeanatomy.storage.light import COLOURS, location
+from codeanatomy.storage.policy import delta_options
 from codeanatomy.storage.stamps import Commit, stamp
 
 Rows = Sequence[Mapping[str, Any]]
@@ -114,7 +115,9 @@ def overwrite_small(root: str, table: Table, rows: Rows, commit: Commit, *, afte
 def _committed(root: str, table: Table, data: pa.Table, commit: Commit, mode: Mode, after: int | None) -> int:
     place = location(root, table.name)
     with _failures(place, table, commit, mode) as attempt:
-        opened = DeltaTable(place) if DeltaTable.is_deltatable(place) else None
+        options = delta_options(place)
+        is_there = DeltaTable.is_deltatable(place, storage_options=options)
+        opened = DeltaTable(place, storage_options=options) if is_there else None
         found = None if opened is None else _repeated(opened, table, commit, mode)
         if found is not None:
             return found
@@ -175,7 +178,7 @@ def _failures(place: str, table: Table, commit: Commit, mode: Mode) -> Iterator[
 def _since(place: str, after: int, commit: Commit, mode: Mode) -> tuple[int, int | None]:
     """The newest version of a table, and the one after `after` that this commit has made."""
     try:
-        opened = DeltaTable(place)
+        opened = DeltaTable(place, storage_options=delta_options(place))
         newest = opened.version()
         return newest, _own(opened, commit, mode, newest - after) if newest > after else None
     except (DeltaError, OSError, ValueError):
@@ -244,6 +247,7 @@ def _created(place: str, table: Table, commit: Commit) -> DeltaTable:
         partition_by=list(table.write.partition_by),
         description=table.doc,
         configuration=_table_properties(table),
+        storage_options=delta_options(place),
         commit_properties=_properties_of(commit, "create"),
         # Ours are not known to the library.
         raise_if_key_not_exists=False,

@@ -22,6 +22,7 @@ from codeanatomy.config import Settings
 from codeanatomy.errors import RemotePathRefused, UsageError
 from codeanatomy.storage.deltalog import DeltaLog
 from codeanatomy.storage.events import Recorder, discard
+from codeanatomy.storage.policy import StorePolicy, reach
 from codeanatomy.storage.session import require_delta
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -69,9 +70,15 @@ class Store(Tables):
 
     @classmethod
     def of(cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard) -> Store:
-        """The store that the settings ask for: their policies, and where paths may lead."""
-        local = settings.runtime.require_local_paths
-        return cls(spark, root, settings.tables, record, local)
+        """The store that the settings ask for: their policies, where paths may lead, and how.
+
+        A session that reaches them otherwise is refused.
+        """
+        policy = StorePolicy.of(settings.runtime)
+        store = cls(spark, root, settings.tables, record, policy.require_local_paths)
+        policy.refuse_other(spark, store.root)
+        reach(store.root, policy)
+        return store
 
     def log(self, name: str) -> DeltaLog:
         """The Delta log of a table."""

@@ -32,7 +32,8 @@ from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.query.checks.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.duck import database, local, paths_list, rows_of, sql_text
-from codeanatomy.storage.light import LoggedFile, location, newest_version
+from codeanatomy.storage.file_index import LoggedFile
+from codeanatomy.storage.light import location, newest_version
 from codeanatomy.storage.manifest import RunManifest
 
 # Tables of up to so many rows are copied into the database: to plan reads of a file per kind, for each rule

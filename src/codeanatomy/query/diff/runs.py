@@ -31,7 +31,8 @@ from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Query, Slice
 from codeanatomy.query.snapshot import LATEST, Snapshot
 from codeanatomy.storage.duck import NUMBERED, local, lookups, reading, rows_of, sql_text, standing_at
-from codeanatomy.storage.light import LoggedFile, location
+from codeanatomy.storage.file_index import LoggedFile
+from codeanatomy.storage.light import location
 from codeanatomy.storage.vectors import bits_of, read_vector
 
 if TYPE_CHECKING:
@@ -260,7 +261,8 @@ def _standing_at(root: str, name: str, file: LoggedFile, positions: BitMap64) ->
 
 def _holding(files: Iterable[LoggedFile], wanted: Mapping[str, Collection[str]]) -> list[LoggedFile]:
     """The files that may hold rows with certain values."""
-    return [file for file in files if all(file.may_hold(*each) for each in wanted.items())]
+    ordered = {column: sorted(values) for column, values in wanted.items()}
+    return [file for file in files if all(file.may_hold(*each) for each in ordered.items())]
 
 
 def _condition(wanted: Mapping[str, Collection[str]]) -> str:

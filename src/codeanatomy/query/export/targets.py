@@ -2,6 +2,7 @@
 
     with new_file(Path("graph.dot"), force=False) as stream: ...     # written beside it, then renamed
     with new_folder(Path("graph"), ("nodes.csv", "edges.csv"), force=True) as folder: ...
+    with whole_folder(Path("copy")) as folder: ...                    # with whatever is put into it
 
 Nothing that exists is written over, unless that is asked for, and then only files: of a folder those of the
 same names, while what else is in it stays. Tests: `tests/test_export.py`.
@@ -62,6 +63,26 @@ def new_folder(path: Path, names: Collection[str], *, force: bool) -> Iterator[P
                     (partial / name).replace(path / name)
             else:
                 partial.rename(path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to write anything into; where there is one already, it must be empty."""
+    with _failing(path):
+        # Through a link, to the folder that it means.
+        path = path.resolve()
+        _check_parent(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UsageError(
+                f"{_shown(path)} is there and not an empty folder", "name one that is not there yet"
+            )
+        partial = _beside(path)
+        partial.mkdir()
+        try:
+            yield partial
+            partial.rename(path)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 

@@ -4,10 +4,13 @@
     reader.rows(Query("SELECT count(*) FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))}))
 
 The log of a table says which of its files may hold the rows of a slice, by partition and by the least and
-greatest values; DuckDB skips what it can inside of them. Tests: `tests/test_queries.py`.
+greatest values (`storage.file_index`); DuckDB skips what it can inside of them. What was read is told in
+`scans`. Tests: `tests/test_queries.py`, `tests/test_pruning.py`.
 """
 
 from __future__ import annotations
+
+from collections import deque
 
 from msgspec import json
 
@@ -15,7 +18,12 @@ from codeanatomy import catalog
 from codeanatomy.query.lanes.reading import Held, Query, Relation, Row, Slice
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.duck import duck_type, local, lookups, reading, rows_of, sql_text
-from codeanatomy.storage.light import LoggedFile
+from codeanatomy.storage.events import Scanned
+from codeanatomy.storage.file_index import FileIndex, LoggedFile
+from codeanatomy.storage.predicate import DUCKDB, Predicate
+
+# A reader may live for long: so many of its last scans are known.
+KEPT_SCANS = 1000
 
 
 class LightReader:
@@ -23,8 +31,10 @@ class LightReader:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        # One for each slice that was read.
+        self.scans: deque[Scanned] = deque(maxlen=KEPT_SCANS)
         self._root = local(snapshot.root)
-        self._files: dict[str, tuple[LoggedFile, ...]] = {}
+        self._indexes: dict[str, FileIndex] = {}
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """The rows of a query; with a limit, each ends with how many there are."""
@@ -39,24 +49,37 @@ class LightReader:
         """A slice, or rows at hand, as a statement of DuckDB's."""
         if isinstance(relation, Held):
             return held_rows(relation)
-        rows = rows_of(self._root, relation.table, self.files(relation))
-        conditions = [
-            f"{catalog.table(relation.table).column(name).name} IN ({', '.join(map(sql_text, values))})"
-            if values
-            else "FALSE"
-            for name, values in relation.wanted.items()
-        ]
-        return f"{rows} WHERE {' AND '.join(conditions)}" if conditions else rows
+        predicate = relation.predicate
+        files = self._index(relation.table).candidates(predicate)
+        self._tell(predicate, len(files))
+        rows = rows_of(self._root, relation.table, files)
+        return f"{rows} WHERE {predicate.sql(DUCKDB)}" if predicate.columns else rows
 
     def files(self, part: Slice) -> list[LoggedFile]:
         """The data files that may hold rows of a slice."""
-        if part.table not in self._files:
-            self._files[part.table] = self.snapshot.files(part.table)
-        return [
-            file
-            for file in self._files[part.table]
-            if all(file.may_hold(name, values) for name, values in part.wanted.items())
-        ]
+        return self._index(part.table).candidates(part.predicate)
+
+    def _index(self, name: str) -> FileIndex:
+        if name not in self._indexes:
+            files = self.snapshot.files(name)
+            version = self.snapshot.pin(name).version if self.snapshot.has(name) else -1
+            self._indexes[name] = FileIndex(version, files)
+        return self._indexes[name]
+
+    def _tell(self, predicate: Predicate, candidates: int) -> None:
+        index = self._index(predicate.table)
+        self.scans.append(
+            Scanned(
+                table=predicate.table,
+                version=index.version,
+                projection=(),
+                total_files=index.total,
+                candidate_files=candidates,
+                pushed_filters=predicate.shape,
+                filter_columns=predicate.columns,
+                projected_columns=catalog.table(predicate.table).column_names,
+            )
+        )
 
 
 def held_rows(held: Held) -> str:

@@ -9,10 +9,14 @@
         order=("path", "line"),
     )
 
-A slice is the rows of a published table whose columns have certain values. Whoever reads it opens only the
-files that may hold such rows. `Held` is a relation of rows at hand. The statement is in the SQL that both
-engines understand. What a user typed is never part of it: a name is an argument for a `?`, and an id, a path
-or a repository is a value of a slice, which each lane writes as a literal of its engine.
+A slice is the rows of a published table whose columns have certain values, or values between two bounds:
+
+    nodes(AROUND, "shop", path=("shop/cart.py",), bstart=Within(greatest=400), bend=Within(400))
+
+Whoever reads it opens only the files that may hold such rows. `Held` is a relation of rows at hand. The
+statement is in the SQL that both engines understand. What a user typed is never part of it: a name is an
+argument for a `?`, and an id, a path or a repository is a value of a slice, which each lane writes as a
+literal of its engine.
 
 A verb asks its reader for small things (`rows`) and returns a query, which is not run yet: one lane reads the
 first rows of it and counts the rest, the other makes a DataFrame of it. Tests: `tests/test_queries.py`.
@@ -25,8 +29,10 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
 from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.storage.predicate import All, Among, Compare, IsNull, Predicate, Some, Term
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -37,27 +43,75 @@ ALL_HELD = f"SELECT * FROM {HELD}"
 ROW_NO = Column("row_no", "bigint", "Its place in the answer, from 0.", nullable=False)
 
 
+class Within(Struct, frozen=True):
+    """Positions, of bytes or lines, from one to another, both among them; none is no bound."""
+
+    least: int | None = None
+    greatest: int | None = None
+    # Rows without a position are among them too.
+    or_null: bool = False
+
+    def term(self, column: Column) -> Term:
+        """As a condition on a column."""
+        bounds: list[Term] = []
+        if self.least is not None:
+            bounds.append(Compare(column, ">=", self.least))
+        if self.greatest is not None:
+            bounds.append(Compare(column, "<=", self.greatest))
+        return Some((IsNull(column), All(tuple(bounds)))) if self.or_null else All(tuple(bounds))
+
+
+Wanted: TypeAlias = Collection[str] | Within
+
+
 class Slice:
     """Rows of a table whose columns have one of some values; `Slice("cpg_nodes")` is all of them."""
 
-    def __init__(self, table: str, **wanted: Collection[str]) -> None:
+    def __init__(self, table: str, **wanted: Wanted) -> None:
         self.table = table
         # By column. An empty collection means no row.
-        self.wanted = {name: tuple(values) for name, values in wanted.items()}
+        self.wanted: dict[str, tuple[str, ...]] = {}
+        self.within: dict[str, Within] = {}
+        # What else the rows meet.
+        self.terms: tuple[Term, ...] = ()
+        for name, values in wanted.items():
+            if isinstance(values, Within):
+                self.within[name] = values
+            else:
+                self.wanted[name] = tuple(values)
+
+    @property
+    def predicate(self) -> Predicate:
+        """As a condition on the table."""
+        table = catalog.table(self.table)
+        among = (Among.of(table.column(name), values) for name, values in self.wanted.items())
+        return Predicate.all_of(table, *among, *self.ranges)
+
+    @property
+    def ranges(self) -> list[Term]:
+        """What it asks of positions, and else."""
+        table = catalog.table(self.table)
+        return [*(within.term(table.column(name)) for name, within in self.within.items()), *self.terms]
+
+    def meeting(self, *terms: Term) -> Slice:
+        """Those of its rows that meet more conditions."""
+        made = Slice(self.table, **self.wanted, **self.within)
+        made.terms = (*self.terms, *terms)
+        return made
 
 
-def of_repository(table: str, repo_id: str | None, **wanted: Collection[str]) -> Slice:
+def of_repository(table: str, repo_id: str | None, **wanted: Wanted) -> Slice:
     """Rows of a table, of one repository or of all."""
     of_one = {"repo_id": (repo_id,)} if repo_id is not None else {}
     return Slice(table, **of_one, **wanted)
 
 
-def nodes(kinds: Collection[str], repo_id: str | None = None, **wanted: Collection[str]) -> Slice:
+def nodes(kinds: Collection[str], repo_id: str | None = None, **wanted: Wanted) -> Slice:
     """The nodes of some kinds, of all repositories or of one."""
     return of_repository("cpg_nodes", repo_id, node_kind=kinds, **wanted)
 
 
-def edges(kinds: Collection[str], repo_id: str | None = None, **wanted: Collection[str]) -> Slice:
+def edges(kinds: Collection[str], repo_id: str | None = None, **wanted: Wanted) -> Slice:
     """The edges of some kinds, of all repositories or of one."""
     return of_repository("cpg_edges", repo_id, edge_kind=kinds, **wanted)
 

@@ -35,9 +35,11 @@ from codeanatomy.catalog.spec import Column
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.answers import COLUMNS
 from codeanatomy.query.lanes.reading import Held, Query, Relation, Row
-from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.query.snapshot import RECORDS, Snapshot
+from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
-from codeanatomy.storage.scan import scan
+from codeanatomy.storage.predicate import SPARK
+from codeanatomy.storage.scan import parquet_rows, scan
 from codeanatomy.storage.store import Store
 
 # More rows at hand, or values of a column, are handed over as a relation: Spark's parser takes its time.
@@ -62,8 +64,12 @@ class SparkReader:
     def table(self, name: str) -> DataFrame:
         """The published rows of a table."""
         if name not in self._tables:
-            version = self.snapshot.pin(catalog.table(name).name).version
-            self._tables[name] = scan(self._store, name, version).rows
+            table = catalog.table(name)
+            self._tables[name] = (
+                parquet_rows(self.spark, "", spark_schema(table), ())
+                if name in RECORDS and not self.snapshot.has(name)
+                else scan(self._store, name, self.snapshot.pin(name).version).rows
+            )
         return self._tables[name]
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
@@ -72,7 +78,7 @@ class SparkReader:
         if held is not None:
             return held
         with self._asking():
-            return [tuple(map(_plain, row)) for row in self._run(query, limit).collect()]
+            return [tuple(map(plain_value, row)) for row in self._run(query, limit).collect()]
 
     def frame(self, query: Query, columns: Sequence[Column] = ()) -> DataFrame:
         """The rows of a query as a DataFrame; of these columns, else of those that answers have in common."""
@@ -97,6 +103,7 @@ class SparkReader:
             return held_rows(relation)
         columns = catalog.table(relation.table).column_names
         conditions = [self._among(relation.table, *wanted) for wanted in relation.wanted.items()]
+        conditions += [term.sql(SPARK) for term in relation.ranges]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         view = self.named(relation.table, lambda: self.table(relation.table))
         return f"SELECT {', '.join(columns)} FROM {view}{where}"
@@ -212,8 +219,8 @@ def nulls_last(term: str) -> str:
     return term if " NULLS " in term.upper() else f"{term} NULLS LAST"
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A value as the other lane has it: structs are dictionaries."""
     if isinstance(value, SparkRow):
         return value.asDict(recursive=True)
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+    return [plain_value(each) for each in value] if isinstance(value, list) else value

@@ -12,6 +12,7 @@ Tests: `tests/test_sql.py`, `tests/test_sql_command.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from math import isfinite
 from typing import Any
@@ -103,15 +104,20 @@ class SqlAnswer(Struct, frozen=True):
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it, where what is no number is null.
+    """A value as JSON has it, where what is no number is null, and times are UTC.
 
     >>> plain([Decimal("0.5"), float("nan"), "a"])
     [0.5, None, 'a']
     """
     if isinstance(value, list):
         return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
     if isinstance(value, Decimal):
         return float(value)
+    if isinstance(value, datetime):
+        # One without a zone is Spark's, in the zone of this process.
+        return value.astimezone(UTC)
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

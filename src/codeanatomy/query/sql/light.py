@@ -5,7 +5,8 @@
 `check` looks at the statement first. DuckDB is the second line, for what it might overlook: a database of its
 own that reads files of this lake and no others, takes no settings and no extensions, and is given a
 statement only if it takes it for a SELECT. Each view is made of the slices it reads, so a question about
-classes opens the files of classes. `seconds` is for reading and counting together.
+classes opens the files of classes; of views that are whole tables, what the statement asks of their rows says
+which files (`pruning`). `seconds` is for reading and counting together.
 
 An answer is that of Spark, but for what `duck_rewrites` says: where Spark stops, it may be null here. Letters
 that have no single capital or small letter (the final sigma, `ﬁ`) and the texts of numbers below 0.001 or
@@ -20,21 +21,24 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 
 import duckdb
+from msgspec import structs
 
 from codeanatomy.catalog.views import view
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Row
+from codeanatomy.query.lanes.reading import Query, Row, Slice
 from codeanatomy.query.lanes.views import view_query
 from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import Checked, check
 from codeanatomy.query.sql.diagnostics import Complaints
+from codeanatomy.query.sql.pruning import conditions_of
 from codeanatomy.storage.duck import GB, PATTERN, connected, local, reading, spill_folder, sql_text
+from codeanatomy.storage.predicate import Term
 
 __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]
 
@@ -56,7 +60,7 @@ def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> Sq
     ends = time.monotonic() + seconds
     try:
         with _refusals(checked, seconds):
-            _make_views(connection, reader, checked.views)
+            _make_views(connection, reader, checked)
             rows = selected(connection, checked.first(limit + 1), ends)
         total = _count(connection, checked, ends) if len(rows) > limit else len(rows)
     finally:
@@ -85,11 +89,23 @@ def selected(connection: duckdb.DuckDBPyConnection, sql: str, ends: float) -> li
         return connection.execute(statements[0]).fetchall()
 
 
-def _make_views(connection: duckdb.DuckDBPyConnection, reader: LightReader, names: Iterable[str]) -> None:
+def _make_views(connection: duckdb.DuckDBPyConnection, reader: LightReader, checked: Checked) -> None:
+    conditions = conditions_of(checked.tree)
     with reading():
-        for name in names:
-            rows = view_query(view(name), reader.snapshot).text(reader.relation)
-            connection.execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
+        for name in checked.views:
+            query = view_query(view(name), reader.snapshot)
+            if name in conditions:
+                query = _only(query, conditions[name])
+            connection.execute(f'CREATE TEMP VIEW "{name}" AS {query.text(reader.relation)}')
+
+
+def _only(query: Query, conditions: Sequence[Term]) -> Query:
+    """A view that is a whole table, without rows that the statement leaves out."""
+    parts = {
+        name: part.meeting(*conditions) if isinstance(part, Slice) else part
+        for name, part in query.relations.items()
+    }
+    return structs.replace(query, relations=parts)
 
 
 def _count(connection: duckdb.DuckDBPyConnection, checked: Checked, ends: float) -> int | None:

@@ -22,12 +22,13 @@ from codeanatomy.errors import SqlRefused
 from codeanatomy.query.answers import MOST
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Reader
+from codeanatomy.query.lanes.spark import plain_value
 from codeanatomy.query.lanes.spark_lake import SparkLake
 from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import check
 from codeanatomy.query.sql.diagnostics import Complaints
 from codeanatomy.storage.deltalog import cause_of
-from codeanatomy.storage.duck import is_local
+from codeanatomy.storage.policy import is_local
 
 # Seconds between two attempts to stop what runs too long.
 AGAIN = 0.5
@@ -39,7 +40,8 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
     checked = check(text)
     with _until(lake.spark, seconds) as late:
         try:
-            rows = lake.asked(checked).limit(min(limit + 1, MOST)).collect()
+            found = lake.asked(checked).limit(min(limit + 1, MOST)).collect()
+            rows = [tuple(map(plain_value, row)) for row in found]
         except (PySparkException, Py4JError, SqlRefused) as problem:
             complaints = Complaints(text)
             if late.is_set():

@@ -19,7 +19,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, edges, nodes
+from codeanatomy.query.lanes.reading import Query, Reader, Within, edges, nodes
 from codeanatomy.query.walks.reaching import Step, edges_at
 
 AROUND = ("FUNCTION", "CLASS", "MODULE")
@@ -140,16 +140,21 @@ def definitions_in(reader: Reader, symbol: Symbol) -> dict[str, str]:
             {"m": nodes((*AROUND, "PACKAGE"), symbol.repo_id)},
             args,
         )
-    else:
-        query = Query(
-            f"SELECT m.node_id, m.qualname FROM ({spans()}) AS i JOIN m ON m.file_id = i.file_id"
-            " AND m.bstart >= i.begins AND m.bend <= i.ends",
-            {
-                "d": nodes(("CLASS", "MODULE"), symbol.repo_id, node_id=symbol.ids),
-                "m": nodes(("FUNCTION", "CLASS"), symbol.repo_id),
-            },
-        )
-    return dict(reader.rows(query))
+        return dict(reader.rows(query))
+    around = Query(spans(), {"d": nodes(("CLASS", "MODULE"), symbol.repo_id, node_id=symbol.ids)})
+    places = [place for _, *place in reader.rows(around) if None not in place]
+    inside = " OR ".join(["(m.file_id = ? AND m.bstart >= ? AND m.bend <= ?)"] * len(places))
+    # Few files hold them, and known ones.
+    wanted = nodes(
+        ("FUNCTION", "CLASS"),
+        symbol.repo_id,
+        file_id=tuple({file_id for file_id, _, _ in places}),
+        bstart=Within(min((begins for _, begins, _ in places), default=0)),
+        bend=Within(greatest=max((ends for _, _, ends in places), default=0)),
+    )
+    args = tuple(value for place in places for value in place)
+    query = Query(f"SELECT m.node_id, m.qualname FROM m WHERE {inside}", {"m": wanted}, args)
+    return dict(reader.rows(query)) if places else {}
 
 
 def folders_of(reader: Reader, symbol: Symbol) -> list[str]:

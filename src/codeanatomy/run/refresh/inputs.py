@@ -19,15 +19,17 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.storage.duck import local, lookups, reading, rows_of, sql_text
+from codeanatomy.storage.events import Recorder, Scanned, discard
 from codeanatomy.storage.light import light_files
 
 
 class Inputs:
     """The rows of a lake at some versions, with what was made since in their place."""
 
-    def __init__(self, lake: str, pins: Mapping[str, int]) -> None:
+    def __init__(self, lake: str, pins: Mapping[str, int], record: Recorder = discard) -> None:
         self._lake = lake
         self._pins = dict(pins)
+        self._record = record
         self._made: dict[str, dict[str, pa.Table]] = {}
         self._made_unowned: dict[str, pa.Table] = {}
         self._stored_unowned: dict[tuple[str, str], pa.Table] = {}
@@ -55,7 +57,8 @@ class Inputs:
         """The rows of all files of a repository."""
         table = catalog.table(name)
         made = self._made.get(name, {})
-        stored = self._selected(name, f"repo_id = {sql_text(repo_id)} AND {_owner(table)} IS NOT NULL", None)
+        condition = f"repo_id = {sql_text(repo_id)} AND {_owner(table)} IS NOT NULL"
+        stored = self._selected(name, condition, ("repo_id", _owner(table)))
         if made:
             known = pa.array(list(made), pa.string())
             stored = stored.filter(pc.invert(pc.is_in(stored.column(_owner(table)), value_set=known)))
@@ -68,34 +71,49 @@ class Inputs:
         key = name, repo_id
         if key not in self._stored_unowned:
             condition = f"repo_id = {sql_text(repo_id)} AND {_owner(catalog.table(name))} IS NULL"
-            self._stored_unowned[key] = self._selected(name, condition, None)
+            self._stored_unowned[key] = self._selected(
+                name, condition, ("repo_id", _owner(catalog.table(name)))
+            )
         return self._stored_unowned[key]
 
     def where(self, name: str, values: Mapping[str, str]) -> pa.Table:
         """The published rows with these values."""
         equal = (f"{column} = {sql_text(value)}" for column, value in values.items())
-        return self._selected(name, " AND ".join(equal), None)
+        return self._selected(name, " AND ".join(equal), values)
 
     def _stored(self, name: str, owners: Collection[str], columns: Collection[str] | None) -> pa.Table:
         owner = _owner(catalog.table(name))
         listed = ", ".join(map(sql_text, owners))
-        return self._selected(name, f"{owner} IN ({listed})", columns, owners)
+        return self._selected(name, f"{owner} IN ({listed})", (owner,), columns, owners)
 
     def _selected(
         self,
         name: str,
         condition: str,
-        columns: Collection[str] | None,
+        filtered: Iterable[str],
+        columns: Collection[str] | None = None,
         owners: Collection[str] | None = None,
     ) -> pa.Table:
         table = catalog.table(name)
         schema = arrow_schema(table)
         if name not in self._pins:
             return schema.empty_table()
-        files = light_files(self._lake, name, self._pins[name])
+        files = there = light_files(self._lake, name, self._pins[name])
         if owners is not None:
+            owners = sorted(owners)
             files = tuple(file for file in files if file.may_hold(_owner(table), owners))
         names = [each for each in table.column_names if columns is None or each in columns]
+        self._record(
+            Scanned(
+                table=name,
+                version=self._pins[name],
+                projection=(),
+                total_files=len(there),
+                candidate_files=len(files),
+                filter_columns=tuple(filtered),
+                projected_columns=tuple(names),
+            )
+        )
         listed = ", ".join(f'"{each}"' for each in names)
         with reading(), lookups() as found:
             asked = f"SELECT {listed} FROM ({rows_of(local(self._lake), name, files)}) WHERE {condition}"

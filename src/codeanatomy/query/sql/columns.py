@@ -1,0 +1,214 @@
+r"""Which columns a statement filters by, joins by and gives, resolved to the relations that it reads.
+
+    used = columns_used(
+        "SELECT f.qualname FROM (SELECT * FROM n) f JOIN e ON e.dst_node_id = f.node_id WHERE f.path = 'a'",
+        {"n": ("node_id", "path", "qualname"), "e": ("dst_node_id", "src_node_id")},
+    )
+    used["n"].filters, used["n"].joins       # {"path"}, {"node_id"}
+
+A column counts where it is compared itself: `path = 'a.py'`, `line BETWEEN 1 AND 9`, `name LIKE 'get_%'`. Of
+`lower(name) = 'x'` nothing is known that statistics of `name` could help with. A comparison of columns of two
+relations is a join, wherever it stands. What a query inside gives is followed to the relation that it comes
+from; what it computes is nobody's column.
+
+`views_used` does the same for a statement of a user, whose relations are views, which are statements
+themselves. Tests: `tests/test_sql_columns.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, traverse_scope
+from sqlglot.schema import MappingSchema
+
+from codeanatomy import catalog
+from codeanatomy.catalog.views import view
+from codeanatomy.query.sql.allowed import DIALECT
+
+COMPARISONS = (
+    exp.EQ,
+    exp.NEQ,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+    exp.GT,
+    exp.GTE,
+    exp.LT,
+    exp.LTE,
+    exp.Between,
+    exp.In,
+    exp.Is,
+    exp.Like,
+    exp.StartsWith,
+)
+# Where a condition stands that rows have to meet.
+CONDITIONS = (exp.Where, exp.Join, exp.Having, exp.Qualify)
+# What a condition may be part of and still be one.
+CONNECTIVES = (exp.And, exp.Or, exp.Not, exp.Paren, exp.Escape)
+# Queries inside of queries, so many.
+DEEPEST = 50
+
+# A relation and a column of it.
+Leaf = tuple[str, str]
+
+
+@dataclass
+class Used:
+    """Columns of a relation."""
+
+    filters: set[str] = field(default_factory=set)
+    joins: set[str] = field(default_factory=set)
+    # All that are named, also those above.
+    columns: set[str] = field(default_factory=set)
+
+
+def columns_used(text: str | exp.Query, relations: Mapping[str, Sequence[str]]) -> dict[str, Used]:
+    """What a statement does with the columns of relations; nothing where it cannot be told."""
+    try:
+        return _walked(_qualified(text, relations), relations)
+    except (SqlglotError, RecursionError):
+        return {}
+
+
+def views_used(tree: exp.Query, views: Sequence[str]) -> dict[str, Used]:
+    """What a checked statement does with the columns of tables, through the views that it reads."""
+    asked = columns_used(tree, {name: view(name).column_names for name in views})
+    found: dict[str, Used] = {}
+    for name in views:
+        inside, origins = _of_view(name)
+        tables = {each: table for each, (table, _) in view(name).reads.items()}
+        for each, used in inside.items():
+            if each in tables:
+                _add(found.setdefault(tables[each], Used()), used)
+        of_user = asked.get(name, Used())
+        for part in ("filters", "joins", "columns"):
+            for column in getattr(of_user, part):
+                for each, origin in origins.get(column, ()):
+                    if each in tables:
+                        getattr(found.setdefault(tables[each], Used()), part).add(origin)
+    return found
+
+
+def _of_view(name: str) -> tuple[dict[str, Used], dict[str, set[Leaf]]]:
+    """What a view does with what it reads, and where its columns come from."""
+    known = view(name)
+    relations = {each: catalog.table(table).column_names for each, (table, _) in known.reads.items()}
+    relations |= {each: tuple(column.name for column in columns) for each, columns in known.holds.items()}
+    try:
+        tree = _qualified(known.sql, relations)
+        outer = traverse_scope(tree)[-1]
+        origins = {column: set(_origins(outer, column, relations, 0)) for column in known.column_names}
+        return _walked(tree, relations), origins
+    except (SqlglotError, RecursionError):
+        return {}, {}
+
+
+def _qualified(text: str | exp.Query, relations: Mapping[str, Sequence[str]]) -> exp.Query:
+    """A statement whose columns name their relations, and whose stars are spelled out."""
+    tree = parse_one(text, read=DIALECT) if isinstance(text, str) else text.copy()
+    schema = MappingSchema(
+        {name: dict.fromkeys(each, "STRING") for name, each in relations.items()}, dialect=DIALECT
+    )
+    found = qualify(
+        tree, dialect=DIALECT, schema=schema, quote_identifiers=False, validate_qualify_columns=False
+    )
+    if not isinstance(found, exp.Query):
+        raise SqlglotError("no query")
+    return found
+
+
+def _walked(tree: exp.Query, relations: Mapping[str, Sequence[str]]) -> dict[str, Used]:
+    found: dict[str, Used] = {}
+    for scope in traverse_scope(tree):
+        for column in scope.columns:
+            leaves = list(_leaves(column, scope, relations, 0))
+            if not leaves:
+                continue
+            how = _role(column)
+            for relation, name in leaves:
+                used = found.setdefault(relation, Used())
+                used.columns.add(name)
+                if how is not None:
+                    getattr(used, how).add(name)
+    return found
+
+
+def _role(column: exp.Column) -> str | None:
+    """Whether a column is joined or filtered by, where it stands; none where it is neither."""
+    if isinstance(column.parent, CONNECTIVES):
+        # A truth value is a condition itself.
+        return "filters" if _is_condition(column) else None
+    comparison = column.parent
+    if not isinstance(comparison, COMPARISONS) or not _is_condition(comparison):
+        return None
+    if isinstance(comparison, exp.In) and comparison.args.get("query") is not None:
+        return "joins"
+    others = {
+        each.table
+        for each in comparison.find_all(exp.Column)
+        if each is not column and each.table != column.table
+    }
+    return "joins" if others else "filters"
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    """Whether rows have to meet it: nothing but connectives is between it and a WHERE or ON."""
+    above = node.parent
+    while isinstance(above, CONNECTIVES):
+        above = above.parent
+    return isinstance(above, CONDITIONS)
+
+
+def _leaves(
+    column: exp.Column, scope: Scope, relations: Mapping[str, Sequence[str]], depth: int
+) -> Iterator[Leaf]:
+    """The columns of relations that a column is; none where it is computed."""
+    reach: Scope | None = scope
+    while reach is not None:
+        source = reach.sources.get(column.table)
+        if source is not None:
+            yield from _of_source(source, column.name, relations, depth)
+            return
+        reach = reach.parent
+
+
+def _of_source(
+    source: exp.Table | Scope, name: str, relations: Mapping[str, Sequence[str]], depth: int
+) -> Iterator[Leaf]:
+    if isinstance(source, Scope):
+        yield from _origins(source, name, relations, depth + 1)
+    elif name in relations.get(source.name, ()):
+        yield source.name, name
+
+
+def _origins(scope: Scope, name: str, relations: Mapping[str, Sequence[str]], depth: int) -> Iterator[Leaf]:
+    """Where a column that a query gives comes from."""
+    expression = scope.expression
+    if depth > DEEPEST or not isinstance(expression, exp.Query) or name not in expression.named_selects:
+        return
+    place = expression.named_selects.index(name)
+    for part in _selects(scope):
+        # All parts of a UNION give as many columns.
+        select = part.expression
+        given = select.selects[place : place + 1] if isinstance(select, exp.Select) else []
+        inner = given[0].unalias() if given else None
+        if isinstance(inner, exp.Column):
+            yield from _leaves(inner, part, relations, depth + 1)
+
+
+def _selects(scope: Scope) -> Iterator[Scope]:
+    if isinstance(scope.expression, exp.SetOperation):
+        for side in scope.set_operation_scopes or ():
+            yield from _selects(side)
+    else:
+        yield scope
+
+
+def _add(to: Used, more: Used) -> None:
+    to.filters |= more.filters
+    to.joins |= more.joins
+    to.columns |= more.columns

@@ -1,0 +1,86 @@
+"""Which rows of the views that are whole tables a statement can do without, before any file is opened.
+
+    conditions_of(check("SELECT name FROM nodes WHERE path = 'a.py' AND length(name) > 3").tree)
+    # {"nodes": (Compare(path, "=", "a.py"),)}
+
+A condition counts if it stands in the WHERE of the only SELECT that reads the view, speaks of that view's
+columns alone, and is understood as a whole (`storage.predicate_text`). The view has to be what the SELECT is
+from: the other side of an outer join would have rows of nulls in the place of those that are left out. Times
+are left to the engine, which has a zone of its own. The statement is run as it is; this only spares files.
+
+Tests: `tests/test_pruning.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Table
+from codeanatomy.catalog.views import VIEWS
+from codeanatomy.errors import PredicateError
+from codeanatomy.storage.predicate import All, Not, Opaque, Some, Term
+from codeanatomy.storage.predicate_text import term_of
+
+# Views that are a table as it is, and the name of that table.
+WHOLE = {
+    view.name: table
+    for view in VIEWS
+    for name, (table, wanted) in view.reads.items()
+    if not wanted and len(view.reads) == 1 and view.sql.split() == ["SELECT", "*", "FROM", name]
+}
+# Joins that keep or drop rows of what stands before them by themselves.
+SIDES = ("", "LEFT")
+
+
+def conditions_of(tree: exp.Query) -> dict[str, tuple[Term, ...]]:
+    """What rows of each view have to meet, of a checked statement; by view."""
+    named = [each for each in tree.find_all(exp.Table) if each.name in WHOLE]
+    shadowed = {each.alias for each in tree.find_all(exp.CTE)}
+    found: dict[str, tuple[Term, ...]] = {}
+    for each in named:
+        is_only = [other.name for other in named].count(each.name) == 1 and each.name not in shadowed
+        terms = tuple(_conditions(each, catalog.table(WHOLE[each.name]))) if is_only else ()
+        if terms:
+            found[each.name] = terms
+    return found
+
+
+def _conditions(source: exp.Table, table: Table) -> Iterator[Term]:
+    select = source.parent_select
+    start = select.args.get("from_") if isinstance(select, exp.Select) else None
+    where = select.args.get("where") if isinstance(select, exp.Select) else None
+    if select is None or start is None or start.this is not source or where is None:
+        return
+    if any(join.side not in SIDES for join in select.args.get("joins") or ()):
+        return
+    condition = where.this.unnest()
+    for part in condition.flatten() if isinstance(condition, exp.And) else (condition,):
+        term = _term(part.copy(), source.alias_or_name, table)
+        if term is not None:
+            yield term
+
+
+def _term(part: exp.Expr, alias: str, table: Table) -> Term | None:
+    """A part of a condition, if it is about one relation and understood."""
+    columns = list(part.find_all(exp.Column))
+    known = set(table.column_names)
+    if not columns or any(each.table != alias or each.name not in known for each in columns):
+        return None
+    if part.find(exp.Query) or any(table.column(each.name).type == "timestamp" for each in columns):
+        return None
+    for each in columns:
+        each.set("table", None)
+    try:
+        term = term_of(table, part)
+    except (PredicateError, RecursionError):
+        return None
+    return term if _is_understood(term) else None
+
+
+def _is_understood(term: Term) -> bool:
+    if isinstance(term, All | Some):
+        return all(map(_is_understood, term.terms))
+    return _is_understood(term.term) if isinstance(term, Not) else not isinstance(term, Opaque)

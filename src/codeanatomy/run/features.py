@@ -1,0 +1,133 @@
+"""Protocol features of the tables of a lake: which there are, and how one is switched on.
+
+    protocols("lake", settings, ("cpg_nodes",))[0].features      # ("changeDataFeed",)
+    enable_feature("lake", settings, ("cpg_nodes",), "deletion_vectors", progress, open_session)
+
+A feature can ask more of readers and writers than they can do, and most cannot be taken back. So only those
+are switched on that the policy of the table names as optional or wants anyway. The version that has it is
+published, as after any maintenance. Tests: `tests/test_maintain_command.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+from msgspec import Struct
+from pyspark.sql import SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import FeatureName, Table
+from codeanatomy.config import Settings
+from codeanatomy.errors import FeatureError, StorageFailure, TableMissing, UsageError
+from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.run.progress import Progress
+from codeanatomy.run.republish import Republished, publish_again
+from codeanatomy.run.state import new_run_id
+from codeanatomy.storage.contract import quoted
+from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of, sql_text
+from codeanatomy.storage.layout import FEATURES
+from codeanatomy.storage.lease import acquire
+from codeanatomy.storage.light import newest_version, table_facts
+from codeanatomy.storage.manifest import manifest_version
+from codeanatomy.storage.session import isolated
+from codeanatomy.storage.stamps import Commit, stamp
+from codeanatomy.storage.store import Store
+
+
+class Protocol(Struct, frozen=True):
+    """What a table asks of readers and writers, and what it may be made to ask."""
+
+    table: str
+    version: int
+    min_reader_version: int
+    min_writer_version: int
+    features: tuple[str, ...]
+    allowed: tuple[FeatureName, ...]
+
+
+def protocols(lake: str, settings: Settings, tables: Sequence[str]) -> list[Protocol]:
+    """The protocol of the newest version of each table that is there, or of those that are named."""
+    found = []
+    for name in tables or [table.name for table in catalog.TABLES]:
+        table = catalog.table(name, settings.tables)
+        try:
+            version = newest_version(lake, table.name)
+        except TableMissing:
+            if tables:
+                raise
+            continue
+        facts = table_facts(lake, table.name, version)
+        found.append(
+            Protocol(
+                table.name,
+                version,
+                facts.min_reader_version,
+                facts.min_writer_version,
+                facts.features,
+                _allowed(table),
+            )
+        )
+    if not found:
+        raise TableMissing(f"there is no table in {lake}", "name a lake that was built")
+    return found
+
+
+def enable_feature(
+    lake: str,
+    settings: Settings,
+    tables: Sequence[str],
+    feature: FeatureName,
+    progress: Progress,
+    session: Callable[[], SparkSession],
+) -> None:
+    """Switch a feature on for the tables that are named, and publish the versions that have it."""
+    if not tables:
+        raise UsageError("a feature is switched on table by table", "name the tables")
+    for name in tables:
+        allowed = _allowed(catalog.table(name, settings.tables))
+        if feature not in allowed:
+            raise FeatureError(
+                f"the policy of {name} does not allow {feature}",
+                f"add it to tables.{name}.upkeep.optional_features; allowed: {', '.join(allowed) or 'none'}",
+            )
+        newest_version(lake, name)
+    run_id, started = new_run_id(), datetime.now(UTC)
+    published = Snapshot.open(lake)
+    tell = partial(progress.tell, "lease")
+    with acquire(
+        lake, run_id, ("all, for a feature",), wait=True, tell=tell, base_run_id=published.run_id
+    ) as lease:
+        published = Snapshot.open(lake)
+        stray = [name for name, pin in published.pins.items() if newest_version(lake, name) != pin.version]
+        if stray:
+            raise StorageFailure(
+                f"{', '.join(stray[:3])} has versions that nobody has published", "build again first"
+            )
+        store = Store.of(settings, session(), lake)
+        for name in tables:
+            _alter(store, name, feature, Commit(run_id))
+        lease.check()
+        versions = {name: newest_version(lake, name) for name in tables if name in published.pins}
+        if versions:
+            again = Republished(run_id, "maintenance", started, versions)
+            publish_again(lake, published, again, after=manifest_version(lake))
+
+
+def _allowed(table: Table) -> tuple[FeatureName, ...]:
+    return tuple(dict.fromkeys((*table.write.enable_features, *table.upkeep.optional_features)))
+
+
+def _alter(store: Store, name: str, feature: FeatureName, commit: Commit) -> None:
+    wanted = FEATURES[feature]
+    settings = {"spark.databricks.delta.commitInfo.userMetadata": stamp(commit, "features")}
+    pair = f"{sql_text(wanted.property)} = {sql_text(wanted.value)}"
+    try:
+        isolated(store.spark, settings).sql(
+            f"ALTER TABLE delta.{quoted(store.location(name))} SET TBLPROPERTIES ({pair})"
+        )
+    except ENGINE_ERRORS as problem:
+        raise FeatureError(
+            f"{name} cannot have {feature}: {cause_of(problem)}", "see Delta's documentation of the feature"
+        ) from problem

@@ -1,0 +1,279 @@
+"""A lake brought back to a published run, or one table of it to a version.
+
+    restore_run(Ask("lake", settings), "20260501T12", progress, session).run_id     # a new run, of that state
+    restore_one(Ask("lake", settings), "cpg_nodes", "4", progress, session).redone  # ("graph",)
+
+A restore is a run of its own: it holds the lease, gives every table that is not what it was a commit with
+the files of then (nothing is rewritten), and publishes rows like those of then, which pin the new versions.
+So what came between stays in the history and can be restored in turn. Repositories that were built only later
+are gone until they are built again. All versions are looked at first: if one cannot be read, nothing is
+changed. If it ends half way, readers see what was published, and the next build or restore brings the tables
+back.
+
+One table alone does not follow from the others any more. So the published rows forget what the step that
+makes it, and those after it, were made from: the next build does them again. Tables that no run pins, which
+tell of runs, are brought back and that is all.
+
+Tests: `tests/test_restoring.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Literal
+
+from msgspec import Struct, structs
+from pyspark.sql import SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Table
+from codeanatomy.errors import TableMissing, UsageError, VersionGone
+from codeanatomy.extract.files import FAILURES
+from codeanatomy.logs import Log
+from codeanatomy.query.snapshot import Snapshot, is_time, time_of
+from codeanatomy.run.moving import Ask, Move, Work, checked, move_to, published, writing
+from codeanatomy.run.plan import written_tables
+from codeanatomy.run.progress import Progress
+from codeanatomy.run.steps import steps_of
+from codeanatomy.storage.duck import local
+from codeanatomy.storage.lease import TABLE as LEASE
+from codeanatomy.storage.light import light_table, location, newest_version, table_facts
+from codeanatomy.storage.manifest import TABLE as MANIFEST
+from codeanatomy.storage.manifest import OutputPin, RunManifest
+from codeanatomy.storage.needed import committed_at, current_at
+from codeanatomy.storage.readable import are_alike, require_readable
+
+
+class RestoredTable(Struct, frozen=True):
+    """A table after a restore."""
+
+    table: str
+    from_version: int
+    # The version whose rows it has; null: it has none, for it was not there.
+    restored_version: int | None
+    # The version that has them now; the one before, if nothing had to be done.
+    version: int
+    rows: int | None
+
+
+class RestoreReport(Struct, frozen=True):
+    """What a restore did."""
+
+    lake: str
+    status: Literal["restored", "unchanged"]
+    # The run that is published now: the restore, if it had anything to publish.
+    run_id: str | None
+    # The run that was restored; null for a table.
+    restored_run: str | None
+    tables: tuple[RestoredTable, ...]
+    repositories: tuple[str, ...]
+    # Steps that the next build does again.
+    redone: tuple[str, ...]
+    notes: tuple[str, ...]
+    seconds: float
+
+
+def restore_run(
+    ask: Ask, as_of: str, progress: Progress, session: Callable[[], SparkSession]
+) -> RestoreReport:
+    """Publish again what a run has left, or what was published at a time."""
+    ask = checked(ask)
+    tables = written_tables(ask.settings.tables)
+    # Before anybody is waited for.
+    before = Snapshot.open(ask.lake, as_of)
+    _require(before, tables)
+    with writing(ask, list(before.repositories), progress, session) as work:
+        # A time may mean another run by now.
+        target = Snapshot.open(ask.lake, as_of)
+        _require(target, tables)
+        moves = [
+            move_to(ask.lake, name, newest, target.pins[name].version if name in target.pins else None)
+            for name in tables
+            if (newest := _newest(ask.lake, name)) is not None
+        ]
+        pins = {move.table: move.newest for move in moves if move.to is not None}
+        is_done = all(move.is_there for move in moves) and _is_published(work.current, target, pins)
+        if not is_done:
+            pins = work.moved(moves, f"run {target.run_id}")
+            work.publish(target, pins)
+        Log(run_id=work.run_id).info(f"run {target.run_id} is restored")
+        gone = [] if work.current is None else sorted({*work.current.repositories} - {*target.repositories})
+        return RestoreReport(
+            ask.lake,
+            "unchanged" if is_done else "restored",
+            work.current.run_id if is_done and work.current is not None else work.run_id,
+            target.run_id,
+            _told(ask.lake, moves, {move.table: move.newest for move in moves} | pins),
+            tuple(target.repositories),
+            (),
+            (f"gone until they are built again: {', '.join(gone)}",) if gone else (),
+            round(time.monotonic() - work.began, 3),
+        )
+
+
+def restore_one(
+    ask: Ask, name: str, to: str, progress: Progress, session: Callable[[], SparkSession]
+) -> RestoreReport:
+    """Give one table the rows of a version, or of a time."""
+    ask = checked(ask)
+    table = catalog.table(name, ask.settings.tables)
+    if name in (MANIFEST, LEASE):
+        raise UsageError(
+            f"{name} is what a restore is recorded in",
+            "restore a run as a whole: codeanatomy restore --run RUN",
+        )
+    is_pinned = name in written_tables(ask.settings.tables)
+    version = _version(ask.lake, table, to, is_pinned=is_pinned)
+    require_readable(ask.lake, name, version)
+    found = published(ask.lake)
+    with writing(ask, list(found.repositories) if found else [], progress, session) as work:
+        require_readable(ask.lake, name, version)
+        move = move_to(ask.lake, name, newest_version(ask.lake, name), version)
+        lake = Snapshot.open(ask.lake) if is_pinned else None
+        is_done = move.is_there and (lake is None or _is_pinned(lake, name, version))
+        steps: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
+        if not is_done:
+            pins = work.moved([move], "asked for")
+            if lake is not None:
+                steps, notes = _published_alone(work, lake, table, pins[name])
+        else:
+            pins = {name: move.newest}
+        Log(run_id=work.run_id).info(f"version {version} of {name} is restored")
+        is_new = not is_done and lake is not None
+        return RestoreReport(
+            ask.lake,
+            "unchanged" if is_done else "restored",
+            work.run_id if is_new else (work.current.run_id if work.current else None),
+            None,
+            _told(ask.lake, [move], pins),
+            tuple(lake.repositories) if lake is not None else (),
+            steps,
+            notes,
+            round(time.monotonic() - work.began, 3),
+        )
+
+
+def _published_alone(
+    work: Work, lake: Snapshot, table: Table, version: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Publish another version of one table; returns the steps that are to be done again, and what to say."""
+    counts, strangers = _counted(work.root, table.name, version, lake)
+    lost = _following(work.tables, table.name)
+    if table.name == FAILURES and all(
+        counts[repo_id] == row.row_counts.get(FAILURES, 0) for repo_id, row in lake.repositories.items()
+    ):
+        # It has what it must have of the published rows; what it has of older runs is no matter of a step.
+        lost = ()
+    rows = {
+        repo_id: structs.replace(
+            row,
+            plan_fingerprints={
+                step: each for step, each in row.plan_fingerprints.items() if step not in lost
+            },
+            row_counts={**row.row_counts, table.name: counts[repo_id]},
+        )
+        for repo_id, row in lake.repositories.items()
+    }
+    pins = {table.name: OutputPin(table.name, version), **lake.pins}
+    work.publish(structs.replace(lake, repositories=rows, pins=pins), {table.name: version})
+    known = {step for row in lake.repositories.values() for step in row.plan_fingerprints}
+    told = f"it has rows of {', '.join(strangers)} too, which the lake does not have now"
+    return tuple(step for step in lost if step in known), ((told,) if strangers else ())
+
+
+def _following(tables: Sequence[Table], name: str) -> tuple[str, ...]:
+    """The steps that write a table, and all that read what they write, in their order."""
+    steps = steps_of(tables)
+    found = [step.name for step in steps if name in (*step.outputs, *step.adds_to)]
+    for step in steps:
+        if step.name not in found and any(before in found for before in step.after):
+            found.append(step.name)
+    return tuple(step.name for step in steps if step.name in found)
+
+
+def _counted(root: str, name: str, version: int, lake: Snapshot) -> tuple[Counter[str], list[str]]:
+    """Rows of each repository, of failures those of its published rows; and who is not published."""
+    by = ["repo_id", "run_id"] if name == FAILURES else ["repo_id"]
+    found = light_table(root, name, by, version=version).group_by(by).aggregate([([], "count_all")])
+    counts: Counter[str] = Counter()
+    for row in found.to_pylist():
+        of_repo = lake.repositories.get(row["repo_id"])
+        if name != FAILURES or (of_repo is not None and of_repo.extract_run_id == row["run_id"]):
+            counts[row["repo_id"]] += row["count_all"]
+    return counts, sorted(counts.keys() - lake.repositories.keys())
+
+
+def _require(lake: Snapshot, tables: Sequence[str]) -> None:
+    """Refuse a run of which a table cannot be read; one that the catalogue had once is left alone."""
+    for name, pin in lake.pins.items():
+        if name in tables:
+            try:
+                require_readable(lake.root, name, pin.version)
+            except VersionGone as problem:
+                told = f"run {lake.run_id} cannot be had again: {problem.message}"
+                raise VersionGone(told, problem.hint) from problem
+
+
+def _version(root: str, table: Table, to: str, *, is_pinned: bool) -> int:
+    """The version of a table that is meant by a number or a time."""
+    if to.isascii() and to.isdecimal():
+        return int(to)
+    if not is_time(to):
+        raise UsageError(
+            f"{to!r} is neither a version nor a time", "write it like 4, or like 2026-05-01T12:00Z"
+        )
+    if is_pinned:
+        return Snapshot.open(root, to).pin(table.name).version
+    # As of runs, whatever happened in that second has happened.
+    moment = time_of(to).replace(microsecond=0) + timedelta(seconds=1)
+    newest_version(root, table.name)
+    place = location(local(root), table.name)
+    found = current_at(place, moment)
+    if committed_at(place, found) > moment:
+        raise UsageError(
+            f"{table.name} was not there at {to}",
+            f"its first version is of {committed_at(place, found):%FT%TZ}",
+        )
+    return found
+
+
+def _newest(root: str, name: str) -> int | None:
+    try:
+        return newest_version(root, name)
+    except TableMissing:
+        return None
+
+
+def _is_published(current: Snapshot | None, target: Snapshot, pins: Mapping[str, int]) -> bool:
+    """Whether readers see that state already."""
+    if current is None or {name: current.pins[name].version for name in current.pins if name in pins} != pins:
+        return False
+    ours, theirs = (
+        {row.repo_id: _essence(row) for row in each.repositories.values()} for each in (current, target)
+    )
+    return ours == theirs
+
+
+def _essence(row: RunManifest) -> tuple[object, ...]:
+    return row.source_digest, row.plan_fingerprints, row.row_counts, row.extract_run_id
+
+
+def _is_pinned(lake: Snapshot, name: str, version: int) -> bool:
+    return name in lake.pins and are_alike(lake.root, name, lake.pins[name].version, version)
+
+
+def _told(root: str, moves: Sequence[Move], versions: Mapping[str, int]) -> tuple[RestoredTable, ...]:
+    return tuple(
+        RestoredTable(
+            move.table,
+            move.newest,
+            move.to,
+            versions[move.table],
+            table_facts(root, move.table, versions[move.table]).rows,
+        )
+        for move in moves
+    )

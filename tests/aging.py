@@ -1,0 +1,48 @@
+"""A lake of several runs, as the tests of maintenance find it, and a look at it from a later year."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from clean import clean_lake, refreshed
+from codeanatomy.run import upkeep
+from codeanatomy.storage.removing import removable_files
+
+RUNS = 6
+
+
+def source(folder: Path, version: int) -> Path:
+    """A package of which every version has another body, and shares the rest."""
+    package = folder / "app"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text("")
+    (package / "base.py").write_text("class Base:\n    def run(self):\n        return 1\n")
+    (package / "user.py").write_text("from app.base import Base\n\n\ndef use():\n    return Base().run()\n")
+    (package / "leaf.py").write_text(f"def leaf(x):\n    return x + {version}\n\n\nleaf({version})\n")
+    return folder
+
+
+def build_aged_lake(folder: Path) -> Path:
+    """Several runs, each of which has changed one file."""
+    for version in range(RUNS):
+        build = refreshed if version else clean_lake
+        build(folder / "lake", {"app": source(folder / "src", version)})
+    return folder / "lake"
+
+
+def copied(lake: Path, folder: Path) -> Path:
+    """A lake to be written to."""
+    shutil.copytree(lake, folder / "lake")
+    return folder / "lake"
+
+
+def in_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maintenance looks at files long after they were written."""
+    later = datetime.now(UTC) + timedelta(hours=24 * 365)
+    monkeypatch.setattr(
+        upkeep, "removable_files", lambda root, name, hours: removable_files(root, name, hours, later)
+    )
