@@ -5,8 +5,8 @@
 
 The lake of a package is built in full, then refreshed after each of so many edits, drawn by a seed: a longer
 body in two modules that nobody imports, and a new function in any module. Each build is the real command; a
-refresh that starts Spark is counted as a failure. With `--lake` the folder stays, and the aged lake in it is
-used again, or aged on; everything else is done with a copy of it.
+refresh that starts Spark ends the benchmark. With `--lake` the folder stays, and the aged lake in it is used
+again, or aged on; everything else is done with a copy of it.
 
 Measured before and after `codeanatomy maintain`, and after `vacuum` and `cleanup-log` with a retention that
 half of the runs are outside of: files, bytes and logs; five lookups, each by a new reader from opening the
@@ -108,6 +108,14 @@ def build(package: str, source: Path, lake: Path) -> Built:
     return Built(json.loads(done.stdout), time.monotonic() - began)
 
 
+def refresh(package: str, source: Path, lake: Path) -> Built:
+    """A build after an edit."""
+    done = build(package, source, lake)
+    if "session" in done.report["seconds"]:
+        raise SystemExit("a refresh has started Spark: was the lake made by other code? use another folder")
+    return done
+
+
 def module_of(source: Path, file: Path) -> str:
     parts = file.relative_to(source).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -151,8 +159,8 @@ def edit(source: Path, free: Sequence[Path], number: int) -> None:
         text.write(f"\n\ndef added_before_run_{number}(given):\n    return [given, {number}]\n")
 
 
-def aged(package: str, work: Path, runs: int) -> tuple[Path, Path, list[str]]:
-    """The source and a lake of it after a full build and so many refreshes; and what went wrong."""
+def aged(package: str, work: Path, runs: int) -> tuple[Path, Path]:
+    """The source and a lake of it after a full build and so many refreshes."""
     source, lake = work / package, work / "aged"
     if not lake.is_dir():
         shutil.rmtree(source, ignore_errors=True)
@@ -161,14 +169,11 @@ def aged(package: str, work: Path, runs: int) -> tuple[Path, Path, list[str]]:
         build(package, source, lake)
     # One is for the probe.
     free = leaves(source)[1:]
-    failures = []
     for number in range(len(published(lake)), runs + 1):
         edit(source, free, number)
-        done = build(package, source, lake)
+        done = refresh(package, source, lake)
         talk(f"run {number}: {done.seconds:.1f} s, {done.rows:,} rows")
-        if "session" in done.report["seconds"]:
-            failures.append(f"refresh {number} has started Spark")
-    return source, lake, failures
+    return source, lake
 
 
 def published(lake: Path) -> list[RecordedRun]:
@@ -179,9 +184,12 @@ def probed(package: str, source: Path, lake: Path) -> list[float]:
     """Seconds of the refreshes after an edit of one module, and after it was undone."""
     file, seconds = leaves(source)[0], []
     before = file.read_bytes()
-    for text in [with_longer_body(before.decode()).encode(), before] * PROBES:
-        file.write_bytes(text)
-        seconds.append(build(package, source, lake).seconds)
+    try:
+        for text in [with_longer_body(before.decode()).encode(), before] * PROBES:
+            file.write_bytes(text)
+            seconds.append(refresh(package, source, lake).seconds)
+    finally:
+        file.write_bytes(before)
     return seconds
 
 
@@ -316,6 +324,8 @@ class Retained(NamedTuple):
 
     hours: float
     inside: int
+    # Of these, those whose content was compared.
+    alike: int
     outside: int
     gone: int
     failures: list[str]
@@ -327,8 +337,9 @@ def removed(root: Path) -> Retained:
     """Remove what the newer half of the runs does not need, and look at each of them."""
     runs = published(root)
     half = len(runs) // 2
-    kept = [runs[place] for place in (half, (half + len(runs)) // 2, -1)]
-    known = {run.run_id: digests(root, run.run_id) for run in kept}
+    # The first may leave the retention while files are removed: one after it stands in for it.
+    places = (half, min(half + 3, len(runs) - 1), (half + len(runs)) // 2, len(runs) - 1)
+    known = {runs[place].run_id: digests(root, runs[place].run_id) for place in places}
     # Between two runs.
     moment = runs[half - 1].finished_at + (runs[half].finished_at - runs[half - 1].finished_at) / 2
     began = datetime.now(UTC)
@@ -346,12 +357,10 @@ def removed(root: Path) -> Retained:
             failures += counted(root, run.run_id)
         except CodeAnatomyError as problem:
             failures.append(f"{run.run_id}, which is within the retention, cannot be read: {problem.message}")
-    for run_id, content in known.items():
-        if run_id in {run.run_id for run in inside}:
-            now = digests(root, run_id)
-            failures += [
-                f"{name} of {run_id} has other rows" for name in content if now[name] != content[name]
-            ]
+    alike = [run.run_id for run in inside if run.run_id in known]
+    for run_id in alike:
+        content, now = known[run_id], digests(root, run_id)
+        failures += [f"{name} of {run_id} has other rows" for name in content if now[name] != content[name]]
     told = {run.run_id: gone(root, run.run_id) for run in outside}
     for run_id, said in told.items():
         if said is None:
@@ -361,7 +370,9 @@ def removed(root: Path) -> Retained:
     lost = [said for said in told.values() if said]
     if not lost:
         failures.append("no run is gone: the retention was not tried")
-    return Retained(hours, len(inside), len(outside), len(lost), failures, lost[0] if lost else None)
+    return Retained(
+        hours, len(inside), len(alike), len(outside), len(lost), failures, lost[0] if lost else None
+    )
 
 
 def print_states(states: dict[str, State]) -> None:
@@ -384,7 +395,7 @@ def print_states(states: dict[str, State]) -> None:
 
 
 def measure(package: str, work: Path, runs: int) -> int:
-    source, old, failures = aged(package, work, runs)
+    source, old = aged(package, work, runs)
     lake = work / "lake"
     shutil.rmtree(lake, ignore_errors=True)
     # With their times: the retention goes by them.
@@ -396,7 +407,7 @@ def measure(package: str, work: Path, runs: int) -> int:
     states = {"aged": state(lake, asked)}
     talk("maintain")
     done = command("maintain", "--lake", lake)
-    failures += [
+    failures = [
         f"{each['operation']} of {each['table_name']}: {each['reason']}"
         for each in done["outcomes"]
         if each["outcome"] != "done"
@@ -420,13 +431,14 @@ def measure(package: str, work: Path, runs: int) -> int:
         f"\nThe next refresh (least, median of {len(slow)}): aged {min(slow):.1f}, {median(slow):.1f} s;"
         f" vacuumed {min(fast):.1f}, {median(fast):.1f} s."
         f"\n\nA retention of {kept.hours:.3f} hours: {kept.inside:,} runs within it, each with the rows of"
-        f" its manifest; of {kept.outside:,} outside of it {kept.gone:,} are gone, the others whole."
+        f" its manifest, {kept.alike:,} compared by content; of {kept.outside:,} outside of it"
+        f" {kept.gone:,} are gone, the others whole."
         f"\nCompared with the aged lake: {sum(compared.rows.values()):,} rows, {compared.total:,}"
         f" differences. `verify`: {checked.total:,} findings."
     )
     if kept.said:
-        print(f"\nWho restores a run that is gone is told: {kept.said.restoring}")
-        print(f"Who reads it: {kept.said.reading}")
+        restoring, reading = (str(each).replace(str(lake), "lake") for each in kept.said)
+        print(f"\nWho restores a run that is gone is told: {restoring}\nWho reads it: {reading}")
     for each in failures:
         talk(f"failed: {each}")
     return 1 if failures else 0

@@ -185,10 +185,10 @@ def test_a_version_that_somebody_else_makes_is_not_taken(
     adopt(store, "r1", "a", written(store, lines("a", 1)))
     put = entries.put
 
-    def late(location: str, version: int, actions: Iterable[Any]) -> bool:
+    def late(location: str, version: int, actions: Iterable[Any], interval: int) -> bool:
         monkeypatch.setattr(entries, "put", put)
         adopt(store, "r2", "b", written(store, lines("b", 2)))
-        return put(location, version, actions)
+        return put(location, version, actions, interval)
 
     monkeypatch.setattr(entries, "put", late)
     done = adopt(store, "r3", "a", written(store, lines("a", 4)))

@@ -66,7 +66,7 @@ def test_small_files_are_compacted_where_they_are() -> None:
     few = part("CLASS", files=3, small_files=3, bytes=MB)
     (task,) = wanted(state(many, few))
     assert (task.operation, task.partitions) == ("optimize", ({"node_kind": "CALLSITE"},))
-    assert task.reason == "4 of 5 files are below 128 MB, in 1 partitions"
+    assert task.reason == "4 of 5 files are below 128 MB, in 1 partition"
 
 
 def test_removed_rows_are_written_away() -> None:
@@ -82,7 +82,7 @@ def test_rows_out_of_order_are_ordered_and_so_compacted() -> None:
     assert task.operation == "zorder"
     assert task.reason == (
         "30% of 100.0 MB in 9 files were written since the last Z-order by file_id, bstart, node_id, "
-        "in 1 partitions"
+        "in 1 partition"
     )
 
 

@@ -76,7 +76,7 @@ def test_unknown_tables_and_lakes(run: Ran, lake: Path, tmp_path: Path) -> None:
     assert "did you mean cpg_nodes?" in err
     code, _, err = run("maintain", "--lake", str(tmp_path / "none"))
     assert code == 6
-    assert "was never written" in err
+    assert "has no tables" in err
     code, _, err = run("maintain", "--lake", "s3a://bucket/lake")
     assert code == 2
 

@@ -340,9 +340,7 @@ def test_a_gate_that_is_not_passed_is_recorded_and_refused() -> None:
     with pytest.raises(GateError, match="things version 3 fails its gate: feature rowTracking"):
         check_gate(table, snapshot(), seen.append)
     why = ("feature rowTracking is not enabled",)
-    assert seen == [
-        GateChecked(table="things", version=3, passed=False, problems=why, snapshot=snapshot())
-    ]
+    assert seen == [GateChecked(table="things", version=3, passed=False, problems=why, snapshot=snapshot())]
 
 
 def test_the_features_of_a_snapshot_open_its_gate() -> None:

@@ -149,10 +149,17 @@ def test_the_command_lists_runs(lake: SmallLake, run: Ran) -> None:
     code, out, err = run("runs", "--lake", str(lake.root))
     assert (code, err) == (0, "3 runs\n")
     assert [line.split() for line in out.splitlines()] == [
-        ["run", "status", "started", "seconds", "repositories", "rows", "skipped"],
-        ["three", "cancelled", "2026-05-01T12:01:30Z", "30.0", "0", "of", "1", "0", "-"],
-        ["two", "failed", "2026-05-01T12:00:30Z", "30.0", "2", "of", "3", "100", "extract,", "relate", "1/2"],
-        ["one", "succeeded", "2026-05-01T11:59:30Z", "30.0", "2", "222", "-"],
+        ["run", "status", "mode", "started", "seconds", "repositories", "rows", "skipped"],
+        ["three", "cancelled", "full", "2026-05-01T12:01:30Z", "30.0", "0", "of", "1", "0", "-"],
+        [
+            "two",
+            "failed",
+            "full",
+            "2026-05-01T12:00:30Z",
+            "30.0",
+            *["2", "of", "3", "100", "extract,", "relate", "1/2"],
+        ],
+        ["one", "succeeded", "full", "2026-05-01T11:59:30Z", "30.0", "2", "222", "-"],
     ]
     _, out, err = run("runs", "--lake", str(lake.root), "--limit", "2")
     assert (len(out.splitlines()), err) == (3, "3 runs, 1 not shown (--limit)\n")

@@ -258,11 +258,10 @@ class StillNeeded(CodeAnatomyError):
     exit_code = EXIT_STORAGE
 
 
-class VersionGone(CodeAnatomyError):
+class VersionGone(TableMissing):
     """A version of a table that cannot be read any more: files or log entries of it were removed."""
 
     code = "CA047"
-    exit_code = EXIT_CONTRACT
 
 
 class StorageMismatch(CodeAnatomyError):

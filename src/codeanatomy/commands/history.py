@@ -81,11 +81,12 @@ def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> 
         print_json(msgspec.to_builtins(found))
         return
     print_grid(
-        ("run", "status", "started", "seconds", "repositories", "rows", "skipped"),
+        ("run", "status", "mode", "started", "seconds", "repositories", "rows", "skipped"),
         [
             (
                 row.run_id,
                 row.status,
+                row.mode,
                 _time(row.started_at),
                 f"{row.seconds:.1f}",
                 _part(row.succeeded, row.repositories),

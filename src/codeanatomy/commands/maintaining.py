@@ -190,7 +190,7 @@ def _print(found: UpkeepReport) -> None:
 
 
 def _ending(found: UpkeepReport) -> str:
-    count = f"{len(found.outcomes):,} operations"
+    count = f"{len(found.outcomes):,} operation{'s' if len(found.outcomes) > 1 else ''}"
     if not found.outcomes:
         return "nothing to do"
     if found.run_id is None:

@@ -25,11 +25,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from deltalake.exceptions import DeltaError
 from msgspec import Struct
 
 from codeanatomy.catalog.observe import TABLES
-from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
+from codeanatomy.errors import (
+    CodeAnatomyError,
+    StorageFailure,
+    TableMissing,
+    UnknownName,
+    UsageError,
+    VersionGone,
+)
 from codeanatomy.storage.file_index import LoggedFile
 from codeanatomy.storage.light import light_files, light_table, newest_version
 from codeanatomy.storage.manifest import OutputPin, RunManifest, read_manifest
@@ -137,7 +143,7 @@ class Snapshot(Struct, frozen=True):
         try:
             return light_table(self.root, name, columns, where, version=version)
         except (StorageFailure, TableMissing) as problem:
-            raise self._lost(name, problem) from problem
+            raise self.explained(name, problem) from problem
 
     def has(self, name: str) -> bool:
         """Whether a table is there; what runs record is not before there was something to record."""
@@ -155,21 +161,21 @@ class Snapshot(Struct, frozen=True):
         try:
             return light_files(self.root, name, version)
         except (StorageFailure, TableMissing) as problem:
-            raise self._lost(name, problem) from problem
+            raise self.explained(name, problem) from problem
 
-    def _lost(self, name: str, problem: StorageFailure | TableMissing) -> StorageFailure | TableMissing:
-        """A version whose log entries or files are gone is one; any other failure is itself."""
-        if isinstance(problem, TableMissing):
-            return TableMissing(
-                f"{name}, published by run {self.run_id} of {self.root}, is gone", "build the lake again"
+    def explained(self, name: str, problem: CodeAnatomyError) -> CodeAnatomyError:
+        """What is wrong with a table that cannot be read: its version is gone, or what was said of it."""
+        # Here: most tables can be read.
+        from codeanatomy.storage.readable import require_readable
+
+        try:
+            require_readable(self.root, name, self.pin(name).version)
+        except VersionGone as gone:
+            return VersionGone(
+                f"run {self.run_id} cannot be read any more: {gone.message}",
+                "open a newer run (`codeanatomy runs`), or build the lake again",
             )
-        if not isinstance(problem.__cause__, DeltaError | FileNotFoundError):
-            return problem
-        return TableMissing(
-            f"version {self.pin(name).version} of {name}, published by run {self.run_id}, cannot be read any"
-            f" more: {str(problem.__cause__).splitlines()[0]}",
-            "its log entries or files were cleaned away: open a newer run, or build the lake again",
-        )
+        return problem
 
 
 def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:

@@ -122,7 +122,7 @@ def _unordered(table: Table, parts: Sequence[Part]) -> str:
 
 
 def _in(parts: Sequence[Part]) -> str:
-    return f", in {len(parts):,} partitions" if parts[0].values else ""
+    return f", in {len(parts):,} partition{'s' if len(parts) > 1 else ''}" if parts[0].values else ""
 
 
 def _values(parts: Sequence[Part]) -> tuple[dict[str, str | None], ...]:

@@ -21,11 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 from msgspec import Struct, structs
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
@@ -33,7 +30,7 @@ from pyspark.util import inheritable_thread_target
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Settings
-from codeanatomy.errors import CodeAnatomyError, StillNeeded, StorageFailure, TableMissing, UsageError
+from codeanatomy.errors import CodeAnatomyError, StillNeeded, TableMissing, UsageError
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run.deciding import OPERATIONS, Operation, Task, tasks_of, z_order
 from codeanatomy.run.progress import Progress
@@ -42,6 +39,7 @@ from codeanatomy.run.state import new_run_id
 from codeanatomy.run.stopping import stoppable
 from codeanatomy.storage.condition import Condition, condition_of
 from codeanatomy.storage.duck import local
+from codeanatomy.storage.entries import checkpointed
 from codeanatomy.storage.evolve import evolve
 from codeanatomy.storage.lease import Lease, acquire
 from codeanatomy.storage.light import light_table, location, newest_version
@@ -226,7 +224,7 @@ def conditions(asked: Upkeep) -> dict[str, Condition]:
     missing = [name for name in asked.tables if name not in found]
     if missing or not found:
         raise TableMissing(
-            f"{', '.join(missing) or 'no table'} was never written at {asked.lake}",
+            f"{asked.lake} has no {' and no '.join(missing) or 'tables'}",
             "name a lake that was built, and tables of it",
         )
     return found
@@ -407,7 +405,7 @@ def _heavy(work: _Work, store: Store, task: Task, number: int, outcome: Outcome)
 def _light(work: _Work, task: Task, outcome: Outcome) -> Outcome:
     asked = work.asked
     if task.operation == "checkpoint":
-        return structs.replace(outcome, delta_version=_checkpointed(location(asked.lake, task.table)))
+        return structs.replace(outcome, delta_version=checkpointed(location(asked.lake, task.table)))
     removal = _removal(asked, task.table, task.operation)
     if removal.kept and asked.by_hand and not asked.keep_needed:
         raise StillNeeded(
@@ -421,17 +419,6 @@ def _light(work: _Work, task: Task, outcome: Outcome) -> Outcome:
         files_removed=len(removal.files),
         bytes_removed=removal.size_bytes,
     )
-
-
-def _checkpointed(place: str) -> int:
-    try:
-        table = DeltaTable(place)
-        table.create_checkpoint()
-        return int(table.version())
-    except (DeltaError, OSError) as problem:
-        raise StorageFailure(
-            f"no checkpoint of {Path(place).name}: {problem}", "see that its log is whole and can be written"
-        ) from problem
 
 
 def _record(work: _Work, outcomes: Sequence[Outcome]) -> None:

@@ -27,8 +27,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from msgspec import Struct, json, structs
 
+from codeanatomy.errors import StorageFailure
 from codeanatomy.storage.deltalog import SnapshotInfo
 from codeanatomy.storage.policy import delta_options
 from codeanatomy.storage.replay import Add, State, actions, entry, vectors_of
@@ -342,6 +344,18 @@ def put(location: str, version: int, actions: Iterable[Mapping[str, Any]], inter
     if version and version % interval == 0:
         DeltaTable(location).create_checkpoint()
     return True
+
+
+def checkpointed(location: str) -> int:
+    """Write a checkpoint of the newest version of a table, and return that version."""
+    try:
+        table = DeltaTable(location)
+        table.create_checkpoint()
+        return int(table.version())
+    except (DeltaError, OSError) as problem:
+        raise StorageFailure(
+            f"no checkpoint of {location}: {problem}", "see that its log is whole and can be written"
+        ) from problem
 
 
 def _now() -> int:

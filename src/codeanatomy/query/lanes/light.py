@@ -15,6 +15,7 @@ from collections import deque
 from msgspec import json
 
 from codeanatomy import catalog
+from codeanatomy.errors import CodeAnatomyError, StorageFailure
 from codeanatomy.query.lanes.reading import Held, Query, Relation, Row, Slice
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.duck import duck_type, local, lookups, reading, rows_of, sql_text
@@ -42,8 +43,20 @@ class LightReader:
         if held is not None:
             return held
         # A connection for each: what it has answered last is all that it knows, and threads may ask.
-        with reading(), lookups() as found:
-            return found.execute(query.text(self.relation, limit), list(query.args)).fetchall()
+        try:
+            with reading(), lookups() as found:
+                return found.execute(query.text(self.relation, limit), list(query.args)).fetchall()
+        except StorageFailure as problem:
+            raise self._explained(query, problem) from problem
+
+    def _explained(self, query: Query, problem: CodeAnatomyError) -> CodeAnatomyError:
+        """What is wrong with one of the tables of a query, if something is."""
+        for each in query.relations.values():
+            if isinstance(each, Slice):
+                found = self.snapshot.explained(each.table, problem)
+                if found is not problem:
+                    return found
+        return problem
 
     def relation(self, relation: Relation) -> str:
         """A slice, or rows at hand, as a statement of DuckDB's."""

@@ -47,6 +47,8 @@ class RunLine(Struct, frozen=True):
     rows: int
     # How many repositories a step was skipped for: what was there was valid.
     skipped: dict[str, int]
+    # What kind of work it was: full, incremental, maintenance or restore, and of some repositories another.
+    mode: str
 
 
 class Runs(Struct, frozen=True):
@@ -131,6 +133,7 @@ def _line(run: RecordedRun) -> RunLine:
         len(run.succeeded),
         sum(_written(row) for row in run.succeeded),
         _ordered(Counter(step for row in run.succeeded for step in row.artifact_ids if _skipped(row, step))),
+        ", ".join(sorted({row.mode for row in run.rows})),
     )
 
 

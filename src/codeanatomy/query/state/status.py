@@ -85,11 +85,13 @@ def status(
     writer = _writer(root)
     lake, runs = _opened(root, as_of, writer)
     rows = list(lake.repositories.values()) if lake else []
+    # Maintenance publishes what others have built.
+    builders = {row.repo_id: row for run in runs for row in run.succeeded if row.mode != "maintenance"}
     return LakeStatus(
         root,
         lake.run_id if lake else None,
         lake.published_at if lake else None,
-        tuple(_repository(row, options) for row in rows[:limit]),
+        tuple(_repository(row, builders.get(row.repo_id, row), options) for row in rows[:limit]),
         len(rows),
         writer,
         _failed(runs[-1]) if runs else None,
@@ -112,12 +114,12 @@ def _opened(
     return (Snapshot.after(root, runs) if any(run.succeeded for run in runs) else None), runs
 
 
-def _repository(row: RunManifest, options: ExtractOptions) -> RepositoryStatus:
+def _repository(row: RunManifest, built: RunManifest, options: ExtractOptions) -> RepositoryStatus:
     graph = row.row_counts if "graph" in row.plan_fingerprints else {}
     return RepositoryStatus(
         row.repo_id,
-        row.run_id,
-        row.finished_at,
+        built.run_id,
+        built.finished_at,
         row.repo_root,
         row.git_commit,
         row.row_counts.get("repo_file_blobs_v1"),
