@@ -177,7 +177,7 @@ def test_files_that_were_cleaned_away(lake: SmallLake) -> None:
     assert removed
     with pytest.raises(TableMissing, match=rf"run {FIRST} cannot be read any more: version 0 of {RELATIONS} ") as problem:
         callees(old)
-    assert "cleaned away" in problem.value.hint
+    assert "open a newer run" in problem.value.hint
     assert "\x1b" not in str(problem.value)
     assert callees(new) == {"m.h", "n.g"}
 
