@@ -175,7 +175,9 @@ def test_files_that_were_cleaned_away(lake: SmallLake) -> None:
     table = DeltaTable(str(lake.place(RELATIONS)))
     removed = table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     assert removed
-    with pytest.raises(TableMissing, match=rf"run {FIRST} cannot be read any more: version 0 of {RELATIONS} ") as problem:
+    with pytest.raises(
+        TableMissing, match=rf"run {FIRST} cannot be read any more: version 0 of {RELATIONS} "
+    ) as problem:
         callees(old)
     assert "open a newer run" in problem.value.hint
     assert "\x1b" not in str(problem.value)

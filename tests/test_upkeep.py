@@ -179,7 +179,7 @@ def test_a_vacuum_racing_with_builds_loses_nothing(lake: Path, tmp_path: Path) -
             assert {each.outcome for each in report.outcomes} <= {"done"}
             vacuums += report.run_id is not None
         building.result()
-    assert vacuums > 1
+    assert vacuums
     clean_lake(tmp_path / "clean", {"app": tmp_path / "src"})
     assert compare_lakes(str(lake), str(tmp_path / "clean")).total == 0
     assert verify(str(lake), None, 5).total == 0

@@ -28,11 +28,11 @@ from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared
 from codeanatomy.run.changes import changes_of
-from codeanatomy.run.moving import Ask
 from codeanatomy.run.plan import Plan, State
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.report import BuildReport
 from codeanatomy.run.restoring import RestoreReport, restore_one, restore_run
+from codeanatomy.run.writing import Ask
 from codeanatomy.storage.manifest import RunManifest
 
 # By repository, by file, the text in each of three states.

@@ -60,9 +60,9 @@ def restore(
     """
     if (table is None) == (run_id is None) or (table is None) != (to is None):
         raise click.UsageError("say either --run RUN, or TABLE --to VERSION")
-    from codeanatomy.run.moving import Ask
     from codeanatomy.run.progress import Progress
     from codeanatomy.run.restoring import restore_one, restore_run
+    from codeanatomy.run.writing import Ask
 
     settings = load_settings(flags)
     ask = Ask(lake, settings, wait)

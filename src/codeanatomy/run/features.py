@@ -11,8 +11,6 @@ published, as after any maintenance. Tests: `tests/test_maintain_command.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from functools import partial
 
 from msgspec import Struct
 from pyspark.sql import SparkSession
@@ -21,19 +19,18 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import FeatureName, Table
 from codeanatomy.config import Settings
 from codeanatomy.errors import FeatureError, StorageFailure, TableMissing, UsageError
-from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.republish import Republished, publish_again
-from codeanatomy.run.state import new_run_id
+from codeanatomy.run.writing import Ask, checked, writing
 from codeanatomy.storage.contract import quoted
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of, sql_text
 from codeanatomy.storage.layout import FEATURES
-from codeanatomy.storage.lease import acquire
 from codeanatomy.storage.light import newest_version, table_facts
-from codeanatomy.storage.manifest import manifest_version
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.store import Store
+
+# Tables that are named in an error.
+SHOWN = 3
 
 
 class Protocol(Struct, frozen=True):
@@ -93,26 +90,23 @@ def enable_feature(
                 f"add it to tables.{name}.upkeep.optional_features; allowed: {', '.join(allowed) or 'none'}",
             )
         newest_version(lake, name)
-    run_id, started = new_run_id(), datetime.now(UTC)
-    published = Snapshot.open(lake)
-    tell = partial(progress.tell, "lease")
-    with acquire(
-        lake, run_id, ("all, for a feature",), wait=True, tell=tell, base_run_id=published.run_id
-    ) as lease:
-        published = Snapshot.open(lake)
-        stray = [name for name, pin in published.pins.items() if newest_version(lake, name) != pin.version]
+    with writing(checked(Ask(lake, settings)), ("all, for a feature",), progress, session) as run:
+        pins = {} if run.current is None else run.current.pins
+        stray = [name for name, pin in pins.items() if newest_version(lake, name) != pin.version]
         if stray:
             raise StorageFailure(
-                f"{', '.join(stray[:3])} has versions that nobody has published", "build again first"
+                f"{', '.join(stray[:SHOWN])} has versions that nobody has published", "build again first"
             )
-        store = Store.of(settings, session(), lake)
+        store, events = run.store(), []
         for name in tables:
-            _alter(store, name, feature, Commit(run_id))
-        lease.check()
-        versions = {name: newest_version(lake, name) for name in tables if name in published.pins}
-        if versions:
-            again = Republished(run_id, "maintenance", started, versions)
-            publish_again(lake, published, again, after=manifest_version(lake))
+            before = newest_version(lake, name)
+            _alter(store, name, feature, Commit(run.run_id))
+            made = {"from_version": before, "delta_version": newest_version(lake, name)}
+            events.append(run.event(name, "features", f"{feature} asked for", outcome="done", **made))
+        versions = {name: newest_version(lake, name) for name in tables if name in pins}
+        if run.current is not None and versions:
+            run.publish(run.current, versions, "maintenance")
+        run.record(events)
 
 
 def _allowed(table: Table) -> tuple[FeatureName, ...]:

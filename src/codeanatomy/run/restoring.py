@@ -34,10 +34,11 @@ from codeanatomy.errors import TableMissing, UsageError, VersionGone
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.logs import Log
 from codeanatomy.query.snapshot import Snapshot, is_time, time_of
-from codeanatomy.run.moving import Ask, Move, Work, checked, move_to, published, writing
+from codeanatomy.run.moving import Move, move_to, moved
 from codeanatomy.run.plan import written_tables
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.steps import steps_of
+from codeanatomy.run.writing import Ask, Writing, checked, published, writing
 from codeanatomy.storage.duck import local
 from codeanatomy.storage.lease import TABLE as LEASE
 from codeanatomy.storage.light import light_table, location, newest_version, table_facts
@@ -85,7 +86,7 @@ def restore_run(
     # Before anybody is waited for.
     before = Snapshot.open(ask.lake, as_of)
     _require(before, tables)
-    with writing(ask, list(before.repositories), progress, session) as work:
+    with writing(ask, list(before.repositories), progress, session) as run:
         # A time may mean another run by now.
         target = Snapshot.open(ask.lake, as_of)
         _require(target, tables)
@@ -95,22 +96,22 @@ def restore_run(
             if (newest := _newest(ask.lake, name)) is not None
         ]
         pins = {move.table: move.newest for move in moves if move.to is not None}
-        is_done = all(move.is_there for move in moves) and _is_published(work.current, target, pins)
+        is_done = all(move.is_there for move in moves) and _is_published(run.current, target, pins)
         if not is_done:
-            pins = work.moved(moves, f"run {target.run_id}")
-            work.publish(target, pins)
-        Log(run_id=work.run_id).info(f"run {target.run_id} is restored")
-        gone = [] if work.current is None else sorted({*work.current.repositories} - {*target.repositories})
+            pins = moved(run, moves, f"run {target.run_id}")
+            run.publish(target, pins, "restore", _spent(run))
+        Log(run_id=run.run_id).info(f"run {target.run_id} is restored")
+        gone = [] if run.current is None else sorted({*run.current.repositories} - {*target.repositories})
         return RestoreReport(
             ask.lake,
             "unchanged" if is_done else "restored",
-            work.current.run_id if is_done and work.current is not None else work.run_id,
+            run.current.run_id if is_done and run.current is not None else run.run_id,
             target.run_id,
             _told(ask.lake, moves, {move.table: move.newest for move in moves} | pins),
             tuple(target.repositories),
             (),
             (f"gone until they are built again: {', '.join(gone)}",) if gone else (),
-            round(time.monotonic() - work.began, 3),
+            round(time.monotonic() - run.began, 3),
         )
 
 
@@ -129,7 +130,7 @@ def restore_one(
     version = _version(ask.lake, table, to, is_pinned=is_pinned)
     require_readable(ask.lake, name, version)
     found = published(ask.lake)
-    with writing(ask, list(found.repositories) if found else [], progress, session) as work:
+    with writing(ask, list(found.repositories) if found else [], progress, session) as run:
         require_readable(ask.lake, name, version)
         move = move_to(ask.lake, name, newest_version(ask.lake, name), version)
         lake = Snapshot.open(ask.lake) if is_pinned else None
@@ -137,32 +138,32 @@ def restore_one(
         steps: tuple[str, ...] = ()
         notes: tuple[str, ...] = ()
         if not is_done:
-            pins = work.moved([move], "asked for")
+            pins = moved(run, [move], "asked for")
             if lake is not None:
-                steps, notes = _published_alone(work, lake, table, pins[name])
+                steps, notes = _published_alone(run, lake, table, pins[name])
         else:
             pins = {name: move.newest}
-        Log(run_id=work.run_id).info(f"version {version} of {name} is restored")
+        Log(run_id=run.run_id).info(f"version {version} of {name} is restored")
         is_new = not is_done and lake is not None
         return RestoreReport(
             ask.lake,
             "unchanged" if is_done else "restored",
-            work.run_id if is_new else (work.current.run_id if work.current else None),
+            run.run_id if is_new else (run.current.run_id if run.current else None),
             None,
             _told(ask.lake, [move], pins),
             tuple(lake.repositories) if lake is not None else (),
             steps,
             notes,
-            round(time.monotonic() - work.began, 3),
+            round(time.monotonic() - run.began, 3),
         )
 
 
 def _published_alone(
-    work: Work, lake: Snapshot, table: Table, version: int
+    run: Writing, lake: Snapshot, table: Table, version: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Publish another version of one table; returns the steps that are to be done again, and what to say."""
-    counts, strangers = _counted(work.root, table.name, version, lake)
-    lost = _following(work.tables, table.name)
+    counts, strangers = _counted(run.root, table.name, version, lake)
+    lost = _following(run.tables, table.name)
     if table.name == FAILURES and all(
         counts[repo_id] == row.row_counts.get(FAILURES, 0) for repo_id, row in lake.repositories.items()
     ):
@@ -179,10 +180,15 @@ def _published_alone(
         for repo_id, row in lake.repositories.items()
     }
     pins = {table.name: OutputPin(table.name, version), **lake.pins}
-    work.publish(structs.replace(lake, repositories=rows, pins=pins), {table.name: version})
+    state = structs.replace(lake, repositories=rows, pins=pins)
+    run.publish(state, {table.name: version}, "restore", _spent(run))
     known = {step for row in lake.repositories.values() for step in row.plan_fingerprints}
     told = f"it has rows of {', '.join(strangers)} too, which the lake does not have now"
     return tuple(step for step in lost if step in known), ((told,) if strangers else ())
+
+
+def _spent(run: Writing) -> dict[str, int]:
+    return {"restore": round(1000 * (time.monotonic() - run.began))}
 
 
 def _following(tables: Sequence[Table], name: str) -> tuple[str, ...]:

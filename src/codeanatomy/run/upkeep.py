@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, structs
 from pyspark.sql import SparkSession
@@ -31,27 +31,21 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Settings
 from codeanatomy.errors import CodeAnatomyError, StillNeeded, TableMissing, UsageError
-from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run.deciding import OPERATIONS, Operation, Task, tasks_of, z_order
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.republish import Republished, publish_again
-from codeanatomy.run.state import new_run_id
-from codeanatomy.run.stopping import stoppable
+from codeanatomy.run.writing import EVENTS, Ask, Writing, checked, published, writing
 from codeanatomy.storage.condition import Condition, condition_of
 from codeanatomy.storage.duck import local
 from codeanatomy.storage.entries import checkpointed
 from codeanatomy.storage.evolve import evolve
-from codeanatomy.storage.lease import Lease, acquire
 from codeanatomy.storage.light import light_table, location, newest_version
 from codeanatomy.storage.manifest import manifest_version
 from codeanatomy.storage.optimizing import optimize
 from codeanatomy.storage.policy import is_local
 from codeanatomy.storage.removing import SAFE_HOURS, Removal, removable_entries, removable_files, remove
-from codeanatomy.storage.small import append_small
 from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store, checked_root
+from codeanatomy.storage.store import Store
 
-RECORDS = "delta_maintenance"
 # It is a single row, and whoever holds the lease tidies up.
 LEASE = "run_lease"
 # Tables that Spark works on at the same time.
@@ -117,24 +111,15 @@ class UpkeepReport(Struct, frozen=True):
     seconds: float
 
 
-class _Work(Struct, frozen=True):
-    """What is to be done under a lease."""
-
-    asked: Upkeep
-    progress: Progress
-    session: Callable[[], SparkSession]
-    lease: Lease
-    run_id: str
-    started: datetime
-
-
 def maintain(asked: Upkeep, progress: Progress, session: Callable[[], SparkSession]) -> UpkeepReport:
     """Look at the tables, and do what is worth doing."""
-    began, started = time.monotonic(), datetime.now(UTC)
-    root = checked_root(asked.lake, asked.settings.runtime.require_local_paths)
-    if not is_local(root):
-        raise UsageError(f"{root} is no local folder", "maintain it where its files are, or with Spark's SQL")
-    asked = structs.replace(asked, lake=local(root))
+    began = time.monotonic()
+    ask = checked(Ask(asked.lake, asked.settings, asked.wait))
+    if not is_local(ask.lake):
+        raise UsageError(
+            f"{ask.lake} is no local folder", "maintain it where its files are, or with Spark's SQL"
+        )
+    asked = structs.replace(asked, lake=local(ask.lake))
     _refuse_unsafe(asked)
     before = conditions(asked)
     alone = left_alone(asked, before)
@@ -143,41 +128,15 @@ def maintain(asked: Upkeep, progress: Progress, session: Callable[[], SparkSessi
         planned = tuple(_planned(asked, task, before[task.table]) for task in tasks)
         took = round(time.monotonic() - began, 3)
         return UpkeepReport(asked.lake, None, False, tuple(before.values()), planned, alone, took)
-    run_id = new_run_id()
-    with stoppable():
-        lease = acquire(
-            asked.lake,
-            run_id,
-            ("all, for maintenance",),
-            wait=asked.wait,
-            tell=partial(progress.tell, "lease"),
-            base_run_id=_published_run(asked.lake),
-        )
-        try:
-            # A build that has died may have left steps to go on from.
-            for step in lease.before.done if lease.before is not None else ():
-                lease.note(step)
-            # Somebody may have written since.
-            now = conditions(asked)
-            alone = left_alone(asked, now)
-            work = _Work(asked, progress, session, lease, run_id, started)
-            outcomes, published = _carried_out(work, now, alone)
-        finally:
-            lease.release(keep_journal=True)
+    with writing(ask, ("all, for maintenance",), progress, session) as run:
+        # Somebody may have written since.
+        now = conditions(asked)
+        alone = left_alone(asked, now)
+        outcomes = _carried_out(run, asked, now, alone)
     took = round(time.monotonic() - began, 3)
-    return UpkeepReport(asked.lake, run_id, published, tuple(before.values()), outcomes, alone, took)
-
-
-def _published_run(root: str) -> str | None:
-    lake = _published(root)
-    return None if lake is None else lake.run_id
-
-
-def _published(root: str) -> Snapshot | None:
-    try:
-        return Snapshot.open(root)
-    except TableMissing:
-        return None
+    return UpkeepReport(
+        asked.lake, run.run_id, run.has_published, tuple(before.values()), outcomes, alone, took
+    )
 
 
 def _refuse_unsafe(asked: Upkeep) -> None:
@@ -233,7 +192,7 @@ def conditions(asked: Upkeep) -> dict[str, Condition]:
 def _ordered(root: str) -> dict[str, int]:
     """When each table was last Z-ordered, in milliseconds since the epoch."""
     try:
-        rows = light_table(root, RECORDS, ["table_name", "operation", "outcome", "event_time"]).to_pylist()
+        rows = light_table(root, EVENTS, ["table_name", "operation", "outcome", "event_time"]).to_pylist()
     except TableMissing:
         return {}
     times: dict[str, int] = {}
@@ -246,7 +205,7 @@ def _ordered(root: str) -> dict[str, int]:
 
 def left_alone(asked: Upkeep, found: Mapping[str, Condition]) -> dict[str, str]:
     """Published tables that may not get new versions now, and why: a build has died, and left some."""
-    lake = _published(asked.lake)
+    lake = published(asked.lake)
     pins = {} if lake is None else {name: pin.version for name, pin in lake.pins.items()}
     written = {
         name: version
@@ -314,54 +273,67 @@ def _planned(asked: Upkeep, task: Task, found: Condition) -> Outcome:
 
 
 def _carried_out(
-    work: _Work, found: Mapping[str, Condition], alone: Mapping[str, str]
-) -> tuple[tuple[Outcome, ...], bool]:
-    """Do it, publish it and record it; whether new versions were published."""
-    asked, lake = work.asked, _published(work.asked.lake)
+    run: Writing, asked: Upkeep, found: Mapping[str, Condition], alone: Mapping[str, str]
+) -> tuple[Outcome, ...]:
+    """Do it, publish it and record it."""
     tasks = list(_tasks(asked, found, alone))
     by_spark = [task for task in tasks if task.operation in BY_SPARK]
-    outcomes = _with_spark(work, by_spark, found) if by_spark else []
-    versions = {
-        each.table_name: each.delta_version for each in outcomes if each.delta_version is not None and lake
+    outcomes = _with_spark(run, asked, by_spark, found) if by_spark else []
+    lake = run.current
+    pins = {} if lake is None else lake.pins
+    made = {
+        each.table_name: each.delta_version
+        for each in outcomes
+        if each.table_name in pins and each.delta_version is not None
     }
-    new = {} if lake is None else {name: made for name, made in versions.items() if name in lake.pins}
-    if lake is not None and new:
-        work.lease.check()
-        again = Republished(work.run_id, "maintenance", work.started, new)
-        publish_again(asked.lake, lake, again, after=manifest_version(asked.lake))
-    # What was compacted needs a look of its own: it has new versions.
+    if lake is not None and made:
+        # The manifest is one of the tables that were optimized.
+        run.manifest = manifest_version(run.root)
+        run.publish(lake, made, "maintenance", {"optimize": _ms(run.began)})
     later = [task for task in tasks if task.operation not in BY_SPARK]
     for number, task in enumerate(later, start=1):
-        work.lease.check()
-        outcomes.append(_attempt(task, found[task.table], partial(_light, work, task)))
-        work.progress.tell("upkeep", f"{number}/{len(later)} tables", last=number == len(later))
-    _record(work, outcomes)
-    return tuple(outcomes), bool(new)
+        run.lease.check()
+        outcomes.append(_attempt(task, found[task.table], partial(_light, asked, task)))
+        run.progress.tell("upkeep", f"{number}/{len(later)} tables", last=number == len(later))
+    run.record([run.event(each.table_name, each.operation, each.reason, **_told(each)) for each in outcomes])
+    return tuple(outcomes)
 
 
-def _with_spark(work: _Work, tasks: Sequence[Task], found: Mapping[str, Condition]) -> list[Outcome]:
+def _told(outcome: Outcome) -> dict[str, Any]:
+    """What is recorded of an outcome beside its table, operation and reason."""
+    fields = structs.asdict(outcome)
+    return {name: fields[name] for name in fields if name not in ("table_name", "operation", "reason")}
+
+
+def _ms(began: float) -> int:
+    return round(1000 * (time.monotonic() - began))
+
+
+def _with_spark(
+    run: Writing, asked: Upkeep, tasks: Sequence[Task], found: Mapping[str, Condition]
+) -> list[Outcome]:
     """The operations that make new versions, several tables at a time."""
-    spark = work.session()
-    store = Store.of(work.asked.settings, spark, work.asked.lake)
+    store = run.store()
     by_table: dict[str, list[Task]] = {}
     for task in sorted(tasks, key=lambda task: OPERATIONS.index(task.operation)):
         by_table.setdefault(task.table, []).append(task)
     done: list[Outcome] = []
     with ThreadPoolExecutor(TABLES_AT_ONCE, "upkeep") as threads:
         for outcomes in threads.map(
-            inheritable_thread_target(spark)(partial(_of_table, work, store, found)), by_table.values()
+            inheritable_thread_target(store.spark)(partial(_of_table, run, asked, store, found)),
+            by_table.values(),
         ):
             done += outcomes
             told = f"{len({each.table_name for each in done}):,}/{len(by_table):,} tables"
-            work.progress.tell("optimize", told, last=len(done) == len(tasks))
+            run.progress.tell("optimize", told, last=len(done) == len(tasks))
     return done
 
 
 def _of_table(
-    work: _Work, store: Store, found: Mapping[str, Condition], tasks: Sequence[Task]
+    run: Writing, asked: Upkeep, store: Store, found: Mapping[str, Condition], tasks: Sequence[Task]
 ) -> list[Outcome]:
     return [
-        _attempt(task, found[task.table], partial(_heavy, work, store, task, number))
+        _attempt(task, found[task.table], partial(_heavy, run, asked, store, task, number))
         for number, task in enumerate(tasks)
     ]
 
@@ -376,20 +348,21 @@ def _attempt(task: Task, found: Condition, do: Callable[[Outcome], Outcome]) -> 
         outcome = structs.replace(outcome, outcome="refused", reason=f"{problem.message}; {problem.hint}")
     except CodeAnatomyError as problem:
         outcome = structs.replace(outcome, outcome="failed", reason=problem.message)
-    return structs.replace(outcome, duration_ms=round(1000 * (time.monotonic() - began)))
+    return structs.replace(outcome, duration_ms=_ms(began))
 
 
-def _heavy(work: _Work, store: Store, task: Task, number: int, outcome: Outcome) -> Outcome:
+def _heavy(run: Writing, asked: Upkeep, store: Store, task: Task, number: int, outcome: Outcome) -> Outcome:
+    run.lease.check()
     table = store.table(task.table)
     if task.operation == "properties":
         return structs.replace(outcome, delta_version=evolve(store, table).version)
     done = optimize(
         store,
         task.table,
-        Commit(work.run_id, number),
+        Commit(run.run_id, number),
         partitions=task.partitions,
         order=z_order(table) if task.operation == "zorder" else (),
-        deleted_share=0.0 if work.asked.by_hand else table.upkeep.compact_deleted,
+        deleted_share=0.0 if asked.by_hand else table.upkeep.compact_deleted,
     )
     return structs.replace(
         outcome,
@@ -402,8 +375,7 @@ def _heavy(work: _Work, store: Store, task: Task, number: int, outcome: Outcome)
     )
 
 
-def _light(work: _Work, task: Task, outcome: Outcome) -> Outcome:
-    asked = work.asked
+def _light(asked: Upkeep, task: Task, outcome: Outcome) -> Outcome:
     if task.operation == "checkpoint":
         return structs.replace(outcome, delta_version=checkpointed(location(asked.lake, task.table)))
     removal = _removal(asked, task.table, task.operation)
@@ -419,16 +391,3 @@ def _light(work: _Work, task: Task, outcome: Outcome) -> Outcome:
         files_removed=len(removal.files),
         bytes_removed=removal.size_bytes,
     )
-
-
-def _record(work: _Work, outcomes: Sequence[Outcome]) -> None:
-    rows = [
-        {
-            "run_id": work.run_id,
-            "event_no": number,
-            "event_time": datetime.now(UTC),
-            **structs.asdict(outcome),
-        }
-        for number, outcome in enumerate(outcomes)
-    ]
-    append_small(work.asked.lake, catalog.table(RECORDS), rows, Commit(work.run_id))
