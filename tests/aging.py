@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clean import clean_lake, refreshed
-from codeanatomy.run import upkeep
-from codeanatomy.storage.removing import removable_files
+from codeanatomy.run import looking
+from codeanatomy.storage.needed import Guard
 
 RUNS = 6
 
@@ -41,8 +41,6 @@ def copied(lake: Path, folder: Path) -> Path:
 
 
 def in_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Maintenance looks at files long after they were written."""
+    """Maintenance looks at files and logs long after they were written."""
     later = datetime.now(UTC) + timedelta(hours=24 * 365)
-    monkeypatch.setattr(
-        upkeep, "removable_files", lambda root, name, hours: removable_files(root, name, hours, later)
-    )
+    monkeypatch.setattr(looking, "Guard", lambda root: Guard(root, later))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.catalog.spec import MB
 from codeanatomy.storage.condition import Condition, condition_of, files_below
 from codeanatomy.storage.light import location
 from codeanatomy.storage.store import Tables
@@ -18,10 +17,16 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(Tables(str(tmp_path / "lake"), tables=(NODES,)), NODES, "owner_file_id")
 
 
-def looked_at(lake: Lake, ordered_ms: int | None = None) -> Condition:
-    found = condition_of(location(lake.tables.root, NODES.name), NODES, ordered_ms)
+def looked_at(lake: Lake, **ordered: int) -> Condition:
+    """The state, after partitions were ordered at a time."""
+    times = {f"node_kind={kind}": time for kind, time in ordered.items()}
+    found = condition_of(location(lake.tables.root, NODES.name), NODES, times)
     assert found is not None
     return found
+
+
+def deleted(found: Condition) -> int:
+    return sum(part.deleted_rows for part in found.parts)
 
 
 def test_no_table_has_no_state(tmp_path: Path) -> None:
@@ -37,7 +42,7 @@ def test_files_rows_and_bytes_are_those_of_the_disk(lake: Lake) -> None:
     assert found.files == len(on_disk)
     assert found.bytes == sum(path.stat().st_size for path in on_disk)
     assert sum(part.rows for part in found.parts) == 36
-    assert (found.dead_files, found.deleted_rows, found.since_checkpoint) == (0, 0, 1)
+    assert (found.dead_files, deleted(found), found.since_checkpoint) == (0, 0, 1)
     assert found.log_entries == 1
     assert found.properties["codeanatomy.table"] == NODES.name
 
@@ -46,7 +51,7 @@ def test_removed_rows_and_old_files_are_counted(lake: Lake) -> None:
     filled(lake, files=6, rows=3)
     lake.swap(*nodes_of(2, 3), owners=[owner(2)])
     shared = looked_at(lake)
-    assert shared.deleted_rows == 6
+    assert deleted(shared) == 6
     assert "deletionVectors" in shared.features
     # The vector is read by the newest version.
     assert shared.dead_files == 0
@@ -54,25 +59,29 @@ def test_removed_rows_and_old_files_are_counted(lake: Lake) -> None:
     again = looked_at(lake)
     # The files of the owner are replaced; those that it shares with others have the same vector still.
     assert again.dead_files > 0
-    assert again.deleted_rows == 6
+    assert deleted(again) == 6
 
 
 def test_small_files_are_those_far_below_the_target(lake: Lake) -> None:
     filled(lake, files=4, rows=2)
-    for number in range(3):
-        lake.swap(*nodes_of(10 + number, 2), owners=[owner(10 + number)])
-    found = looked_at(lake)
-    assert NODES.write.target_file_size > MB
-    assert found.small_files == sum(part.files for part in found.parts if part.files > 1)
+    lake.swap(*nodes_of(10, 2), owners=[owner(10)])
+    small = NODES.write.target_file_size // 2
+    place = Path(location(lake.tables.root, NODES.name))
+    for part in looked_at(lake).parts:
+        ((column, kind),) = part.values
+        sizes = [path.stat().st_size for path in (place / f"{column}={kind}").glob("*.parquet")]
+        assert (part.files, part.small_files) == (2, sum(size < small for size in sizes)) == (2, 2)
 
 
 def test_what_came_after_the_last_order_is_out_of_order(lake: Lake) -> None:
     filled(lake, files=4, rows=2)
     first = looked_at(lake)
-    assert first.unordered_share == 1
+    assert {part.unordered_share for part in first.parts} == {1.0}
     newest = max(part.newest_ms for part in first.parts)
-    assert looked_at(lake, ordered_ms=newest).unordered_share == 0
-    assert looked_at(lake, ordered_ms=0).unordered_share == 1
+    # Each partition by itself.
+    shares = {part.values[0][1]: part.unordered_share for part in looked_at(lake, CLASS=newest).parts}
+    assert shares == {"CLASS": 0.0, "FUNCTION": 1.0}
+    assert {part.unordered_share for part in looked_at(lake, CLASS=0, FUNCTION=0).parts} == {1.0}
 
 
 def test_only_what_writers_leave_is_listed(tmp_path: Path) -> None:

@@ -561,20 +561,19 @@ def test_others_may_add_scans_with_a_purpose(tmp_path: Path) -> None:
     lake.publish("one", {"a": {}})
     observed = Observed()
     observed.add(
-        Scanned(table="relations_v1", version=0, projection=(), total_files=8, candidate_files=3),
+        Scanned(table="relations_v1", version=0, projection=(), total_files=8, candidate_files=3, count=2),
         purpose="callers",
         at=NOON,
     )
     observed(FeedRead(table="relations_v1", first_version=0, last_version=1))
     store = Tables(str(lake.root))
-    assert record_observed(store, "one", observed, RuntimeProfile()) == {
-        "delta_snapshots": 1,
-        "delta_scan_plans": 1,
-    }
+    # What others say of versions is not looked at.
+    assert record_observed(store, "one", observed, RuntimeProfile()) == {"delta_scan_plans": 1}
     [line] = observe(str(lake.root), 5, "pruning").pruning
-    assert (line.purpose, line.total_files, line.candidate_files, line.pruned_files) == ("callers", 8, 3, 5)
+    assert (line.purpose, line.scans, line.counted) == ("callers", 2, 2)
+    assert (line.total_files, line.candidate_files, line.pruned_files) == (16, 6, 10)
     [row] = recorded(lake.root, "delta_scan_plans")
-    assert row["event_time"] == NOON
+    assert (row["event_time"], row["scans"], row["pruned_files"]) == (NOON, 2, 5)
 
 
 def test_a_build_by_spark_is_recorded_and_asked_by_spark(spark: SparkSession, tmp_path: Path) -> None:
@@ -587,6 +586,10 @@ def test_a_build_by_spark_is_recorded_and_asked_by_spark(spark: SparkSession, tm
     check_stats(lake, report.run_id)
     scans = recorded(lake, "delta_scan_plans")
     assert {"ast_files_v1", "relations_v1"} <= {row["table_name"] for row in scans}
+    # Steps ask for the rows of repositories.
+    assert {tuple(row["pushed_filters"]) for row in scans} == {("repo_id IN (?)",)}
+    assert all("repo_id" in row["filter_columns"] for row in scans)
+    assert all(row["total_files"] == row["candidate_files"] for row in scans)
     for row in scans:
         names = catalog.table(row["table_name"]).column_names
         assert row["projection"] == {} or tuple(row["projection"]) == names

@@ -669,7 +669,7 @@ def test_a_statement_reads_what_may_match(
     reader: LightReader, monkeypatch: pytest.MonkeyPatch, sql: str, share: float
 ) -> None:
     rows, read = asked_of(reader, sql)
-    monkeypatch.setattr("codeanatomy.query.sql.light.conditions_of", lambda _: {})
+    monkeypatch.setattr("codeanatomy.query.sql.pruning.conditions_of", lambda _: {})
     every, read_all = asked_of(reader, sql)
     assert rows == every != []
     assert read_all.candidate_files == read_all.total_files == read.total_files

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from msgspec import json
+from msgspec import json, structs
 
 from clean import clean_lake
 from codeanatomy import catalog
@@ -116,9 +116,19 @@ def test_a_statement_is_noted_with_the_columns_of_tables(lake: Path) -> None:
     (edges,) = [each for each in found if each.table == "cpg_edges"]
     assert {"edge_kind", "path", "line"} <= set(edges.filter_columns)
     assert {"src_node_id", "dst_node_id"} <= set(edges.join_columns)
-    # Conditions of the statement are DuckDB's to push; that of the slice is ours.
+    # Conditions of the statement are DuckDB's to push where a view is more than a table.
     assert edges.pushed_filters == ("edge_kind IN (?)",)
     assert (edges.candidate_files or 0) < (edges.total_files or 0)
+
+
+def test_a_statement_over_a_whole_table_is_noted_with_the_files_it_was_spared(lake: Path) -> None:
+    opened = Lake.open(lake, record_queries=True)
+    opened.sql("SELECT name FROM nodes WHERE node_kind = 'CLASS' AND length(name) > 0")
+    (found,) = take(str(lake))
+    *_, read = (each for each in opened.reader.scans if each.table == "cpg_nodes")
+    assert (found.pushed_filters, found.filter_columns) == (("node_kind = ?",), ("node_kind",))
+    assert (found.total_files, found.candidate_files) == (read.total_files, read.candidate_files)
+    assert 0 < (found.candidate_files or 0) < (found.total_files or 0)
 
 
 def test_a_question_that_is_refused_is_not_noted(lake: Path) -> None:
@@ -175,7 +185,8 @@ def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         note(str(tmp_path), [one])
     (file,) = spooled(tmp_path)
     assert 800 < file.stat().st_size <= 1_000
-    assert 5 < len(take(str(tmp_path))) < 100
+    (found,) = take(str(tmp_path))
+    assert 5 < found.count < 100
 
 
 def test_so_is_the_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +195,32 @@ def test_so_is_the_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(os, "getpid", lambda process=process: process)
         note(str(tmp_path), [Noted(AT, "find", "cpg_nodes", 1)])
     assert len(spooled(tmp_path)) == 3
-    assert len(take(str(tmp_path))) == 3
+    assert [each.count for each in take(str(tmp_path))] == [3]
+
+
+def test_what_is_read_of_all_files_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest files first; what was not read is gone all the same."""
+    (tmp_path / FOLDER).mkdir(parents=True)
+    for number in range(10):
+        # The names are in the opposite order of time.
+        file = tmp_path / FOLDER / f"{9 - number}-a.jsonl"
+        file.write_bytes(json.encode(Noted(AT, "find", "cpg_nodes", number)) + b"\n")
+        os.utime(file, (number, number))
+    monkeypatch.setattr(queries, "ALL_BYTES", 3 * file.stat().st_size)
+    assert sorted(each.version for each in noted(str(tmp_path))) == [7, 8, 9]
+    monkeypatch.setattr(queries, "MOST_NOTES", 2)
+    assert sorted(each.version for each in take(str(tmp_path))) == [8, 9]
+    assert spooled(tmp_path) == []
+
+
+def test_questions_that_differ_in_time_only_are_one(tmp_path: Path) -> None:
+    one, other = (
+        Noted(AT, "find", "cpg_nodes", 1),
+        Noted(AT, "find", "cpg_nodes", 1, filter_columns=("path",)),
+    )
+    later = [structs.replace(one, at=AT.replace(hour=hour)) for hour in (5, 9, 7)]
+    note(str(tmp_path), [one, later[0], other, *later[1:]])
+    assert take(str(tmp_path)) == [other, structs.replace(one, at=AT.replace(hour=9), count=4)]
 
 
 def test_what_lies_in_the_folder_is_not_trusted(tmp_path: Path) -> None:
@@ -209,6 +245,8 @@ def test_what_lies_in_the_folder_is_not_trusted(tmp_path: Path) -> None:
         {**line, "filter_columns": ["x"] * 1000},
         {**line, "pushed_filters": ["x" * 5000]},
         {**line, "candidate_files": 9},
+        {**line, "count": 0},
+        {**line, "count": 10**9},
         {**line, "more": "fields"},
     ]
     lines = [each if isinstance(each, bytes) else json.encode(each) for each in wrong]
@@ -219,8 +257,9 @@ def test_what_lies_in_the_folder_is_not_trusted(tmp_path: Path) -> None:
     (folder / "3-c.jsonl").symlink_to(elsewhere)
     os.mkfifo(folder / "4-d.jsonl")
     (folder / "other.txt").write_bytes(json.encode(good))
-    assert noted(str(tmp_path)) == [good, good]
-    assert take(str(tmp_path)) == [good, good]
+    twice = structs.replace(good, count=2)
+    assert noted(str(tmp_path)) == [twice]
+    assert take(str(tmp_path)) == [twice]
     assert take(str(tmp_path)) == []
     assert elsewhere.exists()
     assert (folder / "other.txt").exists()

@@ -7,15 +7,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from deltalake.exceptions import DeltaError
 
 from codeanatomy import catalog
-from codeanatomy.errors import StorageFailure
+from codeanatomy.errors import StillNeeded, StorageFailure
 from codeanatomy.storage.condition import condition_of
+from codeanatomy.storage.lease import StepDone, acquire
 from codeanatomy.storage.light import light_table
 from codeanatomy.storage.manifest import OutputPin, RunManifest, append_manifest
-from codeanatomy.storage.needed import needs
+from codeanatomy.storage.needed import Guard
 from codeanatomy.storage.removing import removable_entries, removable_files, remove
-from codeanatomy.storage.replay import entries_of
+from codeanatomy.storage.replay import actions, entries_of, entry
 from codeanatomy.storage.small import append_small
 from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Tables
@@ -64,14 +66,14 @@ def readable(lake: Lake) -> set[int]:
     for version in range(len(lake.history)):
         try:
             lake.light(version)
-        except Exception:  # noqa: BLE001 - each of the readers has an error of its own
+        except (StorageFailure, DeltaError, OSError):
             continue
         found.add(version)
     return found
 
 
 def vacuumed(lake: Lake, hours: float, now: datetime = LATER) -> dict[str, int]:
-    removal = removable_files(lake.tables.root, NAME, hours, now)
+    removal = removable_files(Guard(lake.tables.root, now), NAME, hours)
     remove(removal)
     return removal.kept
 
@@ -87,14 +89,14 @@ def test_only_the_newest_version_is_left_where_nobody_reads_another(lake: Lake) 
 
 
 def test_nothing_goes_within_the_retention(lake: Lake) -> None:
-    assert removable_files(lake.tables.root, NAME, 168, datetime.now(UTC)).files == ()
+    assert removable_files(Guard(lake.tables.root, datetime.now(UTC)), NAME, 168).files == ()
     assert vacuumed(lake, hours=3000) == {}
     assert readable(lake) == set(range(12))
 
 
 def test_the_same_twice_changes_nothing(lake: Lake) -> None:
     vacuumed(lake, hours=168)
-    assert removable_files(lake.tables.root, NAME, 168, LATER).files == ()
+    assert removable_files(Guard(lake.tables.root, LATER), NAME, 168).files == ()
 
 
 def test_a_stray_file_goes_when_it_is_old(lake: Lake) -> None:
@@ -156,8 +158,47 @@ def test_the_changes_after_a_cursor_stay(lake: Lake) -> None:
     assert feed(9) == before
 
 
+def test_what_a_build_that_died_has_left_to_go_on_from_stays(lake: Lake) -> None:
+    root = lake.tables.root
+    lease = acquire(root, "run-dead", ["a"], wait=False, tell=print, base_run_id=None)
+    lease.note(StepDone("graph", {"a": "f"}, {"a": {NAME: 9}}, {NAME: 6}))
+    lease.release(keep_journal=True)
+    assert list(vacuumed(lake, hours=168)) == ["run run-dead, which has not finished, which reads version 6"]
+    assert 6 in readable(lake)
+
+
+def test_without_a_manifest_nobody_knows_what_is_needed(lake: Lake) -> None:
+    acquire(lake.tables.root, "run-x", ["a"], wait=False, tell=print, base_run_id="run-w").release(
+        keep_journal=False
+    )
+    with pytest.raises(StillNeeded, match="has lost its manifest: run run-w was published"):
+        vacuumed(lake, hours=168)
+
+
+def test_checksums_go_with_their_files(lake: Lake) -> None:
+    files = removable_files(Guard(lake.tables.root, LATER), NAME, 168).files
+    for file in files:
+        path = Path(lake.location, file.path)
+        path.with_name(f".{path.name}.crc").write_bytes(b"crc")
+    Path(lake.location, "_delta_log", f".{0:020}.json.crc").write_bytes(b"crc")
+    assert vacuumed(lake, hours=168) == {}
+    remove(removable_entries(Guard(lake.tables.root, LATER), NAME, 720))
+    assert not list(Path(lake.location).rglob("*.crc"))
+
+
+@pytest.mark.parametrize("spelling", ["file://{0}/{1}", "file:{0}/{1}", "{0}/{1}"])
+def test_a_path_may_be_spelled_otherwise(lake: Lake, spelling: str) -> None:
+    newest = entry(lake.location, 11)
+    path = next(action.add.path for action in actions(lake.location, 11) if action.add)
+    other = spelling.format(lake.location, path)
+    newest.write_text(newest.read_text().replace(f'"path":"{path}"', f'"path":"{other}"'))
+    assert path in Guard(lake.tables.root, LATER).needs(NAME, 168).recent
+    vacuumed(lake, hours=168)
+    assert Path(lake.location, path).is_file()
+
+
 def test_entries_go_up_to_the_checkpoint_that_nobody_looks_behind(lake: Lake) -> None:
-    removal = removable_entries(lake.tables.root, NAME, 720, LATER)
+    removal = removable_entries(Guard(lake.tables.root, LATER), NAME, 720)
     remove(removal)
     # There is a checkpoint at version 10.
     assert entries_of(lake.location) == [10, 11]
@@ -167,7 +208,7 @@ def test_entries_go_up_to_the_checkpoint_that_nobody_looks_behind(lake: Lake) ->
 
 
 def test_entries_that_are_young_stay(lake: Lake) -> None:
-    assert removable_entries(lake.tables.root, NAME, 720, datetime.now(UTC)).files == ()
+    assert removable_entries(Guard(lake.tables.root), NAME, 720).files == ()
 
 
 @pytest.mark.parametrize(
@@ -179,15 +220,15 @@ def test_entries_that_are_young_stay(lake: Lake) -> None:
 )
 def test_entries_that_somebody_needs_stay(lake: Lake, hold: Callable[[Lake], None], who: str) -> None:
     hold(lake)
-    removal = removable_entries(lake.tables.root, NAME, 720, LATER)
+    removal = removable_entries(Guard(lake.tables.root, LATER), NAME, 720)
     assert removal.files == ()
     assert removal.kept == {who: 10}
 
 
 def test_a_version_whose_log_is_gone_is_not_needed_any_more(lake: Lake) -> None:
-    remove(removable_entries(lake.tables.root, NAME, 720, LATER))
+    remove(removable_entries(Guard(lake.tables.root, LATER), NAME, 720))
     published(lake, 4, LATER, "run-4")
-    assert needs(lake.tables.root, NAME, 168, LATER).files == {}
+    assert Guard(lake.tables.root, LATER).needs(NAME, 168).files == {}
     lake.light(11)
 
 
@@ -203,5 +244,5 @@ def test_what_cannot_be_removed_is_an_error(lake: Lake, monkeypatch: pytest.Monk
 def test_rows_are_read_after_all_of_it(lake: Lake) -> None:
     before = light_table(lake.tables.root, NAME, ["node_id"]).num_rows
     vacuumed(lake, hours=168)
-    remove(removable_entries(lake.tables.root, NAME, 720, LATER))
+    remove(removable_entries(Guard(lake.tables.root, LATER), NAME, 720))
     assert light_table(lake.tables.root, NAME, ["node_id"]).num_rows == before

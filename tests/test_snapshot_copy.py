@@ -24,9 +24,12 @@ from codeanatomy.query.export.snapshot_copy import export_snapshot
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.query.state.failures import failures
 from codeanatomy.storage import copying
+from codeanatomy.storage.copying import copied_bytes, copy_table
 from codeanatomy.storage.lease import acquire
 from codeanatomy.storage.light import light_files, location, table_facts
+from codeanatomy.storage.readable import are_alike
 from codeanatomy.storage.replay import entry, state_of
+from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.vectors import vector_file
 from published import counted
 from three_runs import FILES, ThreeRuns, copied, rows, table_rows, three_runs
@@ -389,6 +392,46 @@ def test_a_log_that_names_files_of_others(lake: ThreeRuns, tmp_path: Path, how: 
     with pytest.raises(StorageFailure, match="which is not in its folder"):
         export_snapshot(str(lake.root), tmp_path / "copy")
     expect_nothing(tmp_path / "copy")
+
+
+def test_no_folder_is_made_for_a_file_of_others(lake: ThreeRuns, tmp_path: Path) -> None:
+    table = catalog.table("span_errors_v1")
+    place = location(str(lake.root), table.name)
+    action = {
+        "path": "../../../x/y",
+        "partitionValues": {},
+        "size": 4,
+        "modificationTime": 0,
+        "dataChange": True,
+    }
+    with entry(place, 0).open("a") as lines:
+        lines.write(json.dumps({"add": action}) + "\n")
+    target = tmp_path / "a" / "b" / "copy"
+    with pytest.raises(StorageFailure, match="which is not in its folder"):
+        copy_table(str(lake.root), str(target), table, 0, Commit("run"))
+    # Neither there nor beside it: nothing was copied before it was seen.
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_log_that_only_delta_can_replay(lake: ThreeRuns, tmp_path: Path) -> None:
+    """As after a cleanup behind a checkpoint of the second kind, which is not there for us."""
+    place, version = location(str(lake.root), NODES), lake.version(NODES, 2)
+    assert version > 0
+    whole = state_of(place, version)
+    for path in Path(place, "_delta_log").glob("*.checkpoint*"):
+        path.unlink()
+    entry(place, 0).unlink()
+    for ask in (
+        lambda: copied_bytes(str(lake.root), NODES, version),
+        lambda: are_alike(str(lake.root), NODES, version, version - 1),
+        lambda: light_files(str(lake.root), NODES, version),
+        lambda: copy_table(
+            str(lake.root), str(tmp_path / "copy"), catalog.table(NODES), version, Commit("run")
+        ),
+    ):
+        with pytest.raises(StorageFailure):
+            ask()
+    assert whole.adds
 
 
 # As users call it

@@ -26,7 +26,7 @@ from codeanatomy.query.asking import VERBS, understood
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Held, Query, Row, Slice
-from codeanatomy.query.lanes.spark import FEW
+from codeanatomy.query.lanes.spark import FEW, SparkReader
 from codeanatomy.query.lanes.spark_lake import SparkLake
 from codeanatomy.query.lanes.views import view_query
 from codeanatomy.query.snapshot import recorded_runs
@@ -252,6 +252,29 @@ def test_many_values_and_nulls_that_are_sorted(lake: SparkLake, light: Lake) -> 
     assert found[-1][2] is None
     assert lake.reader.rows(query, 3) == light.reader.rows(query, 3)
     assert lake.reader.rows(Query("SELECT * FROM n", {"n": Slice("cpg_nodes", node_kind=())})) == []
+
+
+def test_a_slice_opens_the_files_that_may_hold_it(session: SparkSession, light: Lake) -> None:
+    reader = SparkReader(light.snapshot, session)
+    nodes = Slice("cpg_nodes", node_kind=("CLASS",))
+    query = Query("SELECT node_id FROM n", {"n": nodes}, order=("node_id",))
+    frame = reader.frame(query)
+    assert [tuple(row) for row in frame.collect()] == light.reader.rows(query)
+    wanted = {file.path for file in light.reader.files(nodes)}
+    read = {path.split("/cpg_nodes/")[1] for path in frame.inputFiles()}
+    assert read == wanted
+    assert 0 < len(wanted) < len(light.reader.files(Slice("cpg_nodes")))
+    # The same question has the same view; where no file is spared, it is that of the table.
+    before = tables_of(session)
+    reader.frame(Query("SELECT name FROM n", {"n": Slice("cpg_nodes", node_kind=["CLASS"])}))
+    assert tables_of(session) == before
+    every = Query("SELECT node_id FROM n", {"n": Slice("cpg_nodes", subkind=("no such",))})
+    assert (
+        reader.relation(every.relations["n"])
+        .partition(" FROM ")[2]
+        .startswith(f"{reader._prefix}_cpg_nodes WHERE")
+    )
+    reader.close()
 
 
 def test_tables_and_kinds(lake: SparkLake, light: Lake) -> None:

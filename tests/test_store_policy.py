@@ -122,8 +122,19 @@ def test_the_policy_of_a_lake_is_that_of_its_tables() -> None:
     assert policy_of("s3a://bucket/lake") == StorePolicy(S3)
     # Another lake whose name begins alike.
     assert policy_of("s3a://bucket/lake2/graph/cpg_nodes") == StorePolicy()
-    reach("s3a://bucket/lake", StorePolicy())
-    assert policy_of("s3a://bucket/lake") == StorePolicy()
+
+
+def test_a_lake_is_opened_with_the_same_options_throughout() -> None:
+    reach("s3a://bucket/lake", StorePolicy(S3))
+    reach("s3a://bucket/lake/", StorePolicy(dict(S3)))
+    for other in (StorePolicy(), StorePolicy({**S3, "fs.s3a.secret.key": "other"})):
+        with pytest.raises(StorageMismatch, match=r"fs\.s3a\.secret\.key") as told:
+            reach("s3a://bucket/lake", other)
+        assert SECRET not in str(told.value)
+        assert policy_of("s3a://bucket/lake") == StorePolicy(S3)
+    with pytest.raises(StorageMismatch, match="require_local_paths"):
+        reach("s3a://bucket/lake", StorePolicy(S3, require_local_paths=True))
+    reach("s3a://bucket/other", StorePolicy())
 
 
 def test_a_local_lake_has_no_options(tmp_path: Path) -> None:

@@ -5,27 +5,41 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from pyspark.sql import SparkSession
 
 from aging import RUNS, copied, in_a_year, source
 from clean import clean_lake, no_session, refreshed
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
-from codeanatomy.errors import LeaseHeld, StorageFailure, TableMissing, UsageError
+from codeanatomy.errors import (
+    CommitConflict,
+    LeaseHeld,
+    StorageFailure,
+    TableMissing,
+    UsageError,
+    VersionGone,
+)
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run import upkeep
+from codeanatomy.run.looking import Outcome, Upkeep
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.upkeep import Outcome, Upkeep, UpkeepReport, maintain
-from codeanatomy.storage.lease import acquire, read_lease
+from codeanatomy.run.upkeep import UpkeepReport, maintain
+from codeanatomy.run.writing import Writing
+from codeanatomy.storage.lease import StepDone, acquire, read_lease
 from codeanatomy.storage.light import light_table, newest_version
-from codeanatomy.storage.manifest import read_manifest
+from codeanatomy.storage.manifest import append_manifest, read_manifest
+from codeanatomy.storage.readable import is_readable
 from codeanatomy.storage.removing import remove
+from codeanatomy.storage.restore import restore_table
+from codeanatomy.storage.stamps import Commit
 
 SETTINGS = load_settings(env={}, start=None)
 # Every table costs some jobs.
@@ -57,6 +71,11 @@ def of_table(report: UpkeepReport, name: str) -> list[Outcome]:
 
 def counted(lake: Path, name: str, version: int | None = None) -> int:
     return len(light_table(str(lake), name, [catalog.table(name).primary_key[0]], version=version))
+
+
+def read_all(lake: Snapshot) -> None:
+    for name in lake.pins:
+        lake.rows(name, [catalog.table(name).primary_key[0]])
 
 
 def test_a_dry_run_says_what_and_why_and_writes_nothing(lake: Path) -> None:
@@ -108,15 +127,45 @@ def test_a_lake_is_compacted_and_is_the_same(
 def test_old_versions_go_and_runs_within_the_retention_stay(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_a_year(monkeypatch)
-    newest = Snapshot.open(str(lake))
-    report = upkept(lake, operations=("vacuum",))
+    runs = sorted(read_manifest(str(lake)), key=lambda row: row.finished_at)
+    # A retention that begins between the third run and the fourth, whenever it is looked at.
+    moment = runs[2].finished_at + (runs[3].finished_at - runs[2].finished_at) / 10
+    hours = (datetime.now(UTC) - moment).total_seconds() / 3600
+    report = upkept(lake, operations=("vacuum",), retention_hours=hours, unsafe=True)
     assert operations(report).keys() == {"vacuum"}
     assert {each.outcome for each in report.outcomes} == {"done"}
-    for name, pin in newest.pins.items():
-        assert counted(lake, name) == pin.rows
+    # The third is what was published when the retention began.
+    for row in runs[2:]:
+        for pin in row.output_pins:
+            assert counted(lake, pin.table_name, pin.version) == pin.rows
+    assert not all(is_readable(str(lake), pin.table_name, pin.version) for pin in runs[1].output_pins)
+    with pytest.raises(VersionGone, match=f"run {runs[1].run_id} cannot be read any more"):
+        read_all(Snapshot.open(str(lake), runs[1].run_id))
+    in_a_year(monkeypatch)
+    assert {each.outcome for each in upkept(lake, operations=("vacuum",)).outcomes} == {"done"}
+    for name, newest in Snapshot.open(str(lake)).pins.items():
+        assert counted(lake, name) == newest.rows
     assert verify(str(lake), None, 5).total == 0
     assert upkept(lake, operations=("vacuum",)).outcomes == ()
+
+
+def test_logs_are_cleaned_up_to_what_is_needed(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in range(200, 206):
+        refreshed(lake, {"app": source(tmp_path / "src", version)})
+    log = lake / "graph/cpg_nodes/_delta_log"
+    assert len(list(log.glob("*.json"))) == RUNS + 6
+    upkept(lake, operations=("checkpoint",), by_hand=True)
+    in_a_year(monkeypatch)
+    report = upkept(lake, operations=("cleanup_log",))
+    (nodes,) = of_table(report, "cpg_nodes")
+    assert (nodes.outcome, nodes.retention_hours) == ("done", 720)
+    assert len(list(log.glob("*.json"))) == 1
+    assert verify(str(lake), None, 5).total == 0
+    refreshed(lake, {"app": source(tmp_path / "src", 300)})
+    clean_lake(tmp_path / "clean", {"app": tmp_path / "src"})
+    assert compare_lakes(str(lake), str(tmp_path / "clean")).total == 0
 
 
 def test_a_short_retention_has_to_be_asked_for_twice(lake: Path) -> None:
@@ -128,7 +177,7 @@ def test_a_short_retention_has_to_be_asked_for_twice(lake: Path) -> None:
     with pytest.raises(UsageError, match="vacuum of cpg_nodes would keep 1 hours"):
         upkept(lake, settings=short)
     report = upkept(lake, no_session, "cpg_nodes", operations=("vacuum",), retention_hours=0, unsafe=True)
-    assert {each.outcome for each in report.outcomes} <= {"done"}
+    assert [each.outcome for each in report.outcomes] == ["done"]
     assert counted(lake, "cpg_nodes") == Snapshot.open(str(lake)).pin("cpg_nodes").rows
 
 
@@ -148,7 +197,7 @@ def test_by_hand_what_is_needed_is_refused_and_named(lake: Path, monkeypatch: py
     last = max(read_manifest(str(lake)), key=lambda row: row.finished_at)
     monkeypatch.setattr(
         "codeanatomy.storage.needed.read_manifest",
-        lambda root: [older, last.__class__(**{**_fields(last), "output_pins": older.output_pins})],
+        lambda root: [older, structs.replace(last, output_pins=older.output_pins)],
     )
     asked = {"operations": ("vacuum",), "by_hand": True}
     refused = of_table(upkept(lake, no_session, "ast_files_v1", **asked), "ast_files_v1")
@@ -160,10 +209,6 @@ def test_by_hand_what_is_needed_is_refused_and_named(lake: Path, monkeypatch: py
     (kept,) = of_table(upkept(lake, no_session, "ast_files_v1", keep_needed=True, **asked), "ast_files_v1")
     assert kept.outcome == "done"
     assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
-
-
-def _fields(row: Any) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in row.__struct_fields__}
 
 
 def test_a_vacuum_racing_with_builds_loses_nothing(lake: Path, tmp_path: Path) -> None:
@@ -187,9 +232,6 @@ def test_a_vacuum_racing_with_builds_loses_nothing(lake: Path, tmp_path: Path) -
 
 def test_what_a_dead_build_has_left_is_left_alone(lake: Path) -> None:
     # Somebody has written to a table, and nobody has published it.
-    from codeanatomy.storage.restore import restore_table
-    from codeanatomy.storage.stamps import Commit
-
     restore_table(str(lake), "cpg_nodes", 0, Commit("dead", sequence=5))
     version = newest_version(str(lake), "cpg_edges")
     report = upkept(lake, no_session, "cpg_nodes", "cpg_edges")
@@ -198,16 +240,22 @@ def test_what_a_dead_build_has_left_is_left_alone(lake: Path) -> None:
     assert not report.published
 
 
-def test_the_journal_of_a_dead_build_is_kept(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from codeanatomy.storage.lease import StepDone
-
+@pytest.mark.parametrize("is_of_this", [True, False])
+def test_the_journal_of_a_dead_build_is_kept(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, is_of_this: bool
+) -> None:
     in_a_year(monkeypatch)
-    lease = acquire(str(lake), "run-dead", ["app"], wait=False, tell=print, base_run_id="base")
+    base = Snapshot.open(str(lake)).run_id if is_of_this else "another"
+    lease = acquire(str(lake), "run-dead", ["app"], wait=False, tell=print, base_run_id=base)
     lease.note(StepDone("extract", {"app": "f"}, {"app": {"ast_files_v1": 4}}, {"ast_files_v1": 9}))
     lease.release(keep_journal=True)
     upkept(lake, operations=("vacuum",))
     row = read_lease(str(lake))
     assert row is not None
+    if not is_of_this:
+        # It builds on something that is not published any more: nobody may go on from it.
+        assert row.done == ()
+        return
     (step,) = row.done
     assert (step.step_name, step.fingerprints, step.made_by) == ("extract", {"app": "f"}, {"app": "run-dead"})
 
@@ -225,6 +273,69 @@ def test_a_table_that_fails_stops_no_other(lake: Path, monkeypatch: pytest.Monke
     outcomes = {each.table_name: each.outcome for each in report.outcomes}
     assert outcomes.pop("cpg_nodes") == "failed"
     assert set(outcomes.values()) == {"done"}
+
+
+def test_a_damaged_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_year(monkeypatch)
+    newest = max((lake / "graph/cpg_nodes/_delta_log").glob("*.json"))
+    newest.write_text("no json\n")
+    report = upkept(lake, operations=("vacuum",))
+    assert [each.outcome for each in of_table(report, "cpg_nodes")] == ["failed"]
+    assert "cannot be read" in of_table(report, "cpg_nodes")[0].reason
+    assert {each.outcome for each in of_table(report, "cpg_edges")} == {"done"}
+
+
+def test_what_maintenance_has_left_unpublished_is_published_by_the_next(
+    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(upkeep, "_publish", dies)
+        with pytest.raises(KeyboardInterrupt):
+            upkept(lake, lambda: spark, "ast_files_v1")
+    pin = Snapshot.open(str(lake)).pin("ast_files_v1").version
+    assert newest_version(str(lake), "ast_files_v1") == pin + 1
+    # What was done is recorded nevertheless.
+    recorded = light_table(str(lake), "delta_maintenance", ["table_name", "delta_version"]).to_pylist()
+    assert recorded == [{"table_name": "ast_files_v1", "delta_version": pin + 1}]
+    report = upkept(lake, no_session, "ast_files_v1")
+    assert (report.published, report.left_alone) == (True, {})
+    assert Snapshot.open(str(lake)).pin("ast_files_v1").version == pin + 1
+
+
+def test_somebody_who_publishes_meanwhile_is_not_overwritten(
+    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = upkeep._publish
+
+    def late(run: Writing, *rest: Any) -> None:
+        row = read_manifest(str(lake))[-1]
+        other = structs.replace(row, run_id="other", finished_at=datetime.now(UTC))
+        append_manifest(str(lake), [other], Commit("other"), after=None)
+        publish(run, *rest)
+
+    monkeypatch.setattr(upkeep, "_publish", late)
+    with pytest.raises(CommitConflict):
+        upkept(lake, lambda: spark, "ast_files_v1")
+    assert Snapshot.open(str(lake)).run_id == "other"
+
+
+def test_a_stranger_that_writes_meanwhile_is_not_published(
+    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Snapshot.open(str(lake))
+    publish = upkeep._publish
+
+    def late(run: Writing, *rest: Any) -> None:
+        restore_table(str(lake), "ast_files_v1", 0, Commit("stranger", sequence=5))
+        publish(run, *rest)
+
+    monkeypatch.setattr(upkeep, "_publish", late)
+    with pytest.raises(CommitConflict, match="run stranger wrote to ast_files_v1"):
+        upkept(lake, lambda: spark, "ast_files_v1")
+    assert Snapshot.open(str(lake)).run_id == before.run_id
 
 
 def test_a_log_is_checkpointed(lake: Path) -> None:

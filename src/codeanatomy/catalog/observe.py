@@ -88,7 +88,7 @@ DELTA_MUTATIONS = Table(
 DELTA_SCAN_PLANS = Table(
     "delta_scan_plans",
     "observe",
-    "One row per scan: which files could hold what was asked for.",
+    "One row per scan, or per recorded question: which files could hold what was asked for.",
     (
         *EVENT,
         TABLE_NAME,
@@ -102,6 +102,7 @@ DELTA_SCAN_PLANS = Table(
         strings("join_columns", "Columns it is joined by."),
         strings("projected_columns", "Columns asked for."),
         Column("projection", "map<string,string>", "Expression of each contract column."),
+        Column("scans", "bigint", "How many of the same it stands for; null: one."),
     ),
     primary_key=EVENT_KEY,
     constraints=(
@@ -129,6 +130,7 @@ DELTA_MAINTENANCE = Table(
             "optimize, zorder, vacuum, checkpoint, cleanup_log, properties, features or restore.",
             nullable=False,
         ),
+        strings("partitions", "Partitions it was about, as their folders are called; none: all."),
         Column("reason", "string", "Why, in figures of the table and its policy.", nullable=False),
         Column("outcome", "string", "done, refused or failed.", nullable=False),
         Column("from_version", "bigint", "Version it found."),

@@ -157,7 +157,8 @@ class DeltaSchemaPolicy(Struct, frozen=True, omit_defaults=True):
     column_mapping_mode: ColumnMappingMode | None = None
 
 
-Hours = Annotated[float, Meta(ge=0)]
+# At most a hundred years.
+Hours = Annotated[float, Meta(ge=0, le=876_000)]
 
 
 class DeltaMaintenancePolicy(Struct, frozen=True, omit_defaults=True):
@@ -165,7 +166,7 @@ class DeltaMaintenancePolicy(Struct, frozen=True, omit_defaults=True):
 
     # Files of a partition that are below half of the target size, from which on they are made into one.
     compact_files: Annotated[int, Meta(ge=2)] = 4
-    # Of the rows of a partition the share that deletion vectors have removed, from which on it is rewritten.
+    # Of the rows of a partition the share that deletion vectors may remove before it is written anew.
     compact_deleted: Annotated[float, Meta(gt=0, le=1)] = 0.2
     # Columns of the Z-order; none are those the rows are clustered by.
     z_order_cols: tuple[str, ...] = ()

@@ -5,7 +5,7 @@
     codeanatomy vacuum cpg_nodes --lake lake --retention-hours 240
     codeanatomy features cpg_nodes --lake lake --enable deletion_vectors
 
-Exit code 0: all is as the policies want it. 5: something was refused, failed or has to be tried again.
+Exit code 0: all is as the policies want it. 5: something was refused, failed or waits for a build.
 Tests: `tests/test_maintain_command.py`.
 """
 
@@ -26,7 +26,8 @@ from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_FINDINGS, EXIT_STORAGE
 
 if TYPE_CHECKING:
-    from codeanatomy.run.upkeep import Outcome, UpkeepReport
+    from codeanatomy.run.looking import Outcome
+    from codeanatomy.run.upkeep import UpkeepReport
 
 Command = Callable[..., Any]
 # The verbs that do one operation, with what they do.
@@ -53,7 +54,7 @@ COMMON = (
 RETENTION = (
     click.option(
         "--retention-hours",
-        type=click.FloatRange(min=0),
+        type=click.FloatRange(min=0, max=876_000, clamp=False),
         metavar="HOURS",
         help="Keep what was current or published within so many hours; default: the table's policy.",
     ),
@@ -156,8 +157,8 @@ def features(
 
 def _run(flags: tuple[str, ...], form: Format, **asked: Any) -> int:
     """Do it and print it; how many operations there were."""
+    from codeanatomy.run.looking import Upkeep
     from codeanatomy.run.progress import Progress
-    from codeanatomy.run.upkeep import Upkeep
     from codeanatomy.run.upkeep import maintain as maintained
 
     settings = load_settings(flags)
@@ -167,7 +168,8 @@ def _run(flags: tuple[str, ...], form: Format, **asked: Any) -> int:
         print_json(msgspec.to_builtins(found))
     else:
         _print(found)
-    if any(each.outcome in ("refused", "failed") for each in found.outcomes):
+    waits = found.left_alone and not asked.get("dry_run")
+    if waits or any(each.outcome in ("refused", "failed") for each in found.outcomes):
         raise SystemExit(EXIT_STORAGE)
     return len(found.outcomes)
 

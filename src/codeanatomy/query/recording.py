@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from codeanatomy import catalog
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Query, Relation, Row, Slice
-from codeanatomy.query.lanes.views import view_query
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.queries import Noted
 
@@ -61,13 +60,13 @@ def notes_of(light: LightReader, verb: str, asked: Sequence[Query]) -> list[Note
 
 def notes_of_sql(light: LightReader, text: str) -> list[Noted]:
     """The slices that a statement has read through its views, and the columns that it names itself."""
-    from codeanatomy.catalog.views import view
     from codeanatomy.query.sql.check import check
     from codeanatomy.query.sql.columns import views_used
+    from codeanatomy.query.sql.pruning import view_queries
 
     checked = check(text)
     used = views_used(checked.tree, checked.views)
-    asked = [view_query(view(name), light.snapshot) for name in checked.views]
+    asked = view_queries(checked, light.snapshot).values()
     parts = (part for query in asked for _, part in _slices(light, query))
     return [_noted(light, SQL, part, used.get(part.table)) for part in islice(parts, MOST)]
 

@@ -48,17 +48,14 @@ def tasks_of(table: Table, found: Condition, now: datetime, *, by_hand: bool = F
     if changed:
         named = f"{', '.join(sorted(changed)[:3])}{', ...' if len(changed) > 3 else ''}"
         yield Task(table.name, "properties", f"{len(changed)} differ from the catalogue: {named}")
-    due = found.ordered_ms is None or found.ordered_ms <= _ago(now, table.upkeep.z_order_hours)
-    ordered = [
-        part for part in found.parts if (due or by_hand) and _is_unordered(table, part, now, by_hand=by_hand)
-    ]
+    ordered = [part for part in found.parts if _is_unordered(table, part, now, by_hand=by_hand)]
     compacted = [part for part in found.parts if _is_scattered(table, part, by_hand=by_hand)]
     if ordered and z_order(table):
-        yield Task(table.name, "zorder", _unordered(table, ordered), _values(ordered))
+        yield Task(table.name, "zorder", _unordered(table, ordered), _values(table, ordered))
     # What is ordered is compacted, too.
     left = [part for part in compacted if by_hand or part not in ordered or not z_order(table)]
     if left:
-        yield Task(table.name, "optimize", _scattered(table, left), _values(left))
+        yield Task(table.name, "optimize", _scattered(table, left), _values(table, left))
     if found.since_checkpoint >= (1 if by_hand else table.upkeep.checkpoint_interval):
         told = f"{found.since_checkpoint} versions since the last"
         yield Task(table.name, "checkpoint", f"{told}, one every {table.upkeep.checkpoint_interval}")
@@ -80,8 +77,9 @@ def differing(table: Table, found: Condition) -> dict[str, str]:
 def _is_scattered(table: Table, part: Part, *, by_hand: bool) -> bool:
     """Whether a partition has small files to be made one, or many rows that are not the table's."""
     upkeep = table.upkeep
-    return part.small_files >= (2 if by_hand else upkeep.compact_files) or part.deleted_share >= (
-        upkeep.compact_deleted if not by_hand else 1e-9
+    # More than, as Delta has it.
+    return part.small_files >= (2 if by_hand else upkeep.compact_files) or part.deleted_share > (
+        0 if by_hand else upkeep.compact_deleted
     )
 
 
@@ -91,8 +89,10 @@ def _is_unordered(table: Table, part: Part, now: datetime, *, by_hand: bool) -> 
         return part.unordered_bytes > 0
     upkeep = table.upkeep
     complete = part.newest_ms <= _ago(now, upkeep.complete_hours)
+    due = part.ordered_ms is None or part.ordered_ms <= _ago(now, upkeep.z_order_hours)
     return (
-        part.files > 1
+        due
+        and part.files > 1
         and part.bytes >= upkeep.z_order_size
         and part.unordered_share >= upkeep.z_order_share
         and (upkeep.z_order_when == "periodic" or complete)
@@ -125,5 +125,7 @@ def _in(parts: Sequence[Part]) -> str:
     return f", in {len(parts):,} partition{'s' if len(parts) > 1 else ''}" if parts[0].values else ""
 
 
-def _values(parts: Sequence[Part]) -> tuple[dict[str, str | None], ...]:
-    return tuple(dict(part.values) for part in parts if part.values)
+def _values(table: Table, parts: Sequence[Part]) -> tuple[dict[str, str | None], ...]:
+    """The partitions by name; a table whose columns have other names in its log is taken as a whole."""
+    is_mapped = table.schema.column_mapping_mode is not None
+    return () if is_mapped else tuple(dict(part.values) for part in parts if part.values)

@@ -11,6 +11,7 @@ published, as after any maintenance. Tests: `tests/test_maintain_command.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import Struct
 from pyspark.sql import SparkSession
@@ -21,13 +22,9 @@ from codeanatomy.config import Settings
 from codeanatomy.errors import FeatureError, StorageFailure, TableMissing, UsageError
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.writing import Ask, checked, writing
-from codeanatomy.storage.contract import quoted
-from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of, sql_text
-from codeanatomy.storage.layout import FEATURES
+from codeanatomy.storage.evolve import switch_on
 from codeanatomy.storage.light import newest_version, table_facts
-from codeanatomy.storage.session import isolated
-from codeanatomy.storage.stamps import Commit, stamp
-from codeanatomy.storage.store import Store
+from codeanatomy.storage.stamps import Commit
 
 # Tables that are named in an error.
 SHOWN = 3
@@ -92,36 +89,25 @@ def enable_feature(
         newest_version(lake, name)
     with writing(checked(Ask(lake, settings)), ("all, for a feature",), progress, session) as run:
         pins = {} if run.current is None else run.current.pins
-        stray = [name for name, pin in pins.items() if newest_version(lake, name) != pin.version]
+        stray = [name for name, pin in pins.items() if run.floor.get(name, pin.version) != pin.version]
         if stray:
             raise StorageFailure(
                 f"{', '.join(stray[:SHOWN])} has versions that nobody has published", "build again first"
             )
-        store, events = run.store(), []
-        for name in tables:
-            before = newest_version(lake, name)
-            _alter(store, name, feature, Commit(run.run_id))
-            made = {"from_version": before, "delta_version": newest_version(lake, name)}
-            events.append(run.event(name, "features", f"{feature} asked for", outcome="done", **made))
-        versions = {name: newest_version(lake, name) for name in tables if name in pins}
-        if run.current is not None and versions:
-            run.publish(run.current, versions, "maintenance")
-        run.record(events)
+        store, made, events = run.store(), dict[str, int](), list[dict[str, Any]]()
+        try:
+            for name in tables:
+                before, table = newest_version(lake, name), catalog.table(name, settings.tables)
+                made[name] = switch_on(store, table, feature, Commit(run.run_id))
+                told = {"outcome": "done", "from_version": before, "delta_version": made[name]}
+                events.append(run.event(name, "features", f"{feature} was asked for", **told))
+        finally:
+            # Also if a later table cannot have it.
+            versions = {name: version for name, version in made.items() if name in pins}
+            if run.current is not None and versions:
+                run.publish(run.current, versions, "maintenance")
+            run.record(events)
 
 
 def _allowed(table: Table) -> tuple[FeatureName, ...]:
     return tuple(dict.fromkeys((*table.write.enable_features, *table.upkeep.optional_features)))
-
-
-def _alter(store: Store, name: str, feature: FeatureName, commit: Commit) -> None:
-    wanted = FEATURES[feature]
-    settings = {"spark.databricks.delta.commitInfo.userMetadata": stamp(commit, "features")}
-    pair = f"{sql_text(wanted.property)} = {sql_text(wanted.value)}"
-    try:
-        isolated(store.spark, settings).sql(
-            f"ALTER TABLE delta.{quoted(store.location(name))} SET TBLPROPERTIES ({pair})"
-        )
-    except ENGINE_ERRORS as problem:
-        raise FeatureError(
-            f"{name} cannot have {feature}: {cause_of(problem)}", "see Delta's documentation of the feature"
-        ) from problem

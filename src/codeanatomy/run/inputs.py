@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from codeanatomy.run.state import Run
+from codeanatomy.storage.predicate import Among, Predicate
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.store import Store
@@ -49,7 +49,9 @@ def input_rows(run: Run, store: Store, step: str, name: str) -> DataFrame:
 
 def scan_rows(run: Run, store: Store, name: str, repo_ids: Iterable[str]) -> DataFrame:
     """The rows of repositories, at the version the run has pinned."""
-    return scan(store, name, run.pins[name]).rows.where(F.col("repo_id").isin(sorted(repo_ids)))
+    table = store.table(name)
+    wanted = Predicate.all_of(table, Among.of(table.column("repo_id"), repo_ids))
+    return scan(store, name, run.pins[name], where=wanted).rows
 
 
 def file_tasks(run: Run, step: str) -> int:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, structs
@@ -54,9 +55,9 @@ def with_lineage(root: str, tables: Sequence[Table]) -> tuple[Table, ...]:
         return tuple(tables)
     runs = _newest_runs(root)
     uses: dict[str, Counter[Use]] = {name: Counter() for name in wanted}
-    for use in (*_recorded(root, runs), *_asked(root)):
+    for use, count in chain(_recorded(root, runs), _asked(root)):
         if use.table in wanted:
-            uses[use.table][use] += 1
+            uses[use.table][use] += count
     before = _chosen_before(root, runs)
     return tuple(
         structs.replace(table, lineage=lineage_of(uses[table.name], before.get(table.name, ())))
@@ -112,17 +113,19 @@ def _newest_runs(root: str) -> list[str]:
     return sorted({row.run_id for row in read_manifest(root)})[-KEPT_RUNS:]
 
 
-def _recorded(root: str, runs: Sequence[str]) -> Iterator[Use]:
+def _recorded(root: str, runs: Sequence[str]) -> Iterator[tuple[Use, int]]:
     """What the newest runs have recorded: scans of their plans, and the questions they have taken over."""
-    columns = ("table_name", "purpose", "filter_columns", "join_columns")
+    columns = ("table_name", "purpose", "filter_columns", "join_columns", "scans")
     for row in _rows(root, SCANS, columns, runs):
-        yield from _uses(row["table_name"], row["purpose"], row["filter_columns"], row["join_columns"])
+        used = _uses(row["table_name"], row["purpose"], row["filter_columns"], row["join_columns"])
+        yield from ((use, row["scans"] or 1) for use in used)
 
 
-def _asked(root: str) -> Iterator[Use]:
+def _asked(root: str) -> Iterator[tuple[Use, int]]:
     """Questions since the newest run."""
     for each in noted(root):
-        yield from _uses(each.table, each.purpose, each.filter_columns, each.join_columns)
+        used = _uses(each.table, each.purpose, each.filter_columns, each.join_columns)
+        yield from ((use, each.count) for use in used)
 
 
 def _uses(

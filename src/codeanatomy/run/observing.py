@@ -72,6 +72,8 @@ class Seen(Struct, frozen=True):
     event: Event
     # What it was done for.
     purpose: str
+    # The run has done it itself.
+    is_own: bool = True
 
 
 class Observed:
@@ -88,7 +90,7 @@ class Observed:
 
     def add(self, event: Event, purpose: str | None = None, at: datetime | None = None) -> None:
         """Keep an event that was for something else, or told before."""
-        seen = Seen(at or datetime.now(UTC), event, purpose or self._purpose)
+        seen = Seen(at or datetime.now(UTC), event, purpose or self._purpose, purpose is None)
         with self._adding:
             self._seen.append(seen)
 
@@ -126,6 +128,7 @@ def scan_of(asked: Noted) -> Scanned:
         filter_columns=asked.filter_columns,
         join_columns=asked.join_columns,
         projected_columns=asked.projected_columns,
+        count=asked.count,
     )
 
 
@@ -263,6 +266,7 @@ def _scans(store: Tables, seen: Iterable[Seen]) -> list[Row]:
                     "join_columns": list(event.join_columns),
                     "projected_columns": list(event.projected_columns),
                     "projection": _projection(store.table(event.table), event.projection),
+                    "scans": event.count,
                 }
             )
     return found
@@ -290,10 +294,10 @@ def _stats(seen: Iterable[Seen]) -> list[Row]:
 
 
 def _snapshots(store: Tables, seen: Iterable[Seen], options: dict[str, str]) -> list[Row]:
-    """The versions that were opened or made, each once."""
+    """The versions that were opened or made, each once; what others say they have read need not be there."""
     first: dict[tuple[str, int], Seen] = {}
     known: dict[tuple[str, int], SnapshotInfo] = {}
-    for each in seen:
+    for each in (one for one in seen if one.is_own):
         for version in _versions(each.event):
             first.setdefault((each.event.table, version), each)
         if isinstance(each.event, GateChecked) and each.event.snapshot is not None:

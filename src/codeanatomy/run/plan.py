@@ -34,7 +34,7 @@ from codeanatomy.run.changes import FILES, Change, Impact, changes_of, stored_li
 from codeanatomy.run.steps import EXTRACT, Asked, Step, rule_fingerprints, step_fingerprint, steps_of
 from codeanatomy.storage.adopt import is_plain_policy
 from codeanatomy.storage.lease import LeaseRow, StepDone
-from codeanatomy.storage.light import logged_paths, newest_version
+from codeanatomy.storage.light import logged_paths, newest_or_none
 from codeanatomy.storage.manifest import OutputPin, RunManifest
 from codeanatomy.storage.readable import is_readable
 from codeanatomy.storage.store import SCHEME
@@ -163,7 +163,7 @@ class State(Struct, frozen=True):
 def lake_state(root: str, tables: Sequence[Table]) -> State:
     """What a lake holds; it need not be there."""
     written = written_tables(tables)
-    newest = {name: version for name in written if (version := _newest(root, name)) is not None}
+    newest = {name: version for name in written if (version := newest_or_none(root, name)) is not None}
     try:
         lake = Snapshot.open(root)
     except TableMissing:
@@ -428,13 +428,6 @@ def _planned(
         step.adds_to,
         tuple(Planned(repo_id, action, why, prints[repo_id]) for repo_id, (action, why) in actions.items()),
     )
-
-
-def _newest(root: str, name: str) -> int | None:
-    try:
-        return newest_version(root, name)
-    except TableMissing:
-        return None
 
 
 def _is_empty(root: str, name: str, version: int) -> bool:

@@ -13,6 +13,7 @@ Tests: `tests/test_record.py`, `tests/test_build.py`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -91,13 +92,19 @@ def _recount(run: Run) -> None:
 def _fence(run: Run) -> None:
     """Refuse to publish what another run has written to, although this one had the lease."""
     # A published table that is gone, and not made anew, has no history either.
-    for name in (each for each in run.pins if each in run.floor or each in run.committed):
-        since = user_metadata_since(run.store.root, name, run.floor.get(name, -1))
-        others = {made.run_id for text in since if (made := stamped(text)) is not None} - {run.run_id}
+    written = (each for each in run.pins if each in run.floor or each in run.committed)
+    refuse_strangers(run.store.root, {name: run.floor.get(name, -1) for name in written}, run.run_id)
+
+
+def refuse_strangers(root: str, floor: Mapping[str, int], run_id: str) -> None:
+    """Refuse tables that somebody else has committed to after some versions."""
+    for name, version in floor.items():
+        since = user_metadata_since(root, name, version)
+        others = {made.run_id for text in since if (made := stamped(text)) is not None} - {run_id}
         if others:
             raise CommitConflict(
                 f"run {', '.join(sorted(others))} wrote to {name} at the same time",
-                "repeat the build when the other run has ended",
+                "repeat it when the other run has ended",
             )
 
 

@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
-from codeanatomy.errors import TableMissing, UsageError, VersionGone
+from codeanatomy.errors import UsageError, VersionGone
 from codeanatomy.extract.files import FAILURES
 from codeanatomy.logs import Log
 from codeanatomy.query.snapshot import Snapshot, is_time, time_of
@@ -39,9 +39,9 @@ from codeanatomy.run.plan import written_tables
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.steps import steps_of
 from codeanatomy.run.writing import Ask, Writing, checked, published, writing
-from codeanatomy.storage.duck import local
+from codeanatomy.storage.duck import local, row_counts
 from codeanatomy.storage.lease import TABLE as LEASE
-from codeanatomy.storage.light import light_table, location, newest_version, table_facts
+from codeanatomy.storage.light import location, newest_or_none, newest_version, table_facts
 from codeanatomy.storage.manifest import TABLE as MANIFEST
 from codeanatomy.storage.manifest import OutputPin, RunManifest
 from codeanatomy.storage.needed import committed_at, current_at
@@ -93,7 +93,7 @@ def restore_run(
         moves = [
             move_to(ask.lake, name, newest, target.pins[name].version if name in target.pins else None)
             for name in tables
-            if (newest := _newest(ask.lake, name)) is not None
+            if (newest := newest_or_none(ask.lake, name)) is not None
         ]
         pins = {move.table: move.newest for move in moves if move.to is not None}
         is_done = all(move.is_there for move in moves) and _is_published(run.current, target, pins)
@@ -204,12 +204,11 @@ def _following(tables: Sequence[Table], name: str) -> tuple[str, ...]:
 def _counted(root: str, name: str, version: int, lake: Snapshot) -> tuple[Counter[str], list[str]]:
     """Rows of each repository, of failures those of its published rows; and who is not published."""
     by = ["repo_id", "run_id"] if name == FAILURES else ["repo_id"]
-    found = light_table(root, name, by, version=version).group_by(by).aggregate([([], "count_all")])
     counts: Counter[str] = Counter()
-    for row in found.to_pylist():
-        of_repo = lake.repositories.get(row["repo_id"])
-        if name != FAILURES or (of_repo is not None and of_repo.extract_run_id == row["run_id"]):
-            counts[row["repo_id"]] += row["count_all"]
+    for (repo_id, *made_by), count in row_counts(root, name, version, by).items():
+        of_repo = lake.repositories.get(repo_id)
+        if name != FAILURES or (of_repo is not None and [of_repo.extract_run_id] == made_by):
+            counts[repo_id] += count
     return counts, sorted(counts.keys() - lake.repositories.keys())
 
 
@@ -245,13 +244,6 @@ def _version(root: str, table: Table, to: str, *, is_pinned: bool) -> int:
             f"its first version is of {committed_at(place, found):%FT%TZ}",
         )
     return found
-
-
-def _newest(root: str, name: str) -> int | None:
-    try:
-        return newest_version(root, name)
-    except TableMissing:
-        return None
 
 
 def _is_published(current: Snapshot | None, target: Snapshot, pins: Mapping[str, int]) -> bool:

@@ -22,16 +22,21 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.config import Settings
-from codeanatomy.errors import CodeAnatomyError, TableMissing
+from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing
 from codeanatomy.logs import Log
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run.progress import Progress
+from codeanatomy.run.record import refuse_strangers
+from codeanatomy.run.redacting import redactor
 from codeanatomy.run.republish import Republished, publish_again
 from codeanatomy.run.state import new_run_id
 from codeanatomy.run.stopping import stoppable
-from codeanatomy.storage.lease import Lease, acquire
+from codeanatomy.storage.duck import local
+from codeanatomy.storage.lease import Lease, acquire, read_lease
+from codeanatomy.storage.light import location, newest_or_none
 from codeanatomy.storage.manifest import Mode, manifest_version
-from codeanatomy.storage.policy import StorePolicy, reach
+from codeanatomy.storage.policy import StorePolicy, is_local, reach
+from codeanatomy.storage.replay import entries_of
 from codeanatomy.storage.small import append_small, refuse_unwritable
 from codeanatomy.storage.stamps import Commit
 from codeanatomy.storage.store import Store, checked_root
@@ -71,7 +76,26 @@ class Writing:
         self.manifest = manifest_version(self.root)
         self.current = published(self.root)
         self.has_published = False
+        self._refuse_lost()
+        # What is made after these versions, and published, must be our own.
+        self.floor = newest_versions(self.root)
         lease.begin(None if self.current is None else self.current.run_id)
+        self._keep_journal()
+
+    def _refuse_lost(self) -> None:
+        left = self.lease.before
+        if self.current is None and left is not None and left.base_run_id is not None:
+            raise StorageFailure(
+                f"{self.root} has lost its manifest: run {left.base_run_id} was published",
+                "restore meta/run_manifest from a copy, or build into a new lake",
+            )
+
+    def _keep_journal(self) -> None:
+        """What a build that has died has left is for the next build, if it builds on what is published."""
+        left, base = self.lease.before, None if self.current is None else self.current.run_id
+        if left is not None and left.base_run_id == base != left.run_id:
+            for step in left.done:
+                self.lease.note(step)
 
     def store(self) -> Store:
         """The tables, for what only Spark does to them."""
@@ -82,6 +106,7 @@ class Writing:
     ) -> None:
         """Publish a state with its tables at these versions; readers see it from then on."""
         self.lease.check()
+        refuse_strangers(self.root, {name: self.floor.get(name, -1) for name in versions}, self.run_id)
         since = None if self.current is None else self.current.published_at
         run = Republished(self.run_id, mode, self.started, versions, since, step_ms)
         publish_again(self.root, lake, run, after=self.manifest)
@@ -104,7 +129,8 @@ class Writing:
     def record(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Add what was done to delta_maintenance."""
         if events:
-            rows = [{"event_no": number, **event} for number, event in enumerate(events)]
+            hidden = redactor(self.ask.settings.runtime)
+            rows = [{"event_no": number, **hidden(dict(event))} for number, event in enumerate(events)]
             append_small(self.root, catalog.table(EVENTS, self.tables), rows, Commit(self.run_id))
 
 
@@ -123,16 +149,27 @@ def writing(
         Log(run_id=run_id).info(said)
 
     with stoppable():
-        lease = acquire(ask.lake, run_id, repositories, wait=ask.wait, tell=tell, base_run_id=None)
+        # As it was: a lake that has lost its manifest is known by it.
+        left = read_lease(ask.lake)
+        base = None if left is None else left.base_run_id
+        lease = acquire(ask.lake, run_id, repositories, wait=ask.wait, tell=tell, base_run_id=base)
         run: Writing | None = None
         try:
-            left = lease.before
-            for step in left.done if left is not None else ():
-                lease.note(step)
             run = Writing(ask, progress, session, run_id, lease)
             yield run
         finally:
             lease.release(keep_journal=run is None or not run.has_published)
+
+
+def newest_versions(root: str) -> dict[str, int]:
+    """The newest version of each table that is there."""
+    names = [table.name for table in catalog.TABLES]
+    if not is_local(root):
+        far = {name: newest_or_none(root, name) for name in names}
+        return {name: version for name, version in far.items() if version is not None}
+    # By the names of the entries: what is in one need not be readable.
+    near = {name: entries_of(location(local(root), name)) for name in names}
+    return {name: versions[-1] for name, versions in near.items() if versions}
 
 
 def published(root: str) -> Snapshot | None:

@@ -25,6 +25,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
+from msgspec import MsgspecError
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from codeanatomy.catalog.spec import Table
@@ -93,7 +94,7 @@ def adopt_files(
         _refuse_broken(table, files)
         try:
             done = _retried(wanted)
-        except (OSError, DeltaError, pa.ArrowException, *ENGINE_ERRORS) as problem:
+        except (OSError, DeltaError, MsgspecError, pa.ArrowException, *ENGINE_ERRORS) as problem:
             cause = cause_of(problem) if isinstance(problem, ENGINE_ERRORS) else str(problem)
             raise StorageFailure(
                 f"{OPERATION} of {name} failed: {cause}",
@@ -123,7 +124,7 @@ def _retried(wanted: _Adoption) -> Committed | None:
     location, started = store.location(table.name), time.monotonic()
     conflicts: list[str] = []
     for attempt in range(wanted.retry.attempts):
-        found = entries.opened(location)
+        found = entries.opened(table, location)
         missing: dict[str, str] = {}
         if found is not None:
             before = _repeated(location, table, found, commit)
@@ -137,12 +138,12 @@ def _retried(wanted: _Adoption) -> Committed | None:
                 conflicts.append(type(conflict).__name__)
                 time.sleep(wanted.retry.pause(attempt))
                 continue
-        gone = [] if found is None else leaving(location, found.files, wanted.owned)
+        gone = [] if found is None else leaving(table, location, found.files, wanted.owned)
         version = -1 if found is None else found.info.version
         if found is not None and not files and not gone:
             return _told(table, files, commit, version, started, conflicts, committed=False)
         if _put(wanted, found, gone, missing):
-            if found is None and (now := entries.opened(location)) is not None:
+            if found is None and (now := entries.opened(table, location)) is not None:
                 check_gate(table, now.info, store.record)
             return _told(table, files, commit, version + 1, started, conflicts, gone)
         conflicts.append(LOST)
@@ -161,7 +162,7 @@ def _put(
     """Make the next version, unless somebody else has; with it the table gets properties that it lacks."""
     store, table, files, commit = wanted.store, wanted.table, wanted.files, wanted.commit
     location = store.location(table.name)
-    partly = {each.file.path: each for each in gone if each.positions is not None}
+    partly = {each.file.logged_path: each for each in gone if each.positions is not None}
     vectors = write_vectors(
         location, {path: each.positions for path, each in partly.items() if each.positions}
     )
@@ -226,7 +227,7 @@ def _fitted(wanted: _Adoption, found: Opened) -> tuple[Opened, dict[str, str]]:
     if missing is not None:
         return found, missing
     evolve(_with_spark(wanted, "has to be altered"), wanted.table)
-    return entries.opened(found.info.location) or found, {}
+    return entries.opened(wanted.table, found.info.location) or found, {}
 
 
 def _with_spark(wanted: _Adoption, why: str) -> Store:

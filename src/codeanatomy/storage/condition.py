@@ -1,7 +1,7 @@
 """What state a local table is in: its files, its log, and what lies in its folder that nobody reads.
 
     found = condition_of("/lake/graph/cpg_nodes", catalog.table("cpg_nodes"))
-    found.small_files, found.deleted_rows      # 96 files that are far below the target size, 1,204 rows
+    found.parts[0].small_files                 # 96 files that are far below the target size
     found.since_checkpoint, found.log_entries  # 7 versions since the last checkpoint, 57 entries
     found.dead_bytes                           # of files that the newest version does not name
 
@@ -12,9 +12,9 @@ Tests: `tests/test_condition.py`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct, json
 
@@ -39,7 +39,8 @@ class Part(Struct, frozen=True):
     # Rows in the files, and those of them that deletion vectors remove; 0 where nobody has counted.
     rows: int
     deleted_rows: int
-    # Of files that are newer than the last Z-order.
+    # When it was last Z-ordered, in milliseconds since the epoch; and the bytes of files that are newer.
+    ordered_ms: int | None
     unordered_bytes: int
     # When the newest of them was written, in milliseconds since the epoch.
     newest_ms: int
@@ -71,8 +72,6 @@ class Condition(Struct, frozen=True):
     dead_bytes: int
     properties: dict[str, str]
     features: tuple[str, ...]
-    # When it was last Z-ordered, in milliseconds since the epoch.
-    ordered_ms: int | None = None
 
     @property
     def files(self) -> int:
@@ -80,25 +79,9 @@ class Condition(Struct, frozen=True):
         return sum(part.files for part in self.parts)
 
     @property
-    def small_files(self) -> int:
-        """Those that are far below the target size and not alone in their partition."""
-        return sum(part.small_files for part in self.parts if part.small_files > 1)
-
-    @property
     def bytes(self) -> int:
         """Bytes of the newest version."""
         return sum(part.bytes for part in self.parts)
-
-    @property
-    def deleted_rows(self) -> int:
-        """Rows that are in files and not in the table."""
-        return sum(part.deleted_rows for part in self.parts)
-
-    @property
-    def unordered_share(self) -> float:
-        """Of the bytes of the newest version those that came after the last Z-order."""
-        whole = self.bytes
-        return sum(part.unordered_bytes for part in self.parts) / whole if whole else 0.0
 
 
 class FoundFile(Struct, frozen=True):
@@ -110,8 +93,8 @@ class FoundFile(Struct, frozen=True):
     written_ms: int
 
 
-def condition_of(location: str, table: Table, ordered_ms: int | None = None) -> Condition | None:
-    """The state of a table at a local path, which was last Z-ordered at a time; none: there is no table."""
+def condition_of(location: str, table: Table, ordered: Mapping[str, int] = {}) -> Condition | None:
+    """The state of a table at a local path, whose partitions were Z-ordered at times; none: no table."""
     entries = entries_of(location)
     if not entries:
         return None
@@ -124,7 +107,7 @@ def condition_of(location: str, table: Table, ordered_ms: int | None = None) -> 
     return Condition(
         table=table.name,
         version=version,
-        parts=_parts(table, state.adds.values(), ordered_ms),
+        parts=_parts(table, state.adds.values(), ordered),
         log_entries=len(entries),
         log_bytes=sum(map(_size, Path(location, LOG).iterdir())),
         since_checkpoint=version - max(checkpoints(location), default=-1),
@@ -135,16 +118,28 @@ def condition_of(location: str, table: Table, ordered_ms: int | None = None) -> 
         features=tuple(
             sorted({*state.protocol.get("readerFeatures", ()), *state.protocol.get("writerFeatures", ())})
         ),
-        ordered_ms=ordered_ms,
     )
 
 
 def named_files(location: str, path: str, vector: Vector | None) -> Iterator[str]:
-    """The files that an action names, its data and its deletion vector, below the table's folder."""
+    """The files that an action names, its data and its deletion vector, below the table's folder.
+
+    A log may spell a path as it likes: relative or absolute, as a URI, through a link.
+    """
     yield unquote(path)
+    yield path
+    if ":" in path or path.startswith("/"):
+        yield from _below(location, Path(unquote(urlsplit(path).path)))
     file = None if vector is None else vector_file(location, vector)
-    if file is not None and file.is_relative_to(location):
-        yield str(file.relative_to(location))
+    if file is not None:
+        yield from _below(location, file)
+
+
+def _below(location: str, path: Path) -> Iterator[str]:
+    """A path as one below the table's folder, if it is."""
+    for folder in (Path(location), Path(location).resolve()):
+        if path.is_relative_to(folder):
+            yield str(path.relative_to(folder))
 
 
 def files_below(location: str) -> Iterator[FoundFile]:
@@ -165,7 +160,7 @@ def files_below(location: str) -> Iterator[FoundFile]:
             yield FoundFile(str(path.relative_to(location)), found.st_size, int(found.st_mtime * 1000))
 
 
-def _parts(table: Table, adds: Iterable[Add], ordered_ms: int | None) -> tuple[Part, ...]:
+def _parts(table: Table, adds: Iterable[Add], ordered: Mapping[str, int]) -> tuple[Part, ...]:
     by_values: dict[tuple[tuple[str, str | None], ...], list[Add]] = {}
     for add in adds:
         by_values.setdefault(tuple(sorted(add.partition_values.items())), []).append(add)
@@ -178,11 +173,21 @@ def _parts(table: Table, adds: Iterable[Add], ordered_ms: int | None) -> tuple[P
             sum(add.size for add in found),
             sum(_rows(add) for add in found),
             sum(add.deletion_vector.cardinality for add in found if add.deletion_vector),
-            sum(add.size for add in found if ordered_ms is None or add.modification_time > ordered_ms),
+            ordered.get(label(values)),
+            sum(add.size for add in found if add.modification_time > ordered.get(label(values), -1)),
             max(add.modification_time for add in found),
         )
         for values, found in sorted(by_values.items(), key=lambda item: str(item[0]))
     )
+
+
+def label(values: Iterable[tuple[str, str | None]]) -> str:
+    """A partition as its folder is called; empty where there are none.
+
+    >>> label((("node_kind", "CLASS"),))
+    'node_kind=CLASS'
+    """
+    return "/".join(f"{column}={value}" for column, value in values)
 
 
 def _rows(add: Add) -> int:

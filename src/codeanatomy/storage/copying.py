@@ -33,7 +33,8 @@ from codeanatomy.storage.file_index import LoggedFile
 from codeanatomy.storage.files import GROUP_BYTES, write_files
 from codeanatomy.storage.layout import FEATURE_PROPERTIES, FEATURES
 from codeanatomy.storage.light import light_files, location
-from codeanatomy.storage.replay import Add, state_of
+from codeanatomy.storage.readable import replayed
+from codeanatomy.storage.replay import Add
 from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.transaction import NewTable
 from codeanatomy.storage.vectors import read_vector
@@ -112,15 +113,19 @@ def _source(root: str, table: Table, version: int, repo_id: str | None) -> _Sour
     place = location(root, table.name)
     # Refuses what cannot be read without Spark.
     known = {file.path: file for file in light_files(root, table.name, version)}
-    state = state_of(place, version)
+    state = replayed(root, table.name, version)
     pairs = [(add, known[unquote(add.path)]) for add in state.adds.values()]
     wanted = [pair for pair in pairs if repo_id is None or pair[1].may_hold(REPO, (repo_id,))]
-    return _Source(place, table, state.metadata, tuple(wanted), repo_id)
+    source = _Source(place, table, state.metadata, tuple(wanted), repo_id)
+    for _, file in source.files:
+        # Before anything is made of what it names.
+        source.path(file)
+    return source
 
 
 def copied_bytes(root: str, name: str, version: int) -> int:
     """The bytes of the data files of a version."""
-    return sum(add.size for add in state_of(location(root, name), version).adds.values())
+    return sum(add.size for add in replayed(root, name, version).adds.values())
 
 
 def copy_table(

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import duckdb
@@ -31,7 +31,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
 from codeanatomy.storage.file_index import LoggedFile
-from codeanatomy.storage.light import location
+from codeanatomy.storage.light import light_files, light_table, location
 from codeanatomy.storage.policy import is_local
 
 if TYPE_CHECKING:
@@ -149,6 +149,19 @@ def rows_of(root: str, name: str, files: Sequence[LoggedFile]) -> str:
         selects.append(f"SELECT {stored if values else '*'}{constants} FROM {rows}")
     names = ", ".join(f'"{name}"' for name in table.column_names)
     return f"SELECT {names} FROM ({' UNION ALL BY NAME '.join(selects)})"
+
+
+def row_counts(root: str, name: str, version: int, by: Sequence[str]) -> dict[tuple[Any, ...], int]:
+    """How many rows of a version of a table have the same values in some columns."""
+    if not is_local(root):
+        found = light_table(root, name, by, version=version).group_by(list(by)).aggregate([([], "count_all")])
+        return {tuple(row[column] for column in by): row["count_all"] for row in found.to_pylist()}
+    # As it is read: a column of a large table does not fit into memory.
+    rows = rows_of(local(root), name, light_files(root, name, version))
+    names = ", ".join(f'"{column}"' for column in by)
+    with reading(), lookups() as database:
+        counted = database.execute(f"SELECT {names}, count(*) FROM ({rows}) GROUP BY ALL").fetchall()
+    return {tuple(values): count for *values, count in counted}
 
 
 def parquet(paths: Iterable[str], *options: str) -> str:

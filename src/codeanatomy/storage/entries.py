@@ -1,6 +1,6 @@
 """Entries of a Delta log that Python writes: data files that are there become a version of a local table.
 
-    found = opened("/lake/graph/cpg_nodes")                  # None: there is no table yet
+    found = opened(table, "/lake/graph/cpg_nodes")           # None: there is no table yet
     actions = [*born(new), *map(added, files), marked(commit)]
     put("/lake/graph/cpg_nodes", 0, actions)                 # _delta_log/00000000000000000000.json
 
@@ -25,15 +25,16 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from msgspec import Struct, json, structs
 
+from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import StorageFailure
 from codeanatomy.storage.deltalog import SnapshotInfo
+from codeanatomy.storage.file_index import FileIndex, LoggedFile, logged_files
 from codeanatomy.storage.policy import delta_options
-from codeanatomy.storage.replay import Add, State, actions, entry, vectors_of
+from codeanatomy.storage.replay import Add, State, actions, entry, state_of
 from codeanatomy.storage.row_checks import Broken
 from codeanatomy.storage.stamps import Commit, stamped
 from codeanatomy.storage.transaction import NewTable
@@ -72,42 +73,25 @@ class DataFile(Struct, frozen=True):
     broken: tuple[Broken, ...] = ()
 
 
-class HeldFile(Struct, frozen=True):
-    """A data file of a version."""
-
-    # As the log spells it.
-    path: str
-    size_bytes: int
-    partition: dict[str, str | None]
-    # Those that the vector removes are among them; unknown where a writer has not counted.
-    rows: int | None
-    # Of columns of text, as far as they are known: the least and the greatest value, how many are null.
-    bounds: dict[str, tuple[str, str]]
-    nulls: dict[str, int]
-    vector: Vector | None = None
-
-
 class Opened(Struct, frozen=True):
     """A version of a table."""
 
     info: SnapshotInfo
-    files: tuple[HeldFile, ...]
+    # Of a table that is not plain none is known: only Delta reads all of its log.
+    files: tuple[LoggedFile, ...]
 
     @property
-    def has_vectors(self) -> bool:
-        """Whether a file may hold rows that are not the table's."""
-        return VECTORS in self.info.reader_features
+    def index(self) -> FileIndex:
+        """The files, to be asked which of them may hold some rows."""
+        return FileIndex(self.info.version, self.files)
 
 
-def opened(location: str, version: int | None = None) -> Opened | None:
+def opened(table: Table, location: str, version: int | None = None) -> Opened | None:
     """A version of the table at a local path, else its newest; none if there is no table."""
     if not DeltaTable.is_deltatable(location):
         return None
-    table = DeltaTable(location, version=version)
-    info = _info(location, table)
-    found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    vectors = vectors_of(location, info.version) if VECTORS in info.reader_features else {}
-    return Opened(info, tuple(_held(row, info.partition_columns, vectors.get(row["path"])) for row in found))
+    info = _info(location, DeltaTable(location, version=version))
+    return Opened(info, logged_files(table, state_of(location, info.version)) if is_plain(info) else ())
 
 
 def described(location: str, version: int) -> SnapshotInfo:
@@ -159,23 +143,6 @@ def later(info: SnapshotInfo, version: int) -> SnapshotInfo:
                     partition_columns=tuple(told.meta_data.get("partitionColumns") or ()),
                 )
     return structs.replace(info, version=version, timestamp_ms=committed_ms(info.location, version))
-
-
-def _held(row: dict[str, Any], keys: Sequence[str], vector: Vector | None) -> HeldFile:
-    """A data file, of which deltalake tells in one flat row."""
-    least = {name.removeprefix("min."): value for name, value in row.items() if name.startswith("min.")}
-    bounds = {
-        name: (value, most)
-        for name, value in least.items()
-        if isinstance(value, str) and isinstance(most := row[f"max.{name}"], str)
-    }
-    nulls = {
-        name.removeprefix("null_count."): count
-        for name, count in row.items()
-        if name.startswith("null_count.") and count is not None
-    }
-    partition = {key: row[f"partition.{key}"] for key in keys}
-    return HeldFile(row["path"], row["size_bytes"], partition, row["num_records"], bounds, nulls, vector)
 
 
 def is_plain(info: SnapshotInfo) -> bool:
@@ -285,11 +252,11 @@ def added(file: DataFile) -> dict[str, Any]:
     }
 
 
-def removed(file: HeldFile) -> dict[str, Any]:
+def removed(file: LoggedFile) -> dict[str, Any]:
     """A file is no longer part of it."""
     return {
         "remove": {
-            "path": file.path,
+            "path": file.logged_path,
             "deletionTimestamp": _now(),
             "dataChange": True,
             "extendedFileMetadata": True,

@@ -40,6 +40,8 @@ class Scanned(Event, frozen=True, kw_only=True):
     join_columns: tuple[str, ...] = ()
     # Columns asked for.
     projected_columns: tuple[str, ...] = ()
+    # So many of the same.
+    count: int = 1
 
 
 class Committed(Event, frozen=True, kw_only=True):

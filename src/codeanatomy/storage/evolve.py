@@ -21,14 +21,15 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from codeanatomy.catalog.spec import Table
-from codeanatomy.errors import SchemaDrift
+from codeanatomy.catalog.spec import FeatureName, Table
+from codeanatomy.errors import FeatureError, SchemaDrift
 from codeanatomy.storage.contract import metadata, quoted, spark_schema, stored_schema
-from codeanatomy.storage.deltalog import SnapshotInfo, cause_of, sql_text
+from codeanatomy.storage.deltalog import ENGINE_ERRORS, SnapshotInfo, cause_of, sql_text
 from codeanatomy.storage.events import StatsDecided, TableAltered
 from codeanatomy.storage.gate import check_gate
 from codeanatomy.storage.layout import (
     FEATURE_PROPERTIES,
+    FEATURES,
     MANAGED,
     feature_properties,
     recorded_lineage,
@@ -38,6 +39,7 @@ from codeanatomy.storage.layout import (
     table_properties,
 )
 from codeanatomy.storage.session import isolated
+from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.store import Store, Tables
 from codeanatomy.storage.transaction import NewTable
 
@@ -198,8 +200,24 @@ def _refuse_other_partitions(table: Table, found: SnapshotInfo) -> None:
         )
 
 
-def _alter_properties(store: Store, table: Table, changed: Mapping[str, str]) -> None:
-    session = isolated(store.spark, {})
+def switch_on(store: Store, table: Table, feature: FeatureName, commit: Commit) -> int:
+    """Switch on a feature of a table, and return the version that has it."""
+    wanted = FEATURES[feature]
+    try:
+        _alter_properties(store, table, {wanted.property: wanted.value}, stamp(commit, "features"))
+    except ENGINE_ERRORS as problem:
+        raise FeatureError(
+            f"{table.name} cannot have {feature}: {cause_of(problem)}",
+            "see Delta's documentation of the feature",
+        ) from problem
+    return store.log(table.name).snapshot().version
+
+
+def _alter_properties(
+    store: Store, table: Table, changed: Mapping[str, str], said: str | None = None
+) -> None:
+    settings = {} if said is None else {"spark.databricks.delta.commitInfo.userMetadata": said}
+    session = isolated(store.spark, settings)
     address = f"delta.{quoted(store.location(table.name))}"
     pairs = [f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(changed.items()) if value]
     if pairs:

@@ -47,6 +47,7 @@ class LoggedFile(Struct, frozen=True):
     vector: Vector | None = None
     # The path as the log spells it.
     logged_path: str = ""
+    size_bytes: int = 0
 
     def domain(self, column: str) -> Domain:
         """What a column may hold."""
@@ -133,6 +134,7 @@ def _logged(
         domains,
         add.deletion_vector,
         add.path,
+        add.size,
     )
 
 

@@ -109,6 +109,7 @@ def _unmeasured(table: DeltaTable) -> tuple[LoggedFile, ...]:
             added["num_records"][row],
             {key: added[f"partition.{key}"][row] for key in keys},
             logged_path=path,
+            size_bytes=added["size_bytes"][row],
         )
         for row, path in enumerate(added["path"])
     )
@@ -164,6 +165,14 @@ def user_metadata_since(root: str, name: str, version: int) -> tuple[str | None,
     with _opened(root, name) as table:
         count = int(table.version()) - version
         return tuple(commit.get("userMetadata") for commit in table.history(count)) if count > 0 else ()
+
+
+def newest_or_none(root: str, name: str) -> int | None:
+    """The newest version of a table; none where it was never written."""
+    try:
+        return newest_version(root, name)
+    except TableMissing:
+        return None
 
 
 def newest_version(root: str, name: str) -> int:

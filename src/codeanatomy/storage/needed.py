@@ -1,13 +1,16 @@
 """Who still needs what of a table: the guards of everything that removes files or log entries.
 
-    found = needs("lake", "cpg_nodes", hours=168)
+    guard = Guard("lake")
+    found = guard.needs("cpg_nodes", hours=168)
     found.files["part-0e6f.parquet"]      # "run 20260501T120000Z-1f00ba12, which reads version 4"
     found.first_version, found.first_by   # 4: the log has to reach back to there, and for whom
 
 Needed is what these read: the newest published run, every run that was published within the retention and
-the one that was published when it began; every version that was current within it; and the change feed
-from each cursor on. A run that is writing is no matter of this module: whoever removes something holds the
-lease of the lake (`storage.lease`).
+the one that was published when it began; every version that was current within it; what a build that has
+died left to go on from; and the change feed from each cursor on. The cursor of a repository that is refreshed
+is the run it was built by: if that is older than the retention, the next refresh compares instead. A run that
+is writing is no matter of this module: whoever removes something holds the lease of the lake
+(`storage.lease`).
 
 Tests: `tests/test_removing.py`.
 """
@@ -16,13 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct, json
 
-from codeanatomy.errors import TableMissing
+from codeanatomy.errors import StillNeeded, TableMissing
 from codeanatomy.storage.condition import named_files
 from codeanatomy.storage.duck import local
+from codeanatomy.storage.lease import LeaseRow, read_lease
 from codeanatomy.storage.light import light_table, location
 from codeanatomy.storage.manifest import RunManifest, read_manifest
 from codeanatomy.storage.replay import Action, Add, actions, checkpoints, entries_of, entry, state_of
@@ -52,13 +57,74 @@ class Reader(Struct, frozen=True):
     is_feed: bool = False
 
 
-def needs(root: str, name: str, hours: float, now: datetime | None = None) -> Needs:
-    """What must stay of a table of a local lake, if versions are kept for so many hours."""
-    place = location(local(root), name)
-    since = (now or datetime.now(UTC)) - timedelta(hours=hours)
+class Guard:
+    """A local lake at a moment, as those see it who read it: what is published is read once."""
+
+    def __init__(self, root: str, now: datetime | None = None) -> None:
+        self.root = local(root)
+        self.now = now or datetime.now(UTC)
+        self._needs: dict[tuple[str, float], Needs] = {}
+
+    def needs(self, name: str, hours: float) -> Needs:
+        """What must stay of a table, if versions are kept for so many hours."""
+        if (name, hours) not in self._needs:
+            since = self.now - timedelta(hours=hours)
+            self._needs[name, hours] = _needs(
+                self.place(name), list(self._readers(name, since)), since, hours
+            )
+        return self._needs[name, hours]
+
+    def place(self, name: str) -> str:
+        """The folder of a table."""
+        return location(self.root, name)
+
+    def _readers(self, name: str, since: datetime) -> Iterator[Reader]:
+        """The published runs that count, the run that has not finished, and the cursors, of a table."""
+        before = [run for run in self._runs if run.finished_at < since]
+        for run in (*before[-1:], *(run for run in self._runs if run.finished_at >= since)):
+            for pin in run.output_pins:
+                if pin.table_name == name:
+                    yield Reader(pin.version, f"run {run.run_id}")
+        left = self._journal
+        for step in left.pins if left is not None else ():
+            if step.table_name == name:
+                yield Reader(step.version, f"run {left.run_id if left else ''}, which has not finished")
+        for cursor in self._cursors:
+            if cursor["dataset"] == name:
+                who = f"the cursor of {cursor['consumer']} for {cursor['repo_id']}"
+                yield Reader(cursor["last_version"] + 1, who, is_feed=True)
+
+    @cached_property
+    def _runs(self) -> list[RunManifest]:
+        """A row of each published run, in the order in which they ended."""
+        published: dict[str, RunManifest] = {}
+        for row in sorted(read_manifest(self.root), key=lambda row: row.finished_at):
+            if row.status == "succeeded":
+                published[row.run_id] = row
+        if not published and self._journal is not None and self._journal.base_run_id is not None:
+            raise StillNeeded(
+                f"{self.root} has lost its manifest: run {self._journal.base_run_id} was published",
+                "restore meta/run_manifest from a copy first, so that it is known what is needed",
+            )
+        return list(published.values())
+
+    @cached_property
+    def _journal(self) -> LeaseRow | None:
+        return read_lease(self.root)
+
+    @cached_property
+    def _cursors(self) -> list[dict[str, Any]]:
+        try:
+            found = light_table(self.root, CURSORS, ["dataset", "consumer", "repo_id", "last_version"])
+        except TableMissing:
+            return []
+        return list(found.to_pylist())
+
+
+def _needs(place: str, readers: list[Reader], since: datetime, hours: float) -> Needs:
     # What the log cannot tell of any more is lost already.
     oldest = oldest_version(place)
-    readers = [each for each in readers_of(root, name, since) if each.version >= oldest]
+    readers = [each for each in readers if each.version >= oldest]
     pinned = {each.version: each.who for each in reversed(readers) if not each.is_feed}
     feeds = [each for each in readers if each.is_feed]
     start = max(current_at(place, since), oldest)
@@ -68,7 +134,8 @@ def needs(root: str, name: str, hours: float, now: datetime | None = None) -> Ne
     for version, adds, told in _replayed(place, min(least.version, start), entries_of(place)[-1]):
         if version in pinned:
             reads = f"{pinned[version]}, which reads version {version}"
-            files = dict.fromkeys(_files_of(place, adds), reads) | files
+            for path in _files_of(place, adds):
+                files.setdefault(path, reads)
         if version == start:
             recent.update(_files_of(place, adds))
         changed = set(_changed_files(place, told))
@@ -76,37 +143,11 @@ def needs(root: str, name: str, hours: float, now: datetime | None = None) -> Ne
             recent |= changed
         for feed in feeds:
             if version >= feed.version:
-                reads = f"{feed.who}, which reads on from version {feed.version}"
-                files = dict.fromkeys(changed, reads) | files
+                for path in changed:
+                    files.setdefault(path, f"{feed.who}, which reads on from version {feed.version}")
     if least.version < start:
         return Needs(files, start, frozenset(recent), least.version, least.who)
     return Needs(files, start, frozenset(recent), start, f"versions of the last {hours:g} hours")
-
-
-def readers_of(root: str, name: str, since: datetime) -> Iterator[Reader]:
-    """The published runs that count, and the cursors, of a table."""
-    published: dict[str, RunManifest] = {}
-    for row in sorted(read_manifest(root), key=lambda row: row.finished_at):
-        if row.status == "succeeded":
-            published[row.run_id] = row
-    runs = list(published.values())
-    before = [run for run in runs if run.finished_at < since]
-    for run in (*before[-1:], *(run for run in runs if run.finished_at >= since)):
-        for pin in run.output_pins:
-            if pin.table_name == name:
-                yield Reader(pin.version, f"run {run.run_id}")
-    for cursor in _cursors(root):
-        if cursor["dataset"] == name:
-            who = f"the cursor of {cursor['consumer']} for {cursor['repo_id']}"
-            yield Reader(cursor["last_version"] + 1, who, is_feed=True)
-
-
-def _cursors(root: str) -> list[dict[str, Any]]:
-    try:
-        found = light_table(root, CURSORS, ["dataset", "consumer", "repo_id", "last_version"])
-    except TableMissing:
-        return []
-    return list(found.to_pylist())
 
 
 def committed_at(place: str, version: int) -> datetime:

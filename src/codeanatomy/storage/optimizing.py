@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from codeanatomy.errors import StorageFailure
+from codeanatomy.errors import CommitConflict, StorageFailure
 from codeanatomy.storage.condition import SMALL
 from codeanatomy.storage.contract import quoted
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of, sql_text
 from codeanatomy.storage.session import isolated
-from codeanatomy.storage.stamps import Commit, stamp
+from codeanatomy.storage.stamps import Commit, stamp, stamped
 from codeanatomy.storage.store import Store
 
 # Values of the partition columns, as the log has them.
@@ -72,7 +72,15 @@ def optimize(
             "no rows were changed; see that there is room on the disk, and repeat",
         ) from problem
     version = log.snapshot().version
-    told = {} if version == before else log.commit(version).metrics
+    if version == before:
+        return Optimized(version, {})
+    made = log.commit(version)
+    own = stamped(made.user_metadata)
+    if version != before + 1 or own is None or own.run_id != commit.run_id:
+        raise CommitConflict(
+            f"somebody else has written to {name} while it was optimized", "repeat it when they are done"
+        )
+    told = made.metrics
     return Optimized(version, {key: int(value) for key, value in told.items() if value.lstrip("-").isdigit()})
 
 

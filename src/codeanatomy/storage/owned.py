@@ -1,25 +1,26 @@
 """Which rows of a local table belong to some owners: whole data files, and positions in others.
 
     owned = Owned("owner_file_id", frozenset({"file:3b1c..."}))
-    leaving("/lake/graph/cpg_nodes", opened("/lake/graph/cpg_nodes").files, owned)
+    leaving(nodes, "/lake/graph/cpg_nodes", opened(nodes, "/lake/graph/cpg_nodes").files, owned)
     [Leaving(file, 12, 9000, positions=BitMap64([40, ..., 51]))]
 
-Files whose statistics or partition exclude the owners are not opened; of the others DuckDB reads the column
-of owners, as far as their row groups may hold one. Tests: `tests/test_vectors.py`.
+Files whose statistics or partition exclude the owners are not opened (`storage.predicate`); of the others
+DuckDB reads the column of owners, as far as their row groups may hold one. Tests: `tests/test_vectors.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 import duckdb
 from msgspec import Struct
 from pyroaring import BitMap64
 
+from codeanatomy.catalog.spec import Table
 from codeanatomy.storage.duck import lookups, parquet, paths_list, reading, sql_text
-from codeanatomy.storage.entries import HeldFile
+from codeanatomy.storage.file_index import LoggedFile
+from codeanatomy.storage.predicate import All, Among, IsNull, Predicate, Some, Term
 from codeanatomy.storage.vectors import read_vector
 
 REPOSITORY = "repo_id"
@@ -40,14 +41,17 @@ class Owned(Struct, frozen=True):
     owners: frozenset[str]
     shared_of: frozenset[str] = frozenset()
 
-    def may_be_in(self, file: HeldFile) -> bool:
-        """Whether a file may hold such rows, by what the log says of it."""
-        if self.owners and _may_hold(file, self.by, self.owners):
-            return True
-        is_shared = bool(self.shared_of) and _may_lack(file, self.by)
-        return is_shared and _may_hold(file, REPOSITORY, self.shared_of)
+    def predicate(self, table: Table) -> Predicate:
+        """As a condition on a table, for what the log says of its files."""
+        terms: list[Term] = []
+        if self.owners:
+            terms.append(Among.of(table.column(self.by), self.owners))
+        if self.shared_of:
+            of_them = Among.of(table.column(REPOSITORY), self.shared_of)
+            terms.append(All((IsNull(table.column(self.by)), of_them)))
+        return Predicate(table.name, Some(tuple(terms)))
 
-    def condition(self, file: HeldFile) -> str:
+    def condition(self, file: LoggedFile) -> str:
         """Whether a row of a file is one, in SQL."""
         by, repository = (_value(file, name) for name in (self.by, REPOSITORY))
         parts = [f"{by} IN {_listed(self.owners)}"] if self.owners else []
@@ -59,7 +63,7 @@ class Owned(Struct, frozen=True):
 class Leaving(Struct, frozen=True):
     """What a data file loses."""
 
-    file: HeldFile
+    file: LoggedFile
     # How many rows of the table.
     rows: int
     # How many the file has in all.
@@ -68,9 +72,10 @@ class Leaving(Struct, frozen=True):
     positions: BitMap64 | None
 
 
-def leaving(location: str, files: Iterable[HeldFile], owned: Owned) -> list[Leaving]:
+def leaving(table: Table, location: str, files: Iterable[LoggedFile], owned: Owned) -> list[Leaving]:
     """The files of a version that hold rows of the owners, and which rows these are."""
-    held = [file for file in files if owned.may_be_in(file)]
+    theirs = owned.predicate(table)
+    held = [file for file in files if theirs.may_match(file.domain)]
     if not held:
         return []
     with reading(), lookups() as database:
@@ -78,9 +83,9 @@ def leaving(location: str, files: Iterable[HeldFile], owned: Owned) -> list[Leav
 
 
 def _leaving(
-    database: duckdb.DuckDBPyConnection, location: str, held: Sequence[HeldFile], owned: Owned
+    database: duckdb.DuckDBPyConnection, location: str, held: Sequence[LoggedFile], owned: Owned
 ) -> Iterator[Leaving]:
-    places = {f"{location}/{unquote(file.path)}": file for file in held}
+    places = {f"{location}/{file.path}": file for file in held}
     rows = {place: file.rows for place, file in places.items() if file.rows is not None}
     rows |= _counted(database, places.keys() - rows.keys())
     each_row = "SELECT filename, count(*) FROM ({}) GROUP BY filename"
@@ -100,7 +105,7 @@ def _leaving(
 
 
 def _found(
-    database: duckdb.DuckDBPyConnection, places: Mapping[str, HeldFile], owned: Owned, question: str
+    database: duckdb.DuckDBPyConnection, places: Mapping[str, LoggedFile], owned: Owned, question: str
 ) -> Iterator[Any]:
     """The answers to a question about the owners' rows, of which it sees the file and the position."""
     groups: dict[str, list[str]] = {}
@@ -120,23 +125,7 @@ def _counted(database: duckdb.DuckDBPyConnection, paths: Collection[str]) -> dic
     return dict(database.execute(found).fetchall())
 
 
-def _may_hold(file: HeldFile, column: str, values: Collection[str]) -> bool:
-    if column in file.partition:
-        return file.partition[column] in values
-    if column not in file.bounds:
-        # Without bounds all may be null, or nothing is known.
-        return file.rows is None or file.nulls.get(column) != file.rows
-    least, greatest = file.bounds[column]
-    return any(least <= value <= greatest for value in values)
-
-
-def _may_lack(file: HeldFile, column: str) -> bool:
-    if column in file.partition:
-        return file.partition[column] is None
-    return file.nulls.get(column) != 0
-
-
-def _value(file: HeldFile, column: str) -> str:
+def _value(file: LoggedFile, column: str) -> str:
     return sql_text(file.partition[column]) if column in file.partition else f'"{column}"'
 
 

@@ -10,8 +10,9 @@ knows others, which are derived from the same ones. A session that somebody hand
 options, else its commits would go elsewhere than our reads (`refuse_other`).
 
 Functions that read without a JVM take the root of a lake and nothing else. So the policy of a remote lake is
-kept here, by root, from the moment that it is opened with settings until the process ends; a second opening
-replaces it. Of a local lake nothing is kept and nothing is passed on.
+kept here, by root, from the moment that it is opened with settings until the process ends. A second opening
+with other options is refused: whoever opened it first would commit by them. Of a local lake nothing is kept
+and nothing is passed on.
 
 What is recorded, shown or told of an option is its name, and a hash of its value: never the value.
 
@@ -177,9 +178,18 @@ _REACHED: dict[str, StorePolicy] = {}
 
 
 def reach(root: str, policy: StorePolicy) -> None:
-    """From now on a remote lake is reached by this policy; of a local one nothing is kept."""
-    if not is_local(root):
-        _REACHED[root.rstrip("/")] = policy
+    """From now on a remote lake is reached by this policy, and no other; of a local one nothing is kept."""
+    if is_local(root):
+        return
+    # One step, since threads may open it at the same time.
+    known = _REACHED.setdefault(root.rstrip("/"), policy)
+    if known != policy:
+        differing = sorted({*known.hashed().items()} ^ {*policy.hashed().items()})
+        names = dict.fromkeys(name for name, _ in differing) or ("require_local_paths",)
+        raise StorageMismatch(
+            f"this process has opened {root} with other options: {', '.join(names)}",
+            "open a lake with the same options everywhere in a process, or use another process",
+        )
 
 
 def policy_of(place: str) -> StorePolicy:

@@ -75,10 +75,12 @@ def _other_literal(value: Value, time: str) -> str:
 def spark_bytes(text: str) -> str:
     """A text by its bytes: nothing in them is understood otherwise.
 
+    What is no Unicode, as a name of a file may be, is no text of any table: its bytes are none either.
+
     >>> spark_bytes("it's")
     "CAST(X'69742773' AS STRING)"
     """
-    return f"CAST(X'{text.encode().hex()}' AS STRING)"
+    return f"CAST(X'{text.encode(errors='surrogatepass').hex()}' AS STRING)"
 
 
 SPARK = Spelling(lambda name: f"`{name}`", _spark_literal, "startswith", "<=>", "spark")

@@ -6,9 +6,9 @@
 
 A reader may have no right to write, and an answer must not wait for a commit. So a process that answers
 questions appends lines to a file of its own, as far as it can, and a run, which has the lease, makes rows of
-`delta_scan_plans` of them. What lies in the folder is not trusted: links are not followed, what is too large
-is not read, and a line that is no note of ours is skipped. Of remote lakes nothing is noted: only Spark reads
-them.
+`delta_scan_plans` of them: one for all that differ in nothing but time. What lies in the folder is not
+trusted: links are not followed, what is too large or too much is not read (the newest is), and a line that is
+no note of ours is skipped. Of remote lakes nothing is noted: only Spark reads them.
 
 Tests: `tests/test_recorded_queries.py`.
 """
@@ -20,12 +20,12 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import DecodeError, Meta, Struct, json
+from msgspec import DecodeError, Meta, Struct, json, structs
 
 from codeanatomy import catalog
 from codeanatomy.errors import UnknownName
@@ -36,6 +36,9 @@ FOLDER = "observe/_queries"
 # Of one process, and of all together: a run takes them, but perhaps none is made for months.
 FILE_BYTES = 1024 * 1024
 MOST_FILES = 2_000
+# Of all files together, what a run reads, and how many notes that differ.
+ALL_BYTES = 16 * FILE_BYTES
+MOST_NOTES = 10_000
 # Files that are written to, and those that somebody reads for the last time.
 NOTES, TAKEN = ".jsonl", ".taken"
 
@@ -60,9 +63,12 @@ class Noted(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     filter_columns: Words = ()
     join_columns: Words = ()
     projected_columns: Words = ()
+    # So many of the same; then the time is that of the last.
+    count: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
 
 
 LINE = json.Decoder(Noted)
+EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def note(root: str, notes: Iterable[Noted]) -> None:
@@ -84,20 +90,35 @@ def note(root: str, notes: Iterable[Noted]) -> None:
 
 def noted(root: str) -> list[Noted]:
     """What all processes have noted, in the order of time; it stays there."""
-    return sorted((each for file in _files(root) for each in _read(file)), key=lambda each: each.at)
+    return _merged(_notes(_files(root)))
 
 
 def take(root: str) -> list[Noted]:
     """The same, and it is gone: whoever takes it records it."""
-    found: list[Noted] = []
+    taken: list[Path] = []
     for file in _files(root):
         # First, so that what is noted from now on goes into a new file.
-        taken = file.with_suffix(TAKEN)
         with suppress(OSError):
-            file.rename(taken)
-            found += _read(taken)
-            taken.unlink()
-    return sorted(found, key=lambda each: each.at)
+            taken.append(file.rename(file.with_suffix(TAKEN)))
+    found = _merged(_notes(taken))
+    for file in taken:
+        with suppress(OSError):
+            file.unlink()
+    return found
+
+
+def _merged(notes: Iterable[Noted]) -> list[Noted]:
+    """Notes that differ in more than their time, in the order of time."""
+    found: dict[Noted, Noted] = {}
+    for each in notes:
+        question = structs.replace(each, at=EPOCH, count=1)
+        known = found.get(question)
+        if known is not None:
+            at = max(known.at, each.at)
+            found[question] = structs.replace(each, at=at, count=known.count + each.count)
+        elif len(found) < MOST_NOTES:
+            found[question] = each
+    return sorted(found.values(), key=lambda each: each.at)
 
 
 @cache
@@ -115,23 +136,45 @@ def _files(root: str) -> list[Path]:
         return []
     with suppress(OSError):
         # Some may have been taken by a run that died of it.
-        found = Path(local(root), FOLDER).iterdir()
-        return sorted(file for file in found if file.suffix in (NOTES, TAKEN))[:MOST_FILES]
+        found = [
+            file for file in Path(local(root), FOLDER).iterdir() if file.suffix in (NOTES, TAKEN)
+        ]
+        return sorted(found, key=lambda file: (-_changed_ns(file), file))[:MOST_FILES]
     return []
 
 
-def _read(file: Path) -> Iterator[Noted]:
-    """The notes in a file, as far as they are any."""
+def _changed_ns(file: Path) -> int:
+    try:
+        return file.lstat().st_mtime_ns
+    except OSError:
+        # Somebody has taken it meanwhile.
+        return 0
+
+
+def _notes(files: Iterable[Path]) -> Iterator[Noted]:
+    """The notes in some files, of which the newest come first."""
+    left = ALL_BYTES
+    for file in files:
+        text = _read(file, min(left, FILE_BYTES))
+        left -= len(text)
+        yield from _decoded(text)
+
+
+def _read(file: Path, most: int) -> bytes:
+    """The beginning of a file; nothing of what is no file."""
     try:
         number = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return
+        return b""
     try:
-        is_file = stat.S_ISREG(os.fstat(number).st_mode)
-        lines = os.read(number, FILE_BYTES).splitlines() if is_file else []
+        return os.read(number, most) if stat.S_ISREG(os.fstat(number).st_mode) else b""
     finally:
         os.close(number)
-    for line in lines:
+
+
+def _decoded(text: bytes) -> Iterator[Noted]:
+    """The notes in a text, as far as they are any."""
+    for line in text.splitlines():
         # What does not fit is a decode error, too; what is no Unicode is none.
         with suppress(DecodeError, UnicodeDecodeError, RecursionError, UnknownName):
             found = LINE.decode(line)

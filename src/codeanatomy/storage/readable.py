@@ -20,7 +20,7 @@ from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing, V
 from codeanatomy.storage.duck import local
 from codeanatomy.storage.light import location, logged_paths, newest_version
 from codeanatomy.storage.policy import is_local
-from codeanatomy.storage.replay import checkpoints, entries_of, state_of
+from codeanatomy.storage.replay import State, actions, checkpoints, entries_of, state_of
 
 # Versions that are looked at to tell which are left.
 LOOKED_AT = 50
@@ -73,12 +73,31 @@ def are_alike(root: str, name: str, one: int, other: int) -> bool:
     """
     if one == other or not is_local(root):
         return one == other
+    return _content(replayed(root, name, one)) == _content(replayed(root, name, other))
+
+
+def is_rewritten(place: str, version: int, newest: int) -> bool:
+    """Whether the commits after a version of a local table have only written its rows anew."""
+    told = [action for number in range(version + 1, newest + 1) for action in actions(place, number)]
+    sides = [side for action in told for side in (action.add, action.remove) if side is not None]
+    changed = any(action.meta_data or action.protocol or action.cdc for action in told)
+    return newest > version and not changed and not any(side.data_change for side in sides)
+
+
+def replayed(root: str, name: str, version: int) -> State:
+    """What the log of a local table says at a version; one that only Delta can replay is a StorageFailure."""
     place = location(local(root), name)
-    return _content(place, one) == _content(place, other)
+    try:
+        return state_of(place, version)
+    except OSError as problem:
+        # Before a checkpoint of the second kind, entries may be gone.
+        raise StorageFailure(
+            f"the log of {name} at {place} cannot be replayed to version {version}: {problem}",
+            "read it with Spark, or build the table without v2_checkpoints",
+        ) from problem
 
 
-def _content(place: str, version: int) -> tuple[dict[str, Any], Any, Any]:
-    state = state_of(place, version)
+def _content(state: State) -> tuple[dict[str, Any], Any, Any]:
     files = {path: add.deletion_vector for path, add in state.adds.items()}
     return files, state.metadata.get("schemaString"), state.metadata.get("partitionColumns")
 

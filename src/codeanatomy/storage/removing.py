@@ -1,9 +1,9 @@
 """Files and log entries that nobody needs any more, found and removed. Local tables, no JVM.
 
-    plan = removable_files("lake", "cpg_nodes", hours=168)
-    plan.files, plan.kept       # what would go; and who else needs files that are old enough to go
-    remove(plan)
-    remove(removable_entries("lake", "cpg_nodes", hours=720))
+    found = removable_files(Guard("lake"), "cpg_nodes", hours=168)
+    found.files, found.kept     # what would go; and who else needs files that are old enough to go
+    remove(found)
+    remove(removable_entries(Guard("lake"), "cpg_nodes", hours=720))
 
 A file may go if no version that was current within the retention names it, and it is older than that.
 If a published run or a change-feed cursor reads it nevertheless (`storage.needed`), it stays, and it is told
@@ -20,22 +20,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from msgspec import Struct
 
 from codeanatomy.errors import StorageFailure
 from codeanatomy.storage.condition import LOG, FoundFile, files_below
-from codeanatomy.storage.duck import local
-from codeanatomy.storage.light import location
-from codeanatomy.storage.needed import needs
+from codeanatomy.storage.needed import Guard
 from codeanatomy.storage.replay import checkpoints, entries_of
 
 # A shorter retention may take files from readers and writers that are at work.
 SAFE_HOURS = 168.0
 # Entries, checkpoints and checksums begin with the version that they are about.
-ABOUT = re.compile(r"(\d{20})\.")
+ABOUT = re.compile(r"\.?(\d{20})\.")
 
 
 class Removal(Struct, frozen=True):
@@ -53,22 +51,18 @@ class Removal(Struct, frozen=True):
         return sum(file.size_bytes for file in self.files)
 
 
-def removable_files(root: str, name: str, hours: float, now: datetime | None = None) -> Removal:
+def removable_files(guard: Guard, name: str, hours: float) -> Removal:
     """Data files, deletion vectors and change files of a table that are not needed any more."""
-    now = now or datetime.now(UTC)
-    place = location(local(root), name)
-    needed = needs(root, name, hours, now)
-    cutoff = (now - timedelta(hours=hours)).timestamp() * 1000
+    place, needed = guard.place(name), guard.needs(name, hours)
+    cutoff = (guard.now - timedelta(hours=hours)).timestamp() * 1000
     old = [file for file in files_below(place) if file.written_ms < cutoff and file.path not in needed.recent]
     kept = Counter(needed.files[file.path] for file in old if file.path in needed.files)
     return Removal(place, tuple(file for file in old if file.path not in needed.files), dict(kept))
 
 
-def removable_entries(root: str, name: str, hours: float, now: datetime | None = None) -> Removal:
+def removable_entries(guard: Guard, name: str, hours: float) -> Removal:
     """Entries and checkpoints of a table's log that are before the newest checkpoint nobody looks behind."""
-    now = now or datetime.now(UTC)
-    place = location(local(root), name)
-    needed = needs(root, name, hours, now)
+    place, needed = guard.place(name), guard.needs(name, hours)
     floor, free = (
         max((version for version in checkpoints(place) if version <= least), default=0)
         for least in (needed.first_version, needed.start)
@@ -93,6 +87,8 @@ def remove(removal: Removal) -> None:
         path = Path(removal.folder, file.path)
         try:
             path.unlink(missing_ok=True)
+            # Hadoop writes one beside each file.
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
         except OSError as problem:
             raise StorageFailure(
                 f"{path} cannot be removed: {problem.strerror}", "get the right to write there, and repeat"

@@ -11,7 +11,8 @@ and comes out in the contract's columns, whatever the stored schema looks like:
     scan(store, "cpg_nodes", pin=3, where="node_kind = 'CLASS' AND bstart < 400")
 
 With a condition, the rows are those that meet it, and only data files are opened that may hold such rows by
-what the log says of them (`storage.file_index`). Of a table whose log is elsewhere Delta knows which.
+what the log says of them (`storage.file_index`). Of a table whose log is elsewhere Delta knows which, and
+where many files are left.
 
 Tests: `tests/test_scan.py`, `tests/test_pruning.py`.
 """
@@ -20,17 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError
+from msgspec import MsgspecError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from codeanatomy.errors import PredicateError, UsageError
+from codeanatomy.errors import PredicateError, StorageFailure, UsageError
 from codeanatomy.storage.contract import plan_projection, project, quoted, stored_schema
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, Pin, SnapshotInfo, cause_of
-from codeanatomy.storage.entries import HeldFile, Opened, is_plain, opened
+from codeanatomy.storage.entries import Opened, is_plain, opened
 from codeanatomy.storage.events import Scanned
 from codeanatomy.storage.file_index import FileIndex, LoggedFile
 from codeanatomy.storage.gate import check_gate
@@ -76,18 +77,20 @@ def scan(
     if file_column in table.column_names:
         raise UsageError(f"{name} has a column {file_column} of its own", "choose another file_column")
     asked = parse_predicate(table, where) if isinstance(where, str) else where
-    plain = None if files is not None else _plain(store, name, pin)
-    info = snapshot(store, name, pin) if plain is None else plain.info
     # Whoever names files has chosen already.
-    index = None if asked is None or files is not None else _index(store, name, info.version)
-    kept = None if asked is None or index is None else index.candidates(asked)
-    # All files need no names.
-    pruned = kept is not None and index is not None and len(kept) < index.total
+    plain = None if files is not None else plain_table(store, name, pin)
+    info = snapshot(store, name, pin) if plain is None else plain.info
+    index = None if plain is None else plain.index
+    if index is None and asked is not None and files is None:
+        index = _index(store, name, info.version)
+    kept = None if index is None else index.files if asked is None else index.candidates(asked)
+    # All files need no names, and many would take Delta longer than to choose them itself.
+    pruned = index is not None and kept is not None and len(kept) < index.total and len(kept) <= FEW_FILES
     chosen = [file.logged_path for file in kept or ()] if pruned else files
     projection = plan_projection(table, stored_schema(info))
     source = (
-        _parquet(store, plain, kept)
-        if plain is not None and _is_parquet(plain.files if kept is None else kept)
+        parquet_rows(store.spark, info.location, stored_schema(info), [file.path for file in kept])
+        if plain is not None and kept is not None and is_parquet(kept)
         else _source(store, name, info.version, chosen)
     )
     if file_column is None:
@@ -95,15 +98,14 @@ def scan(
     else:
         located = source.select("*", F.col("_metadata.file_path").alias(file_column))
         rows = project(table, located, projection, file_column)
-    total = index.total if index is not None else None if plain is None else len(plain.files)
     store.record(
         Scanned(
             table=name,
             version=info.version,
             projection=projection.expressions,
             files=None if chosen is None else tuple(chosen),
-            total_files=total,
-            candidate_files=total if chosen is None else len(chosen),
+            total_files=None if index is None else index.total,
+            candidate_files=len(kept) if kept is not None else None if files is None else len(files),
             pushed_filters=() if asked is None else asked.shape,
             filter_columns=() if asked is None else asked.columns,
             projected_columns=table.column_names,
@@ -117,7 +119,7 @@ def _index(store: Store, name: str, version: int) -> FileIndex | None:
     location = store.location(name)
     try:
         return None if SCHEME.match(location) else FileIndex.of(store.table(name), location, version)
-    except OSError:
+    except (OSError, MsgspecError, StorageFailure):
         # Entries before a checkpoint of the second kind are gone.
         return None
 
@@ -132,15 +134,15 @@ def _meeting(rows: DataFrame, asked: Predicate) -> DataFrame:
         ) from problem
 
 
-def _plain(store: Store, name: str, pin: Pin) -> Opened | None:
+def plain_table(store: Store, name: str, pin: Pin) -> Opened | None:
     """A version of which the log can be read without a JVM; none where Delta has to be asked."""
     location = store.location(name)
     # Times, and what is no version at all, are Delta's to resolve.
     if SCHEME.match(location) or (pin is not None and type(pin) is not int):
         return None
     try:
-        found = opened(location, pin)
-    except (DeltaError, OSError, ValueError, OverflowError):
+        found = opened(store.table(name), location, pin)
+    except (DeltaError, OSError, ValueError, OverflowError, MsgspecError, StorageFailure):
         # Delta tells better what is wrong.
         return None
     if found is None or not is_plain(found.info):
@@ -149,18 +151,13 @@ def _plain(store: Store, name: str, pin: Pin) -> Opened | None:
     return found
 
 
-def _is_parquet(files: Sequence[HeldFile | LoggedFile]) -> bool:
+def is_parquet(files: Sequence[LoggedFile]) -> bool:
     """Whether what is to be read is a few files of Parquet and no more.
 
     Delta asks Spark for the files of every scan, twice: in a small build that was a fourth of the time. With
     many files it knows which of them to skip, and it knows which rows have left a file.
     """
     return len(files) <= FEW_FILES and not any(file.vector for file in files)
-
-
-def _parquet(store: Store, plain: Opened, kept: Sequence[LoggedFile] | None) -> DataFrame:
-    paths = [unquote(file.path) for file in plain.files] if kept is None else [file.path for file in kept]
-    return parquet_rows(store.spark, plain.info.location, stored_schema(plain.info), paths)
 
 
 def parquet_rows(spark: SparkSession, folder: str, schema: StructType, paths: Sequence[str]) -> DataFrame:

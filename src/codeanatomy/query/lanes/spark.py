@@ -5,9 +5,10 @@
     reader.rows(query)                                                                      # collected
 
 The session only has to speak Delta. Nothing is set or stopped in it, and nothing but the public API of Spark
-SQL is called here. What it gains are temporary views, one for each table that was asked for, whose names
-begin with `codeanatomy_` and a number that no other reader has. A DataFrame may be analysed again whenever
-it is run, so they stay until `close`.
+SQL is called here. What it gains are temporary views, one for each table that was asked for, and one for each
+slice of a table whose other files need not be opened (`storage.scan`). Their names begin with `codeanatomy_`
+and a number that no other reader has. A DataFrame may be analysed again whenever it is run, so they stay
+until `close`.
 
 Engines differ where SQL leaves it to them: Spark puts nulls first and DuckDB last, so the order says which.
 With Delta's parser in the session, Spark 4.2 binds no argument to a `?` (delta-io/delta, issue 7640); and it
@@ -18,7 +19,7 @@ there is nothing in them to be understood otherwise. Tests: `tests/test_spark_la
 
 from __future__ import annotations
 
-import re
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -38,14 +39,15 @@ from codeanatomy.query.lanes.reading import Held, Query, Relation, Row
 from codeanatomy.query.snapshot import RECORDS, Snapshot
 from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
-from codeanatomy.storage.predicate import SPARK
-from codeanatomy.storage.scan import parquet_rows, scan
+from codeanatomy.storage.file_index import FileIndex
+from codeanatomy.storage.predicate import SPARK, Among, Predicate, spark_bytes
+from codeanatomy.storage.scan import is_parquet, parquet_rows, plain_table, scan
 from codeanatomy.storage.store import Store
 
 # More rows at hand, or values of a column, are handed over as a relation: Spark's parser takes its time.
 FEW = 100
-# Texts that mean the same to every parser.
-PLAIN = re.compile(r"[A-Za-z0-9_.:/ -]*")
+# Of the hash of a condition.
+DIGITS = 32
 
 
 class SparkReader:
@@ -59,6 +61,8 @@ class SparkReader:
         # So many relations at hand have been handed over.
         self._held = 0
         self._tables: dict[str, DataFrame] = {}
+        # None: only Spark reads the log.
+        self._indexes: dict[str, FileIndex | None] = {}
         self._views: list[str] = []
 
     def table(self, name: str) -> DataFrame:
@@ -68,9 +72,27 @@ class SparkReader:
             self._tables[name] = (
                 parquet_rows(self.spark, "", spark_schema(table), ())
                 if name in RECORDS and not self.snapshot.has(name)
-                else scan(self._store, name, self.snapshot.pin(name).version).rows
+                else self._scanned(name)
             )
         return self._tables[name]
+
+    def _scanned(self, name: str, asked: Predicate | None = None) -> DataFrame:
+        return scan(self._store, name, self.snapshot.pin(name).version, where=asked).rows
+
+    def _spares_files(self, asked: Predicate) -> bool:
+        """Whether a few files of Parquet are all that a slice needs, and there are others.
+
+        Only these are read without what is not public of Delta.
+        """
+        name = asked.table
+        if not asked.columns or not self.snapshot.has(name):
+            return False
+        if name not in self._indexes:
+            found = plain_table(self._store, name, self.snapshot.pin(name).version)
+            self._indexes[name] = None if found is None else found.index
+        index = self._indexes[name]
+        kept = None if index is None else index.candidates(asked)
+        return index is not None and kept is not None and len(kept) < index.total and is_parquet(kept)
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """The rows of a query that has few; with a limit, each ends with how many there are."""
@@ -101,12 +123,22 @@ class SparkReader:
             if len(relation.rows) > FEW:
                 return f"SELECT * FROM {self._handed_over(relation)}"
             return held_rows(relation)
-        columns = catalog.table(relation.table).column_names
-        conditions = [self._among(relation.table, *wanted) for wanted in relation.wanted.items()]
-        conditions += [term.sql(SPARK) for term in relation.ranges]
+        table = catalog.table(relation.table)
+        many = {name: values for name, values in relation.wanted.items() if len(values) > FEW}
+        few = (
+            Among.of(table.column(name), relation.wanted[name])
+            for name in relation.wanted
+            if name not in many
+        )
+        asked = Predicate.all_of(table, *few, *relation.ranges)
+        conditions = [self._among(table.column(name), values) for name, values in many.items()]
+        if self._spares_files(asked):
+            view = self.named(_view_name(asked), lambda: self._scanned(table.name, asked))
+        else:
+            view = self.named(table.name, lambda: self.table(table.name))
+            conditions += [asked.sql(SPARK)] if asked.columns else []
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        view = self.named(relation.table, lambda: self.table(relation.table))
-        return f"SELECT {', '.join(columns)} FROM {view}{where}"
+        return f"SELECT {', '.join(table.column_names)} FROM {view}{where}"
 
     def named(self, name: str, make: Callable[[], DataFrame]) -> str:
         """The temporary view of some rows, which are made when they are first asked for."""
@@ -127,13 +159,8 @@ class SparkReader:
         stated = structs.replace(query, sql=bound(query.sql, query.args), order=order)
         return self.spark.sql(stated.text(self.relation, limit))
 
-    def _among(self, table: str, name: str, values: Sequence[str]) -> str:
-        """The condition that a column has one of some values."""
-        column = catalog.table(table).column(name)
-        if not values:
-            return "FALSE"
-        if len(values) <= FEW:
-            return f"{column.name} IN ({', '.join(map(literal, values))})"
+    def _among(self, column: Column, values: Sequence[str]) -> str:
+        """The condition that a column has one of many values."""
         held = Held((column,), [(value,) for value in dict.fromkeys(values)])
         return f"{column.name} IN (SELECT {column.name} FROM {self._handed_over(held)})"
 
@@ -179,24 +206,13 @@ def literal(value: Any) -> str:
     >>> literal("shop.cart"), literal(None), literal(True), literal(0.5), literal(7)
     ("'shop.cart'", 'NULL', 'TRUE', '0.5D', '7')
     """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, float):
-        return f"{value!r}D"
-    if isinstance(value, int):
-        return str(value)
-    return f"'{value}'" if PLAIN.fullmatch(value) else hexadecimal(value)
+    return "NULL" if value is None else SPARK.literal(value)
 
 
-def hexadecimal(text: str) -> str:
-    """A text by its bytes.
-
-    >>> hexadecimal("it's")
-    "CAST(X'69742773' AS STRING)"
-    """
-    return f"CAST(X'{text.encode(errors='replace').hex()}' AS STRING)"
+def _view_name(asked: Predicate) -> str:
+    """A name for the rows that meet a condition, the same for the same condition."""
+    digest = hashlib.sha256(asked.sql(SPARK).encode()).hexdigest()[:DIGITS]
+    return f"{asked.table}_{digest}"
 
 
 def bound(sql: str, args: Sequence[Any]) -> str:
@@ -206,7 +222,7 @@ def bound(sql: str, args: Sequence[Any]) -> str:
     "SELECT * FROM n WHERE name = CAST(X'66' AS STRING) AND line > 3"
     """
     first, *rest = sql.split("?")
-    typed = (hexadecimal(each) if isinstance(each, str) else literal(each) for each in args)
+    typed = (spark_bytes(each) if isinstance(each, str) else literal(each) for each in args)
     return first + "".join(f"{value}{after}" for value, after in zip(typed, rest, strict=True))
 
 

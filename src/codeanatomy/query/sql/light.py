@@ -21,24 +21,20 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
 import duckdb
-from msgspec import structs
 
-from codeanatomy.catalog.views import view
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Row, Slice
-from codeanatomy.query.lanes.views import view_query
+from codeanatomy.query.lanes.reading import Row
 from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import Checked, check
 from codeanatomy.query.sql.diagnostics import Complaints
-from codeanatomy.query.sql.pruning import conditions_of
+from codeanatomy.query.sql.pruning import view_queries
 from codeanatomy.storage.duck import GB, PATTERN, connected, local, reading, spill_folder, sql_text
-from codeanatomy.storage.predicate import Term
 
 __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]
 
@@ -90,22 +86,9 @@ def selected(connection: duckdb.DuckDBPyConnection, sql: str, ends: float) -> li
 
 
 def _make_views(connection: duckdb.DuckDBPyConnection, reader: LightReader, checked: Checked) -> None:
-    conditions = conditions_of(checked.tree)
     with reading():
-        for name in checked.views:
-            query = view_query(view(name), reader.snapshot)
-            if name in conditions:
-                query = _only(query, conditions[name])
+        for name, query in view_queries(checked, reader.snapshot).items():
             connection.execute(f'CREATE TEMP VIEW "{name}" AS {query.text(reader.relation)}')
-
-
-def _only(query: Query, conditions: Sequence[Term]) -> Query:
-    """A view that is a whole table, without rows that the statement leaves out."""
-    parts = {
-        name: part.meeting(*conditions) if isinstance(part, Slice) else part
-        for name, part in query.relations.items()
-    }
-    return structs.replace(query, relations=parts)
 
 
 def _count(connection: duckdb.DuckDBPyConnection, checked: Checked, ends: float) -> int | None:

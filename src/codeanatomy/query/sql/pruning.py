@@ -13,26 +13,46 @@ Tests: `tests/test_pruning.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from msgspec import structs
 from sqlglot import exp
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
-from codeanatomy.catalog.views import VIEWS
+from codeanatomy.catalog.views import VIEWS, view
 from codeanatomy.errors import PredicateError
+from codeanatomy.query.lanes.reading import Query, Slice
+from codeanatomy.query.lanes.views import view_query
+from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.query.sql.check import Checked
 from codeanatomy.storage.predicate import All, Not, Opaque, Some, Term
 from codeanatomy.storage.predicate_text import term_of
 
 # Views that are a table as it is, and the name of that table.
 WHOLE = {
-    view.name: table
-    for view in VIEWS
-    for name, (table, wanted) in view.reads.items()
-    if not wanted and len(view.reads) == 1 and view.sql.split() == ["SELECT", "*", "FROM", name]
+    each.name: table
+    for each in VIEWS
+    for name, (table, wanted) in each.reads.items()
+    if not wanted and len(each.reads) == 1 and each.sql.split() == ["SELECT", "*", "FROM", name]
 }
 # Joins that keep or drop rows of what stands before them by themselves.
 SIDES = ("", "LEFT")
+
+
+def view_queries(checked: Checked, snapshot: Snapshot) -> dict[str, Query]:
+    """The views of a statement; one that is a whole table is without rows that the statement leaves out."""
+    conditions = conditions_of(checked.tree)
+    queries = {name: view_query(view(name), snapshot) for name in checked.views}
+    return {name: _only(query, conditions.get(name, ())) for name, query in queries.items()}
+
+
+def _only(query: Query, conditions: Sequence[Term]) -> Query:
+    parts = {
+        name: part.meeting(*conditions) if isinstance(part, Slice) else part
+        for name, part in query.relations.items()
+    }
+    return structs.replace(query, relations=parts) if conditions else query
 
 
 def conditions_of(tree: exp.Query) -> dict[str, tuple[Term, ...]]:

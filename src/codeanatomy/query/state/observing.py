@@ -300,15 +300,19 @@ def _rule(broken: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
 
 def _pruning(root: str, runs: Sequence[RecordedRun]) -> list[Pruned]:
     """Where most is read first."""
-    columns = ["table_name", "purpose", "total_files", "candidate_files"]
+    columns = ["table_name", "purpose", "total_files", "candidate_files", "scans"]
     found: dict[tuple[str, str], list[Row]] = {}
     for row in _recorded(root, "delta_scan_plans", columns, runs):
         found.setdefault((row["table_name"], row["purpose"]), []).append(row)
     lines = []
     for (table, purpose), rows in found.items():
         counted = [row for row in rows if row["total_files"] is not None]
-        total, candidates = (sum(row[name] for row in counted) for name in ("total_files", "candidate_files"))
-        lines.append(Pruned(table, purpose, len(rows), len(counted), total, candidates, total - candidates))
+        scans, known = (sum(row["scans"] or 1 for row in each) for each in (rows, counted))
+        total, candidates = (
+            sum(row[name] * (row["scans"] or 1) for row in counted)
+            for name in ("total_files", "candidate_files")
+        )
+        lines.append(Pruned(table, purpose, scans, known, total, candidates, total - candidates))
     return sorted(lines, key=lambda line: (-line.candidate_files, line.table, line.purpose))
 
 
