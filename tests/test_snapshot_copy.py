@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import duckdb
 import pyarrow.parquet as pq
@@ -26,7 +27,8 @@ from codeanatomy.query.state.failures import failures
 from codeanatomy.storage import copying
 from codeanatomy.storage.copying import copied_bytes, copy_table
 from codeanatomy.storage.lease import acquire
-from codeanatomy.storage.light import light_files, location, table_facts
+from codeanatomy.storage.light import light_files, location, newest_version, table_facts
+from codeanatomy.storage.manifest import read_manifest
 from codeanatomy.storage.readable import are_alike
 from codeanatomy.storage.replay import entry, state_of
 from codeanatomy.storage.stamps import Commit
@@ -35,6 +37,7 @@ from published import counted
 from three_runs import FILES, ThreeRuns, copied, rows, table_rows, three_runs
 
 NODES, EDGES = "cpg_nodes", "cpg_edges"
+V2 = "v2Checkpoint"
 
 
 @pytest.fixture(scope="module")
@@ -414,24 +417,32 @@ def test_no_folder_is_made_for_a_file_of_others(lake: ThreeRuns, tmp_path: Path)
 
 
 def test_a_log_that_only_delta_can_replay(lake: ThreeRuns, tmp_path: Path) -> None:
-    """As after a cleanup behind a checkpoint of the second kind, which is not there for us."""
-    place, version = location(str(lake.root), NODES), lake.version(NODES, 2)
-    assert version > 0
-    whole = state_of(place, version)
-    for path in Path(place, "_delta_log").glob("*.checkpoint*"):
-        path.unlink()
-    entry(place, 0).unlink()
+    """After a cleanup behind a checkpoint of the second kind, its files are known and that is all."""
+    root, name = str(lake.root), "run_manifest"
+    place = location(root, name)
+    newest, files = newest_version(root, name), {file.path for file in light_files(root, name)}
+    assert newest > 1
+    features = {"minReaderVersion": 3, "readerFeatures": [V2], "minWriterVersion": 7, "writerFeatures": [V2]}
+    first = [json.loads(line) for line in entry(place, 0).read_text().splitlines()]
+    told = ({"protocol": features} if "protocol" in line else line for line in first)
+    entry(place, 0).write_text("".join(json.dumps(line) + "\n" for line in told))
+    DeltaTable(place).create_checkpoint()
+    log = Path(place, "_delta_log")
+    (log / f"{newest:020}.checkpoint.parquet").rename(log / f"{newest:020}.checkpoint.{uuid4()}.parquet")
+    (log / "_last_checkpoint").unlink()
+    for version in range(newest):
+        entry(place, version).unlink()
+    assert {file.path for file in light_files(root, name)} == files
+    assert [row.run_id for row in read_manifest(root)]
+    copy = str(tmp_path / "copy")
     for ask in (
-        lambda: copied_bytes(str(lake.root), NODES, version),
-        lambda: are_alike(str(lake.root), NODES, version, version - 1),
-        lambda: light_files(str(lake.root), NODES, version),
-        lambda: copy_table(
-            str(lake.root), str(tmp_path / "copy"), catalog.table(NODES), version, Commit("run")
-        ),
+        lambda: copied_bytes(root, name, newest),
+        lambda: are_alike(root, name, newest, newest - 1),
+        lambda: copy_table(root, copy, catalog.table(name), newest, Commit("run")),
     ):
-        with pytest.raises(StorageFailure):
+        with pytest.raises(StorageFailure, match=f"the log of {name} at .* cannot be replayed"):
             ask()
-    assert whole.adds
+    expect_nothing(tmp_path / "copy")
 
 
 # As users call it

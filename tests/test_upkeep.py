@@ -43,7 +43,7 @@ from codeanatomy.storage.stamps import Commit
 
 SETTINGS = load_settings(env={}, start=None)
 # Every table costs some jobs.
-SOME = ("repo_files_v1", "ast_files_v1", "cpg_nodes", "run_manifest")
+SOME = ("file_line_index_v1", "cpg_nodes", "run_manifest")
 
 
 @pytest.fixture
@@ -99,12 +99,12 @@ def test_a_lake_is_compacted_and_is_the_same(
     assert report.published
     after = Snapshot.open(str(lake))
     assert after.run_id == report.run_id
-    for name in ("cpg_nodes", "ast_files_v1"):
+    for name in ("cpg_nodes", "file_line_index_v1"):
         assert after.pin(name).version > before.pin(name).version
         assert len(after.files(name)) < len(before.files(name))
     # Rows that vectors had removed were not written again.
-    assert any(file.vector for file in before.files("ast_files_v1"))
-    assert not any(file.vector for file in after.files("ast_files_v1"))
+    assert any(file.vector for file in before.files("file_line_index_v1"))
+    assert not any(file.vector for file in after.files("file_line_index_v1"))
     difference = compare_lakes(str(aged_lake), str(lake))
     assert difference.total == 0, difference
     assert verify(str(lake), None, 5).total == 0
@@ -206,6 +206,9 @@ def test_by_hand_what_is_needed_is_refused_and_named(lake: Path, monkeypatch: py
     assert "--keep-needed removes the other" in refused[0].reason
     pinned = {pin.table_name: pin for pin in older.output_pins}["ast_files_v1"]
     assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
+    # By policy it is kept, and told.
+    kept_for = upkept(lake, no_session, "ast_files_v1", operations=("vacuum",), dry_run=True).kept
+    assert f"for run {last.run_id}, which reads version" in kept_for["ast_files_v1"]
     (kept,) = of_table(upkept(lake, no_session, "ast_files_v1", keep_needed=True, **asked), "ast_files_v1")
     assert kept.outcome == "done"
     assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
@@ -294,15 +297,15 @@ def test_what_maintenance_has_left_unpublished_is_published_by_the_next(
     with monkeypatch.context() as patched:
         patched.setattr(upkeep, "_publish", dies)
         with pytest.raises(KeyboardInterrupt):
-            upkept(lake, lambda: spark, "ast_files_v1")
-    pin = Snapshot.open(str(lake)).pin("ast_files_v1").version
-    assert newest_version(str(lake), "ast_files_v1") == pin + 1
+            upkept(lake, lambda: spark, "file_line_index_v1")
+    pin = Snapshot.open(str(lake)).pin("file_line_index_v1").version
+    assert newest_version(str(lake), "file_line_index_v1") == pin + 1
     # What was done is recorded nevertheless.
     recorded = light_table(str(lake), "delta_maintenance", ["table_name", "delta_version"]).to_pylist()
-    assert recorded == [{"table_name": "ast_files_v1", "delta_version": pin + 1}]
-    report = upkept(lake, no_session, "ast_files_v1")
+    assert recorded == [{"table_name": "file_line_index_v1", "delta_version": pin + 1}]
+    report = upkept(lake, no_session, "file_line_index_v1")
     assert (report.published, report.left_alone) == (True, {})
-    assert Snapshot.open(str(lake)).pin("ast_files_v1").version == pin + 1
+    assert Snapshot.open(str(lake)).pin("file_line_index_v1").version == pin + 1
 
 
 def test_somebody_who_publishes_meanwhile_is_not_overwritten(
@@ -318,7 +321,7 @@ def test_somebody_who_publishes_meanwhile_is_not_overwritten(
 
     monkeypatch.setattr(upkeep, "_publish", late)
     with pytest.raises(CommitConflict):
-        upkept(lake, lambda: spark, "ast_files_v1")
+        upkept(lake, lambda: spark, "file_line_index_v1")
     assert Snapshot.open(str(lake)).run_id == "other"
 
 
@@ -329,12 +332,12 @@ def test_a_stranger_that_writes_meanwhile_is_not_published(
     publish = upkeep._publish
 
     def late(run: Writing, *rest: Any) -> None:
-        restore_table(str(lake), "ast_files_v1", 0, Commit("stranger", sequence=5))
+        restore_table(str(lake), "file_line_index_v1", 0, Commit("stranger", sequence=5))
         publish(run, *rest)
 
     monkeypatch.setattr(upkeep, "_publish", late)
-    with pytest.raises(CommitConflict, match="run stranger wrote to ast_files_v1"):
-        upkept(lake, lambda: spark, "ast_files_v1")
+    with pytest.raises(CommitConflict, match="run stranger wrote to file_line_index_v1"):
+        upkept(lake, lambda: spark, "file_line_index_v1")
     assert Snapshot.open(str(lake)).run_id == before.run_id
 
 

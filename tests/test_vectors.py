@@ -500,21 +500,22 @@ def test_a_path_is_no_pattern(tmp_path: Path, folder: str) -> None:
     assert len(lake.vectors()) == 2
 
 
-def test_bounds_that_were_cut(aside: Lake) -> None:
+def test_bounds_that_were_cut(tmp_path: Path) -> None:
     """Of a text of 32 characters nobody knows whether it is the greatest value or the beginning of it."""
-    aside.swap(*nodes_of(1, 3))
-    log = entries.entry(aside.location, 0)
+    long = "a-repository-" + "a" * 30
+    lake = Lake(Tables(str(tmp_path)), NODES, "repo_id")
+    lake.swap(*nodes_of(1, 3, repo_id=long))
+    log = entries.entry(lake.location, 0)
     lines = [json.decode(line) for line in log.read_bytes().splitlines()]
     for line in lines:
         if "add" in line:
             told = json.decode(line["add"]["stats"])
-            assert len(told["maxValues"]["owner_file_id"]) > 32
-            told["maxValues"]["owner_file_id"] = told["maxValues"]["owner_file_id"][:32]
+            for bound in ("minValues", "maxValues"):
+                told[bound]["repo_id"] = long[:32]
             line["add"]["stats"] = json.encode(told).decode()
     log.write_bytes(b"".join(json.encode(line) + b"\n" for line in lines))
-    done = aside.swap(*nodes_of(1, 2), owners=[owner(1)])
-    assert done.rows_deleted == 6
-    aside.light(1)
+    assert lake.swap(*nodes_of(1, 2, repo_id=long), owners=[long]).rows_deleted == 6
+    lake.light(1)
 
 
 def test_files_without_a_count_of_rows(aside: Lake) -> None:

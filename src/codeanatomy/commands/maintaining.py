@@ -182,6 +182,10 @@ def _print(found: UpkeepReport) -> None:
         )
     for why in sorted(set(found.left_alone.values())):
         click.echo(f"left alone: {harmless(why)}", err=True)
+    told = {each.table_name for each in found.outcomes if each.operation in ("vacuum", "cleanup_log")}
+    for name, why in found.kept.items():
+        if name not in told:
+            click.echo(f"{name}: {harmless(why)}", err=True)
     files, size = sum(one.files for one in found.before), sum(one.bytes for one in found.before)
     dead = sum(one.dead_bytes for one in found.before)
     click.echo(

@@ -105,6 +105,8 @@ class Look:
         self.left_alone: dict[str, str] = {}
         # Versions that maintenance has made and not published.
         self.unpublished: dict[str, int] = {}
+        # By table, for whom that is kept which is old enough to go.
+        self.kept: dict[str, str] = {}
         self._compare(published(asked.lake))
 
     @contextmanager
@@ -162,6 +164,8 @@ class Look:
         for operation in REMOVING:
             if operation in asked.operations:
                 removal = self.removal(name, operation)
+                if removal.kept:
+                    self.kept[name] = kept_text(removal)
                 if removal.files or (removal.kept and asked.by_hand):
                     tasks.append(Task(name, operation, removal_text(self, name, operation, removal)))
         return tasks

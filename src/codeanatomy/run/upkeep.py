@@ -71,6 +71,8 @@ class UpkeepReport(Struct, frozen=True):
     outcomes: tuple[Outcome, ...]
     # Tables that were left alone, and why.
     left_alone: dict[str, str]
+    # By table, for whom that was kept which is old enough to go.
+    kept: dict[str, str]
     seconds: float
 
 
@@ -106,6 +108,7 @@ def _report(
         tuple(found.conditions.values()),
         outcomes,
         found.left_alone,
+        found.kept,
         round(time.monotonic() - began, 3),
     )
 

@@ -136,9 +136,7 @@ def _files(root: str) -> list[Path]:
         return []
     with suppress(OSError):
         # Some may have been taken by a run that died of it.
-        found = [
-            file for file in Path(local(root), FOLDER).iterdir() if file.suffix in (NOTES, TAKEN)
-        ]
+        found = [file for file in Path(local(root), FOLDER).iterdir() if file.suffix in (NOTES, TAKEN)]
         return sorted(found, key=lambda file: (-_changed_ns(file), file))[:MOST_FILES]
     return []
 
