@@ -27,7 +27,7 @@ from codeanatomy.storage.duck import lookups, rows_of
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.files import write_files
 from codeanatomy.storage.light import light_files, light_table, logged_paths, newest_version, table_facts
-from codeanatomy.storage.replay import Add, actions, state_of, vectors_of
+from codeanatomy.storage.replay import Add, actions, entry, state_of, vectors_of
 from codeanatomy.storage.restore import restore_table
 from codeanatomy.storage.scan import scan
 from codeanatomy.storage.stamps import Commit
@@ -502,19 +502,21 @@ def test_a_path_is_no_pattern(tmp_path: Path, folder: str) -> None:
 
 def test_bounds_that_were_cut(tmp_path: Path) -> None:
     """Of a text of 32 characters nobody knows whether it is the greatest value or the beginning of it."""
-    long = "a-repository-" + "a" * 30
-    lake = Lake(Tables(str(tmp_path)), NODES, "repo_id")
-    lake.swap(*nodes_of(1, 3, repo_id=long))
-    log = entries.entry(lake.location, 0)
+    long = f"{'a' * 40}.py"
+    lake = Lake(Tables(str(tmp_path)), NODES, "path")
+    rows = [{**row, "path": long} for row in nodes_of(1, 3)]
+    lake.swap(*rows)
+    log = entry(lake.location, 0)
     lines = [json.decode(line) for line in log.read_bytes().splitlines()]
     for line in lines:
         if "add" in line:
             told = json.decode(line["add"]["stats"])
+            assert told["maxValues"]["path"] >= long[:32]
             for bound in ("minValues", "maxValues"):
-                told[bound]["repo_id"] = long[:32]
+                told[bound]["path"] = long[:32]
             line["add"]["stats"] = json.encode(told).decode()
     log.write_bytes(b"".join(json.encode(line) + b"\n" for line in lines))
-    assert lake.swap(*nodes_of(1, 2, repo_id=long), owners=[long]).rows_deleted == 6
+    assert lake.swap(*rows[:2], owners=[long]).rows_deleted == 6
     lake.light(1)
 
 

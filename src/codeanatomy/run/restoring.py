@@ -10,8 +10,8 @@ are gone until they are built again. All versions are looked at first: if one ca
 changed. If it ends half way, readers see what was published, and the next build or restore brings the tables
 back.
 
-One table alone does not follow from the others any more. So the published rows forget what the step that
-makes it, and those after it, were made from: the next build does them again. Tables that no run pins, which
+One table alone does not follow from the others any more. So the published rows say of the step that makes it,
+and of those after it, that they were made from something else: the next build does them again. Tables that no run pins, which
 tell of runs, are brought back and that is all.
 
 Tests: `tests/test_restoring.py`.
@@ -46,6 +46,9 @@ from codeanatomy.storage.manifest import TABLE as MANIFEST
 from codeanatomy.storage.manifest import OutputPin, RunManifest
 from codeanatomy.storage.needed import committed_at, current_at
 from codeanatomy.storage.readable import are_alike, require_readable
+
+# Before the fingerprint of a step that is to be done again.
+RESTORED = "restored-"
 
 
 class RestoredTable(Struct, frozen=True):
@@ -173,7 +176,12 @@ def _published_alone(
         repo_id: structs.replace(
             row,
             plan_fingerprints={
-                step: each for step, each in row.plan_fingerprints.items() if step not in lost
+                step: f"{RESTORED}{each}" if step in lost else each
+                for step, each in row.plan_fingerprints.items()
+            },
+            # A refresh would redo a few files.
+            rule_fingerprints={
+                step: each for step, each in row.rule_fingerprints.items() if step not in lost
             },
             row_counts={**row.row_counts, table.name: counts[repo_id]},
         )
