@@ -205,11 +205,16 @@ def _reads(view: View) -> Iterator[str]:
     yield from (f"- `{name}`: what the snapshot tells of its repositories" for name in view.holds)
 
 
+def _code(kind: type[errors.CodeAnatomyError]) -> str:
+    return kind.code
+
+
 def errors_page() -> str:
     """Codes and exit codes of the error family."""
     doc = errors.__doc__ or ""
     table = doc[doc.index("| exit") :]
-    family = sorted(errors.CodeAnatomyError.__subclasses__(), key=lambda kind: kind.code)
+    direct = errors.CodeAnatomyError.__subclasses__()
+    family = sorted({*direct, *(kind for each in direct for kind in each.__subclasses__())}, key=_code)
     parts = [NOTE, "# Errors\n", table.rstrip(), "", "| code | error | exit | meaning |", "|---|---|---|---|"]
     parts += [
         f"| {kind.code} | {kind.__name__} | {kind.exit_code} | {_cell(kind.__doc__ or '')} |"

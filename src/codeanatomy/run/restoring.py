@@ -11,8 +11,8 @@ changed. If it ends half way, readers see what was published, and the next build
 back.
 
 One table alone does not follow from the others any more. So the published rows say of the step that makes it,
-and of those after it, that they were made from something else: the next build does them again. Tables that no run pins, which
-tell of runs, are brought back and that is all.
+and of those after it, that they were made from something else: the next build does them again. Tables that
+no run pins, which tell of runs, are brought back and that is all.
 
 Tests: `tests/test_restoring.py`.
 """
