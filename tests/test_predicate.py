@@ -140,6 +140,7 @@ def test_each_engine_reads_its_spelling() -> None:
         ("SELECT 1", "is no condition"),
         ("DROP TABLE x", "is no condition"),
         ("path = 'a'; line = 3", "several statements"),
+        ("path IN ()", "IN needs values"),
         ("path IN (SELECT 1)", "a subquery"),
         ("EXISTS (SELECT 1)", "a subquery"),
         ("line = (SELECT 1)", "a subquery"),

@@ -23,7 +23,7 @@ from msgspec import MsgspecError, Struct
 from codeanatomy import catalog
 from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.storage.file_index import LoggedFile, logged_files
-from codeanatomy.storage.policy import delta_options
+from codeanatomy.storage.policy import delta_options, is_local
 from codeanatomy.storage.replay import state_of, vectors_of
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ CHECKPOINTS = "v2Checkpoint"
 # A column that says whether a row meets a condition.
 MEETS = "_meets"
 
+# In the path of a lake: deltalake panics at the first two, and reads the third as an escape.
+UNREADABLE = re.compile(r"[\[\]]|%[0-9A-Fa-f]{2}")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -304,7 +306,9 @@ def _missing(root: str, name: str) -> StorageFailure | TableMissing | None:
 
 
 def _unreadable(root: str, name: str, problem: Exception) -> StorageFailure:
+    odd = UNREADABLE.search(root) if is_local(root) else None
+    hint = "its log or a file of it is damaged: restore it from a copy, or build into a new lake"
     return StorageFailure(
         f"{name} at {location(root, name)} cannot be read: {plain(problem)}",
-        "its log or a file of it is damaged: restore it from a copy, or build into a new lake",
+        hint if odd is None else f"give the lake's folder another name, without {odd[0]}",
     )

@@ -202,7 +202,9 @@ class _Reading:
     def _among(self, tree: exp.Expr) -> Term | None:
         column = self._column(tree.this)
         listed = tree.args.get("expressions") or []
-        if column is None or not listed:
+        if not listed:
+            raise PredicateError("IN needs values", "write IN ('a', 'b')")
+        if column is None:
             return None
         values: list[Value] = []
         or_null = False

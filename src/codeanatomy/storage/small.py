@@ -17,7 +17,6 @@ Tests: `tests/test_small.py`.
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,7 +45,7 @@ from codeanatomy.errors import (
 from codeanatomy.storage.checks import SAMPLE_ROWS, rules_for
 from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.layout import resolve_stats_columns, table_properties
-from codeanatomy.storage.light import COLOURS, location
+from codeanatomy.storage.light import COLOURS, UNREADABLE, location
 from codeanatomy.storage.policy import delta_options
 from codeanatomy.storage.stamps import Commit, stamp
 
@@ -74,15 +73,13 @@ CAUSES: Mapping[str, str] = {
     "Permission denied": "get the right to write to the lake, or use another",
     "Operation not permitted": "get the right to write to the lake, or use another",
 }
-# deltalake panics at the first two, and reads the third as an escape.
-UNWRITABLE = re.compile(r"[\[\]]|%[0-9A-Fa-f]{2}")
 # Bytes that a commit may need.
 ROOM = 128 * 1024
 
 
 def refuse_unwritable(root: str) -> None:
     """Refuse a folder whose name the library that writes the log takes for something else."""
-    odd = UNWRITABLE.search(root) if "://" not in root else None
+    odd = UNREADABLE.search(root) if "://" not in root else None
     if odd is not None:
         raise UsageError(f"{odd[0]!r} in the path of a lake: {root}", "give the folder another name")
 
