@@ -329,7 +329,9 @@ def test_files_of_old_beats_are_deleted(tmp_path: Path, monkeypatch: pytest.Monk
     table = DeltaTable(str(folder))
     assert table.version() > 30
     assert table.protocol().min_writer_version == 2
-    assert table.metadata().configuration.items() >= lease_module.RETENTION.items()
+    configuration = table.metadata().configuration
+    assert configuration["delta.logRetentionDuration"] == "interval 24 hours"
+    assert configuration["delta.deletedFileRetentionDuration"] == "interval 24 hours"
 
 
 def test_when_others_may_take_it() -> None:

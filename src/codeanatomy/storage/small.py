@@ -47,6 +47,7 @@ from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.layout import resolve_stats_columns, table_properties
 from codeanatomy.storage.light import COLOURS, UNREADABLE, location
 from codeanatomy.storage.policy import delta_options
+from codeanatomy.storage.replay import entries_of, entry
 from codeanatomy.storage.stamps import Commit, stamp
 
 Rows = Sequence[Mapping[str, Any]]
@@ -226,8 +227,26 @@ def _repeated(opened: DeltaTable, table: Table, commit: Commit, mode: Mode) -> i
 def _own(opened: DeltaTable, commit: Commit, mode: Mode, newest: int | None = None) -> int | None:
     """The version with the stamp of a commit, among so many of the newest ones."""
     wanted = stamp(commit, mode)
-    history = opened.history(newest)
-    return next((int(each["version"]) for each in history if each.get("userMetadata") == wanted), None)
+    return next((version for version, said in _history(opened, newest) if said == wanted), None)
+
+
+def _history(opened: DeltaTable, newest: int | None) -> Iterator[tuple[int, str | None]]:
+    """What the newest versions say of themselves, the last first.
+
+    The library counts versions from the one that it has loaded: of a log that grows meanwhile it tells wrong
+    numbers. So those of a local table are read from the names of its entries.
+    """
+    parts = urlsplit(opened.table_uri)
+    if parts.scheme != "file":
+        yield from ((int(each["version"]), each.get("userMetadata")) for each in opened.history(newest))
+        return
+    place = unquote(parts.path)
+    for version in entries_of(place)[::-1][:newest]:
+        with entry(place, version).open("rb") as lines:
+            told: dict[str, Any] = next(
+                (info for line in lines if (info := json.decode(line).get("commitInfo"))), {}
+            )
+        yield version, told.get("userMetadata")
 
 
 def _created(place: str, table: Table, commit: Commit) -> DeltaTable:
