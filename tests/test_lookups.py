@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import corpus
-from builds import built
+from clean import clean_lake
 from codeanatomy.config import load_settings
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Query, Slice
@@ -24,7 +24,7 @@ SMALL_FILES = tuple(f"tables.{name}.write.target_file_size=1MB" for name in TABL
 
 def ordered_lake(spark: SparkSession, lake: Path, package: str) -> Path:
     """A lake of a package whose largest tables are in many files, in Z-order."""
-    assert built(spark, lake, {package: corpus.package(package)}, until=None).status == "succeeded"
+    clean_lake(lake, {package: corpus.package(package)})
     settings = load_settings(SMALL_FILES, env={}, start=None)
     asked = Upkeep(str(lake), settings, TABLES, ("zorder",), by_hand=True)
     report = maintain(asked, Progress(io.StringIO()), lambda: spark)

@@ -20,7 +20,7 @@ What is recorded, shown or told of an option is its name, and a hash of its valu
 >>> policy
 StorePolicy(spark.hadoop.fs.s3a.secret.key)
 >>> policy.hashed()
-{'spark.hadoop.fs.s3a.secret.key': 'e735a1b2b2a8ff6f'}
+{'spark.hadoop.fs.s3a.secret.key': 'dc8331bcb2283e89'}
 
 Tests: `tests/test_store_policy.py`.
 """
