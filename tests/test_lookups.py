@@ -14,8 +14,9 @@ from codeanatomy.config import load_settings
 from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.lanes.reading import Query, Slice
 from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.run.looking import Upkeep
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.upkeep import Upkeep, maintain
+from codeanatomy.run.upkeep import maintain
 
 TABLES = ("cpg_nodes", "cpg_edges_by_src", "cpg_edges_by_dst")
 # Of a package they are what larger ones are of a company.
