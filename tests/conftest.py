@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +28,10 @@ hypothesis.settings.load_profile("tests")
 
 # Sources that tests ask questions about; some of them look like tests.
 collect_ignore = ["ask"]
+
+
+# Whoever is started in the background by a shell ignores it; tests interrupt runs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
