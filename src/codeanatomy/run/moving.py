@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from codeanatomy.errors import CodeAnatomyError, CommitConflict
-from codeanatomy.run.writing import Writing
+from codeanatomy.run.writing import Writing, ms_since
 from codeanatomy.storage.duck import local
 from codeanatomy.storage.light import location, logged_paths
 from codeanatomy.storage.policy import is_local
@@ -70,10 +70,12 @@ def _moved(run: Writing, move: Move, why: str, events: list[dict[str, Any]]) -> 
         made = bring_back(run.root, move.table, move.to, Commit(run.run_id, BACK), run.store)
         _confirm(run.root, move, made)
     except CodeAnatomyError:
-        events.append({**event, "outcome": "failed", "duration_ms": _ms(began)})
+        events.append({**event, "outcome": "failed", "duration_ms": ms_since(began)})
         raise
     figures = _figures(run.root, move.table, move.newest, made)
-    events.append({**event, "outcome": "done", "delta_version": made, "duration_ms": _ms(began), **figures})
+    events.append(
+        {**event, "outcome": "done", "delta_version": made, "duration_ms": ms_since(began), **figures}
+    )
     return made
 
 
@@ -112,7 +114,3 @@ def _figures(root: str, name: str, before: int, after: int) -> dict[str, int]:
         "bytes_added": sum(new[path].size for path in came),
         "bytes_removed": sum(old[path].size for path in went),
     }
-
-
-def _ms(began: float) -> int:
-    return round(1000 * (time.monotonic() - began))

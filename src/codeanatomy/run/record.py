@@ -25,8 +25,8 @@ from codeanatomy.run.inputs import scan_rows
 from codeanatomy.run.repositories import Repository
 from codeanatomy.run.state import Run
 from codeanatomy.run.steps import catalog_hash
-from codeanatomy.storage.light import table_facts, user_metadata_since
-from codeanatomy.storage.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest
+from codeanatomy.storage.light import user_metadata_since
+from codeanatomy.storage.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest, pin_of
 from codeanatomy.storage.measures import Measures, measured
 from codeanatomy.storage.small import append_small
 from codeanatomy.storage.stamps import Commit, stamped
@@ -112,10 +112,7 @@ def _output_pin(run: Run, name: str, version: int) -> OutputPin:
     known = run.base.outputs.get(name)
     if known is not None and known.version == version:
         return known
-    facts = table_facts(run.store.root, name, version)
-    return OutputPin(
-        name, version, facts.rows, facts.min_reader_version, facts.min_writer_version, facts.features
-    )
+    return pin_of(run.store.root, name, version)
 
 
 def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[OutputPin, ...]) -> RunManifest:

@@ -17,8 +17,7 @@ from msgspec import Struct, structs
 
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run.steps import EXTRACT
-from codeanatomy.storage.light import table_facts
-from codeanatomy.storage.manifest import InputPin, Mode, OutputPin, RunManifest, append_manifest
+from codeanatomy.storage.manifest import InputPin, Mode, OutputPin, RunManifest, append_manifest, pin_of
 from codeanatomy.storage.stamps import Commit
 
 
@@ -48,15 +47,7 @@ def publish_again(root: str, lake: Snapshot, run: Republished, *, after: int) ->
 def _pin(root: str, known: OutputPin, version: int | None) -> OutputPin:
     if version is None or version == known.version:
         return known
-    facts = table_facts(root, known.table_name, version)
-    return OutputPin(
-        known.table_name,
-        version,
-        facts.rows,
-        facts.min_reader_version,
-        facts.min_writer_version,
-        facts.features,
-    )
+    return pin_of(root, known.table_name, version)
 
 
 def _row(

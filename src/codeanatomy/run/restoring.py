@@ -38,7 +38,7 @@ from codeanatomy.run.moving import Move, move_to, moved
 from codeanatomy.run.plan import written_tables
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.steps import steps_of
-from codeanatomy.run.writing import Ask, Writing, checked, published, writing
+from codeanatomy.run.writing import Ask, Writing, checked, ms_since, published, writing
 from codeanatomy.storage.duck import local, row_counts
 from codeanatomy.storage.lease import TABLE as LEASE
 from codeanatomy.storage.light import location, newest_or_none, newest_version, table_facts
@@ -102,7 +102,7 @@ def restore_run(
         is_done = all(move.is_there for move in moves) and _is_published(run.current, target, pins)
         if not is_done:
             pins = moved(run, moves, f"run {target.run_id}")
-            run.publish(target, pins, "restore", _spent(run))
+            run.publish(target, pins, "restore", {"restore": ms_since(run.began)})
         Log(run_id=run.run_id).info(f"run {target.run_id} is restored")
         gone = [] if run.current is None else sorted({*run.current.repositories} - {*target.repositories})
         return RestoreReport(
@@ -189,14 +189,10 @@ def _published_alone(
     }
     pins = {table.name: OutputPin(table.name, version), **lake.pins}
     state = structs.replace(lake, repositories=rows, pins=pins)
-    run.publish(state, {table.name: version}, "restore", _spent(run))
+    run.publish(state, {table.name: version}, "restore", {"restore": ms_since(run.began)})
     known = {step for row in lake.repositories.values() for step in row.plan_fingerprints}
     told = f"it has rows of {', '.join(strangers)} too, which the lake does not have now"
     return tuple(step for step in lost if step in known), ((told,) if strangers else ())
-
-
-def _spent(run: Writing) -> dict[str, int]:
-    return {"restore": round(1000 * (time.monotonic() - run.began))}
 
 
 def _following(tables: Sequence[Table], name: str) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ from codeanatomy.run.looking import (
     removal_text,
 )
 from codeanatomy.run.progress import Progress
-from codeanatomy.run.writing import Ask, Writing, checked, writing
+from codeanatomy.run.writing import Ask, Writing, checked, ms_since, writing
 from codeanatomy.storage.condition import Condition, label
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
 from codeanatomy.storage.duck import local
@@ -139,9 +139,9 @@ def _carried_out(run: Writing, found: Look) -> tuple[Outcome, ...]:
         tasks = list(found.tasks())
         _with_spark(run, found, [task for task in tasks if task.operation in BY_SPARK], outcomes)
         _publish(run, found, outcomes)
-        # There are new versions, and a run that reads them.
-        now = Look(found.asked)
         later = [task for task in tasks if task.operation not in BY_SPARK]
+        # There may be new versions, and a run that reads them.
+        now = Look(found.asked) if later and outcomes else found
         for number, task in enumerate(later, start=1):
             run.lease.check()
             outcomes.append(_attempt(_begun(found, task, "done"), partial(_light, now, task)))
@@ -172,7 +172,7 @@ def _publish(run: Writing, found: Look, outcomes: Sequence[Outcome]) -> None:
         if name in lake.pins and version != lake.pins[name].version
     }
     if new:
-        run.publish(lake, new, "maintenance", {"optimize": _ms(run.began)})
+        run.publish(lake, new, "maintenance", {"optimize": ms_since(run.began)})
 
 
 def _record(run: Writing, outcomes: Sequence[Outcome]) -> None:
@@ -183,10 +183,6 @@ def _told(outcome: Outcome) -> dict[str, Any]:
     """What is recorded of an outcome beside its table, operation and reason."""
     fields = structs.asdict(outcome)
     return {name: fields[name] for name in fields if name not in ("table_name", "operation", "reason")}
-
-
-def _ms(began: float) -> int:
-    return round(1000 * (time.monotonic() - began))
 
 
 def _with_spark(run: Writing, found: Look, tasks: Sequence[Task], outcomes: list[Outcome]) -> None:
@@ -228,7 +224,7 @@ def _attempt(outcome: Outcome, do: Callable[[Outcome], Outcome]) -> Outcome:
             else getattr(problem, "message", str(problem))
         )
         outcome = structs.replace(outcome, outcome="failed", reason=why)
-    return structs.replace(outcome, duration_ms=_ms(began))
+    return structs.replace(outcome, duration_ms=ms_since(began))
 
 
 def _heavy(run: Writing, found: Look, store: Store, task: Task, number: int, outcome: Outcome) -> Outcome:

@@ -161,6 +161,11 @@ def writing(
             lease.release(keep_journal=run is None or not run.has_published)
 
 
+def ms_since(began: float) -> int:
+    """Milliseconds since a moment of the monotonic clock."""
+    return round(1000 * (time.monotonic() - began))
+
+
 def newest_versions(root: str) -> dict[str, int]:
     """The newest version of each table that is there."""
     names = [table.name for table in catalog.TABLES]

@@ -34,7 +34,7 @@ from codeanatomy.errors import StorageFailure
 from codeanatomy.storage.deltalog import SnapshotInfo
 from codeanatomy.storage.file_index import FileIndex, LoggedFile, logged_files
 from codeanatomy.storage.policy import delta_options
-from codeanatomy.storage.replay import Add, State, actions, entry, state_of
+from codeanatomy.storage.replay import Add, State, actions, commit_info, entry, state_of
 from codeanatomy.storage.row_checks import Broken
 from codeanatomy.storage.stamps import Commit, stamped
 from codeanatomy.storage.transaction import NewTable
@@ -171,13 +171,10 @@ def own_version(location: str, newest: int, commit: Commit) -> tuple[int, str] |
     """The version that a commit has made, and its operation."""
     for version in range(newest, -1, -1):
         try:
-            lines = entry(location, version).read_bytes().splitlines()
+            told = commit_info(location, version)
         except FileNotFoundError:
             # Cleaned up, with all before it.
             return None
-        told: dict[str, Any] = next(
-            (info for line in lines if (info := json.decode(line).get("commitInfo"))), {}
-        )
         made = stamped(told.get("userMetadata"))
         if made is not None and (made.run_id, made.sequence) == (commit.run_id, commit.sequence):
             return version, made.operation

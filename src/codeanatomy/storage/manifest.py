@@ -19,7 +19,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from codeanatomy import catalog
 from codeanatomy.errors import ContractError, TableMissing
 from codeanatomy.storage.duck import local, lookups, reading, rows_of
-from codeanatomy.storage.light import light_files, light_table, newest_version
+from codeanatomy.storage.light import light_files, light_table, newest_version, table_facts
 from codeanatomy.storage.policy import is_local
 from codeanatomy.storage.stamps import Commit
 
@@ -134,6 +134,14 @@ def _present(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _present(part) for name, part in value.items() if part is not None}
     return [_present(part) for part in value] if isinstance(value, list) else value
+
+
+def pin_of(root: str, name: str, version: int) -> OutputPin:
+    """A version of a table, with what its log says of it."""
+    facts = table_facts(root, name, version)
+    return OutputPin(
+        name, version, facts.rows, facts.min_reader_version, facts.min_writer_version, facts.features
+    )
 
 
 def manifest_version(root: str) -> int:

@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from msgspec import Struct, json
+from msgspec import Struct
 
 from codeanatomy.errors import StillNeeded, TableMissing
 from codeanatomy.storage.condition import named_files
@@ -30,7 +30,16 @@ from codeanatomy.storage.duck import local
 from codeanatomy.storage.lease import LeaseRow, read_lease
 from codeanatomy.storage.light import light_table, location
 from codeanatomy.storage.manifest import RunManifest, read_manifest
-from codeanatomy.storage.replay import Action, Add, actions, checkpoints, entries_of, entry, state_of
+from codeanatomy.storage.replay import (
+    Action,
+    Add,
+    actions,
+    checkpoints,
+    commit_info,
+    entries_of,
+    entry,
+    state_of,
+)
 
 CURSORS = "cdf_cursors"
 
@@ -152,12 +161,8 @@ def _needs(place: str, readers: list[Reader], since: datetime, hours: float) -> 
 
 def committed_at(place: str, version: int) -> datetime:
     """When a version was made: by its own word or by the time of its entry, whichever is later."""
-    path = entry(place, version)
-    with path.open("rb") as lines:
-        told: dict[str, Any] = next(
-            (info for line in lines if (info := json.decode(line).get("commitInfo"))), {}
-        )
-    return datetime.fromtimestamp(max(path.stat().st_mtime, told.get("timestamp", 0) / 1000), UTC)
+    told = commit_info(place, version).get("timestamp", 0) / 1000
+    return datetime.fromtimestamp(max(entry(place, version).stat().st_mtime, told), UTC)
 
 
 def oldest_version(place: str) -> int:

@@ -104,6 +104,12 @@ def actions(location: str, version: int) -> list[Action]:
     return DECODER.decode_lines(entry(location, version).read_bytes())
 
 
+def commit_info(location: str, version: int) -> dict[str, Any]:
+    """What the commit of a version says of itself, which is at the begin of its entry."""
+    with entry(location, version).open("rb") as lines:
+        return next((info for line in lines if (info := json.decode(line).get("commitInfo"))), {})
+
+
 def state_of(location: str, version: int) -> State:
     """A version, whose entries are there from the newest checkpoint on."""
     start, parts = _checkpoint(location, version)

@@ -47,7 +47,7 @@ from codeanatomy.storage.contract import spark_schema
 from codeanatomy.storage.layout import resolve_stats_columns, table_properties
 from codeanatomy.storage.light import COLOURS, UNREADABLE, location
 from codeanatomy.storage.policy import delta_options
-from codeanatomy.storage.replay import entries_of, entry
+from codeanatomy.storage.replay import commit_info, entries_of
 from codeanatomy.storage.stamps import Commit, stamp
 
 Rows = Sequence[Mapping[str, Any]]
@@ -242,11 +242,7 @@ def _history(opened: DeltaTable, newest: int | None) -> Iterator[tuple[int, str 
         return
     place = unquote(parts.path)
     for version in entries_of(place)[::-1][:newest]:
-        with entry(place, version).open("rb") as lines:
-            told: dict[str, Any] = next(
-                (info for line in lines if (info := json.decode(line).get("commitInfo"))), {}
-            )
-        yield version, told.get("userMetadata")
+        yield version, commit_info(place, version).get("userMetadata")
 
 
 def _created(place: str, table: Table, commit: Commit) -> DeltaTable:

@@ -32,8 +32,7 @@ from codeanatomy.query.export.targets import whole_folder
 from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.storage.copying import CopiedTable, copied_bytes, copy_table, write_parquet
 from codeanatomy.storage.duck import local
-from codeanatomy.storage.light import table_facts
-from codeanatomy.storage.manifest import OutputPin, RunManifest, append_manifest
+from codeanatomy.storage.manifest import RunManifest, append_manifest, pin_of
 from codeanatomy.storage.readable import require_readable
 from codeanatomy.storage.small import refuse_unwritable
 from codeanatomy.storage.stamps import Commit
@@ -170,20 +169,13 @@ def _as_delta(
                 )
             )
         teller.done += 1
-    fresh = tuple(_pin(str(folder), each) for each in made)
+    fresh = tuple(pin_of(str(folder), each.table, 0) for each in made)
     # Where the runs began is in the other lake.
     copies = [
         structs.replace(row, output_pins=fresh, input_pins=(), change_windows=()) for row in rows.values()
     ]
     append_manifest(str(folder), copies, Commit(lake.run_id), after=-1)
     return made
-
-
-def _pin(root: str, made: CopiedTable) -> OutputPin:
-    facts = table_facts(root, made.table, 0)
-    return OutputPin(
-        made.table, 0, facts.rows, facts.min_reader_version, facts.min_writer_version, facts.features
-    )
 
 
 def _as_parquet(
