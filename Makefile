@@ -20,9 +20,11 @@ setup: $(VENV)/.ready ## prepare .venv, the jars and the class archive; afterwar
 
 test: lint ## set up, lint, check types and imports, run the tests (without the long ones)
 	$(say) 'tests: those that share a Spark session and, beside them, the others'
-	@mkdir -p build; $(PY) -m pytest -q -m 'not full' --session without -p no:cacheprovider >build/tests.log 2>&1 & others=$$!; \
-	$(PY) -m pytest -q -m 'not full' --session with; shared=$$?; \
-	wait $$others; others=$$?; cat build/tests.log; exit $$((shared + others))
+	@mkdir -p build; $(PY) -m pytest -q -rfEs -m 'not full' --session without -p no:cacheprovider >build/without.log 2>&1 & others=$$!; \
+	{ $(PY) -m pytest -q -rfEs -m 'not full' --session with 2>&1; echo $$? >build/with.code; } | tee build/with.log; \
+	wait $$others; others=$$?; cat build/without.log; printf '==> %s\n' 'both parts'; \
+	grep -hE '^(FAILED|ERROR) |^[0-9]+ (passed|failed|error).* in |^Timeout' build/with.log build/without.log; \
+	exit $$(($$(cat build/with.code) + others))
 
 test-full: lint ## the same with the long tests
 	$(say) 'all tests'
