@@ -18,11 +18,13 @@ from codeanatomy.run.changes import Change, Impact
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.refresh.impact import impact_of
 from codeanatomy.run.refresh.inputs import Inputs
+from codeanatomy.run.refresh.relinking import relinked
 from codeanatomy.run.refresh.state import Refresh
 from codeanatomy.storage.light import light_table
 from edits import write_tree
 
-A, B = (file_id("r", path) for path in ("a.py", "b.py"))
+PATHS = {file_id("r", path): path for path in ("a.py", "b.py")}
+A, B = PATHS
 
 
 class Leads:
@@ -60,9 +62,10 @@ def table(*relations: Leads) -> pa.Table:
 def impact(
     before: tuple[Leads, ...], now: tuple[Leads, ...], changes: tuple[Change, ...] = (), *owners: str
 ) -> tuple[Impact, ...]:
-    inputs = Inputs("nowhere", {})
-    inputs.put(RELATIONS, owners or [A], table(*before))
-    return impact_of(Refresh("r", 0, changes, inputs), table(*now), owners or [A])
+    files = frozenset(owners or [A])
+    found = relinked(table(*before), table(*now), files)
+    paths = {owner: PATHS[owner] for owner in sorted(files - {change.file_id for change in changes})}
+    return impact_of(Refresh("r", 0, changes, Inputs("nowhere", {})), found, paths)
 
 
 NOWHERE = Leads(None, None)

@@ -23,6 +23,20 @@ from codeanatomy.nodes import PREFIXES, module_id, node_id, node_ids
 
 LIBCST = "libcst_files_v1"
 RELATIONS = "relations_v1"
+# Relations that lists are made of, beside the edges that all of them become.
+LISTED = frozenset(
+    {
+        "DECLARES_MODULE",
+        "OWNS_SCOPE",
+        "SCOPE_PARENT",
+        "SCOPE_BINDS",
+        "BINDING_RESOLVES_TO",
+        "READS",
+        "WRITES",
+    }
+)
+# Of these, lists use what is referred to by its name.
+REFERENCES = "REFERS_TO"
 INITS = ("__init__.py", "__init__.pyi")
 MESSAGE_CHARS = 1000
 T = TypeVar("T")
@@ -118,6 +132,12 @@ class Context:
             for kind, found in places.items()
         }
 
+    def listed(self, kind: str) -> Columns:
+        """The relations of a kind, for a list that is made of them: one that `links.told` knows of."""
+        if kind not in LISTED and kind != REFERENCES:
+            raise ValueError(f"no list is made of {kind}")
+        return self.relations.get(kind, {})
+
     @cached_property
     def unresolved(self) -> dict[str, str]:
         """Why nothing was found, by the node that asks."""
@@ -130,7 +150,7 @@ class Context:
     @cached_property
     def module_name(self) -> str:
         """The dotted name of the module; the path where nobody has named it."""
-        named = self.relations.get("DECLARES_MODULE", {}).get("dst_qname")
+        named = self.listed("DECLARES_MODULE").get("dst_qname")
         return named[0] if named else self.file.path
 
     @cached_property

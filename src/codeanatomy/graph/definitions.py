@@ -44,7 +44,7 @@ def files(context: Context) -> Columns:
 
 def modules(context: Context) -> Columns:
     """The module that the file is, if it was read."""
-    if "DECLARES_MODULE" not in context.relations:
+    if not context.listed("DECLARES_MODULE"):
         return {}
     name, syntax = context.module_name, context.syntax
     is_package = PurePosixPath(context.file.path).name in INITS
@@ -62,7 +62,7 @@ def modules(context: Context) -> Columns:
 
 def packages_of(context: Context) -> list[tuple[str, str, str]]:
     """The packages around the module, outermost first: name, folder, and whether this file makes it one."""
-    if "DECLARES_MODULE" not in context.relations:
+    if not context.listed("DECLARES_MODULE"):
         return []
     path = PurePosixPath(context.file.path)
     folders, is_init = path.parts[:-1], path.name in INITS
@@ -111,7 +111,7 @@ def contained(context: Context) -> Columns:
     repository = context.shared_id("REPOSITORY")
     rows: list[tuple[Any, ...]] = [(repository, context.file.file_id, None, None)]
     around = packages_of(context)
-    if "DECLARES_MODULE" in context.relations:
+    if context.listed("DECLARES_MODULE"):
         outer = context.shared_id("PACKAGE", around[-1][0]) if around else repository
         rows.append((outer, context.module_id, None, None))
     # A definition may be found by several spans.

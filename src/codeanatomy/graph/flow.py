@@ -249,9 +249,7 @@ class _Homes:
     def __init__(self, context: Context) -> None:
         self._file_id = context.file.file_id
         self._known = set(context.once(bindings)["node_id"])
-        self._moved: dict[str, str] = dict(
-            each(context.relations.get("BINDING_RESOLVES_TO", {}), "src_id", "dst_id")
-        )
+        self._moved: dict[str, str] = dict(each(context.listed("BINDING_RESOLVES_TO"), "src_id", "dst_id"))
         tops = [scope.node_id for scope in context.once(scopes_of).values() if scope.parent_id is None]
         self._module = tops[0] if tops else None
 

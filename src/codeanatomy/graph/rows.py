@@ -3,6 +3,7 @@
     made = file_rows(file, "default")
     made.tables["cpg_nodes"]        # the rows of all kinds, in the table's order
     made.shared["cpg_nodes"]        # the same of what belongs to the repository as a whole
+    link_rows(file, "default")      # only the edges that its relations become
 
 Nothing here knows a kind by name: which list it is made of, which fields become which columns and
 properties, and to which profiles it belongs is declared. Tests: `tests/test_graph_rows.py`.
@@ -24,7 +25,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.facts import Lists, facts_of, shared_facts_of
+from codeanatomy.graph.facts import Lists, facts_of, related, shared_facts_of
 from codeanatomy.graph.files import Columns, File
 from codeanatomy.ids import Frames, ids_of
 
@@ -35,6 +36,8 @@ Property: TypeAlias = tuple[str, str | None, str, str, Any]
 VALUES = ("string", "int", "float", "bool", "json")
 # Columns that are the same in all rows of a file.
 SAME = frozenset({"file_id", "path"})
+# Lists that are relations by kind.
+FAMILY = "relations"
 # What makes an edge beside its kind and ends.
 EDGE_KEY = ("bstart", "bend", "role", "ordinal")
 
@@ -73,6 +76,13 @@ def file_rows(file: File, profile: Profile) -> Made:
         _rows(own, nodes, edges, Place(file.repo_id, file.file_id, file.path)),
         _rows(shared, nodes, edges, Place(file.repo_id, None, None)),
     )
+
+
+def link_rows(file: File, profile: Profile) -> dict[str, pa.RecordBatch]:
+    """The rows of a file that are made of its relations and of nothing else: edges and their properties."""
+    found = {f"{FAMILY}.{kind}": rows for kind, rows in related(Context(file)).items()}
+    kinds = [edge for edge in kinds_of(profile)[1] if edge.made_of.of.partition(".")[0] == FAMILY]
+    return _rows(found, (), kinds, Place(file.repo_id, file.file_id, file.path))
 
 
 def _rows(

@@ -53,7 +53,7 @@ class Scope(NamedTuple):
 
 def scopes_of(context: Context) -> dict[str, Scope]:
     """The scopes by their ids, outer ones first."""
-    owned = each(context.relations.get("OWNS_SCOPE", {}), "src_id", "dst_id", *SPAN)
+    owned = each(context.listed("OWNS_SCOPE"), "src_id", "dst_id", *SPAN)
     owners = {dst: (src, start, end, line) for src, dst, start, end, line in owned}
     named = {one.node_id: one.qualname for one in context.definitions.values()}
     named[context.module_id] = context.module_name
@@ -72,7 +72,7 @@ def _known(context: Context) -> Iterator[tuple[str, str | None, str, str, str | 
     blocks = context.file.list(SYMTABLE, "blocks")
     for key, parent, kind, name, _ in each(blocks, *BLOCK):
         yield scope_id(file_id, key), scope_id(file_id, parent) if parent else None, kind, name, None
-    told = context.relations.get("SCOPE_PARENT", {})
+    told = context.listed("SCOPE_PARENT")
     waiting = list(each(told, "src_id", "dst_id", "role", "src_qname", "resolution_method"))
     inner = {src for src, *_ in waiting}
     while waiting:
@@ -101,7 +101,7 @@ def bindings(context: Context) -> Columns:
             # Names that are only read, and nowhere in the file bound, are nobody's.
             if subkind is not None:
                 rows.append((binding_id(scope, name), scope, name, f"{qualname}.{name}", subkind, *LISTED))
-    told = context.relations.get("SCOPE_BINDS", {})
+    told = context.listed("SCOPE_BINDS")
     for scope, node, name, *trust in each(told, "src_id", "dst_id", "role", *TRUST):
         subkind = "attribute" if "attribute" in trust else "local"
         owner = known[scope].qualname if scope in known else context.module_name

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from codeanatomy.graph.context import Context
+from codeanatomy.graph.context import REFERENCES, Context
 from codeanatomy.graph.definitions import NAMED, TEXT_CHARS
 from codeanatomy.graph.files import SPAN, Columns, columns_of, each
 
@@ -197,7 +197,7 @@ def type_param_uses(context: Context) -> Columns:
 
 def _bindings(context: Context, kind: str) -> dict[str, str]:
     """The bindings that names read or write."""
-    return dict(each(context.relations.get(kind, {}), "src_id", "dst_id"))
+    return dict(each(context.listed(kind), "src_id", "dst_id"))
 
 
 def _parametrised(context: Context, node: int) -> str | None:
@@ -212,9 +212,7 @@ def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, int 
     """The names in `Generic[...]` and `Protocol[...]` among bases: class, place among them, span."""
     syntax = context.syntax
     generic = {
-        src
-        for src, name in each(context.relations.get("REFERS_TO", {}), "src_id", "dst_qname")
-        if name in GENERIC
+        src for src, name in each(context.listed(REFERENCES), "src_id", "dst_qname") if name in GENERIC
     }
     if not generic:
         return

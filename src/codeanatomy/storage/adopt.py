@@ -46,7 +46,7 @@ from codeanatomy.storage.entries import DataFile, Opened
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.evolve import evolve, missing_properties, new_table
 from codeanatomy.storage.gate import check_gate
-from codeanatomy.storage.owned import Leaving, Owned, leaving
+from codeanatomy.storage.owned import Leaving, Owned, Picked, leaving
 from codeanatomy.storage.replay import state_of
 from codeanatomy.storage.scan import parquet_rows
 from codeanatomy.storage.stamps import Commit, stamp
@@ -78,15 +78,17 @@ def adopt_files(
     *,
     by: str,
     shared_of: Sequence[str] = (),
+    picked: Picked | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
     """Swap the rows of a set of owners for those in the files, in one atomic commit; without owners, add.
 
-    `shared_of` names repositories whose rows without an owner (`by` is null) are swapped too. Where nothing
-    would change, no commit is made.
+    `shared_of` names repositories whose rows without an owner (`by` is null) are swapped too, `picked` single
+    rows of other owners. Where nothing would change, no commit is made.
     """
     table = store.table(name)
-    wanted = _Adoption(store, table, files, Owned(by, frozenset(owners), frozenset(shared_of)), commit, retry)
+    owned = Owned(by, frozenset(owners), frozenset(shared_of), picked)
+    wanted = _Adoption(store, table, files, owned, commit, retry)
     with refusals_told(store, table, OPERATION, commit):
         for file in files:
             # From the footers: Spark would start a job to look at them.
@@ -299,6 +301,8 @@ def _written_anew(wanted: _Adoption, store: Store) -> Committed:
     """The rows of the files, written by Spark; nobody else knows of the files."""
     table, owned, commit, retry = wanted.table, wanted.owned, wanted.commit, wanted.retry
     folder = store.location(table.name)
+    if owned.picked is not None:
+        raise StorageFailure(f"single rows of {table.name} can only be swapped by Spark", "build with --full")
     found = parquet_rows(store.spark, folder, spark_schema(table), [file.path for file in wanted.files])
     rows = found.select(*table.column_names)
     done = (

@@ -4,16 +4,20 @@
     leaving(nodes, "/lake/graph/cpg_nodes", opened(nodes, "/lake/graph/cpg_nodes").files, owned)
     [Leaving(file, 12, 9000, positions=BitMap64([40, ..., 51]))]
 
+    Owned("owner_file_id", frozenset(), picked=Picked("edge_id", ids, frozenset({"file:3b1c..."})))     # single rows
+
 Files whose statistics or partition exclude the owners are not opened (`storage.predicate`); of the others
 DuckDB reads the column of owners, as far as their row groups may hold one. Tests: `tests/test_vectors.py`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 from msgspec import Struct
 from pyroaring import BitMap64
 
@@ -24,6 +28,8 @@ from codeanatomy.storage.predicate import All, Among, IsNull, Predicate, Some, T
 from codeanatomy.storage.vectors import read_vector
 
 REPOSITORY = "repo_id"
+# The picked values, as DuckDB knows them.
+PICKED = "picked_values"
 # The first and the last position of rows that stand together, as those of an owner mostly do.
 RUNS = """
 SELECT filename, min(position), max(position) FROM (
@@ -34,30 +40,46 @@ SELECT filename, min(position), max(position) FROM (
 """
 
 
+class Picked(Struct, frozen=True):
+    """Single rows of some owners, by the values of a column."""
+
+    column: str
+    values: pa.Array
+    owners: frozenset[str]
+
+
 class Owned(Struct, frozen=True):
-    """The rows whose column `by` has one of some values, and those of some repositories where it is null."""
+    """The rows whose column `by` has one of some values, and those of some repositories where it is null.
+
+    Of other owners rows may be picked.
+    """
 
     by: str
     owners: frozenset[str]
     shared_of: frozenset[str] = frozenset()
+    picked: Picked | None = None
 
     def predicate(self, table: Table) -> Predicate:
         """As a condition on a table, for what the log says of its files."""
         terms: list[Term] = []
-        if self.owners:
-            terms.append(Among.of(table.column(self.by), self.owners))
+        owners = self.owners | (self.picked.owners if self.picked else frozenset())
+        if owners:
+            terms.append(Among.of(table.column(self.by), owners))
         if self.shared_of:
             of_them = Among.of(table.column(REPOSITORY), self.shared_of)
             terms.append(All((IsNull(table.column(self.by)), of_them)))
         return Predicate(table.name, Some(tuple(terms)))
 
-    def condition(self, file: LoggedFile) -> str:
-        """Whether a row of a file is one, in SQL."""
+    def conditions(self, file: LoggedFile) -> Iterator[str]:
+        """Whether a row of a file is one, in SQL: one of them holds, and of no row two."""
         by, repository = (_value(file, name) for name in (self.by, REPOSITORY))
-        parts = [f"{by} IN {_listed(self.owners)}"] if self.owners else []
+        if self.owners:
+            yield f"{by} IN {_listed(self.owners)}"
         if self.shared_of:
-            parts.append(f"({by} IS NULL AND {repository} IN {_listed(self.shared_of)})")
-        return " OR ".join(parts)
+            yield f"{by} IS NULL AND {repository} IN {_listed(self.shared_of)}"
+        if self.picked is not None and self.picked.owners:
+            among = f'"{self.picked.column}" IN (SELECT value FROM {PICKED})'
+            yield f"{by} IN {_listed(self.picked.owners)} AND {among}"
 
 
 class Leaving(Struct, frozen=True):
@@ -79,6 +101,8 @@ def leaving(table: Table, location: str, files: Iterable[LoggedFile], owned: Own
     if not held:
         return []
     with reading(), lookups() as database:
+        if owned.picked is not None:
+            database.register(PICKED, pa.table({"value": owned.picked.values}))
         return list(_leaving(database, location, held, owned))
 
 
@@ -89,7 +113,9 @@ def _leaving(
     rows = {place: file.rows for place, file in places.items() if file.rows is not None}
     rows |= _counted(database, places.keys() - rows.keys())
     each_row = "SELECT filename, count(*) FROM ({}) GROUP BY filename"
-    theirs: dict[str, int] = dict(_found(database, places, owned, each_row))
+    theirs: Counter[str] = Counter()
+    for place, count in _found(database, places, owned, each_row):
+        theirs[place] += count
     # Of a file that goes as a whole, positions would be many and are not needed.
     partly = {place: places[place] for place in theirs if theirs[place] < rows[place] or places[place].vector}
     positions = {place: BitMap64() for place in partly}
@@ -110,7 +136,8 @@ def _found(
     """The answers to a question about the owners' rows, of which it sees the file and the position."""
     groups: dict[str, list[str]] = {}
     for place, file in places.items():
-        groups.setdefault(owned.condition(file), []).append(place)
+        for condition in owned.conditions(file):
+            groups.setdefault(condition, []).append(place)
     for condition, paths in groups.items():
         found = parquet(paths, "filename", "file_row_number")
         rows = f"SELECT filename, file_row_number AS position FROM {found} WHERE {condition}"

@@ -29,12 +29,14 @@ from codeanatomy.run.changes import FILES
 from codeanatomy.run.graphing import COPIES
 from codeanatomy.run.refresh.forking import forked, processes_of
 from codeanatomy.run.refresh.normalizing import scope as normalized_files
+from codeanatomy.run.refresh.relinking import EDGE_IDS, RelinkedEdges, relinked_edges
 from codeanatomy.run.refresh.state import Refresh
 from codeanatomy.run.refresh.streams import Streams, are_same, documents_in, joined, rows_in, streams_of
 from codeanatomy.run.refresh.writing import WRITERS, Redone, replace_rows, written_rows
 from codeanatomy.run.state import Run
 from codeanatomy.run.steps import GRAPH
 from codeanatomy.storage.entries import DataFile
+from codeanatomy.storage.owned import Picked
 
 # By table, the one whose rows it has.
 SOURCES = {**{name: name for name in TABLES}, **COPIES}
@@ -53,7 +55,7 @@ def refresh_graph(run: Run) -> None:
 
 def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
     """The rows of files, and of the repository as a whole where they differ."""
-    wanted = sorted(refresh.touched_in(FILES, SCIP, RELATIONS, DIAGNOSTICS) | normalized_files(refresh))
+    wanted, edges = _wanted(refresh, run.order.profile)
     written: dict[str, list[DataFile]] = {name: [] for name in SOURCES}
     told = [NOTHING_SHARED]
     for start in range(0, len(wanted), CHUNK_FILES):
@@ -74,8 +76,18 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
     for name, files in written.items():
         of = SOURCES[name]
         rest = shared.get(of, arrow_schema(catalog.table(of)).empty_table())
-        redone[name] = Redone(rest, wanted, of in shared, name in COPIES, tuple(files))
+        rows = pa.concat_tables([rest, edges.come[of]]) if of in EDGE_IDS else rest
+        picked = Picked(EDGE_IDS[of], edges.gone, edges.owners) if of in EDGE_IDS else None
+        redone[name] = Redone(rows, wanted, of in shared, name in COPIES, tuple(files), picked)
     return redone
+
+
+def _wanted(refresh: Refresh, profile: Profile) -> tuple[list[str], RelinkedEdges]:
+    """The files to be graphed as a whole, and the edges of those of which only these lead elsewhere."""
+    whole = refresh.touched_in(FILES, SCIP, DIAGNOSTICS) | normalized_files(refresh)
+    related = refresh.touched_in(RELATIONS)
+    edges = relinked_edges(refresh.relinked, related - whole, profile)
+    return sorted(whole | (related - edges.owners)), edges
 
 
 def _graphed(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[str, pa.Table]:

@@ -1,6 +1,6 @@
 """Why a file is redone that nobody has edited: what became of the things that it refers to.
 
-    impact_of(refresh, relations, owners)
+    impact_of(refresh, relinked(before, now), paths)
     # (Impact("app/b.py", "changed"), Impact("app/a.py", "resolved", "app.b.helper", 3))
 
     resolved      a name or call that led nowhere leads somewhere now: something was added
@@ -20,7 +20,7 @@ Tests: `tests/test_refresh_impact.py`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from codeanatomy.arrow import values
 from codeanatomy.relate.rows import RELATIONS
 from codeanatomy.run.changes import FILES, PROGRAM_TABLES, Impact
 from codeanatomy.run.refresh.inputs import by_owner
+from codeanatomy.run.refresh.relinking import Relinked
 from codeanatomy.run.refresh.state import Refresh, ids_of
 
 REASONS = ("resolved", "lost", "star_import", "import", "class", "value", "moved", "reference")
@@ -66,20 +67,15 @@ Source: TypeAlias = tuple[str, str, str | None, int | None]
 Targets: TypeAlias = Mapping[Source, frozenset[Target]]
 
 
-def impact_of(refresh: Refresh, relations: pa.Table, owners: Collection[str]) -> tuple[Impact, ...]:
-    """The reasons for all files that are redone, those that were edited first."""
-    edited = ids_of(refresh.changes)
-    found = [Impact(change.path, change.how) for change in refresh.changes]
-    others = sorted(set(owners) - edited)
-    before = refresh.inputs.of_files(RELATIONS, others)
-    now = by_owner(catalog.table(RELATIONS), relations)
-    for owner in others:
-        rows = [each[owner] for each in (before, now) if owner in each]
-        path = rows[0].column("path")[0].as_py()
+def impact_of(refresh: Refresh, found: Relinked, paths: Mapping[str, str]) -> tuple[Impact, ...]:
+    """The reasons for all files that are redone, those that were edited first; the others by their paths."""
+    before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (found.before, found.now))
+    impact = [Impact(change.path, change.how) for change in refresh.changes]
+    for owner, path in paths.items():
         was, becomes = (_targets(each.get(owner)) for each in (before, now))
-        found.append(_impact(path, was, becomes))
-    found += _by_witnesses(refresh, edited.union(others))
-    return tuple(sorted(found, key=lambda each: (each.relations > 0, each.path)))
+        impact.append(_impact(path, was, becomes))
+    impact += _by_witnesses(refresh, ids_of(refresh.changes).union(paths))
+    return tuple(sorted(impact, key=lambda each: (each.relations > 0, each.path)))
 
 
 def _by_witnesses(refresh: Refresh, told: frozenset[str]) -> Iterator[Impact]:

@@ -19,9 +19,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import msgpack
 
-from codeanatomy.arrow import packed
+from codeanatomy.arrow import packed, values
 from codeanatomy.catalog.columns import PLACE_NAMES
 from codeanatomy.extract.scip_rows import SCIP
 from codeanatomy.extract.type_checker_rows import TYPES
@@ -36,13 +37,16 @@ from codeanatomy.run.refresh.forking import forked, processes_of
 from codeanatomy.run.refresh.impact import impact_of
 from codeanatomy.run.refresh.normalizing import normalized
 from codeanatomy.run.refresh.normalizing import scope as normalized_files
-from codeanatomy.run.refresh.state import Refresh
+from codeanatomy.run.refresh.relinking import relinked
+from codeanatomy.run.refresh.state import Refresh, ids_of
 from codeanatomy.run.refresh.streams import Streams, joined, rows_in, streams_of
 from codeanatomy.run.refresh.writing import Redone, follow, replace_rows
 from codeanatomy.run.relation import INPUTS
 from codeanatomy.run.state import Run
 from codeanatomy.run.steps import NORMALIZE, RELATE
+from codeanatomy.storage.owned import Picked
 
+OWNER = "owner_file_id"
 CELLS = ("file_id", "program", "rows_digest")
 # Kinds of diagnostics that relate has; normalize has some of the second, too.
 COMPLAINTS = frozenset({"relate", "disagreement"})
@@ -103,11 +107,23 @@ def related(run: Run, refresh: Refresh) -> Related:
     run.progress.tell(RELATE, f"{total:,}/{total:,} files, {len(other):,} with other relations", last=True)
     relations = joined(RELATIONS, list(other.values()))
     programs = joined(PROGRAMS, [each.program for each in found])
-    impact = impact_of(refresh, relations, owners)
+    edited = gone | ids_of(refresh.changes)
+    others = owners - edited
+    published = pa.concat_tables(
+        [relations.schema.empty_table(), *inputs.of_files(RELATIONS, sorted(others)).values()]
+    )
+    is_edited = pc.is_in(relations.column(OWNER), value_set=pa.array(edited, pa.string()))
+    links = relinked(published, relations.filter(pc.invert(is_edited)), others)
+    impact = impact_of(refresh, links, _paths(published, relations, others))
     inputs.put(RELATIONS, owners, relations)
     refresh.touched[RELATIONS] = owners
+    refresh.relinked = links
     redone = {
-        RELATIONS: Redone(relations, owners),
+        RELATIONS: Redone(
+            pa.concat_tables([relations.filter(is_edited), links.come]),
+            owners & edited,
+            picked=Picked("relation_id", links.gone.column("relation_id"), others),
+        ),
         PROGRAMS: Redone(programs, gone | {each.file_id for each in found}),
     }
     told = [each.complaints for each in found if each.complaints is not None]
@@ -178,6 +194,18 @@ def _diagnostics(run: Run, refresh: Refresh, found: Related) -> Redone:
     refresh.inputs.put(DIAGNOSTICS, owners, rows)
     refresh.touched[DIAGNOSTICS] = owners
     return Redone(rows, owners)
+
+
+def _paths(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> dict[str, str]:
+    """The paths of files that have, or had, relations."""
+    found = {
+        owner: path
+        for rows in (before, now)
+        for owner, path in zip(
+            *(values(rows.column(name).combine_chunks()) for name in (OWNER, "path")), strict=True
+        )
+    }
+    return {owner: found[owner] for owner in sorted(owners)}
 
 
 def _place(rows: pa.Table) -> tuple[str, str, str]:

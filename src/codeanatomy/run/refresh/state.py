@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from codeanatomy.run.changes import Change, Impact
 from codeanatomy.run.refresh.inputs import Inputs
+from codeanatomy.run.refresh.relinking import NOTHING, Relinked
 from codeanatomy.storage.manifest import ChangeWindow
 
 
@@ -30,6 +31,8 @@ class Refresh:
     windows: tuple[ChangeWindow, ...] = ()
     # What the normalize step complains about, until the relate step has added to it.
     diagnostics: pa.Table | None = None
+    # Relations of files that were not edited, and lead elsewhere.
+    relinked: Relinked = NOTHING
     # Why files are redone; those that were edited, until the relations of the others are known.
     impact: tuple[Impact, ...] = ()
 

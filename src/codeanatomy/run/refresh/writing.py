@@ -29,6 +29,7 @@ from codeanatomy.storage.events import Committed
 from codeanatomy.storage.files import write_files
 from codeanatomy.storage.light_feed import changed_owners
 from codeanatomy.storage.manifest import ChangeWindow
+from codeanatomy.storage.owned import Picked
 from codeanatomy.storage.store import Tables
 
 # Sequence of the commits of the first refresh of a run; other steps use those below.
@@ -47,6 +48,8 @@ class Redone(Struct, frozen=True):
     is_copy: bool = False
     # More of them, which are data files already.
     files: tuple[DataFile, ...] = ()
+    # Single rows of other files, which leave the table; those that come are among `rows`.
+    picked: Picked | None = None
 
 
 def replace_rows(run: Run, refresh: Refresh, step: str, redone: Mapping[str, Redone]) -> None:
@@ -77,6 +80,7 @@ def _replaced(run: Run, refresh: Refresh, step: str, name: str, redone: Redone) 
             run.commit(step, FIRST_SEQUENCE + refresh.number),
             by=table.owner or "repo_id",
             shared_of=(refresh.repo_id,) if redone.is_shared else (),
+            picked=redone.picked,
         )
 
     try:
@@ -90,7 +94,8 @@ def _refuse_others(table: Table, redone: Redone) -> None:
     """Rows of a file that is not replaced would be there twice."""
     if table.owner is None:
         return
-    others = set(pc.unique(redone.rows.column(table.owner)).to_pylist()) - set(redone.owners)
+    replaced = {*redone.owners, *(redone.picked.owners if redone.picked else ())}
+    others = set(pc.unique(redone.rows.column(table.owner)).to_pylist()) - replaced
     if others - ({None} if redone.is_shared else set()):
         raise StorageFailure(f"rows of {table.name} belong to files that are not redone", "report it")
 
