@@ -27,6 +27,7 @@ from codeanatomy.storage.duck import lookups, rows_of
 from codeanatomy.storage.events import Committed
 from codeanatomy.storage.files import write_files
 from codeanatomy.storage.light import light_files, light_table, logged_paths, newest_version, table_facts
+from codeanatomy.storage.owned import Picked
 from codeanatomy.storage.replay import Add, actions, entry, state_of, vectors_of
 from codeanatomy.storage.restore import restore_table
 from codeanatomy.storage.scan import scan
@@ -101,8 +102,14 @@ class Lake:
         # What every version holds.
         self.history: list[Counts] = []
 
-    def swap(self, *rows: Row, owners: Iterable[str] = (), shared_of: Iterable[str] = ()) -> Committed:
-        """Give owners new rows, or none."""
+    def swap(
+        self,
+        *rows: Row,
+        owners: Iterable[str] = (),
+        shared_of: Iterable[str] = (),
+        picked: Picked | None = None,
+    ) -> Committed:
+        """Give owners new rows, or none; of other owners rows may be picked."""
         order = [*self.table.write.partition_by, *self.table.ordering]
         ordered = sorted(rows, key=lambda row: [str(row.get(name) or "").rjust(9) for name in order])
         batches = [pa.RecordBatch.from_pylist(ordered, schema=arrow_schema(self.table))] if rows else []
@@ -116,7 +123,12 @@ class Lake:
             Commit(f"run-{len(self.history)}"),
             by=self.by,
             shared_of=sorted(shared),
+            picked=picked,
         )
+        ids = set(picked.values.to_pylist()) if picked else set()
+        for key, kept in self.rows.items():
+            if picked and key[1] in picked.owners:
+                self.rows[key] = [row for row in kept if row[picked.column] not in ids]
         for key in [key for key in self.rows if key[1] in gone or (key[1] is None and key[0] in shared)]:
             del self.rows[key]
         for row in rows:
@@ -542,5 +554,33 @@ def test_random_swaps(aside: Lake) -> None:
         rows = [row for number in numbers for row in nodes_of(number, chance.randint(0, 5))]
         shared = ["a"] if chance.random() < 0.3 else []
         rows += nodes_of(None, chance.randint(0, 3)) if shared else []
-        aside.swap(*rows, owners=map(owner, numbers), shared_of=shared)
+        others = chance.sample([number for number in range(40) if number not in numbers], 5)
+        single = [row for number in others for row in nodes_of(number, 6) if chance.random() < 0.3]
+        ids = pa.array([row["node_id"] for row in single], pa.string())
+        # Some of them come back, and some were not there.
+        rows += [row for row in single if chance.random() < 0.5]
+        picked = Picked("node_id", ids, frozenset(map(owner, others)))
+        aside.swap(*rows, owners=map(owner, numbers), shared_of=shared, picked=picked)
         aside.light(len(aside.history) - 1)
+
+
+def test_single_rows_are_picked_of_their_owners_only(aside: Lake) -> None:
+    filled(aside)
+    ids = [row["node_id"] for row in (*nodes_of(3, 2), *nodes_of(4, 1))]
+    picked = Picked("node_id", pa.array(ids, pa.string()), frozenset({owner(3)}))
+    done = aside.swap(picked=picked)
+    assert (done.rows, done.rows_deleted, done.files_removed) == (0, 4, 0)
+    aside.light(1)
+    # They are gone, so nothing is left to do.
+    assert not aside.swap(picked=picked).committed
+
+
+def test_where_only_spark_writes_single_rows_are_refused(store: Store) -> None:
+    lake = Lake(store, NODES, "owner_file_id")
+    lake.swap(*nodes_of(1, 3))
+    store.spark.sql(f"ALTER TABLE delta.`{lake.location}` ADD CONSTRAINT plain CHECK (repo_id <> 'x')")
+    [row, *_] = nodes_of(1, 1)
+    picked = Picked("node_id", pa.array([row["node_id"]]), frozenset({owner(1)}))
+    with pytest.raises(StorageFailure, match="single rows of cpg_nodes") as refused:
+        lake.swap(picked=picked)
+    assert "--full" in refused.value.hint
