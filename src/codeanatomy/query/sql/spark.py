@@ -4,7 +4,10 @@
 
 Who has a session of their own asks `SparkLake.sql`, which is a DataFrame; this reads the first rows of it and
 stops when the time is over: its jobs have a tag, and no others are cancelled. Tags are a matter of the Spark
-context, so this is not for Spark Connect. Tests: `tests/test_sql_command.py`.
+context, so this is not for Spark Connect. The answer is given up at once; a task that joins everything with
+everything looks up between batches of its input only, and keeps its core until then.
+
+Tests: `tests/test_sql_command.py`.
 """
 
 from __future__ import annotations
