@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from itertools import islice
 
@@ -43,6 +44,12 @@ def elsewhere(value: int) -> int:
     return value
 
 
+def slowly(value: int, seconds: float = 0.05) -> int:
+    """The value, when others had time to take something too."""
+    time.sleep(seconds)
+    return value
+
+
 def fail(problem: BaseException) -> Callable[[], object]:
     def raised() -> object:
         raise problem
@@ -65,17 +72,25 @@ def test_one_process_works_in_order_and_here() -> None:
 
 
 def test_several_work_elsewhere_and_share_the_numbers() -> None:
-    found = list(forked(lambda number: (os.getpid(), number), MANY, processes=3))
+    found = list(forked(lambda number: (slowly(os.getpid()), number), MANY, processes=3))
     shares = {pid: [number for each, number in found if each == pid] for pid, _ in found}
     assert os.getpid() not in shares
-    # Each has every third, and sends them in their order.
-    assert sorted(shares.values()) == [list(range(first, MANY, 3)) for first in range(3)]
+    assert len(shares) == 3
+    # Each takes the next that nobody has, and sends them in their order.
+    assert sorted(number for share in shares.values() for number in share) == list(range(MANY))
+    assert all(share == sorted(share) for share in shares.values())
+
+
+def test_a_long_piece_delays_no_other() -> None:
+    found = list(forked(lambda number: (os.getpid(), slowly(number, 1.0 if number == 0 else 0.01)), MANY, 2))
+    [busy] = [pid for pid, number in found if number == 0]
+    assert [number for pid, number in found if pid == busy] == [0]
 
 
 def test_few_pieces_are_worked_on_here() -> None:
     pids = set(forked(lambda _: os.getpid(), 2 * FEWEST - 1, processes=8))
     assert pids == {os.getpid()}
-    assert len(set(forked(lambda _: os.getpid(), 2 * FEWEST, processes=8))) == 2
+    assert len(set(forked(lambda _: slowly(os.getpid()), 2 * FEWEST, processes=8))) == 2
 
 
 def test_a_process_has_what_its_parent_knows() -> None:

@@ -1,4 +1,5 @@
-"""Work on several cores: a process has all that its parent knows, and sends what it made of every n-th piece.
+"""Work on several cores: a process has all that its parent knows, takes one piece after the other, and sends
+what it made of them.
 
 >>> sorted(forked(lambda number: number * number, 6, processes=2))
 [0, 1, 4, 9, 16, 25]
@@ -15,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from multiprocessing.sharedctypes import Synchronized
 from typing import Any, TypeVar
 
 from codeanatomy.config import Settings
@@ -42,10 +44,12 @@ def forked(work: Callable[[int], Made], count: int, processes: int, fewest: int 
     lines: list[Connection] = []
     children = []
     try:
-        for first in range(wanted):
+        # The number of the next piece: some take much longer than others.
+        following = FORK.Value("q", 0)
+        for _ in range(wanted):
             line, end = FORK.Pipe(duplex=False)
             lines.append(line)
-            child = FORK.Process(target=_serve, args=(lines, end, work, range(first, count, wanted)))
+            child = FORK.Process(target=_serve, args=(lines, end, work, _numbers(following, count)))
             child.start()
             end.close()
             children.append(child)
@@ -63,6 +67,17 @@ def forked(work: Callable[[int], Made], count: int, processes: int, fewest: int 
             child.join()
 
 
+def _numbers(following: Synchronized[int], count: int) -> Iterator[int]:
+    """Those below `count` that no other process has taken."""
+    while True:
+        with following.get_lock():
+            number = following.value
+            following.value = number + 1
+        if number >= count:
+            return
+        yield number
+
+
 def _received(line: Connection) -> tuple[bool, Any]:
     try:
         is_last, made = line.recv()
@@ -74,7 +89,7 @@ def _received(line: Connection) -> tuple[bool, Any]:
 
 
 def _serve(
-    inherited: Sequence[Connection], end: Connection, work: Callable[[int], Any], numbers: range
+    inherited: Sequence[Connection], end: Connection, work: Callable[[int], Any], numbers: Iterator[int]
 ) -> None:
     # While an end to read from is open here, nobody would notice that the one who reads has died.
     for line in inherited:

@@ -138,6 +138,9 @@ def emitted(
     processes: int,
 ) -> tuple[frozenset[str], list[Emitted]]:
     """All files of a repository, and the rows of those that have other ones, or have to be told again."""
+    # Of a repository before this one.
+    gc.unfreeze()
+    gc.collect()
     # The solver keeps millions of objects and makes no garbage to speak of.
     gc.disable()
     programs = [
@@ -168,6 +171,8 @@ def emitted(
 
     found = [each for each in forked(emit, len(solved.programs), processes) if each is not None]
     there = frozenset(program.file_id for program in solved.programs)
+    # What was solved refers to itself: to find all of it takes seconds, and the process ends soon.
+    gc.freeze()
     gc.enable()
     return there, found
 
