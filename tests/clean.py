@@ -12,7 +12,6 @@ import atexit
 import io
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -31,7 +30,6 @@ from codeanatomy.run.progress import Progress
 from codeanatomy.run.refresh.worker import Worker
 from codeanatomy.run.report import BuildReport
 from codeanatomy.run.repositories import Repository
-from codeanatomy.run.state import Run
 from codeanatomy.storage.manifest import RunManifest
 
 # One process: a fork for a few small files takes longer than they do.
@@ -65,7 +63,7 @@ atexit.register(Worker.stop, KEPT)
 
 def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **asked: Any) -> BuildReport:
     """Build what changed."""
-    with patch.object(building, "Run", partial(Run, worker=KEPT)):
+    with patch.object(building, "Worker", lambda: KEPT):
         return build(order(lake, repositories, *settings, **asked), Progress(io.StringIO()), no_session)
 
 

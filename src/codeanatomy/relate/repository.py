@@ -84,7 +84,7 @@ class Related(NamedTuple):
 
     def digest(self) -> str:
         """What the rows are, as a text; made without making them, since most are as they were."""
-        told = (self.program.scope_rows, self.rows.sorted(), self.rows.complaints)
+        told = (self.program.scope_rows, self.rows.packed(), self.rows.complaints)
         return hashlib.sha256(msgpack.encode(told)).hexdigest()
 
 

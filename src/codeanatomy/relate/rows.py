@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
+from msgspec import msgpack
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_field, arrow_schema
@@ -25,6 +26,9 @@ from codeanatomy.catalog.spec import Column
 from codeanatomy.ids import ids_within
 
 RELATIONS = "relations_v1"
+ENCODER = msgpack.Encoder()
+# The first parts of an id, which many rows have in common: kind, rule, role, ordinal, reason.
+SHARED_PARTS = 5
 # First byte, byte after the last, line.
 Place: TypeAlias = tuple[int | None, int | None, int | None]
 NOWHERE: Place = (None, None, None)
@@ -80,9 +84,8 @@ class Rows:
         self.repo_id = repo_id
         self.file_id = file_id
         self.path = path
-        # Tuples, and ids by what many rows share: a standard library has two million rows.
-        self._rows: dict[str, tuple[Any, ...]] = {}
-        self._ids: dict[tuple[Any, ...], Callable[..., str]] = {}
+        # Tuples without ids, by what ids are made of: a standard library has two million rows.
+        self._rows: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self.complaints: list[Complaint] = []
 
     def __len__(self) -> int:
@@ -113,15 +116,10 @@ class Rows:
     ) -> None:
         """A relation; without a target, an attempt that says why."""
         bstart, bend, line = place
-        shared = (kind, rule, role, ordinal, reason)
-        made = self._ids.get(shared)
-        if made is None:
-            made = self._ids[shared] = ids_within("rel", *shared)
-        key = made(src_id, dst_id, bstart, bend)
+        key = (kind, rule, role, ordinal, reason, src_id, dst_id, bstart, bend)
         if key in self._rows:
             return
         self._rows[key] = (
-            key,
             kind,
             src_id,
             src_kind,
@@ -147,21 +145,33 @@ class Rows:
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows as they are, without the place that all of them share."""
-        rows = [dict(zip(FIELDS, row, strict=True)) for row in self._rows.values()]
+        rows = [dict(zip(FIELDS, row, strict=True)) for row in self._with_ids()]
         for row in rows:
             row["evidence"] = _columns(row["evidence"])
         return rows
 
-    def sorted(self) -> list[tuple[Any, ...]]:
-        """The rows by their ids, whatever the order in which they were found."""
-        return [self._rows[key] for key in sorted(self._rows)]
+    def _with_ids(self) -> list[tuple[Any, ...]]:
+        """The rows with what they are known by, which takes longer than to find them."""
+        makers: dict[tuple[Any, ...], Callable[..., str]] = {}
+        found = []
+        for key, row in self._rows.items():
+            shared = key[:SHARED_PARTS]
+            made = makers.get(shared)
+            if made is None:
+                made = makers[shared] = ids_within("rel", *shared)
+            found.append((made(*key[SHARED_PARTS:]), *row))
+        return found
+
+    def packed(self) -> bytes:
+        """The rows as bytes that are the same for the same rows, in whatever order they were found."""
+        return b"".join(sorted(map(ENCODER.encode, self._rows.values())))
 
     def batch(self) -> pa.RecordBatch:
         """The rows in the table's order."""
         table = catalog.table(RELATIONS)
         shared = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
         order = [FIELDS.index(name) for name in (*table.ordering, "relation_id") if name not in shared]
-        rows = sorted(self._rows.values(), key=itemgetter(*order))
+        rows = sorted(self._with_ids(), key=itemgetter(*order))
         columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
         cells: dict[str, Sequence[Any]] = dict(zip(FIELDS, columns, strict=True))
         arrays = [

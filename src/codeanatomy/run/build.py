@@ -21,6 +21,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 from py4j.protocol import Py4JError
@@ -47,6 +48,7 @@ from codeanatomy.run.refresh.inputs import Inputs
 from codeanatomy.run.refresh.normalizing import refresh_normalize
 from codeanatomy.run.refresh.relating import refresh_relate
 from codeanatomy.run.refresh.state import Refresh
+from codeanatomy.run.refresh.worker import Worker
 from codeanatomy.run.relation import relate_stage
 from codeanatomy.run.report import BuildReport, report, unchanged
 from codeanatomy.run.repositories import Listed, list_repositories, refuse_nothing
@@ -146,14 +148,12 @@ def plan(order: Order, progress: Progress, *, impact: bool = False) -> Plan:
     """
     prepared = prepare(order, progress)
     row = read_lease(order.lake)
-    found, state = _planned(prepared, row)
+    found, state = _planned(prepared, _left_by(row))
     if impact and found.changes:
         run = _new_run(prepared, progress, _no_session, lambda: None, found, state, new_run_id())
         _add_refreshes(run)
-        try:
+        with run.worker:
             found = structs.replace(found, impact=foreseen(run))
-        finally:
-            run.worker.stop()
     if row is None or stale(row, datetime.now(UTC)):
         return found
     return structs.replace(found, undo=(), held_by=row.holder)
@@ -168,16 +168,21 @@ def build(
 ) -> BuildReport:
     """Build the repositories of an order; a session is asked for if there is work for it."""
     prepared = prepare(order, progress)
-    found, state = _planned(prepared, read_lease(order.lake))
-    if found.nothing_to_do:
-        return unchanged(order, prepared.listed, found, state, prepared.seconds)
+    version = manifest_version(order.lake)
+    left = _left_by(read_lease(order.lake))
+    first = _Planned(version, left, *_planned(prepared, left))
+    if first.plan.nothing_to_do:
+        return unchanged(order, prepared.listed, first.plan, first.state, prepared.seconds)
     run_id = new_run_id()
 
     def tell(said: str) -> None:
         progress.tell("lease", said)
         Log(run_id=run_id).info(said)
 
-    with stoppable():
+    with stoppable(), Worker() as worker:
+        if first.plan.changes:
+            # It takes a second to be there, in which something else can be done.
+            worker.start()
         asked = time.monotonic()
         lease = acquire(
             order.lake,
@@ -185,38 +190,54 @@ def build(
             list(prepared.listed.listings),
             wait=order.wait,
             tell=tell,
-            base_run_id=state.run_id,
+            base_run_id=first.state.run_id,
         )
         waited = time.monotonic() - asked
-        return _leased(prepared, progress, session, lease, trace, run_id, waited)
+        return _leased(prepared, first, progress, session, lease, trace, run_id, waited, worker)
 
 
-def _planned(prepared: Prepared, row: LeaseRow | None) -> tuple[Plan, State]:
-    """The plan, and what it is made from; a run that is writing still has left nothing to go on with."""
-    order = prepared.order
-    state = lake_state(order.lake, order.settings.tables)
-    left = row if row is not None and stale(row, datetime.now(UTC)) else None
+class _Planned(NamedTuple):
+    """A plan, and when it was made: at which version of the manifest, and what a dead run had left."""
+
+    version: int
+    left: LeaseRow | None
+    plan: Plan
+    state: State
+
+
+def _left_by(row: LeaseRow | None) -> LeaseRow | None:
+    """What a dead run has left; one that is writing still has left nothing to go on with."""
+    return row if row is not None and stale(row, datetime.now(UTC)) else None
+
+
+def _planned(prepared: Prepared, left: LeaseRow | None) -> tuple[Plan, State]:
+    """The plan, and what it is made from."""
+    state = lake_state(prepared.order.lake, prepared.order.settings.tables)
     return plan_run(prepared.request, state, left), state
 
 
 def _leased(
     prepared: Prepared,
+    first: _Planned,
     progress: Progress,
     session: Callable[[], SparkSession],
     lease: Lease,
     trace: Trace,
     run_id: str,
     waited: float,
+    worker: Worker,
 ) -> BuildReport:
     """The run, from the moment that nobody else may write."""
     keep_journal = True
     try:
+        # First of all: what is published from here on is not what this run builds on.
+        version = manifest_version(prepared.order.lake)
         if waited > STALE_SECONDS:
             # The source may have changed while another run was writing.
             prepared = prepare(prepared.order, progress)
-        # First of all: what is published from here on is not what this run builds on.
-        version = manifest_version(prepared.order.lake)
-        found, state = _planned(prepared, lease.before)
+        # Who writes has the lease: if nobody has had it since, there is nothing new to plan for.
+        is_same = waited <= STALE_SECONDS and (version, lease.before) == (first.version, first.left)
+        found, state = (first.plan, first.state) if is_same else _planned(prepared, lease.before)
         lease.begin(state.run_id)
         if found.nothing_to_do:
             return unchanged(prepared.order, prepared.listed, found, state, prepared.seconds)
@@ -226,7 +247,7 @@ def _leased(
         with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
             whole.note({"repositories": len(prepared.listed.listings)})
             run = _new_run(prepared, progress, session, lease.check, found, state, run_id)
-            run.trace, run.spans[WHOLE] = trace, whole
+            run.trace, run.spans[WHOLE], run.worker = trace, whole, worker
             _carry_out(run, lease, version)
         keep_journal = False
         # It is published: what goes wrong from here on is no failure of it.
@@ -288,8 +309,6 @@ def _new_run(
 def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
     """Do what is planned and publish it, or record why not; `manifest` is the version it must be at."""
     try:
-        if run.plan.changes:
-            run.worker.start()
         if any(step.runs_for for step in run.plan.steps):
             # Before any step asks for it.
             Log(run_id=run.run_id).debug(f"session of Spark {run.spark.version}")
@@ -312,8 +331,6 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
         if not isinstance(problem, LeaseLost):
             _tell_end(run, error, "cancelled" if stopped else "failed")
         raise
-    finally:
-        run.worker.stop()
 
 
 def _under_way(run: Run) -> str:

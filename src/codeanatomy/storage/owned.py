@@ -4,7 +4,7 @@
     leaving(nodes, "/lake/graph/cpg_nodes", opened(nodes, "/lake/graph/cpg_nodes").files, owned)
     [Leaving(file, 12, 9000, positions=BitMap64([40, ..., 51]))]
 
-    Owned("owner_file_id", frozenset(), picked=Picked("edge_id", ids, frozenset({"file:3b1c..."})))     # single rows
+    Owned("owner_file_id", frozenset(), picked=Picked("edge_id", ids, owners))      # single rows of owners
 
 Files whose statistics or partition exclude the owners are not opened (`storage.predicate`); of the others
 DuckDB reads the column of owners, as far as their row groups may hold one. Tests: `tests/test_vectors.py`.

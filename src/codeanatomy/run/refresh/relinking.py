@@ -31,6 +31,7 @@ from codeanatomy.storage.duck import lookups, reading
 
 # By table of the graph, the column that has the id of an edge.
 EDGE_IDS: Mapping[str, str] = {EDGES: "edge_id", PROPS: "entity_id", PROPS_MAP: "entity_id"}
+ONE_SIDED = {"gone": "FROM before EXCEPT FROM now", "come": "FROM now EXCEPT FROM before"}
 SOURCES = """
 SELECT {side}.* FROM {side} SEMI JOIN (
   SELECT owner_file_id, src_id FROM gone UNION SELECT owner_file_id, src_id FROM come
@@ -66,9 +67,8 @@ def relinked(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> Relinke
     with reading(), lookups() as database:
         database.register("before", before)
         database.register("now", now)
-        for name, one, other in (("gone", "before", "now"), ("come", "now", "before")):
-            rows = database.sql(f"SELECT * FROM {one} EXCEPT SELECT * FROM {other}").to_arrow_table()
-            database.register(name, rows)
+        for name, asked in ONE_SIDED.items():
+            database.register(name, database.sql(asked).to_arrow_table())
         found = [
             database.sql(asked).to_arrow_table().cast(arrow_schema(catalog.table(RELATIONS)))
             for asked in (
@@ -82,7 +82,7 @@ def relinked(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> Relinke
 
 
 def relinked_edges(found: Relinked, owners: frozenset[str], profile: Profile) -> RelinkedEdges:
-    """The edges of some files that come and go, of those that were compared and have nothing else to change."""
+    """The edges that come and go, of the files that were compared and have nothing else to change."""
     before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (found.before, found.now))
     come: defaultdict[str, list[pa.RecordBatch]] = defaultdict(list)
     gone: list[str] = []

@@ -1,8 +1,7 @@
 """A process that computes for a refresh: it has one thread, so that it may fork, and it ends with its memory.
 
-    worker = Worker()
-    worker.call(made_files, files, processes)       # a function of a module, run there
-    worker.stop()
+    with Worker() as worker:
+        worker.call(made_files, files, processes)       # a function of a module, run there
 
 A process that reads lakes has threads of Delta and DuckDB in it. What is forked from it may wait for ever for
 a lock that one of them held. So this one is started anew, with nothing but our own modules on its path, and
@@ -19,7 +18,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
-from typing import IO, Any, ParamSpec, TypeVar, cast
+from typing import IO, Any, ParamSpec, Self, TypeVar, cast
 
 from codeanatomy.errors import StepFailed
 
@@ -45,6 +44,12 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = Lock()
         self._calling = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start it, if it is not there: while it imports, others can do something else."""
