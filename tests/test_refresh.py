@@ -442,7 +442,30 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+# One of each family; all of them are in `make test-full`.
+QUICK = frozenset(
+    {
+        "the body of a function, with others below",
+        "a new file has the name that was missing",
+        "a module is deleted",
+        "a module is renamed",
+        "the source of a star import gets a name",
+        "a re-export of a re-export leads elsewhere",
+        "__all__ lists another name",
+        "a base class gets a method",
+        "a function returns something else",
+        "a file of another encoding",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=() if name in QUICK else pytest.mark.full)
+        for name, case in CASES.items()
+    ],
+)
 def test_what_a_change_reaches_is_redone(case: Case, tmp_path: Path) -> None:
     edited = Edited(tmp_path, case.before)
     before = edited.versions()

@@ -96,7 +96,7 @@ DELTA_SCAN_PLANS = Table(
         Column("total_files", "bigint", "Data files of the version."),
         Column("candidate_files", "bigint", "Files left after pruning."),
         Column("pruned_files", "bigint", "Files ruled out by partition values and statistics."),
-        Column("purpose", "string", "build, maintain, or the verb of a recorded query.", nullable=False),
+        Column("purpose", "string", "build, or the verb of a recorded query.", nullable=False),
         strings("pushed_filters", "Conditions given to the scan."),
         strings("filter_columns", "Columns in those conditions."),
         strings("join_columns", "Columns it is joined by."),

@@ -34,7 +34,7 @@ from codeanatomy.errors import StorageFailure
 from codeanatomy.storage.deltalog import SnapshotInfo
 from codeanatomy.storage.file_index import FileIndex, LoggedFile, logged_files
 from codeanatomy.storage.policy import delta_options
-from codeanatomy.storage.replay import Add, State, actions, commit_info, entry, state_of
+from codeanatomy.storage.replay import VECTORS, Add, State, actions, commit_info, entry, state_of
 from codeanatomy.storage.row_checks import Broken
 from codeanatomy.storage.stamps import Commit, stamped
 from codeanatomy.storage.transaction import NewTable
@@ -52,7 +52,6 @@ IMPLIED = {
 }
 # The protocol of tables that name their features.
 NAMED = (3, 7)
-VECTORS = "deletionVectors"
 ENABLED = "delta.enableDeletionVectors"
 # What a table may say that a writer must heed.
 HEEDED = ("delta.constraints.", "delta.appendOnly")

@@ -24,7 +24,7 @@ from codeanatomy import catalog
 from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.storage.file_index import LoggedFile, logged_files
 from codeanatomy.storage.policy import delta_options, is_local
-from codeanatomy.storage.replay import state_of, vectors_of
+from codeanatomy.storage.replay import VECTORS, state_of, vectors_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # Reader features that change nothing about which rows a data file holds, and under which names.
 HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-VECTORS = "deletionVectors"
 CHECKPOINTS = "v2Checkpoint"
 # A column that says whether a row meets a condition.
 MEETS = "_meets"

@@ -21,6 +21,8 @@ from msgspec import Struct, convert, json
 
 from codeanatomy.storage.vectors import Vector
 
+# The feature of a table whose files may have vectors.
+VECTORS = "deletionVectors"
 ENTRY = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 

@@ -19,9 +19,9 @@ from codeanatomy.errors import NeedsSpark, StorageFailure
 from codeanatomy.storage.contract import quoted
 from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
 from codeanatomy.storage.duck import local
-from codeanatomy.storage.light import VECTORS, location, plain
+from codeanatomy.storage.light import location, plain
 from codeanatomy.storage.policy import delta_options, is_local
-from codeanatomy.storage.replay import vectors_of
+from codeanatomy.storage.replay import VECTORS, vectors_of
 from codeanatomy.storage.session import isolated
 from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.store import Store
