@@ -95,6 +95,7 @@ def test_two_processes_lose_nothing_and_double_nothing(
     assert any(conflicts for _, _, conflicts in told), "they never met: the test shows nothing"
 
 
+@pytest.mark.full
 def test_a_killed_writer_leaves_the_old_version_and_the_repeated_commit_succeeds_once(
     make_store: MakeStore, spark: SparkSession, tmp_path: Path, start: Start
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from codeanatomy.config import load_settings
 from codeanatomy.errors import StepFailed, StorageFailure
-from codeanatomy.run.refresh.forking import FEWEST, FORK, forked, processes_of
+from codeanatomy.run.refresh.forking import FEWEST, FORK, apart, forked, processes_of
 
 LARGE = 3_000_000
 # So many pieces are worth several processes.
@@ -82,7 +82,7 @@ def test_several_work_elsewhere_and_share_the_numbers() -> None:
 
 
 def test_a_long_piece_delays_no_other() -> None:
-    found = list(forked(lambda number: (os.getpid(), slowly(number, 1.0 if number == 0 else 0.01)), MANY, 2))
+    found = list(forked(lambda number: (os.getpid(), slowly(number, 2.0 if number == 0 else 0.01)), MANY, 2))
     [busy] = [pid for pid, number in found if number == 0]
     assert [number for pid, number in found if pid == busy] == [0]
 
@@ -166,3 +166,18 @@ def test_as_many_processes_as_settings_say_or_cores_are_there() -> None:
     settings = load_settings(("refresh.processes=3",), env={}, start=None)
     assert processes_of(settings) == 3
     assert processes_of(load_settings((), env={}, start=None)) == len(os.sched_getaffinity(0))
+
+
+def test_apart_nothing_stays_here() -> None:
+    large: list[int] = []
+
+    def work() -> tuple[int, int]:
+        large.append(1)
+        return elsewhere(len(large)), os.getpid()
+
+    assert apart(work)[0] == 1
+    assert large == []
+    with pytest.raises(StepFailed, match="died"):
+        apart(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(StorageFailure):
+        apart(fail(StorageFailure("full", "")))

@@ -116,6 +116,7 @@ def test_a_step_with_other_rules_runs_after_those_that_are_refreshed(
         assert plan(clean.order(lake, sources), Progress(io.StringIO())).nothing_to_do
 
 
+@pytest.mark.full
 def test_a_full_build_after_refreshes_leaves_no_rows_behind(
     base: Path, tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -136,6 +136,7 @@ def test_other_writer_properties_reach_the_footer(make_store: MakeStore, spark: 
         assert (column.compression, column.has_dictionary_page) == ("GZIP", False)
 
 
+@pytest.mark.full
 def test_files_reach_their_size_and_do_not_overlap(make_store: MakeStore, spark: SparkSession) -> None:
     target = 2 * MB
     store = make_store(with_policy(target_file_size=target, partition_by=()))

@@ -169,7 +169,8 @@ def test_broken_files_are_rows_and_the_others_are_whole(stored: dict[str, list[d
     assert stored["span_errors_v1"] == []
 
 
-@pytest.mark.parametrize("numbers", [(1, 7), pytest.param((2, 7), marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("numbers", [(1, 7), (2, 7)])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path, numbers: tuple[int, ...]) -> None:
     store = Store.of(load_settings((), env={}, start=None), spark, str(lake))
     found = []

@@ -427,6 +427,7 @@ def test_steps_that_follow_are_done_again(lake: ThreeRuns, name: str, redone: tu
     assert not counted(lake.root)
 
 
+@pytest.mark.full
 def test_a_restored_table_is_whole_again_after_a_build(lake: ThreeRuns, spark: SparkSession) -> None:
     lake.restore_table(RELATIONS, lake.version(RELATIONS, 0))
     built(spark, lake.root, lake.put(2), until=None)

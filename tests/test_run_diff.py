@@ -288,6 +288,7 @@ AFTER = (
 )
 
 
+@pytest.mark.full
 def test_two_builds_of_a_repository(spark: SparkSession, tmp_path: Path) -> None:
     source, lake = tmp_path / "pkg", tmp_path / "lake"
     source.mkdir()

@@ -337,6 +337,7 @@ def test_the_protocol_is_asked_for_with_the_first_vector(store: Store, nodes: La
     assert not any(action.protocol or action.meta_data for action in actions(nodes.location, 4))
 
 
+@pytest.mark.full
 def test_many_commits_have_checkpoints_with_vectors(store: Store, nodes: Lake) -> None:
     filled(nodes, files=8, rows=3)
     chance = random.Random(5)
@@ -394,6 +395,7 @@ def test_spark_goes_on_with_such_a_table(store: Store, nodes: Lake) -> None:
     nodes.all_see(store)
 
 
+@pytest.mark.full
 def test_versions_are_brought_back_with_their_vectors(store: Store, nodes: Lake) -> None:
     filled(nodes)
     nodes.swap(*nodes_of(7, 3), owners=[owner(7)])
@@ -575,12 +577,14 @@ def test_single_rows_are_picked_of_their_owners_only(aside: Lake) -> None:
     assert not aside.swap(picked=picked).committed
 
 
-def test_where_only_spark_writes_single_rows_are_refused(store: Store) -> None:
+def test_spark_swaps_single_rows_where_the_table_asks_for_more(store: Store) -> None:
     lake = Lake(store, NODES, "owner_file_id")
-    lake.swap(*nodes_of(1, 3))
+    lake.swap(*nodes_of(1, 3), *nodes_of(2, 3), *nodes_of(3, 2))
     store.spark.sql(f"ALTER TABLE delta.`{lake.location}` ADD CONSTRAINT plain CHECK (repo_id <> 'x')")
+    lake.history.append(lake.history[0])
     [row, *_] = nodes_of(1, 1)
+    new = {**row, "node_id": stable_id("node", "new"), "bstart": 77, "bend": 78}
     picked = Picked("node_id", pa.array([row["node_id"]]), frozenset({owner(1)}))
-    with pytest.raises(StorageFailure, match="single rows of cpg_nodes") as refused:
-        lake.swap(picked=picked)
-    assert "--full" in refused.value.hint
+    done = lake.swap(new, *nodes_of(3, 1), owners=[owner(3)], picked=picked)
+    assert done.operation == "replace_by_owner"
+    lake.all_see(store)

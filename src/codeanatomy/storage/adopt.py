@@ -26,6 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from msgspec import MsgspecError
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from codeanatomy.catalog.spec import Table
@@ -48,7 +50,7 @@ from codeanatomy.storage.evolve import evolve, missing_properties, new_table
 from codeanatomy.storage.gate import check_gate
 from codeanatomy.storage.owned import Leaving, Owned, Picked, leaving
 from codeanatomy.storage.replay import state_of
-from codeanatomy.storage.scan import parquet_rows
+from codeanatomy.storage.scan import parquet_rows, scan
 from codeanatomy.storage.stamps import Commit, stamp
 from codeanatomy.storage.store import SCHEME, Store, Tables
 from codeanatomy.storage.vectors import vector_file, write_vectors
@@ -301,24 +303,36 @@ def _written_anew(wanted: _Adoption, store: Store) -> Committed:
     """The rows of the files, written by Spark; nobody else knows of the files."""
     table, owned, commit, retry = wanted.table, wanted.owned, wanted.commit, wanted.retry
     folder = store.location(table.name)
-    if owned.picked is not None:
-        raise StorageFailure(f"single rows of {table.name} can only be swapped by Spark", "build with --full")
     found = parquet_rows(store.spark, folder, spark_schema(table), [file.path for file in wanted.files])
     rows = found.select(*table.column_names)
+    owners = owned.owners
+    if owned.picked is not None:
+        # It swaps whole owners: what was not picked of theirs is written again.
+        rows = rows.unionByName(_not_picked(store, table.name, owned.by, owned.picked))
+        owners |= owned.picked.owners
     done = (
         replace_by_owner(
             store,
             table.name,
             rows,
-            sorted(owned.owners),
+            sorted(owners),
             commit,
             by=owned.by,
             shared_of=sorted(owned.shared_of),
             retry=retry,
         )
-        if owned.owners or owned.shared_of
+        if owners or owned.shared_of
         else append(store, table.name, rows, commit, retry=retry)
     )
     for file in wanted.files:
         Path(folder, file.path).unlink(missing_ok=True)
     return done
+
+
+def _not_picked(store: Store, name: str, by: str, picked: Picked) -> DataFrame:
+    """The other rows of owners of whom rows are picked."""
+    theirs = scan(store, name).rows.where(F.col(by).isin(sorted(picked.owners)))
+    values = store.spark.createDataFrame(pa.table({picked.column: picked.values}))
+    return theirs.join(F.broadcast(values), picked.column, "left_anti").select(
+        *store.table(name).column_names
+    )

@@ -14,9 +14,9 @@ import gc
 import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.sharedctypes import Synchronized
 from typing import Any, TypeVar
 
 from codeanatomy.config import Settings
@@ -38,21 +38,29 @@ def processes_of(settings: Settings) -> int:
 def forked(work: Callable[[int], Made], count: int, processes: int, fewest: int = FEWEST) -> Iterator[Made]:
     """What the work makes of each number below `count`, in any order; what it returns is pickled."""
     wanted = min(processes, count // fewest)
-    if wanted <= 1:
-        yield from map(work, range(count))
-        return
+    return _elsewhere(work, count, wanted) if wanted > 1 else map(work, range(count))
+
+
+def apart(work: Callable[[], Made]) -> Made:
+    """What the work makes in a process of its own: its memory is free at once, however much that was."""
+    [made] = _elsewhere(lambda _: work(), 1, 1)
+    return made
+
+
+def _elsewhere(work: Callable[[int], Made], count: int, processes: int) -> Iterator[Made]:
+    # Who has sent what it made is told the next number: some pieces take much longer than others.
+    numbers = iter(range(count))
     lines: list[Connection] = []
     children = []
     try:
-        # The number of the next piece: some take much longer than others.
-        following = FORK.Value("q", 0)
-        for _ in range(wanted):
-            line, end = FORK.Pipe(duplex=False)
+        for _ in range(processes):
+            line, end = FORK.Pipe()
             lines.append(line)
-            child = FORK.Process(target=_serve, args=(lines, end, work, _numbers(following, count)))
+            child = FORK.Process(target=_serve, args=(lines, end, work))
             child.start()
             end.close()
             children.append(child)
+            _tell(line, next(numbers, None))
         while lines:
             ready = wait(lines)
             for line in [each for each in lines if each in ready]:
@@ -60,6 +68,7 @@ def forked(work: Callable[[int], Made], count: int, processes: int, fewest: int 
                 if is_last:
                     lines.remove(line)
                 else:
+                    _tell(line, next(numbers, None))
                     yield made
     finally:
         for child in children:
@@ -67,37 +76,30 @@ def forked(work: Callable[[int], Made], count: int, processes: int, fewest: int 
             child.join()
 
 
-def _numbers(following: Synchronized[int], count: int) -> Iterator[int]:
-    """Those below `count` that no other process has taken."""
-    while True:
-        with following.get_lock():
-            number = following.value
-            following.value = number + 1
-        if number >= count:
-            return
-        yield number
+def _tell(line: Connection, number: int | None) -> None:
+    # Who is dead cannot be told, which is noticed when nothing comes from it.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        line.send(number)
 
 
 def _received(line: Connection) -> tuple[bool, Any]:
     try:
         is_last, made = line.recv()
-    except EOFError:
+    except (EOFError, ConnectionResetError):
         raise StepFailed("a process of the refresh died", REPORT) from None
     if isinstance(made, CodeAnatomyError):
         raise made
     return is_last, made
 
 
-def _serve(
-    inherited: Sequence[Connection], end: Connection, work: Callable[[int], Any], numbers: Iterator[int]
-) -> None:
+def _serve(inherited: Sequence[Connection], end: Connection, work: Callable[[int], Any]) -> None:
     # While an end to read from is open here, nobody would notice that the one who reads has died.
     for line in inherited:
         line.close()
     # What the parent made is not garbage, and looking for some would copy its pages.
     gc.disable()
     try:
-        for number in numbers:
+        while (number := end.recv()) is not None:
             end.send((False, work(number)))
         end.send((True, None))
     except CodeAnatomyError as problem:

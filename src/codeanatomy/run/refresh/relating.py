@@ -14,7 +14,6 @@ Tests: `tests/test_refresh.py`.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import msgpack
 
+from codeanatomy import catalog
 from codeanatomy.arrow import packed, values
 from codeanatomy.catalog.columns import PLACE_NAMES
 from codeanatomy.extract.scip_rows import SCIP
@@ -33,7 +33,7 @@ from codeanatomy.relate.repository import PROGRAMS, Solved, program_row
 from codeanatomy.relate.rows import RELATIONS
 from codeanatomy.relate.summary import summary
 from codeanatomy.run.changes import FILES, Impact
-from codeanatomy.run.refresh.forking import forked, processes_of
+from codeanatomy.run.refresh.forking import apart, forked, processes_of
 from codeanatomy.run.refresh.impact import impact_of
 from codeanatomy.run.refresh.normalizing import normalized
 from codeanatomy.run.refresh.normalizing import scope as normalized_files
@@ -46,7 +46,7 @@ from codeanatomy.run.state import Run
 from codeanatomy.run.steps import NORMALIZE, RELATE
 from codeanatomy.storage.owned import Picked
 
-OWNER = "owner_file_id"
+OWNER = catalog.table(RELATIONS).owner or ""
 CELLS = ("file_id", "program", "rows_digest")
 # Kinds of diagnostics that relate has; normalize has some of the second, too.
 COMPLAINTS = frozenset({"relate", "disagreement"})
@@ -122,7 +122,7 @@ def related(run: Run, refresh: Refresh) -> Related:
         RELATIONS: Redone(
             pa.concat_tables([relations.filter(is_edited), links.come]),
             owners & edited,
-            picked=Picked("relation_id", links.gone.column("relation_id"), others),
+            picked=Picked("relation_id", links.gone.column("relation_id").combine_chunks(), others),
         ),
         PROGRAMS: Redone(programs, gone | {each.file_id for each in found}),
     }
@@ -138,11 +138,17 @@ def emitted(
     processes: int,
 ) -> tuple[frozenset[str], list[Emitted]]:
     """All files of a repository, and the rows of those that have other ones, or have to be told again."""
-    # Of a repository before this one.
-    gc.unfreeze()
-    gc.collect()
-    # The solver keeps millions of objects and makes no garbage to speak of.
-    gc.disable()
+    # What is solved are millions of objects that refer to each other: to find and free them takes seconds.
+    return apart(lambda: _emitted(new, kept, scope, again, processes))
+
+
+def _emitted(
+    new: Sequence[tuple[str, str, str, Streams]],
+    kept: pa.Table,
+    scope: frozenset[str],
+    again: frozenset[str],
+    processes: int,
+) -> tuple[frozenset[str], list[Emitted]]:
     programs = [
         summary(heard_file(repo_id, file_id, path, rows_in(streams)))
         for repo_id, file_id, path, streams in new
@@ -171,9 +177,6 @@ def emitted(
 
     found = [each for each in forked(emit, len(solved.programs), processes) if each is not None]
     there = frozenset(program.file_id for program in solved.programs)
-    # What was solved refers to itself: to find all of it takes seconds, and the process ends soon.
-    gc.freeze()
-    gc.enable()
     return there, found
 
 
