@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
-from codeanatomy.graph.context import LISTED, REFERENCES, RELATIONS, Context
+from codeanatomy.graph.context import LISTED_KINDS, NAMED_KIND, RELATIONS, Context
 from codeanatomy.graph.files import READS, Columns, File
 from codeanatomy.graph.links import told
 from codeanatomy.graph.rows import EDGES, FAMILY, NODES, PROPS, PROPS_MAP, Made, file_rows, link_rows
@@ -77,7 +77,7 @@ def test_where_the_same_is_told_only_edges_differ() -> None:
 def test_lists_ask_only_for_relations_that_are_told() -> None:
     [first, *_] = files_of("requests")
     context = Context(first)
-    for kind in (*LISTED, REFERENCES):
+    for kind in (*LISTED_KINDS, NAMED_KIND):
         context.listed(kind)
     with pytest.raises(ValueError, match="no list is made of CALLS"):
         context.listed("CALLS")

@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, NamedTuple
@@ -29,15 +29,18 @@ from codeanatomy.extract.files import FAILURES, file_id
 from codeanatomy.extract.scip_schema import Document, Index, Metadata, Occurrence
 from codeanatomy.query.checks.compare import TABLES, compare_lakes
 from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.run import build as building
 from codeanatomy.run import steps
-from codeanatomy.run.build import build, plan
+from codeanatomy.run.build import Prepared, build, plan
 from codeanatomy.run.order import ScipChoice
+from codeanatomy.run.plan import Plan, State
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.pyrefly import find_pyrefly
 from codeanatomy.run.refresh import extracting, writing
 from codeanatomy.run.refresh.state import Refresh
 from codeanatomy.run.report import BuildReport
 from codeanatomy.run.state import Run
+from codeanatomy.storage.lease import Lease, LeaseRow, acquire
 from codeanatomy.storage.light import light_table, location, logged_paths
 from codeanatomy.storage.manifest import RunManifest, read_manifest
 from edits import GARBAGE, Tree, write_tree
@@ -459,6 +462,10 @@ QUICK = frozenset(
 )
 
 
+def test_quick_cases_are_cases() -> None:
+    assert CASES.keys() >= QUICK
+
+
 @pytest.mark.parametrize(
     "case",
     [
@@ -751,6 +758,39 @@ def test_an_archive_that_changes(tmp_path: Path) -> None:
     assert report.tables["ast_files_v1"].rows == 1
     clean_lake(tmp_path / "clean", sources)
     expect_equal(tmp_path / "lake", tmp_path / "clean")
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "a run that wrote nothing", "a build"])
+def test_a_plan_is_made_again_if_anybody_has_had_the_lease(
+    meanwhile: str, edited: Edited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = building._planned
+    # Whether each plan was made with the lease in hand.
+    made: list[bool] = []
+    leased: list[str] = []
+
+    def noted(prepared: Prepared, left: LeaseRow | None) -> tuple[Plan, State]:
+        made.append(bool(leased))
+        return planned(prepared, left)
+
+    def late(root: str, run_id: str, repo_ids: Sequence[str], **asked: Any) -> Lease:
+        with monkeypatch.context() as plain:
+            plain.setattr(building, "_planned", planned)
+            plain.setattr(building, "acquire", acquire)
+            if meanwhile == "a build":
+                refreshed(edited.lake, edited.sources)
+        if meanwhile == "a run that wrote nothing":
+            acquire(root, "other", repo_ids, **asked).release(keep_journal=False)
+        leased.append(run_id)
+        return acquire(root, run_id, repo_ids, **asked)
+
+    monkeypatch.setattr(building, "_planned", noted)
+    monkeypatch.setattr(building, "acquire", late)
+    report = edited.refreshed(LONGER)
+    assert made == [False] + ([] if meanwhile == "nothing" else [True])
+    assert report.status == ("unchanged" if meanwhile == "a build" else "succeeded")
+    monkeypatch.undo()
+    edited.expect_clean()
 
 
 def test_beside_a_repository_that_cannot_be_built(edited: Edited, longer: Path, tmp_path: Path) -> None:

@@ -136,3 +136,27 @@ def test_text_that_utf8_cannot_spell_is_still_a_row() -> None:
     rows = made()
     add(rows, "s", "d", role="\ud800")
     assert rows.batch().to_pylist()[0]["role"] == r"\ud800"
+
+
+def test_bytes_are_the_same_for_the_same_rows_only() -> None:
+    cells = [("call:1", "function:1", 0, None), ("call:2", None, 4, None), ("call:3", "function:1", 8, "x")]
+    one, other, fewer, longer = made(), made(), made(), made()
+    for cell in cells:
+        add(one, *cell)
+    for cell in reversed(cells):
+        add(other, *cell)
+    for cell in cells[:2]:
+        add(fewer, *cell)
+        add(longer, *cell)
+    add(longer, "call:3", "function:1", 8, "y")
+    assert one.packed() == other.packed()
+    assert len({rows.packed() for rows in (one, fewer, longer)}) == 3
+    surer = made()
+    for rows, agrees in ((one, True), (surer, False)):
+        rows.add(
+            "READS", "NAME_REF", "ref:1", place=NOWHERE, origin="scip", rule="scope", reason="x",
+            evidence=[Evidence("scip", "occ:1", agrees)],
+        )  # fmt: skip
+    for cell in cells:
+        add(surer, *cell)
+    assert one.packed() != surer.packed()

@@ -29,7 +29,11 @@ def f():
 def g(x):
     return x.m()
 """
+KINDS = "".join(f"class C{number}:\n    def m(self): ...\n" for number in range(80))
+MANY = "".join(f"    if k == {number}: x = kinds.C{number}()\n" for number in range(80))
 BEFORE: Sources = {
+    "kinds.py": KINDS,
+    "many.py": f"import kinds\n\ndef f(k):\n{MANY}    x.m()\n",
     "lib.py": LIB,
     "use.py": "from lib import f, g\n\ndef run():\n    made = f()\n    g(made)\n    return made.m()\n",
     "star.py": "from lib import *\nf()\n",
@@ -37,37 +41,45 @@ BEFORE: Sources = {
     "apart.py": "import os\nos.getcwd()\n",
 }
 MOVED = "# Moved.\n\n" + LIB
-# The library after the edit, the files that need only edges, and those of which more differs.
-CASES = {
-    "moved": (MOVED, {"use.py", "star.py", "sub.py"}, set()),
+# An edit, the files that need only edges, and those of which more differs.
+CASES: Mapping[str, tuple[Sources, set[str], set[str]]] = {
+    "moved": ({"lib.py": MOVED}, {"use.py", "star.py", "sub.py"}, set()),
     "a longer function": (
-        LIB.replace("return A()", "made = A()\n    return made"),
+        {"lib.py": LIB.replace("return A()", "made = A()\n    return made")},
         {"use.py", "star.py", "sub.py"},
         set(),
     ),
-    "another value": (LIB.replace("return A()", "return 7"), {"star.py", "sub.py"}, {"use.py"}),
-    "a name is gone": (LIB.replace("def f()", "def h()"), set(), {"use.py", "star.py"}),
-    "a method is gone": (LIB.replace("def m", "def n"), set(), {"use.py", "sub.py"}),
-    "nothing": (LIB, set(), set()),
+    "another value": (
+        {"lib.py": LIB.replace("return A()", "return 7")},
+        {"star.py", "sub.py"},
+        {"use.py"},
+    ),
+    "a name is gone": ({"lib.py": LIB.replace("def f()", "def h()")}, set(), {"use.py", "star.py"}),
+    "a method is gone": ({"lib.py": LIB.replace("def m", "def n")}, set(), {"use.py", "sub.py"}),
+    "nothing": ({}, set(), set()),
+    # So many candidates that some are cut, which is a property of the edges to the others.
+    "many candidates moved": ({"kinds.py": f"# Moved.\n{KINDS}"}, {"many.py"}, set()),
 }
 
 
 def relations_of(sources: Sources) -> dict[str, pa.Table]:
-    """By file, all but the library."""
+    """By path."""
     return {
-        program.file_id: pa.Table.from_batches([tables[RELATIONS]])
+        program.path: pa.Table.from_batches([tables[RELATIONS]])
         for program, tables in repository_rows(programs_of(sources))
-        if program.path != "lib.py"
     }
 
 
 def difference(before: Sources, now: Sources) -> Relinked:
+    """What differs of the files that were not edited."""
     was, becomes = relations_of(before), relations_of(now)
-    owners = frozenset(owner for owner in was if not was[owner].equals(becomes[owner]))
-    if not owners:
+    paths = [
+        path for path in sorted(was) if before[path] == now[path] and not was[path].equals(becomes[path])
+    ]
+    if not paths:
         return NOTHING
-    old, new = (pa.concat_tables([side[owner] for owner in sorted(owners)]) for side in (was, becomes))
-    return relinked(old, new, owners)
+    old, new = (pa.concat_tables([side[path] for path in paths]) for side in (was, becomes))
+    return relinked(old, new, frozenset(file_id("test", path) for path in paths))
 
 
 def rows_by_file(sources: Sources, profile: Profile) -> dict[str, dict[str, list[dict[str, Any]]]]:
@@ -78,11 +90,11 @@ def rows_by_file(sources: Sources, profile: Profile) -> dict[str, dict[str, list
 
 
 @pytest.mark.parametrize("profile", ["default", "full"])
-@pytest.mark.parametrize(("library", "linked", "whole"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("edit", "linked", "whole"), CASES.values(), ids=CASES)
 def test_edges_that_are_swapped_make_the_graph_of_a_clean_build(
-    library: str, linked: set[str], whole: set[str], profile: Profile
+    edit: Sources, linked: set[str], whole: set[str], profile: Profile
 ) -> None:
-    now = {**BEFORE, "lib.py": library}
+    now = {**BEFORE, **edit}
     found = difference(BEFORE, now)
     edges = relinked_edges(found, found.owners, profile)
     assert linked == {path for path in BEFORE if file_id("test", path) in edges.owners}
@@ -100,6 +112,8 @@ def test_edges_that_are_swapped_make_the_graph_of_a_clean_build(
     assert not {str(row) for owner in edges.owners for row in old[owner][EDGES]} & {
         str(row) for row in edges.come[EDGES].to_pylist()
     }
+    if "kinds.py" in edit:
+        assert edges.come[PROPS].num_rows > 10
     for name in (PROPS, PROPS_MAP):
         assert set(edges.come[name].column("entity_id").to_pylist()) <= set(
             edges.come[EDGES].column("edge_id").to_pylist()

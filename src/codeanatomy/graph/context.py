@@ -24,7 +24,7 @@ from codeanatomy.nodes import PREFIXES, module_id, node_id, node_ids
 LIBCST = "libcst_files_v1"
 RELATIONS = "relations_v1"
 # Relations that lists are made of, beside the edges that all of them become.
-LISTED = frozenset(
+LISTED_KINDS = frozenset(
     {
         "DECLARES_MODULE",
         "OWNS_SCOPE",
@@ -36,7 +36,7 @@ LISTED = frozenset(
     }
 )
 # Of these, lists use what is referred to by its name.
-REFERENCES = "REFERS_TO"
+NAMED_KIND = "REFERS_TO"
 INITS = ("__init__.py", "__init__.pyi")
 MESSAGE_CHARS = 1000
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class Context:
 
     def listed(self, kind: str) -> Columns:
         """The relations of a kind, for a list that is made of them: one that `links.told` knows of."""
-        if kind not in LISTED and kind != REFERENCES:
+        if kind not in LISTED_KINDS and kind != NAMED_KIND:
             raise ValueError(f"no list is made of {kind}")
         return self.relations.get(kind, {})
 

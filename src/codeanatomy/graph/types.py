@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from codeanatomy.graph.context import REFERENCES, Context
+from codeanatomy.graph.context import NAMED_KIND, Context
 from codeanatomy.graph.definitions import NAMED, TEXT_CHARS
 from codeanatomy.graph.files import SPAN, Columns, columns_of, each
 
@@ -212,7 +212,7 @@ def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, int 
     """The names in `Generic[...]` and `Protocol[...]` among bases: class, place among them, span."""
     syntax = context.syntax
     generic = {
-        src for src, name in each(context.listed(REFERENCES), "src_id", "dst_qname") if name in GENERIC
+        src for src, name in each(context.listed(NAMED_KIND), "src_id", "dst_qname") if name in GENERIC
     }
     if not generic:
         return

@@ -27,8 +27,6 @@ from codeanatomy.ids import ids_within
 
 RELATIONS = "relations_v1"
 ENCODER = msgpack.Encoder()
-# The first parts of an id, which many rows have in common: kind, rule, role, ordinal, reason.
-SHARED_PARTS = 5
 # First byte, byte after the last, line.
 Place: TypeAlias = tuple[int | None, int | None, int | None]
 NOWHERE: Place = (None, None, None)
@@ -85,7 +83,7 @@ class Rows:
         self.file_id = file_id
         self.path = path
         # Tuples without ids, by what ids are made of: a standard library has two million rows.
-        self._rows: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._rows: dict[tuple[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]] = {}
         self.complaints: list[Complaint] = []
 
     def __len__(self) -> int:
@@ -116,7 +114,8 @@ class Rows:
     ) -> None:
         """A relation; without a target, an attempt that says why."""
         bstart, bend, line = place
-        key = (kind, rule, role, ordinal, reason, src_id, dst_id, bstart, bend)
+        # What many rows have in common, and what makes one of them.
+        key = (kind, rule, role, ordinal, reason), (src_id, dst_id, bstart, bend)
         if key in self._rows:
             return
         self._rows[key] = (
@@ -154,12 +153,11 @@ class Rows:
         """The rows with what they are known by, which takes longer than to find them."""
         makers: dict[tuple[Any, ...], Callable[..., str]] = {}
         found = []
-        for key, row in self._rows.items():
-            shared = key[:SHARED_PARTS]
+        for (shared, own), row in self._rows.items():
             made = makers.get(shared)
             if made is None:
                 made = makers[shared] = ids_within("rel", *shared)
-            found.append((made(*key[SHARED_PARTS:]), *row))
+            found.append((made(*own), *row))
         return found
 
     def packed(self) -> bytes:

@@ -5,7 +5,7 @@
     report = build(order, progress, open_session)              # does it, if there is anything to do
 
 The run is planned without a JVM; where the lake is already what was asked for, that was all. Else it takes
-the lease of the lake, plans again (another run may have published meanwhile), undoes what a dead run left,
+the lease of the lake, plans again if another run has written meanwhile, undoes what a dead run left,
 runs each step as soon as those it reads are done, and publishes its manifest as the last commit. Whatever
 stops it is recorded, and what it has finished is kept in the journal of the lease for the next run.
 
@@ -148,13 +148,14 @@ def plan(order: Order, progress: Progress, *, impact: bool = False) -> Plan:
     """
     prepared = prepare(order, progress)
     row = read_lease(order.lake)
-    found, state = _planned(prepared, _left_by(row))
+    left = _left_by(row)
+    found, state = _planned(prepared, left)
     if impact and found.changes:
-        run = _new_run(prepared, progress, _no_session, lambda: None, found, state, new_run_id())
-        _add_refreshes(run)
-        with run.worker:
+        with Worker() as worker:
+            run = _new_run(prepared, progress, _no_session, lambda: None, found, state, new_run_id(), worker)
+            _add_refreshes(run)
             found = structs.replace(found, impact=foreseen(run))
-    if row is None or stale(row, datetime.now(UTC)):
+    if row is None or row is left:
         return found
     return structs.replace(found, undo=(), held_by=row.holder)
 
@@ -246,8 +247,8 @@ def _leased(
             lease.note(done)
         with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
             whole.note({"repositories": len(prepared.listed.listings)})
-            run = _new_run(prepared, progress, session, lease.check, found, state, run_id)
-            run.trace, run.spans[WHOLE], run.worker = trace, whole, worker
+            run = _new_run(prepared, progress, session, lease.check, found, state, run_id, worker)
+            run.trace, run.spans[WHOLE] = trace, whole
             _carry_out(run, lease, version)
         keep_journal = False
         # It is published: what goes wrong from here on is no failure of it.
@@ -277,6 +278,7 @@ def _new_run(
     found: Plan,
     state: State,
     run_id: str,
+    worker: Worker,
 ) -> Run:
     order = prepared.order
     settings = order.settings
@@ -301,6 +303,7 @@ def _new_run(
         check,
         started=prepared.started,
         observed=observed,
+        worker=worker,
     )
     run.seconds["list"] = prepared.listed.seconds
     return run

@@ -7,7 +7,8 @@
     Owned("owner_file_id", frozenset(), picked=Picked("edge_id", ids, owners))      # single rows of owners
 
 Files whose statistics or partition exclude the owners are not opened (`storage.predicate`); of the others
-DuckDB reads the column of owners, as far as their row groups may hold one. Tests: `tests/test_vectors.py`.
+DuckDB reads the column of owners, and that by which rows are picked, as far as their row groups may hold one.
+Tests: `tests/test_vectors.py`.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Owned(Struct, frozen=True):
             yield f"{by} IN {_listed(self.owners)}"
         if self.shared_of:
             yield f"{by} IS NULL AND {repository} IN {_listed(self.shared_of)}"
-        if self.picked is not None and self.picked.owners:
+        if self.picked is not None:
             among = f'"{self.picked.column}" IN (SELECT value FROM {PICKED})'
             yield f"{by} IN {_listed(self.picked.owners)} AND {among}"
 

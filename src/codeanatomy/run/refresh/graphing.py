@@ -1,4 +1,4 @@
-"""The graph step of a refresh: rows of the files of which any table says something else.
+"""The graph step of a refresh: rows of the files of which any table says something else, or their edges.
 
     redone = graphed(run, refresh)
     refresh_graph(run)                         # the same, committed
@@ -69,7 +69,8 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
             for name, future in pending.items():
                 written[name] += future.result()
         run.progress.tell(GRAPH, f"{min(start + CHUNK_FILES, len(wanted)):,}/{len(wanted):,} files")
-    run.progress.tell(GRAPH, f"{len(wanted):,}/{len(wanted):,} files", last=True)
+    said = f"{len(wanted):,}/{len(wanted):,} files, edges of {len(edges.owners):,} others"
+    run.progress.tell(GRAPH, said, last=True)
     shared_rows = pa.Table.from_batches(told)
     shared = _shared(refresh, wanted, shared_rows)
     redone = {SHARED: Redone(shared_rows, wanted)}

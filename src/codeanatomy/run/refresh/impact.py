@@ -1,6 +1,6 @@
 """Why a file is redone that nobody has edited: what became of the things that it refers to.
 
-    impact_of(refresh, relinked(before, now), paths)
+    impact_of(refresh, relinked(before, now, owners), paths)
     # (Impact("app/b.py", "changed"), Impact("app/a.py", "resolved", "app.b.helper", 3))
 
     resolved      a name or call that led nowhere leads somewhere now: something was added

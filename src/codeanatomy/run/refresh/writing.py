@@ -38,7 +38,7 @@ WRITERS = 4
 
 
 class Redone(Struct, frozen=True):
-    """Rows of a table, and of which files they are all rows."""
+    """Rows of a table, and of which files they are all rows; of others they are single ones."""
 
     rows: pa.Table
     owners: Collection[str]
@@ -80,7 +80,7 @@ def _replaced(run: Run, refresh: Refresh, step: str, name: str, redone: Redone) 
             run.commit(step, FIRST_SEQUENCE + refresh.number),
             by=table.owner or "repo_id",
             shared_of=(refresh.repo_id,) if redone.is_shared else (),
-            picked=redone.picked,
+            picked=redone.picked if redone.picked and redone.picked.owners else None,
         )
 
     try:
