@@ -24,6 +24,7 @@ from codeanatomy.run.build import prepare
 from codeanatomy.run.lineage import Use, lineage_of, with_lineage
 from codeanatomy.run.progress import Progress
 from codeanatomy.run.steps import catalog_hash, rule_fingerprints, steps_of
+from codeanatomy.storage.entries import ENABLED
 from codeanatomy.storage.layout import contract_hash, resolve_stats_columns, stats_reasons, table_properties
 from codeanatomy.storage.queries import Noted, note, noted
 from edits import write_tree
@@ -72,7 +73,8 @@ class Built:
             for each in entry
             if "metaData" in each
         ]
-        return dict(found[-1])
+        # A refresh may bring the table its first vectors.
+        return {key: value for key, value in found[-1].items() if key != ENABLED}
 
     def bounds(self) -> set[str]:
         """The columns that the files which the last version has added have bounds of."""

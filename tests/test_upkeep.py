@@ -149,6 +149,7 @@ def test_old_versions_go_and_runs_within_the_retention_stay(
     assert upkept(lake, operations=("vacuum",)).outcomes == ()
 
 
+@pytest.mark.full
 def test_logs_are_cleaned_up_to_what_is_needed(
     lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
