@@ -73,7 +73,7 @@ class Emitted(NamedTuple):
 
 def refresh_relate(run: Run) -> None:
     """Redo the relations that lead elsewhere now."""
-    # Not beside it: of a process that forks, no thread should be at work.
+    # Its diagnostics are committed with ours; what is under way can be told by one name.
     run.wait_for(NORMALIZE)
     for refresh in run.refreshing(RELATE):
         with run.timed(RELATE):
