@@ -10,7 +10,7 @@ import pytest
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.graph.context import LISTED_KINDS, NAMED_KIND, RELATIONS, Context
-from codeanatomy.graph.files import READS, Columns, File
+from codeanatomy.graph.files import READS, Columns, File, each
 from codeanatomy.graph.links import told
 from codeanatomy.graph.rows import EDGES, FAMILY, NODES, PROPS, PROPS_MAP, Made, file_rows, link_rows
 from graph_checks import files_of
@@ -72,6 +72,17 @@ def test_where_the_same_is_told_only_edges_differ() -> None:
     # Where a call leads to is such a cell, and how it was found.
     assert untold.keys() >= {"dst_id", "origin", "confidence", "rule_name"}
     assert not untold.keys() & {"src_id", "src_kind", "bstart", "bend", "line"}
+
+
+@pytest.mark.parametrize("name", ["requests", "flask"])
+def test_no_two_relations_of_a_file_are_one_edge(name: str) -> None:
+    """Which of them became the edge would depend on their order."""
+    for file in files_of(name):
+        rows = each(
+            file.rows(RELATIONS), "relation_kind", "src_id", "dst_id", "bstart", "bend", "role", "ordinal"
+        )
+        edges = [row for row in rows if row[2] is not None]
+        assert len(set(edges)) == len(edges), file.path
 
 
 def test_lists_ask_only_for_relations_that_are_told() -> None:

@@ -5,7 +5,11 @@ The steps are imported before anybody asks for them: the one who starts it has s
 
 from __future__ import annotations
 
+import os
+
 from codeanatomy.run.refresh import graphing, relating  # noqa: F401
 from codeanatomy.run.refresh.worker import serve
 
 serve()
+# The other side has hung up: what libraries would say while an interpreter is taken down is for nobody.
+os._exit(0)
