@@ -30,6 +30,7 @@ from pyspark.util import inheritable_thread_target
 
 from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, NeedsSpark, StepFailed
 from codeanatomy.logs import Log
+from codeanatomy.relate.repository import PROGRAMS
 from codeanatomy.run.caching import release
 from codeanatomy.run.extraction import extract_stage
 from codeanatomy.run.foreign import end_tools
@@ -169,9 +170,26 @@ def build(
 ) -> BuildReport:
     """Build the repositories of an order; a session is asked for if there is work for it."""
     prepared = prepare(order, progress)
+    with Worker() as worker:
+        if not order.full and manifest_version(order.lake) >= 0:
+            # To be there takes it longer than to find out here whether it is needed.
+            worker.start()
+        return _built(prepared, progress, session, trace, worker)
+
+
+def _built(
+    prepared: Prepared,
+    progress: Progress,
+    session: Callable[[], SparkSession],
+    trace: Trace,
+    worker: Worker,
+) -> BuildReport:
+    order = prepared.order
     version = manifest_version(order.lake)
     left = _left_by(read_lease(order.lake))
     first = _Planned(version, left, *_planned(prepared, left))
+    if not first.plan.changes:
+        worker.stop()
     if first.plan.nothing_to_do:
         return unchanged(order, prepared.listed, first.plan, first.state, prepared.seconds)
     run_id = new_run_id()
@@ -180,10 +198,7 @@ def build(
         progress.tell("lease", said)
         Log(run_id=run_id).info(said)
 
-    with stoppable(), Worker() as worker:
-        if first.plan.changes:
-            # It takes a second to be there, in which something else can be done.
-            worker.start()
+    with stoppable():
         asked = time.monotonic()
         lease = acquire(
             order.lake,
@@ -402,9 +417,10 @@ def _undo(run: Run) -> None:
 def _add_refreshes(run: Run) -> None:
     """The repositories that are refreshed, as they are published."""
     for number, (repo_id, changes) in enumerate(run.plan.changes.items()):
-        run.refreshes[repo_id] = Refresh(
-            repo_id, number, changes, Inputs(run.store.root, run.pins, run.observed)
-        )
+        inputs = Inputs(run.store.root, run.pins, run.observed)
+        run.refreshes[repo_id] = Refresh(repo_id, number, changes, inputs)
+        if repo_id in run.refreshed_in(RELATE):
+            inputs.read_ahead(PROGRAMS, repo_id)
 
 
 def _go_on(run: Run, lease: Lease) -> None:

@@ -16,10 +16,12 @@ Tests: `tests/test_small.py`.
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Literal
@@ -377,13 +379,20 @@ def _checked(table: Table, rows: Rows) -> pa.Table:
     return data.sort_by(order) if order else data
 
 
+@cache
+def _database(process: int) -> duckdb.DuckDBPyConnection:
+    """The database of a process, which takes longer to make than to ask."""
+    found = duckdb.connect(":memory:", config=DATABASE)
+    found.execute("CREATE MACRO startswith(a, b) AS starts_with(a, b)")
+    return found
+
+
 def _refuse_broken(table: Table, data: pa.Table, rows: Rows) -> None:
     # Names are quoted as Spark does it.
     rules = {name: condition.replace("`", '"') for name, condition in rules_for(table, {}).items()}
     held = ", ".join(f"coalesce(({condition})::BOOLEAN, false)" for condition in rules.values())
     try:
-        with duckdb.connect(":memory:", config=DATABASE) as database:
-            database.execute("CREATE MACRO startswith(a, b) AS starts_with(a, b)")
+        with _database(os.getpid()).cursor() as database:
             database.register("rows_to_write", data)
             answers = database.execute(f"SELECT {held} FROM rows_to_write").fetchall()
     except duckdb.Error as problem:

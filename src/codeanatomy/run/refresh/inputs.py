@@ -11,6 +11,7 @@ that do. Tests: `tests/test_refresh_inputs.py`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +34,7 @@ class Inputs:
         self._made: dict[str, dict[str, pa.Table]] = {}
         self._made_unowned: dict[str, pa.Table] = {}
         self._stored_unowned: dict[tuple[str, str], pa.Table] = {}
+        self._ahead: dict[tuple[str, str], Future[pa.Table]] = {}
 
     def put(self, name: str, owners: Iterable[str], rows: pa.Table, *, is_shared: bool = False) -> None:
         """From now on the files have these rows in a table, or none; so has the repository as a whole."""
@@ -57,12 +59,23 @@ class Inputs:
         """The rows of all files of a repository."""
         table = catalog.table(name)
         made = self._made.get(name, {})
-        condition = f"repo_id = {sql_text(repo_id)} AND {_owner(table)} IS NOT NULL"
-        stored = self._selected(name, condition, ("repo_id", _owner(table)))
+        ahead = self._ahead.pop((name, repo_id), None)
+        stored = self._stored_files(name, repo_id) if ahead is None else ahead.result()
         if made:
             known = pa.array(list(made), pa.string())
             stored = stored.filter(pc.invert(pc.is_in(stored.column(_owner(table)), value_set=known)))
         return pa.concat_tables([stored, *(rows for rows in made.values() if rows.num_rows)])
+
+    def read_ahead(self, name: str, repo_id: str) -> None:
+        """Begin to read what `all_files` will be asked for."""
+        pool = ThreadPoolExecutor(1)
+        self._ahead[name, repo_id] = pool.submit(self._stored_files, name, repo_id)
+        pool.shutdown(wait=False)
+
+    def _stored_files(self, name: str, repo_id: str) -> pa.Table:
+        owner = _owner(catalog.table(name))
+        condition = f"repo_id = {sql_text(repo_id)} AND {owner} IS NOT NULL"
+        return self._selected(name, condition, ("repo_id", owner))
 
     def unowned(self, name: str, repo_id: str, *, published: bool = False) -> pa.Table:
         """The rows of a repository that belong to no file: those made since, or as they are published."""
