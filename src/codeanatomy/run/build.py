@@ -171,21 +171,23 @@ def build(
     """Build the repositories of an order; a session is asked for if there is work for it."""
     prepared = prepare(order, progress)
     with Worker() as worker:
-        if not order.full and manifest_version(order.lake) >= 0:
+        version = manifest_version(order.lake)
+        if not order.full and version >= 0:
             # To be there takes it longer than to find out here whether it is needed.
             worker.start()
-        return _built(prepared, progress, session, trace, worker)
+        return _built(prepared, version, progress, session, trace, worker)
 
 
 def _built(
     prepared: Prepared,
+    version: int,
     progress: Progress,
     session: Callable[[], SparkSession],
     trace: Trace,
     worker: Worker,
 ) -> BuildReport:
+    """As planned at a version of the manifest, or again with the lease in hand."""
     order = prepared.order
-    version = manifest_version(order.lake)
     left = _left_by(read_lease(order.lake))
     first = _Planned(version, left, *_planned(prepared, left))
     if not first.plan.changes:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from codeanatomy.config import Settings
 from codeanatomy.errors import CodeAnatomyError, StepFailed
@@ -27,6 +27,7 @@ FORK = get_context("fork")
 FEWEST = 3
 REPORT = "build with --full, and report it"
 Made = TypeVar("Made")
+Given = ParamSpec("Given")
 
 
 def processes_of(settings: Settings) -> int:
@@ -41,9 +42,9 @@ def forked(work: Callable[[int], Made], count: int, processes: int, fewest: int 
     return _elsewhere(work, count, wanted) if wanted > 1 else map(work, range(count))
 
 
-def apart(work: Callable[[], Made]) -> Made:
+def apart(work: Callable[Given, Made], *arguments: Given.args, **named: Given.kwargs) -> Made:
     """What the work makes in a process of its own: its memory is free at once, however much that was."""
-    [made] = _elsewhere(lambda _: work(), 1, 1)
+    [made] = _elsewhere(lambda _: work(*arguments, **named), 1, 1)
     return made
 
 

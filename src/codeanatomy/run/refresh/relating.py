@@ -99,7 +99,8 @@ def related(run: Run, refresh: Refresh) -> Related:
     ]
     kept = inputs.all_files(PROGRAMS, refresh.repo_id)
     again = normalized_files(refresh)
-    there, found = run.worker.call(emitted, new, kept, scope, again, processes_of(run.settings))
+    # What is solved are millions of objects that refer to each other: to find and free them takes seconds.
+    there, found = run.worker.call(apart, emitted, new, kept, scope, again, processes_of(run.settings))
     gone = frozenset(kept.column("file_id").to_pylist()) - there
     other = {each.file_id: each.relations for each in found if each.relations is not None}
     owners = gone | other.keys()
@@ -138,17 +139,6 @@ def emitted(
     processes: int,
 ) -> tuple[frozenset[str], list[Emitted]]:
     """All files of a repository, and the rows of those that have other ones, or have to be told again."""
-    # What is solved are millions of objects that refer to each other: to find and free them takes seconds.
-    return apart(lambda: _emitted(new, kept, scope, again, processes))
-
-
-def _emitted(
-    new: Sequence[tuple[str, str, str, Streams]],
-    kept: pa.Table,
-    scope: frozenset[str],
-    again: frozenset[str],
-    processes: int,
-) -> tuple[frozenset[str], list[Emitted]]:
     programs = [
         summary(heard_file(repo_id, file_id, path, rows_in(streams)))
         for repo_id, file_id, path, streams in new
