@@ -114,7 +114,7 @@ $(VENV)/.installed: pyproject.toml $(LOCKS)
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.ready: $(VENV)/.installed $(wildcard src/codeanatomy/storage/ja*.py src/codeanatomy/storage/archive.py)
+$(VENV)/.ready: $(VENV)/.installed $(wildcard src/codeanatomy/spark/ja*.py src/codeanatomy/spark/class_archive.py)
 	$(say) 'jars and class archive'
 	@$(BIN)/codeanatomy setup
 	@touch $@

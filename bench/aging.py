@@ -41,15 +41,15 @@ from incremental import COMMAND, OPTIONS, Built, talk, with_longer_body
 
 import corpus
 from codeanatomy.config import load_settings
+from codeanatomy.delta.read.duck import database, rows_of
+from codeanatomy.delta.read.readable import require_readable
 from codeanatomy.errors import CodeAnatomyError, TableMissing, VersionGone
+from codeanatomy.lake.snapshot import RecordedRun, Snapshot, recorded_runs
+from codeanatomy.maintain.maintenance import Upkeep, conditions
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
+from codeanatomy.query.engines.statements import Query, Slice, nodes
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.lanes.reading import Query, Slice, nodes
-from codeanatomy.query.snapshot import RecordedRun, Snapshot, recorded_runs
-from codeanatomy.run.upkeep import Upkeep, conditions
-from codeanatomy.storage.duck import database, rows_of
-from codeanatomy.storage.readable import require_readable
 
 SEED = 11
 # Modules whose bodies one edit changes.

@@ -20,10 +20,10 @@ from msgspec import structs
 from witnesses import Cells
 
 from codeanatomy.arrow import unpacked
-from codeanatomy.relate.callgraph import edges
-from codeanatomy.relate.emit import relations
-from codeanatomy.relate.summary import Witnessed, summary
-from codeanatomy.relate.values import Values
+from codeanatomy.relate.compile.file_summary import Witnessed, summary
+from codeanatomy.relate.emit.call_graph import edges
+from codeanatomy.relate.emit.relations import relations
+from codeanatomy.relate.values.analysis import Values
 from related import sources_below, witnessed
 
 KB = 1024

@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeAlias
 
 from analysis import Analysis, Row, line_starts, scope_rows
 
-from codeanatomy.nodes import module_id, node_id
+from codeanatomy.node_ids import module_id, node_id
 from codeanatomy.relate.program import FUNCTION
-from codeanatomy.relate.solver import Object
+from codeanatomy.relate.values.solver import Object
 
 Site: TypeAlias = tuple[str, int, int]
 NAMES = ("READS", "WRITES", "DELETES", "REFERS_TO", "DEFINES_BINDING")

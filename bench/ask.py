@@ -30,9 +30,9 @@ from typing import Any, TypeAlias
 
 import corpus
 from codeanatomy.errors import CodeAnatomyError
-from codeanatomy.query.asking import VERBS
+from codeanatomy.query.ask import VERBS
+from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.lake import Lake, Verbs
-from codeanatomy.query.lanes.reading import Query, Slice
 
 COMMAND = Path(sys.executable).with_name("codeanatomy")
 BARE = (sys.executable, "-c", "import deltalake, duckdb")
@@ -134,7 +134,7 @@ def warm(
 def in_spark(lake: str, asked: dict[str, list[Question]]) -> dict[str, list[float]]:
     """Seconds of each verb in a session that was opened before."""
     from codeanatomy.config import RuntimeProfile
-    from codeanatomy.storage.session import open_session
+    from codeanatomy.spark.session import open_session
 
     session = open_session(RuntimeProfile(cores=2))
     try:

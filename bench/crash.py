@@ -38,12 +38,12 @@ from pathlib import Path
 
 import corpus
 from codeanatomy.config import load_settings
+from codeanatomy.lake.snapshot import Snapshot, recorded_runs
+from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.repositories import Repository
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
-from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.run.build import plan
-from codeanatomy.run.order import Order
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.repositories import Repository
 from processes import left_over, members
 from published import Figures, counted, current, published
 

@@ -23,22 +23,22 @@ import libcst
 import pyarrow.parquet as pq
 from memory import Memory
 
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.config import load_settings
-from codeanatomy.extract.files import batches, examine
-from codeanatomy.extract.reading import read_entries
-from codeanatomy.extract.shares import Share, Sourced, chunks, spread
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.extract.sources import list_source
-from codeanatomy.extract.testimony import heard
-from codeanatomy.extract.witnesses import WITNESSES
+from codeanatomy.extract.evidence import heard
+from codeanatomy.extract.extractors import WITNESSES
+from codeanatomy.extract.file_rows import batches, examine
+from codeanatomy.extract.partitions import Share, Sourced, chunks, spread
 from codeanatomy.extract.worker import tables_of
-from codeanatomy.options import ExtractOptions
+from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.repositories import Repository
+from codeanatomy.plan.steps import EXTRACT
+from codeanatomy.progress import Progress
 from codeanatomy.run.build import build
-from codeanatomy.run.order import Order
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.repositories import Repository
-from codeanatomy.run.steps import EXTRACT
-from codeanatomy.storage.session import open_session
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.reading import read_entries
+from codeanatomy.sources.source_file import Source, decode
+from codeanatomy.spark.session import open_session
 
 CORES = 2
 LIMIT = 1.4

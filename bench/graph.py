@@ -34,7 +34,7 @@ from memory import Memory
 import corpus
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
-from codeanatomy.storage.light import light_table, location
+from codeanatomy.delta.read.light import light_table, location
 
 # A script that runs Joern on a folder and prints its seconds.
 PEER = Path(os.environ.get("JOERN_RUN", "joern-run.sh"))

@@ -32,12 +32,12 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import corpus
+from codeanatomy.delta.read.light import light_table
 from codeanatomy.query.checks.compare import compare_lakes
-from codeanatomy.storage.light import light_table
 
 COMMAND = Path(sys.executable).with_name("codeanatomy")
 OPTIONS = ("--types", "off", "--master", "local[2]", "--format", "json")
-SESSION = "from codeanatomy.storage.session import *; close_session(open_session())"
+SESSION = "from codeanatomy.spark.session import *; close_session(open_session())"
 LEAF, WIDE = "django/utils/lorem_ipsum.py", "django/utils/functional.py"
 LIMITS = {"leaf": 0.10, "wide": 0.25, "percent": 0.30}
 NOTHING_LIMIT = 1.3

@@ -21,13 +21,13 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.catalog import TABLES
 from codeanatomy.config import load_settings
+from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.repositories import Repository
+from codeanatomy.plan.steps import NORMALIZE
+from codeanatomy.progress import Progress
 from codeanatomy.run.build import build
-from codeanatomy.run.order import Order
-from codeanatomy.run.progress import Progress
 from codeanatomy.run.report import BuildReport
-from codeanatomy.run.repositories import Repository
-from codeanatomy.run.steps import NORMALIZE
-from codeanatomy.storage.session import open_session
+from codeanatomy.spark.session import open_session
 
 CORES = 2
 LIMIT = 1.0

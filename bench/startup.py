@@ -38,10 +38,10 @@ print("committed", flush=True)
 OURS = """
 import sys
 from codeanatomy.config import RuntimeProfile
-from codeanatomy.storage.commit import append
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.session import open_session
-from codeanatomy.storage.store import Store
+from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.spark.session import open_session
+from codeanatomy.delta.store import Store
 spark = open_session(RuntimeProfile(cores=2))
 row = [("repo_files_v1", "bench", "repo", 1, "run")]
 columns = "dataset string, consumer string, repo_id string, last_version bigint, run_id string"

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import scip_tool
-from codeanatomy.extract.pyrefly_cells import module_cells
-from codeanatomy.extract.pyrefly_names import Names
-from codeanatomy.extract.pyrefly_report import PROJECT, Module, Project, read_part
-from codeanatomy.extract.scip_frames import read_document, read_frames
-from codeanatomy.extract.scip_index import document_cells
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.run.pyrefly import check_with_pyrefly, find_pyrefly
+from codeanatomy.extract.pyrefly.cells import module_cells
+from codeanatomy.extract.pyrefly.names import Names
+from codeanatomy.extract.pyrefly.report import PROJECT, Module, Project, read_part
+from codeanatomy.extract.scip.documents import document_cells
+from codeanatomy.extract.scip.index_file import read_document, read_frames
+from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
+from codeanatomy.sources.source_file import Source, decode
 from related import sources_below
 
 SECONDS = 600

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clean import clean_lake, refreshed
-from codeanatomy.run import looking
-from codeanatomy.storage.needed import Guard
+from codeanatomy.maintain import inspection as looking
+from codeanatomy.maintain.retention import Guard
 
 RUNS = 6
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Protocol
 
-from codeanatomy.extract.source import Source, decode
+from codeanatomy.sources.source_file import Source, decode
 
 Row = Mapping[str, Any]
 # What something is called, and where it stands in its file.

@@ -10,11 +10,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.snapshot import Snapshot
+
 import corpus
 from clean import clean_lake, refreshed
 from codeanatomy.query.checks.verify import verify
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.snapshot import Snapshot
 
 SOURCES = Path(__file__).with_name("ask")
 

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
+from codeanatomy.plan.build_request import Order, ScipChoice, TypesChoice
+from codeanatomy.plan.repositories import Repository
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import build
-from codeanatomy.run.order import Order, ScipChoice, TypesChoice
-from codeanatomy.run.progress import Progress
 from codeanatomy.run.report import BuildReport
-from codeanatomy.run.repositories import Repository
 from codeanatomy.tracing import OFF, Trace
 
 

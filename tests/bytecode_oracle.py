@@ -11,9 +11,9 @@ from itertools import groupby
 from types import CodeType
 from typing import Any
 
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.source_file import Source, decode
 
 OPTIONS = ExtractOptions()
 Row = dict[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callgraph.score import cases, report, scores
-from codeanatomy.relate.callgraph import edges
+from codeanatomy.relate.emit.call_graph import edges
 from related import solved, sources_below
 
 if __name__ == "__main__":

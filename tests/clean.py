@@ -21,16 +21,16 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
+from codeanatomy.lake.manifest import RunManifest
+from codeanatomy.pipeline.refresh.worker import Worker
+from codeanatomy.plan.build_request import Order, ScipChoice
+from codeanatomy.plan.changes import changes_of
+from codeanatomy.plan.repositories import Repository
+from codeanatomy.plan.run_plan import Plan, State, plan_run
+from codeanatomy.progress import Progress
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared, build
-from codeanatomy.run.changes import changes_of
-from codeanatomy.run.order import Order, ScipChoice
-from codeanatomy.run.plan import Plan, State, plan_run
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.refresh.worker import Worker
 from codeanatomy.run.report import BuildReport
-from codeanatomy.run.repositories import Repository
-from codeanatomy.storage.manifest import RunManifest
 
 # One process: a fork for a few small files takes longer than they do.
 SETTINGS = ("refresh.processes=1", "refresh.max_share=1")

@@ -17,13 +17,13 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from codeanatomy import functions
 from codeanatomy.config import RuntimeProfile
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.ids import stable_id
-from codeanatomy.storage.commit import append, replace_by_owner
-from codeanatomy.storage.session import open_session
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
+from codeanatomy.spark import functions
+from codeanatomy.spark.session import open_session
 from things import frame, thing, with_policy
 
 TABLE = with_policy(partition_by=())

@@ -17,9 +17,9 @@ from builds import built
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import RuntimeProfile
-from codeanatomy.storage.events import Event
-from codeanatomy.storage.session import open_session
-from codeanatomy.storage.store import Store
+from codeanatomy.delta.events import Event
+from codeanatomy.delta.store import Store
+from codeanatomy.spark.session import open_session
 from hostile import repositories_in
 
 # How long an example takes depends on what else the machine does.

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
 from codeanatomy.errors import EnvironmentProblem, UnknownName
-from codeanatomy.storage.jars import cache_folder
+from codeanatomy.spark.jars import cache_folder
 
 LOCK = Path(__file__).with_name("packages.lock")
 SDISTS_LOCK = Path(__file__).with_name("sdists.lock")

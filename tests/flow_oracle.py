@@ -29,9 +29,9 @@ from typing import Any, NamedTuple, TypeAlias
 from bytecode_oracle import OPTIONS, compiled
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.source import Source
 from codeanatomy.ids import stable_id
-from codeanatomy.normalize.files import File
+from codeanatomy.normalize.file_view import File
+from codeanatomy.sources.source_file import Source
 
 Rows: TypeAlias = dict[str, set[tuple[Any, ...]]]
 TABLES = ("blocks", "edges", "events", "reaches")
@@ -409,7 +409,7 @@ def rows_of_units(units: list[Unit]) -> Rows:
 
 
 def rows_of(source: Source) -> Rows:
-    from codeanatomy.normalize import flow_tables
+    from codeanatomy.normalize.flow import tables as flow_tables
 
     file = File(
         "repo:r",

@@ -21,10 +21,10 @@ import pyarrow as pa
 import corpus
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.catalog.kind_spec import Count
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
-from codeanatomy.graph.files import File
-from codeanatomy.graph.merging import merged
+from codeanatomy.catalog.kinds.spec import Count
+from codeanatomy.graph.file_view import File
+from codeanatomy.graph.merge import merged
 from codeanatomy.graph.rows import TABLES, file_rows
 from codeanatomy.ids import stable_id
 from graphed import Graph, graph_files

@@ -18,20 +18,20 @@ from codeanatomy.arrow import array, arrow_schema, values
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.files import file_id
+from codeanatomy.extract.evidence import Testimony
+from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.extract.testimony import Testimony
 from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
-from codeanatomy.graph.files import READS, File
-from codeanatomy.graph.merging import merged
+from codeanatomy.graph.file_view import READS, File
+from codeanatomy.graph.merge import merged
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
 from codeanatomy.ids import stable_id
-from codeanatomy.normalize.files import File as Normalized
-from codeanatomy.normalize.files import Lines
+from codeanatomy.normalize.file_view import File as Normalized
+from codeanatomy.normalize.file_view import Lines
 from codeanatomy.normalize.rules import file_rows as normalized_rows
+from codeanatomy.relate.compile.file_summary import Witnessed, summary
 from codeanatomy.relate.repository import repository_rows
-from codeanatomy.relate.summary import Witnessed, summary
 from normalized import OPTIONS, source_of
 
 WITNESSES = {

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import corpus
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Testimony
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.extract.testimony import Testimony
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.source_file import Source, decode
 
 PACKAGES = ("requests", "flask", "django")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.files import file_id
+from codeanatomy.extract.evidence import WitnessFunction
+from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.extract.testimony import WitnessFunction
-from codeanatomy.normalize.files import File
-from codeanatomy.options import ExtractOptions
+from codeanatomy.normalize.file_view import File
+from codeanatomy.sources.source_file import Source, decode
 
 OPTIONS = ExtractOptions()
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from codeanatomy import catalog
-from codeanatomy.extract.files import FAILURES
-from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.lake.snapshot import Snapshot
 
 # May differ between two builds of the same bytes.
 TIMELY = ("mtime_ns", "run_id", "timestamp_ms")

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.source import Source, decode
 from codeanatomy.normalize.anchors import AST_LISTS
-from codeanatomy.normalize.files import File
-from codeanatomy.normalize.flow_tables import EXCEPTION_FIELDS, INSTRUCTION_FIELDS, UNIT_FIELDS
-from codeanatomy.options import ExtractOptions
+from codeanatomy.normalize.file_view import File
+from codeanatomy.normalize.flow.tables import EXCEPTION_FIELDS, INSTRUCTION_FIELDS, UNIT_FIELDS
+from codeanatomy.sources.source_file import Source, decode
 
 FOLDER = Path(__file__).parent / "bytecode"
 OPTIONS = ExtractOptions()

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from codeanatomy.extract.ast_files import ast_files_v1
-from codeanatomy.extract.files import file_id
+from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
+from codeanatomy.relate.compile.file_summary import Witnessed, summary
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.summary import Witnessed, summary
-from codeanatomy.relate.values import Values
+from codeanatomy.relate.values.analysis import Values
 from normalized import OPTIONS, source_of
 
 

@@ -24,8 +24,8 @@ import pytest
 
 import corpus
 from codeanatomy.config import SCIP_VARIABLE
-from codeanatomy.run.scip_python import Indexed, index_with_scip_python
-from codeanatomy.storage.jars import cache_folder, lock
+from codeanatomy.extract.tools.scip_python import Indexed, index_with_scip_python
+from codeanatomy.spark.jars import cache_folder, lock
 
 PINS = Path(__file__).with_name("scip")
 NPM = ("ci", "--legacy-peer-deps", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")

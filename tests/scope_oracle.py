@@ -23,18 +23,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.files import file_id
+from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.source import Source
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.nodes import binding_id, scope_id
-from codeanatomy.options import ExtractOptions
-from codeanatomy.relate.bindings import OpenUse, binding_relations
-from codeanatomy.relate.rows import Rows
-from codeanatomy.relate.scopes import Scope, Scopes, scopes_of
-from codeanatomy.relate.tree import Tree
+from codeanatomy.node_ids import binding_id, scope_id
+from codeanatomy.relate.compile.bindings import OpenUse, binding_relations
+from codeanatomy.relate.compile.scope_tree import Scope, Scopes, scopes_of
+from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.relation_rows import Rows
+from codeanatomy.sources.source_file import Source
 
 OPTIONS = ExtractOptions()
 FAMILIES = {

@@ -20,8 +20,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.storage.manifest import OutputPin, RunManifest, append_manifest
-from codeanatomy.storage.stamps import Commit
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 
 HASH = "0123456789abcdef" * 2
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -16,16 +16,16 @@ from msgspec import json, structs
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.log import entries
+from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.write.adopt import OPERATION, adopt_files, local_folder
+from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import ConstraintViolation, ContractError, NeedsSpark
 from codeanatomy.ids import stable_id
-from codeanatomy.storage import entries
-from codeanatomy.storage.adopt import OPERATION, adopt_files, local_folder
-from codeanatomy.storage.commit import append
-from codeanatomy.storage.entries import DataFile
-from codeanatomy.storage.files import write_files
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store, Tables
 
 TABLE = catalog.table("file_line_index_v1")
 NODES = catalog.table("cpg_nodes")
@@ -328,8 +328,8 @@ def test_bloom_filters_as_large_as_their_rows(tmp_path: Path) -> None:
 
 
 def test_all_groups_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codeanatomy.storage.files.CUT_BYTES", 1)
-    monkeypatch.setattr("codeanatomy.storage.files.GROUP_BYTES", 3 * nodes("a", "CLASS").nbytes)
+    monkeypatch.setattr("codeanatomy.delta.write.data_files.CUT_BYTES", 1)
+    monkeypatch.setattr("codeanatomy.delta.write.data_files.GROUP_BYTES", 3 * nodes("a", "CLASS").nbytes)
     batches = [nodes("a", "CLASS", "FUNCTION", rows=3, start=start) for start in range(0, 30, 3)]
     found = write_files(str(tmp_path), NODES, batches)
     assert len(found) == 2

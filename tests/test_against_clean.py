@@ -17,13 +17,13 @@ from asked import Ran, asking
 from builds import built
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
+from codeanatomy.delta.read.light import light_files, location
 from codeanatomy.errors import UnknownName, UsageError
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import Comparison, Counts, compare_lakes
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.run.clean import orders_of, rebuilt
-from codeanatomy.run.progress import Progress
-from codeanatomy.storage import session as sessions
-from codeanatomy.storage.light import light_files, location
+from codeanatomy.run.clean_build import orders_of, rebuilt
+from codeanatomy.spark import session as sessions
 from little import apart_lake, attacked, built_lake, put
 from tiny_graph import CALL, FUNCTION, REPO, A, B, Row, Tables, derived, edge, healthy, manifest, node, write
 

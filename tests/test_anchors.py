@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 import corpus
-from codeanatomy.normalize.flow_tables import Flow, flow_of, py_bc_blocks_norm_v1, py_bc_def_use_events_v1
+from codeanatomy.normalize.flow.tables import Flow, flow_of, py_bc_blocks_norm_v1, py_bc_def_use_events_v1
 from normalized import file_of, source_of, sources_in
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.storage import archive
-from codeanatomy.storage.archive import archive_path, java_options, train_archive
-from codeanatomy.storage.java import Java
+from codeanatomy.spark import class_archive as archive
+from codeanatomy.spark.class_archive import archive_path, java_options, train_archive
+from codeanatomy.spark.java import Java
 
 
 @pytest.fixture

@@ -21,12 +21,12 @@ import pytest
 from msgspec import msgpack
 
 import corpus
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UsageError
-from codeanatomy.extract.archives import safe_path
-from codeanatomy.extract.listing import Entry, Listing
-from codeanatomy.extract.reading import read_entries
-from codeanatomy.extract.sources import list_source
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.archives import safe_path
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.listing import Entry, Listing
+from codeanatomy.sources.reading import read_entries
 
 DEFAULT = ExtractOptions()
 WHEN = 1_600_000_000

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from codeanatomy import catalog
 from codeanatomy.arrow import SCALARS, array, arrow_schema, arrow_type
-from codeanatomy.catalog.columns import LINE, span, strings, structs
 from codeanatomy.catalog.spec import Column
+from codeanatomy.catalog.tables.columns import LINE, span, strings, structs
 
 TABLES = [table for table in catalog.TABLES if table.stage == "extract"]
 COLUMNS = [column for table in TABLES for column in table.columns]

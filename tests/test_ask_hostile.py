@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from asked import Ran, asking
-from codeanatomy.commands.answering import print_answer
-from codeanatomy.commands.options import AnswerFormat
+from codeanatomy.cli.answers import print_answer
+from codeanatomy.cli.options import AnswerFormat
 from codeanatomy.errors import CodeAnatomyError, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
-from codeanatomy.query.asking import VERBS
+from codeanatomy.query.ask import VERBS
 from codeanatomy.query.lake import Lake
 
 FORMATS: tuple[AnswerFormat, ...] = ("table", "json", "jsonl", "csv", "markdown")

@@ -20,12 +20,12 @@ from pyspark.sql import SparkSession
 import corpus
 from ask_oracle import Definition, Found, Sources
 from builds import built
+from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.asking import function_of
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.query.ask import function_of
+from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.symbols import resolve, with_lines
-from codeanatomy.query.verbs.found import Found as Answered
+from codeanatomy.query.verbs.result import Found as Answered
 
 COMMAND = Path(sys.executable).with_name("codeanatomy")
 SEED = 9

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import UnknownName, UnknownSymbol, UsageError
+from codeanatomy.lake.snapshot import recorded_runs
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.asking import VERBS, function_of
+from codeanatomy.query.ask import VERBS, function_of
 from codeanatomy.query.lake import Lake, Verbs
-from codeanatomy.query.snapshot import recorded_runs
 
 # A question of each verb that has an answer.
 QUESTIONS: dict[str, tuple[str, ...]] = {

@@ -22,11 +22,11 @@ import pytest
 
 import corpus
 from codeanatomy.arrow import array
-from codeanatomy.catalog.extract_cpython import AST_FILES_V1
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.catalog.tables.extract_cpython import AST_FILES_V1
 from codeanatomy.extract import ast_files
 from codeanatomy.extract.ast_files import ast_files_v1
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.source_file import Source, decode
 
 OPTIONS = ExtractOptions()
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

@@ -18,18 +18,18 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 import corpus
 from builds import built, rows, timeless
+from codeanatomy.catalog.settings import ObserveOptions
 from codeanatomy.config import load_settings
-from codeanatomy.extract.digest import rows_digest, source_digest
-from codeanatomy.extract.files import FAILURES
-from codeanatomy.extract.sources import list_source
-from codeanatomy.extract.witnesses import WITNESSES
+from codeanatomy.extract.extractors import WITNESSES
+from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.worker import tables_of
-from codeanatomy.options import ObserveOptions
-from codeanatomy.query.state.failures import failures
+from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.repositories import Repository
+from codeanatomy.progress import Progress
+from codeanatomy.query.status.failures import failures
 from codeanatomy.run.build import build, plan
-from codeanatomy.run.order import Order
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.repositories import Repository
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.digest import rows_digest, source_digest
 from codeanatomy.tracing import open_trace
 
 TABLES = tables_of(WITNESSES)

@@ -15,13 +15,13 @@ import pytest
 import corpus
 from bytecode_oracle import OPTIONS, Row, check, code_objects, compiled, rows, source_of
 from codeanatomy.arrow import array
-from codeanatomy.catalog.extract_cpython import BYTECODE_FILES_V1
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.catalog.tables.extract_cpython import BYTECODE_FILES_V1
 from codeanatomy.extract import bytecode_files
+from codeanatomy.extract.bytecode.instructions import by_dis, by_tables
 from codeanatomy.extract.bytecode_files import bytecode_files_v1, spelled
-from codeanatomy.extract.opcodes import by_dis, by_tables
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.extract.testimony import Problem
-from codeanatomy.options import ExtractOptions
+from codeanatomy.extract.evidence import Problem
+from codeanatomy.sources.source_file import Source, decode
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
 COLUMN = next(column for column in BYTECODE_FILES_V1.columns if column.name == "code_objects")
@@ -419,8 +419,8 @@ def test_the_cells_fit_the_catalogue() -> None:
 TELL = """
 import hashlib, sys
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.options import ExtractOptions
-from codeanatomy.extract.source import decode
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.sources.source_file import decode
 for path in sys.argv[1:]:
     with open(path, "rb") as file:
         told = bytecode_files_v1(decode("a.py", file.read()), ExtractOptions())

@@ -11,13 +11,15 @@ from pyspark.sql import SparkSession
 from builds import built
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.staging import clear, stage
 from codeanatomy.errors import StorageFailure
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.run import caching, packing, relation
-from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
-from codeanatomy.storage.light import light_table
-from codeanatomy.storage.staging import clear, stage
-from codeanatomy.storage.store import Store
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.pipeline import caching
+from codeanatomy.pipeline import packed_rows as packing
+from codeanatomy.pipeline import relate_step as relation
+from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from little import apart_lake, attacked, put
 
 STAGED = ("tables.relations_v1.cache=delta_staging", "refresh.max_share=0")

@@ -13,12 +13,12 @@ import pytest
 
 from callgraph import score
 from codeanatomy.arrow import unpacked
-from codeanatomy.nodes import binding_id, scope_id
-from codeanatomy.relate.callgraph import edges
-from codeanatomy.relate.definitions import MODULE_KEY
-from codeanatomy.relate.emit import relations
+from codeanatomy.node_ids import binding_id, scope_id
+from codeanatomy.relate.emit.call_graph import edges
+from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.values import Values
+from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.name_resolution import MODULE_KEY
 from related import solved, sources_below
 
 CASES = score.cases()

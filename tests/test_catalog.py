@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from codeanatomy.catalog import TABLES, derivation_order, names, table
-from codeanatomy.catalog.check import check_catalog
-from codeanatomy.catalog.semantics import SEMANTIC_TYPES
+from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
 from codeanatomy.catalog.spec import (
     MB,
     BloomFilter,
@@ -22,6 +21,7 @@ from codeanatomy.catalog.spec import (
     Table,
     WriterProperties,
 )
+from codeanatomy.catalog.validation import check_catalog
 from codeanatomy.errors import CatalogError, UnknownName
 
 # table: partition, cluster, stats, target MB. The requirement, as they must be.

@@ -10,8 +10,8 @@ import pytest
 
 from ask_lake import SOURCES, reader_of
 from codeanatomy.errors import UsageError
-from codeanatomy.query.diff.changes import Changes, changed_symbols, differing
-from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.diff.changed_definitions import Changes, changed_symbols, differing
+from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.verbs.impact import impact
 
 VALUES = "shop/paths/values.py"

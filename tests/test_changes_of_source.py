@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from clean import clean_lake, order
-from codeanatomy.extract.digest import Line, Lines, source_lines
-from codeanatomy.extract.files import file_id
-from codeanatomy.extract.sources import list_source
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.run.changes import FILES, Change, changes_of, stored_lines
+from codeanatomy.extract.file_rows import file_id
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.plan.changes import FILES, Change, changes_of, stored_lines
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.digest import Line, Lines, source_lines
 from edits import GARBAGE, write_tree
 
 TREE = {

@@ -17,11 +17,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from codeanatomy import __version__, catalog, cli, doctor
+from codeanatomy import __version__, catalog
 from codeanatomy.catalog.describe import flattened, policy_facts, size_text
 from codeanatomy.catalog.spec import MB, DeltaFeatureGate, DeltaSchemaPolicy, Table, contract_json
-from codeanatomy.commands import building, catalogue
-from codeanatomy.doctor import Check, Status
+from codeanatomy.cli import build as building
+from codeanatomy.cli import doctor
+from codeanatomy.cli import main as cli
+from codeanatomy.cli import reference as catalogue
+from codeanatomy.cli.doctor import Check, Status
 from codeanatomy.errors import CatalogError, CommitConflict, EnvironmentProblem, GateError, UsageError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -375,7 +378,7 @@ def test_the_doctor_fails_only_on_failures(
 
 def test_answers_without_spark_and_at_once() -> None:
     script = (
-        "import sys, codeanatomy.cli as c\n"
+        "import sys, codeanatomy.cli.main as c\n"
         "for args in (['tables'], ['table', 'cpg_nodes'], ['config', 'show', '--all'], ['--help']):\n"
         "    c.cli.main(args, standalone_mode=False)\n"
         f"found = [name for name in {ENGINES} if name in sys.modules]\n"
@@ -460,7 +463,7 @@ def _on_terminal(args: list[str], env: dict[str, str]) -> str:
 def test_a_folder_that_is_gone_is_no_traceback(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    script = "import os; os.rmdir(os.getcwd()); from codeanatomy.cli import main; main()"
+    script = "import os; os.rmdir(os.getcwd()); from codeanatomy.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", script, "tables"],
         cwd=gone,

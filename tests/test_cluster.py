@@ -17,9 +17,9 @@ import pytest
 
 import corpus
 from builds import rows, timeless
-from codeanatomy.extract.witnesses import WITNESSES
+from codeanatomy.extract.extractors import WITNESSES
 from codeanatomy.extract.worker import tables_of
-from codeanatomy.storage.java import find_java
+from codeanatomy.spark.java import find_java
 
 DEPLOY = "org.apache.spark.deploy"
 START_SECONDS = 60

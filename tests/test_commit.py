@@ -11,6 +11,11 @@ from msgspec import structs
 from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.spec import Column
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import CommitRefused, Committed, Event
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, delete, merge, overwrite, replace_by_owner
 from codeanatomy.errors import (
     ConstraintViolation,
     EnvironmentProblem,
@@ -18,12 +23,7 @@ from codeanatomy.errors import (
     TableMissing,
     UsageError,
 )
-from codeanatomy.storage.commit import append, delete, merge, overwrite, replace_by_owner
-from codeanatomy.storage.events import CommitRefused, Committed, Event
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.session import isolated
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
+from codeanatomy.spark.session import isolated
 from things import THINGS, changed, file_id, frame, thing
 
 MakeStore = Callable[..., Store]

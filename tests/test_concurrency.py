@@ -18,12 +18,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import committer
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write import commit as commit_module
+from codeanatomy.delta.write.commit import LOST, Retry, append
 from codeanatomy.errors import CommitConflict
-from codeanatomy.storage import commit as commit_module
-from codeanatomy.storage.commit import LOST, Retry, append
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
 from things import frame, thing
 
 MakeStore = Callable[..., Store]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.storage.condition import Condition, condition_of, files_below
-from codeanatomy.storage.light import location
-from codeanatomy.storage.store import Tables
+from codeanatomy.delta.read.light import location
+from codeanatomy.delta.store import Tables
+from codeanatomy.maintain.table_state import Condition, condition_of, files_below
 from test_vectors import NODES, Lake, filled, nodes_of, owner
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from codeanatomy import catalog
+from codeanatomy.catalog.settings import ObserveOptions
 from codeanatomy.catalog.spec import MB, BloomFilter, Table
 from codeanatomy.config import SIZE_UNITS, RuntimeProfile, Settings, load_settings, parse_size
 from codeanatomy.errors import CodeAnatomyError, ConfigError, UnknownName
-from codeanatomy.options import ObserveOptions
 
 NODES = "tables.cpg_nodes.write"
 HUSH = "hush-hush"

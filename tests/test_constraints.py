@@ -7,12 +7,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.checks import join_on, meaning, rules_for, violation
+from codeanatomy.delta.write.commit import append, merge
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
-from codeanatomy.storage.checks import join_on, meaning, rules_for, violation
-from codeanatomy.storage.commit import append, merge
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
 from things import THINGS, frame, thing, with_policy
 
 MakeStore = Callable[..., Store]

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bytecode_oracle import compiled, source_of
-from codeanatomy.extract.source import Source
-from codeanatomy.graph.control import Dependence, Dependences, control_dependence
+from codeanatomy.graph.control_dependence import Dependence, Dependences, control_dependence
+from codeanatomy.sources.source_file import Source
 from flow_oracle import Step, Unit, rows_of, units_of
 from test_flow_cases import ARROWS, parts, passes_on
 from test_flow_cases import CASES as FLOW_CASES

@@ -10,9 +10,9 @@ from msgspec import structs
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import MB, Table
-from codeanatomy.run.deciding import Task, differing, tasks_of, z_order
-from codeanatomy.storage.condition import Condition, Part
-from codeanatomy.storage.layout import resolve_stats_columns, table_properties
+from codeanatomy.delta.layout import resolve_stats_columns, table_properties
+from codeanatomy.maintain.choose import Task, differing, tasks_of, z_order
+from codeanatomy.maintain.table_state import Condition, Part
 
 NODES = catalog.table("cpg_nodes")
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

@@ -12,15 +12,15 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Table
-from codeanatomy.extract.files import batches, examine, file_id
-from codeanatomy.extract.listing import Entry
-from codeanatomy.extract.reading import Reading
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.extract.witnesses import WITNESSES
+from codeanatomy.extract.extractors import WITNESSES
+from codeanatomy.extract.file_rows import batches, examine, file_id
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
-from codeanatomy.normalize.files import File, file_of
-from codeanatomy.options import ExtractOptions
+from codeanatomy.normalize.file_view import File, file_of
+from codeanatomy.sources.listing import Entry
+from codeanatomy.sources.reading import Reading
+from codeanatomy.sources.source_file import Source, decode
 
 # By table.
 Rows: TypeAlias = dict[str, list[dict[str, Any]]]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.extract.digest import source_digest
-from codeanatomy.extract.sources import list_source
-from codeanatomy.options import ExtractOptions
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.digest import source_digest
 
 OPTIONS = ExtractOptions()
 

@@ -11,13 +11,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from codeanatomy import catalog, docs, errors
-from codeanatomy.catalog.semantics import SEMANTIC_TYPES
+from codeanatomy import catalog, errors
+from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
 from codeanatomy.catalog.spec import Column, Constraint, Table, contract_json
-from codeanatomy.cli import COMMANDS, cli
+from codeanatomy.cli import docs_pages as docs
+from codeanatomy.cli.main import COMMANDS, cli
 from codeanatomy.config import RuntimeProfile
-from codeanatomy.functions import FUNCTIONS
-from codeanatomy.storage import events
+from codeanatomy.delta import events
+from codeanatomy.spark.functions import FUNCTIONS
 
 PAGES = Path(__file__).parents[1] / "docs"
 FAMILY = [

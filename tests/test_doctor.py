@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from codeanatomy import doctor
-from codeanatomy.doctor import Check, available_memory, examine, parse_memory
+from codeanatomy.cli import doctor
+from codeanatomy.cli.doctor import Check, available_memory, examine, parse_memory
 from codeanatomy.errors import EnvironmentProblem
-from codeanatomy.run import pyrefly
-from codeanatomy.storage.jars import JARS, Jar
+from codeanatomy.extract.tools import pyrefly
+from codeanatomy.spark.jars import JARS, Jar
 
 NAMES = ["java", "packages", "cache", "jars", "archive", "worker", "memory", "disk", "scip", "types"]
 

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from codeanatomy.catalog.spec import Column, DeltaSchemaPolicy, Table
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import Event, TableAltered
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, merge, overwrite
 from codeanatomy.errors import ContractError, SchemaDrift
-from codeanatomy.storage.commit import append, merge, overwrite
-from codeanatomy.storage.events import Event, TableAltered
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
 from things import THINGS, changed, frame, thing, with_policy
 
 MakeStore = Callable[..., Store]

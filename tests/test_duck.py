@@ -12,10 +12,19 @@ from msgspec import structs
 from pyroaring import BitMap64
 
 from codeanatomy import catalog
+from codeanatomy.delta.log.deletion_vectors import write_vectors
+from codeanatomy.delta.read.duck import (
+    database,
+    duck_type,
+    is_local,
+    local,
+    lookups,
+    reading,
+    rows_of,
+    sql_text,
+)
+from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
-from codeanatomy.storage.duck import database, duck_type, is_local, local, lookups, reading, rows_of, sql_text
-from codeanatomy.storage.file_index import LoggedFile
-from codeanatomy.storage.vectors import write_vectors
 
 NODES = catalog.table("cpg_nodes")
 

@@ -21,10 +21,10 @@ import pytest
 import corpus
 import edits
 from codeanatomy.errors import UnknownName
-from codeanatomy.extract.source import Source, decode
+from codeanatomy.relate.compile.file_summary import summary
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.repository import repository_rows
-from codeanatomy.relate.summary import summary
+from codeanatomy.sources.source_file import Source, decode
 from edits import KINDS, Edit, Tree, meant_to_parse, read_tree, repository, script, write_tree
 from graph_checks import problems_of, text_problems_of
 from graphed import graph_of

@@ -18,18 +18,18 @@ import pytest
 from click.testing import CliRunner
 
 from ask_lake import reader_of
-from codeanatomy.catalog.kind_spec import Prop
+from codeanatomy.atomic_output import new_file, new_folder
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
-from codeanatomy.cli import cli
-from codeanatomy.commands import exporting as command
+from codeanatomy.catalog.kinds.spec import Prop
+from codeanatomy.cli import export as command
+from codeanatomy.cli.main import cli
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, UnknownName, UsageError
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.export import parquet, selection
-from codeanatomy.query.export.exporting import FILES, FOLDERS, FORMS, PICTURES, export_graph
+from codeanatomy.query.export.escaping import visible
 from codeanatomy.query.export.rows import EDGES, NODES, Counting, Counts, Rows
-from codeanatomy.query.export.targets import new_file, new_folder
-from codeanatomy.query.export.texts import visible
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Slice
+from codeanatomy.query.export.write import FILES, FOLDERS, FORMS, PICTURES, export_graph
 from codeanatomy.query.symbols import resolve
 
 GRAPHML = "{http://graphml.graphdrawing.org/xmlns}"

@@ -20,16 +20,17 @@ from pyspark.sql import SparkSession
 
 from builds import built
 from codeanatomy import catalog
+from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import CodeAnatomyError, LeaseHeld, StepFailed, StorageFailure, UsageError
+from codeanatomy.lake.lease import acquire, read_lease
+from codeanatomy.lake.snapshot import Snapshot, recorded_runs
+from codeanatomy.pipeline import caching
+from codeanatomy.pipeline import packed_rows as packing
+from codeanatomy.pipeline.context import Run
+from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.query.checks.verify import verify
-from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.run import build as building
-from codeanatomy.run import caching, packing
-from codeanatomy.run.state import Run
-from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
-from codeanatomy.run.stopping import Terminated
-from codeanatomy.storage.lease import acquire, read_lease
-from codeanatomy.storage.light import light_files
+from codeanatomy.run.signals import Terminated
 from little import apart_lake, attacked, built_lake, put
 from processes import left_over, members
 from published import Figures, counted, current, published
@@ -392,7 +393,7 @@ def test_a_disk_that_is_full(
     (tmp_path / "disk" / "filler").unlink()
     large.unlink()
     # The lease could not be given back either; others know by the end of the process that it is free.
-    monkeypatch.setattr("codeanatomy.storage.lease._gone", lambda process: True)
+    monkeypatch.setattr("codeanatomy.lake.lease._gone", lambda process: True)
     built(spark, place, named)
     assert below(current(place), EXTRACT, "meta") == below(clean[1], EXTRACT, "meta")
 

@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.spec import DeltaSchemaPolicy, FeatureName
-from codeanatomy.storage.commit import append, delete, merge, replace_by_owner
-from codeanatomy.storage.evolve import evolve
-from codeanatomy.storage.layout import FEATURES
-from codeanatomy.storage.scan import scan, snapshot
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.layout import FEATURES
+from codeanatomy.delta.read.scan import scan, snapshot
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, delete, merge, replace_by_owner
+from codeanatomy.delta.write.evolve import evolve
 from things import THINGS, changed, frame, thing, with_policy
 
 MakeStore = Callable[..., Store]

@@ -10,14 +10,14 @@ from delta import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy import catalog
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import Event, FeedRead
+from codeanatomy.delta.feed import Cursor, Window, feed, follow, move_cursor, read_cursor
+from codeanatomy.delta.read.scan import snapshot
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, merge, overwrite, replace_by_owner
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
-from codeanatomy.storage.commit import append, merge, overwrite, replace_by_owner
-from codeanatomy.storage.events import Event, FeedRead
-from codeanatomy.storage.feed import Cursor, Window, feed, follow, move_cursor, read_cursor
-from codeanatomy.storage.scan import snapshot
-from codeanatomy.storage.session import isolated
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
+from codeanatomy.spark.session import isolated
 from things import THINGS, file_id, frame, thing, with_policy
 
 MakeStore = Callable[..., Store]

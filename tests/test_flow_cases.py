@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 
 from bytecode_oracle import compiled, source_of
-from codeanatomy.extract.source import Source
+from codeanatomy.sources.source_file import Source
 from flow_oracle import Rows, Step, Unit, facts_of, rows_of, units_of
 
 ARROWS = {

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 import corpus
 from bytecode_oracle import compiled, source_of
-from codeanatomy.extract.source import Source, decode
+from codeanatomy.sources.source_file import Source, decode
 from flow_oracle import Event, Unit, difference, facts_of, units_of
 from flow_programs import programs
 

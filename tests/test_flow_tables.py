@@ -9,10 +9,11 @@ import pytest
 
 import corpus
 from codeanatomy import catalog
-from codeanatomy.catalog.columns import PLACE
-from codeanatomy.normalize import flow_tables, reaching
-from codeanatomy.normalize.files import Columns
-from codeanatomy.normalize.flow_tables import (
+from codeanatomy.catalog.tables.columns import PLACE
+from codeanatomy.normalize.file_view import Columns
+from codeanatomy.normalize.flow import reaching
+from codeanatomy.normalize.flow import tables as flow_tables
+from codeanatomy.normalize.flow.tables import (
     Flow,
     flow_of,
     flow_problems,

@@ -12,7 +12,7 @@ import pytest
 
 from codeanatomy.config import load_settings
 from codeanatomy.errors import StepFailed, StorageFailure
-from codeanatomy.run.refresh.forking import FEWEST, FORK, apart, forked, processes_of
+from codeanatomy.pipeline.refresh.processes import FEWEST, FORK, apart, forked, processes_of
 
 LARGE = 3_000_000
 # So many pieces are worth several processes.

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.extract.digest import source_digest
-from codeanatomy.extract.sources import list_source
-from codeanatomy.options import ExtractOptions
-from codeanatomy.query.lanes.reading import Query, Row
-from codeanatomy.query.state import freshness
-from codeanatomy.query.state.freshness import source_freshness
-from codeanatomy.storage.manifest import RunManifest
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.lake.manifest import RunManifest
+from codeanatomy.query.engines.statements import Query, Row
+from codeanatomy.query.status import freshness
+from codeanatomy.query.status.freshness import source_freshness
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.digest import source_digest
 
 
 class Known:

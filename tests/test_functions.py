@@ -16,9 +16,10 @@ from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from codeanatomy import functions, ids, spans
+from codeanatomy import ids, spans
 from codeanatomy.errors import CatalogError
-from codeanatomy.functions import (
+from codeanatomy.spark import functions
+from codeanatomy.spark.functions import (
     FUNCTIONS,
     FUNCTIONS_BY_NAME,
     FUNCTIONS_VERSION,

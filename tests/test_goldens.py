@@ -18,9 +18,9 @@ import pytest
 from annotated import Row, Text, Unshown, annotated, displayed
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, Profile
-from codeanatomy.extract.scip_frames import Dialect
-from codeanatomy.extract.scip_index import document_cells
-from codeanatomy.extract.scip_schema import Document, Occurrence, SymbolInformation
+from codeanatomy.extract.scip.documents import document_cells
+from codeanatomy.extract.scip.index_file import Dialect
+from codeanatomy.extract.scip.schema import Document, Occurrence, SymbolInformation
 from graph_checks import CONSTRUCTS
 from graphed import Graph, graph_of
 from normalized import source_of

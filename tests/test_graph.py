@@ -19,13 +19,13 @@ from builds import built, rows, timeless
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import KINDS
 from codeanatomy.config import load_settings
-from codeanatomy.graph.files import READS
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
+from codeanatomy.graph.file_view import READS
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, TABLES
-from codeanatomy.run.bundles import SETTINGS
-from codeanatomy.run.graphing import graphed, together
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.session import isolated
-from codeanatomy.storage.store import Store
+from codeanatomy.pipeline.bundles import SETTINGS
+from codeanatomy.pipeline.graph_step import graphed, together
+from codeanatomy.spark.session import isolated
 from graphed import graph_of
 from hostile import GOLDEN, STRANGE
 from related import sources_below

@@ -11,13 +11,14 @@ import pytest
 from msgspec import structs
 
 from callgraph import score
-from codeanatomy.extract.files import file_id
-from codeanatomy.graph import definitions, outside
+from codeanatomy.extract.file_rows import file_id
+from codeanatomy.graph import definitions
+from codeanatomy.graph import external as outside
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import MADE, SHARED
-from codeanatomy.graph.files import File, each
+from codeanatomy.graph.file_view import File, each
 from codeanatomy.graph.rows import file_rows
-from codeanatomy.nodes import module_id, node_id
+from codeanatomy.node_ids import module_id, node_id
 from graph_checks import (
     Row,
     Sources,

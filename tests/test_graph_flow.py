@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 import pytest
 
-from codeanatomy.graph.files import each
+from codeanatomy.graph.file_view import each
 from graph_checks import CONSTRUCTS, Row, View, built, files_of, names, problems_of
 from graphed import graph_of
 

@@ -10,8 +10,8 @@ import pytest
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.graph.context import LISTED_KINDS, NAMED_KIND, RELATIONS, Context
-from codeanatomy.graph.files import READS, Columns, File, each
-from codeanatomy.graph.links import told
+from codeanatomy.graph.file_view import READS, Columns, File, each
+from codeanatomy.graph.relation_inputs import told
 from codeanatomy.graph.rows import EDGES, FAMILY, NODES, PROPS, PROPS_MAP, Made, file_rows, link_rows
 from graph_checks import files_of
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.catalog.kind_spec import Facts
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
+from codeanatomy.catalog.kinds.spec import Facts
 from codeanatomy.graph import rows as graph_rows
-from codeanatomy.graph.files import File
-from codeanatomy.graph.merging import merged
+from codeanatomy.graph.file_view import File
+from codeanatomy.graph.merge import merged
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, SCHEMAS, TABLES, Made, file_rows, kinds_of
 from graph_checks import Row, View, built, files_of, graph_from, problems_of, sources_of
 from graphed import Graph, graph_files, graph_of

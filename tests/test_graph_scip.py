@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from codeanatomy.extract.scip_frames import Dialect
-from codeanatomy.extract.scip_index import document_cells
-from codeanatomy.extract.scip_schema import Document, Occurrence, SymbolInformation
+from codeanatomy.extract.scip.documents import document_cells
+from codeanatomy.extract.scip.index_file import Dialect
+from codeanatomy.extract.scip.schema import Document, Occurrence, SymbolInformation
 from graph_checks import Row, View, names, problems_of
 from graphed import Graph, graph_of
 from normalized import source_of

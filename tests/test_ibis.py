@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from codeanatomy.catalog.views import VIEWS
 from codeanatomy.errors import EnvironmentProblem, UnknownName
 from codeanatomy.query.answers import Answer
+from codeanatomy.query.engines.ibis import Artifact, IbisLane
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.lanes.ibis import Artifact, IbisLane
 from codeanatomy.query.symbols import DEFINITIONS, OUTSIDE
 
 # Ibis 12 calls DuckDB by names that DuckDB 2 wants to be called otherwise.

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import pytest
 
 from clean import clean_lake, order, refreshed
+from codeanatomy.lake.snapshot import Snapshot, recorded_runs
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
-from codeanatomy.query.snapshot import Snapshot, recorded_runs
 from codeanatomy.run.build import plan
-from codeanatomy.run.progress import Progress
 from edits import Tree, read_tree, repository, script, write_tree
 from histories import history
 

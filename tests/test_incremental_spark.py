@@ -14,15 +14,15 @@ from pyspark.sql import SparkSession
 import clean
 import little
 from codeanatomy import catalog
+from codeanatomy.delta.feed import Window, feed
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.store import Store
+from codeanatomy.plan import steps
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
-from codeanatomy.run import steps
 from codeanatomy.run.build import build, plan
-from codeanatomy.run.progress import Progress
 from codeanatomy.run.report import BuildReport
-from codeanatomy.storage.feed import Window, feed
-from codeanatomy.storage.light import light_table
-from codeanatomy.storage.store import Store
 
 STAGES = ("extract", "normalize", "relate", "graph")
 

@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from codeanatomy.errors import EnvironmentProblem
-from codeanatomy.storage import jars as jars_module
-from codeanatomy.storage.jars import JARS, Jar, cache_folder, ensure_jars, wrong_jars
-from codeanatomy.storage.java import Java, find_java
+from codeanatomy.spark import jars as jars_module
+from codeanatomy.spark.jars import JARS, Jar, cache_folder, ensure_jars, wrong_jars
+from codeanatomy.spark.java import Java, find_java
 
 SETTINGS = """<ivysettings>
   <settings defaultResolver="only"/>
@@ -154,7 +154,7 @@ def test_missing_settings_are_one_clear_message(
 def test_processes_at_once_fetch_once(tmp_path: Path, published: tuple[Jar, ...]) -> None:
     script = (
         "import sys, msgspec; from pathlib import Path\n"
-        "from codeanatomy.storage import jars; from codeanatomy.storage.java import find_java\n"
+        "from codeanatomy.delta import jars; from codeanatomy.spark.java import find_java\n"
         "real = jars._run_ivy\n"
         "jars._run_ivy = lambda *args: (print('fetched'), real(*args))[1]\n"
         "pins = msgspec.json.decode(sys.argv[2], type=tuple[jars.Jar, ...])\n"

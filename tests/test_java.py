@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import EnvironmentProblem
-from codeanatomy.storage.java import find_java, parse_version
+from codeanatomy.spark.java import find_java, parse_version
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,16 @@ from functools import cache
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.catalog.edge_kinds import EDGES
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind, NodeKind, kind
-from codeanatomy.catalog.node_kinds import NODES
-from codeanatomy.catalog.semantics import SEMANTIC_TYPES
+from codeanatomy.catalog.kinds.edges import EDGES
+from codeanatomy.catalog.kinds.nodes import NODES
+from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
 from codeanatomy.errors import UnknownName
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import FAMILIES, MADE, SHARED, facts_of, shared_facts_of
-from codeanatomy.graph.files import READS
+from codeanatomy.graph.file_view import READS
 from codeanatomy.graph.flow import CFG_KINDS, EVENT_KINDS
-from codeanatomy.nodes import PREFIXES
+from codeanatomy.node_ids import PREFIXES
 from graph_checks import CONSTRUCTS, files_of
 
 RELATED = "relations."

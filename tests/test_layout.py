@@ -19,12 +19,12 @@ from pyspark.sql import functions as F
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import MB, BloomFilter, Table, WriterProperties
-from codeanatomy.functions import stable_id
-from codeanatomy.storage.commit import append, overwrite, replace_by_owner
-from codeanatomy.storage.contract import spark_schema
-from codeanatomy.storage.events import Event, StatsDecided
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.contract import spark_schema
+from codeanatomy.delta.events import Event, StatsDecided
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, overwrite, replace_by_owner
+from codeanatomy.spark.functions import stable_id
 from things import THINGS, file_id, frame, thing, with_policy
 
 MakeStore = Callable[..., Store]

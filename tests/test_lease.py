@@ -19,10 +19,10 @@ import pytest
 from deltalake import DeltaTable
 from msgspec.structs import replace
 
+from codeanatomy.delta.read.light import location
 from codeanatomy.errors import LeaseHeld, LeaseLost, StorageFailure
-from codeanatomy.storage import lease as lease_module
-from codeanatomy.storage.lease import TABLE, Lease, LeaseRow, StepDone, acquire, read_lease, stale
-from codeanatomy.storage.light import location
+from codeanatomy.lake import lease as lease_module
+from codeanatomy.lake.lease import TABLE, Lease, LeaseRow, StepDone, acquire, read_lease, stale
 
 ROUNDS = 20
 EXTRACT = StepDone(
@@ -36,7 +36,7 @@ GRAPH = StepDone("graph", {"one": "g" * 22}, {"one": {"c": 9}}, {"c": 0})
 OTHER = """
 import sys
 from codeanatomy.errors import CodeAnatomyError
-from codeanatomy.storage.lease import StepDone, acquire
+from codeanatomy.lake.lease import StepDone, acquire
 
 lease = None
 for line in sys.stdin:

@@ -15,10 +15,10 @@ from unicodedata import normalize
 
 import pytest
 
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Testimony
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.source import Source
-from codeanatomy.extract.testimony import Testimony
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.source_file import Source
 from libcst_rows import PACKAGES, package, read, stdlib, table
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -14,12 +14,12 @@ import libcst as cst
 import pytest
 
 from codeanatomy.arrow import array
-from codeanatomy.catalog.extract_trees import LIBCST_FILES_V1
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.extract import libcst_files
+from codeanatomy.extract.evidence import Testimony
 from codeanatomy.extract.libcst_files import VERSION, libcst_files_v1
-from codeanatomy.extract.source import Source
-from codeanatomy.extract.testimony import Testimony
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.source_file import Source
 from libcst_rows import hear, names, package, read, rows, stdlib, table, texts
 
 # Per table: the field with an identifier or text, and the span it must be under.

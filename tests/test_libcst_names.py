@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 from libcst.metadata import MetadataWrapper, QualifiedNameProvider
 
-from codeanatomy.extract.libcst_names import NOTHING, Scope
+from codeanatomy.extract.libcst.qualified_names import NOTHING, Scope
 from libcst_rows import names, rows
 
 

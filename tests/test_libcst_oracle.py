@@ -21,9 +21,9 @@ from libcst.metadata import (
     QualifiedNameProvider,
 )
 
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.source import Source
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.source_file import Source
 from libcst_rows import PACKAGES, package, read, stdlib, table
 
 Span: TypeAlias = tuple[int, int]

@@ -10,9 +10,9 @@ import libcst as cst
 import pytest
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
-from codeanatomy.extract import libcst_walk
-from codeanatomy.extract.libcst_recipes import EXPRESSIONS, OTHERS, STATEMENTS
-from codeanatomy.extract.libcst_walk import Misplaced, Places
+from codeanatomy.extract.libcst import spans as libcst_walk
+from codeanatomy.extract.libcst.node_layout import EXPRESSIONS, OTHERS, STATEMENTS
+from codeanatomy.extract.libcst.spans import Misplaced, Places
 
 # Nearly every form of the grammar, with white space wherever it may stand.
 FORMS = [

@@ -11,13 +11,13 @@ from deltalake import DeltaTable
 from msgspec import structs
 
 from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.feed import Window, feed
+from codeanatomy.delta.light_feed import changed_owners
+from codeanatomy.delta.log.replay import state_of
+from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
-from codeanatomy.storage.feed import Window, feed
-from codeanatomy.storage.light_feed import changed_owners
-from codeanatomy.storage.replay import state_of
-from codeanatomy.storage.restore import restore_table
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store, Tables
 from test_vectors import NODES, Lake, Row, filled, nodes_of, owner
 
 Changes = Counter[tuple[int, str, str, str | None]]

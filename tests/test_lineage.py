@@ -17,16 +17,16 @@ from clean import clean_lake, order, refreshed
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table, UsedColumn
 from codeanatomy.config import load_settings
+from codeanatomy.delta.layout import contract_hash, resolve_stats_columns, stats_reasons, table_properties
+from codeanatomy.delta.log.entries import ENABLED
+from codeanatomy.lake.recorded_queries import Noted, note, noted
+from codeanatomy.plan.steps import catalog_hash, rule_fingerprints, steps_of
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.lake import Lake
 from codeanatomy.run import lineage
 from codeanatomy.run.build import prepare
 from codeanatomy.run.lineage import Use, lineage_of, with_lineage
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.steps import catalog_hash, rule_fingerprints, steps_of
-from codeanatomy.storage.entries import ENABLED
-from codeanatomy.storage.layout import contract_hash, resolve_stats_columns, stats_reasons, table_properties
-from codeanatomy.storage.queries import Noted, note, noted
 from edits import write_tree
 
 NODES = "cpg_nodes"

@@ -20,10 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import msgpack
 
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UsageError
-from codeanatomy.extract import listing
-from codeanatomy.extract.ignoring import Rules
-from codeanatomy.extract.listing import (
+from codeanatomy.sources import listing
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.ignore_rules import Rules
+from codeanatomy.sources.listing import (
     IGNORE_BYTES,
     SUFFIXES,
     Entry,
@@ -34,8 +36,6 @@ from codeanatomy.extract.listing import (
     sorted_by_path,
     unported,
 )
-from codeanatomy.extract.sources import list_source
-from codeanatomy.options import ExtractOptions
 
 DEFAULT = ExtractOptions()
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge")

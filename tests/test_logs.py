@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codeanatomy.catalog.settings import ObserveOptions
 from codeanatomy.logs import LOGGER, JsonLine, Log, TextLine, one_line, open_logs
-from codeanatomy.options import ObserveOptions
 
 JSON = ObserveOptions(log_level="debug", log_format="json")
 TEXT = ObserveOptions(log_level="debug")

@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 import corpus
 from clean import clean_lake
 from codeanatomy.config import load_settings
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Slice
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.run.looking import Upkeep
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.upkeep import maintain
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.maintain.inspection import Upkeep
+from codeanatomy.maintain.maintenance import maintain
+from codeanatomy.progress import Progress
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, Slice
 
 TABLES = ("cpg_nodes", "cpg_edges_by_src", "cpg_edges_by_dst")
 # Of a package they are what larger ones are of a company.

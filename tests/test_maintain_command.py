@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from aging import copied, in_a_year
 from asked import Ran, asking
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.storage.lease import acquire
-from codeanatomy.storage.light import newest_version
+from codeanatomy.delta.read.light import newest_version
+from codeanatomy.lake.lease import acquire
+from codeanatomy.lake.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def test_a_feature_is_switched_on_and_published(
     run: Ran, lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Commands open and close sessions of their own.
-    monkeypatch.setattr("codeanatomy.storage.session.open_session", lambda _: spark)
-    monkeypatch.setattr("codeanatomy.storage.session.close_session", lambda _: None)
+    monkeypatch.setattr("codeanatomy.spark.session.open_session", lambda _: spark)
+    monkeypatch.setattr("codeanatomy.spark.session.close_session", lambda _: None)
     code, out, err = run("features", "span_errors_v1", "--lake", str(lake), "--enable", "deletion_vectors")
     assert code == 0, err
     assert "deletionVectors" in out

@@ -11,9 +11,10 @@ from msgspec import Struct, structs
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
+from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.errors import CommitConflict, ConstraintViolation
-from codeanatomy.storage.lease import LeaseRow
-from codeanatomy.storage.manifest import (
+from codeanatomy.lake.lease import LeaseRow
+from codeanatomy.lake.manifest import (
     ChangeWindow,
     InputPin,
     OutputPin,
@@ -22,7 +23,6 @@ from codeanatomy.storage.manifest import (
     manifest_version,
     read_manifest,
 )
-from codeanatomy.storage.stamps import Commit
 
 NOON = datetime(2026, 3, 4, 12, 0, 0, 123456, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 from pyspark.util import inheritable_thread_target
 
-from codeanatomy.storage.measures import (
+from codeanatomy.spark.metrics import (
     DESCRIPTION,
     POOL,
     Measures,
@@ -25,8 +25,8 @@ from codeanatomy.storage.measures import (
     operator_metrics,
     tagged,
 )
-from codeanatomy.storage.plans import plan_texts
-from codeanatomy.storage.session import isolated
+from codeanatomy.spark.plans import plan_texts
+from codeanatomy.spark.session import isolated
 
 
 def doubled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeanatomy.ids import stable_id
-from codeanatomy.nodes import (
+from codeanatomy.node_ids import (
     PREFIXES,
     ast_node_id,
     binding_id,

@@ -15,11 +15,11 @@ from builds import built, rows
 from codeanatomy import catalog
 from codeanatomy.arrow import unpacked
 from codeanatomy.config import load_settings
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.span_errors import span_errors_v1
-from codeanatomy.run.normalization import FILE_INPUTS, gather
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.store import Store
+from codeanatomy.pipeline.normalize_step import FILE_INPUTS, gather
 
 NORMALIZED = [table for table in catalog.TABLES if table.stage == "normalize"]
 FILES = {

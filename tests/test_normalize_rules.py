@@ -7,12 +7,12 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema, unpacked
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Testimony
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.testimony import Testimony
 from codeanatomy.normalize import rules
-from codeanatomy.normalize.files import File
+from codeanatomy.normalize.file_view import File
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows, packed_rows
-from codeanatomy.options import ExtractOptions
 from normalized import file_of, source_of
 
 TEXT = "def f(a: int) -> str:\n    while a: a = g(a)\n    return a\n"

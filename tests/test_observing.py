@@ -17,24 +17,24 @@ from asked import asking
 from builds import built
 from clean import clean_lake, refreshed
 from codeanatomy import catalog
-from codeanatomy.catalog.meta import RUN_LEASE, RUN_MANIFEST
-from codeanatomy.catalog.observe import TABLES as OBSERVE_TABLES
+from codeanatomy.catalog.tables.meta import RUN_LEASE, RUN_MANIFEST
+from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
 from codeanatomy.catalog.views import OBSERVED
 from codeanatomy.config import RuntimeProfile
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import FeedRead, Scanned
+from codeanatomy.delta.log import entries
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.store import Tables
+from codeanatomy.delta.write.commit import refusals_told
 from codeanatomy.errors import ConstraintViolation, StepFailed, TableMissing
+from codeanatomy.lake.observations import Observed, append_rows, record_observed
+from codeanatomy.lake.redaction import redactor
+from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.query.state.observing import TOPICS, Observation, observe
+from codeanatomy.query.status.activity import TOPICS, Observation, observe
 from codeanatomy.run import build as building
 from codeanatomy.run.build import REFRESH
-from codeanatomy.run.observing import Observed, append_rows, record_observed
-from codeanatomy.run.redacting import redactor
-from codeanatomy.storage import entries
-from codeanatomy.storage.commit import refusals_told
-from codeanatomy.storage.events import FeedRead, Scanned
-from codeanatomy.storage.light import light_table
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Tables
 from small_lakes import NOON, SmallLake
 
 FIRST = {

@@ -7,8 +7,8 @@ import platform
 
 import pytest
 
-from codeanatomy.normalize.flow_tables import flow_of, py_bc_blocks_norm_v1
-from codeanatomy.normalize.opcodes import EVENTS, KNOWN_VERSIONS, Opcodes, opcodes_of
+from codeanatomy.normalize.flow.opcodes import EVENTS, KNOWN_VERSIONS, Opcodes, opcodes_of
+from codeanatomy.normalize.flow.tables import flow_of, py_bc_blocks_norm_v1
 from normalized import file_of, source_of
 
 

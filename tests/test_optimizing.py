@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec import json
 
+from codeanatomy.delta.commit_stamp import Commit, stamped
+from codeanatomy.delta.feed import Window, feed
+from codeanatomy.delta.light_feed import changed_owners
+from codeanatomy.delta.log.replay import actions, state_of
+from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
-from codeanatomy.storage.condition import Condition, condition_of
-from codeanatomy.storage.feed import Window, feed
-from codeanatomy.storage.light_feed import changed_owners
-from codeanatomy.storage.optimizing import optimize
-from codeanatomy.storage.replay import actions, state_of
-from codeanatomy.storage.stamps import Commit, stamped
-from codeanatomy.storage.store import Store
+from codeanatomy.maintain.optimize import optimize
+from codeanatomy.maintain.table_state import Condition, condition_of
 from test_light_feed import fed
 from test_vectors import NODES, Lake, filled, nodes_of, owner
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codeanatomy.normalize.files import File
-from codeanatomy.normalize.flow_tables import Flow, flow_of
-from codeanatomy.normalize.opcodes import KNOWN_VERSIONS
+from codeanatomy.normalize.file_view import File
+from codeanatomy.normalize.flow.opcodes import KNOWN_VERSIONS
+from codeanatomy.normalize.flow.tables import Flow, flow_of
 from normalized import file_of, source_of
 from recorded import recorded
 from test_flow_cases import CASES

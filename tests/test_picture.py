@@ -15,18 +15,18 @@ import pytest
 from click.testing import CliRunner
 
 from ask_lake import reader_of
-from codeanatomy.cli import cli
+from codeanatomy.cli.main import cli
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.export import view as views
-from codeanatomy.query.export.exporting import export_graph
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query
+from codeanatomy.query.export import neighbourhood as views
+from codeanatomy.query.export.html import page
 from codeanatomy.query.export.layout import HEIGHT, WIDTH, Arrow, Box, arranged
-from codeanatomy.query.export.page import page
-from codeanatomy.query.export.picture import LABELS, drawn
+from codeanatomy.query.export.neighbourhood import FOCUS, READABLE, View, view_of
 from codeanatomy.query.export.rows import Rows
 from codeanatomy.query.export.selection import Chosen
-from codeanatomy.query.export.view import FOCUS, READABLE, View, view_of
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query
+from codeanatomy.query.export.svg import LABELS, drawn
+from codeanatomy.query.export.write import export_graph
 from codeanatomy.query.symbols import resolve
 from test_export import EDGES, HOSTILE, NODES, edge_row, node_row
 

@@ -15,15 +15,15 @@ from msgspec import structs
 
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.read.light import location
 from codeanatomy.errors import StorageFailure
-from codeanatomy.run.plan import Plan, Request, State, Undo, lake_state, plan_run, written_tables
-from codeanatomy.run.plan_views import dot, plan_lines
-from codeanatomy.run.state import Run
-from codeanatomy.run.steps import Asked, result_settings
-from codeanatomy.storage.lease import JournalPin, JournalStep, LeaseRow
-from codeanatomy.storage.light import location
-from codeanatomy.storage.manifest import OutputPin, RunManifest, append_manifest
-from codeanatomy.storage.stamps import Commit
+from codeanatomy.lake.lease import JournalPin, JournalStep, LeaseRow
+from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
+from codeanatomy.pipeline.context import Run
+from codeanatomy.plan.display import dot, plan_lines
+from codeanatomy.plan.run_plan import Plan, Request, State, Undo, lake_state, plan_run, written_tables
+from codeanatomy.plan.steps import Asked, result_settings
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 TABLES = written_tables(catalog.TABLES)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from codeanatomy.storage.plan_columns import PlanColumns, plan_columns
+from codeanatomy.spark.plan_columns import PlanColumns, plan_columns
 
 Frames = dict[str, DataFrame]
 Case = Callable[[Frames], DataFrame]

@@ -27,16 +27,18 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.graph.files import READS as GRAPH_READS
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
+from codeanatomy.graph.file_view import READS as GRAPH_READS
 from codeanatomy.normalize.rules import READS
-from codeanatomy.relate.files import AST, BLOCKS, LIBCST, OCCURRENCES
+from codeanatomy.pipeline import graph_step as graphing
+from codeanatomy.pipeline import normalize_step as normalization
+from codeanatomy.pipeline import relate_step as relation
+from codeanatomy.pipeline.bundles import selected
+from codeanatomy.relate.file_view import AST, BLOCKS, LIBCST, OCCURRENCES
 from codeanatomy.relate.program import CALL_TARGETS
-from codeanatomy.run import graphing, normalization, relation
-from codeanatomy.run.bundles import selected
-from codeanatomy.storage.plans import PlanTexts, normalised, plan_texts
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.session import isolated
-from codeanatomy.storage.store import Store
+from codeanatomy.spark.plans import PlanTexts, normalised, plan_texts
+from codeanatomy.spark.session import isolated
 
 PLANS = Path(__file__).with_name("plans")
 Read: TypeAlias = Callable[[str], DataFrame]

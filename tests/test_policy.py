@@ -21,11 +21,9 @@ from codeanatomy.catalog.spec import (
     Table,
     WriterProperties,
 )
-from codeanatomy.errors import GateError
-from codeanatomy.storage.deltalog import SnapshotInfo
-from codeanatomy.storage.events import Event, GateChecked
-from codeanatomy.storage.gate import check_gate, gate_problems
-from codeanatomy.storage.layout import (
+from codeanatomy.delta.events import Event, GateChecked
+from codeanatomy.delta.gate import check_gate, gate_problems
+from codeanatomy.delta.layout import (
     FEATURES,
     MANAGED,
     contract_hash,
@@ -33,6 +31,8 @@ from codeanatomy.storage.layout import (
     resolve_stats_columns,
     table_properties,
 )
+from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.errors import GateError
 
 COLUMNS = (
     Column("kind", "string", "Partition.", nullable=False),

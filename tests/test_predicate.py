@@ -11,10 +11,16 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
+from codeanatomy.delta.read.column_ranges import (
+    ANYTHING,
+    NOTHING_BUT_NULL,
+    Domain,
+    of_partition,
+    of_statistics,
+)
+from codeanatomy.delta.read.predicate import DUCKDB, FALSE, NULL, SPARK, TRUE, All, Always, Not, Some, Term
+from codeanatomy.delta.read.predicate_text import parse_predicate
 from codeanatomy.errors import PredicateError
-from codeanatomy.storage.domains import ANYTHING, NOTHING_BUT_NULL, Domain, of_partition, of_statistics
-from codeanatomy.storage.predicate import DUCKDB, FALSE, NULL, SPARK, TRUE, All, Always, Not, Some, Term
-from codeanatomy.storage.predicate_text import parse_predicate
 
 NODES = catalog.table("cpg_nodes")
 RUNS = catalog.table("run_manifest")

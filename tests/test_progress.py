@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from codeanatomy.run.progress import MOVING_SECONDS, QUIET_SECONDS, Progress
+from codeanatomy.progress import MOVING_SECONDS, QUIET_SECONDS, Progress
 
 
 class Terminal(io.StringIO):

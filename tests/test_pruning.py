@@ -27,27 +27,27 @@ from ask_lake import reader_of
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Column, DeltaWritePolicy, Table
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import Event, Scanned
+from codeanatomy.delta.log.deletion_vectors import Vector, read_vector
+from codeanatomy.delta.log.replay import Add, State, state_of
+from codeanatomy.delta.read.column_ranges import ANYTHING
+from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
+from codeanatomy.delta.read.light import light_files, newest_version
+from codeanatomy.delta.read.predicate_text import parse_predicate
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.write.adopt import adopt_files
+from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import PredicateError
 from codeanatomy.ids import stable_id
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Slice, Within, nodes
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, Slice, Within, nodes
 from codeanatomy.query.sql.check import check
 from codeanatomy.query.sql.light import run_sql
 from codeanatomy.query.sql.pruning import conditions_of
 from codeanatomy.query.symbols import resolve
-from codeanatomy.storage.adopt import adopt_files
-from codeanatomy.storage.commit import append
-from codeanatomy.storage.domains import ANYTHING
-from codeanatomy.storage.events import Event, Scanned
-from codeanatomy.storage.file_index import FileIndex, LoggedFile, logged_files
-from codeanatomy.storage.files import write_files
-from codeanatomy.storage.light import light_files, newest_version
-from codeanatomy.storage.predicate_text import parse_predicate
-from codeanatomy.storage.replay import Add, State, state_of
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store, Tables
-from codeanatomy.storage.vectors import Vector, read_vector
 from things import THINGS, changed, file_id, frame, thing
 
 Row = dict[str, Any]

@@ -14,14 +14,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from builds import built, rows
-from codeanatomy.extract.files import FAILURES
-from codeanatomy.extract.testimony import Silenced
-from codeanatomy.extract.type_checker_rows import TYPES, TypesShare, examine_types, spread_types
-from codeanatomy.options import ExtractOptions
-from codeanatomy.run import type_checker
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.pyrefly import Checked, check_with_pyrefly, find_pyrefly
-from codeanatomy.run.repositories import Repository, list_repositories
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Silenced
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.extract.tools.pyrefly import Checked, check_with_pyrefly, find_pyrefly
+from codeanatomy.extract.type_checker_files import TYPES, TypesShare, examine_types, spread_types
+from codeanatomy.pipeline import type_checker
+from codeanatomy.plan.repositories import Repository, list_repositories
+from codeanatomy.progress import Progress
 
 Json = dict[str, Any]
 NOTHING_SILENCED: Silenced = {}

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.extract.files import FAILURES
-from codeanatomy.extract.listing import Entry
-from codeanatomy.extract.pyrefly_names import placed, places_of
-from codeanatomy.extract.pyrefly_report import CallGraphs, Project, read_part
-from codeanatomy.extract.shares import Place
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.extract.testimony import Problem
-from codeanatomy.extract.type_checker_rows import (
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Problem
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.extract.partitions import Place
+from codeanatomy.extract.pyrefly.names import placed, places_of
+from codeanatomy.extract.pyrefly.report import CallGraphs, Project, read_part
+from codeanatomy.extract.type_checker_files import (
     TYPES,
     Reported,
     TypesShare,
@@ -26,7 +25,8 @@ from codeanatomy.extract.type_checker_rows import (
     type_chunks,
 )
 from codeanatomy.extract.worker import extract_task
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.listing import Entry
+from codeanatomy.sources.source_file import Source, decode
 
 Json = dict[str, Any]
 USE = "from base import Base\ndef f(b):\n    é = b; é.run()\n    return Base(1)\n"
@@ -379,7 +379,7 @@ def test_parts_are_bounded_and_may_be_missing(tmp_path: Path, monkeypatch: pytes
     assert missing.error_type == "unreadable"
     part.write_text('{"format_version": 1, "modules": {}}')
     assert isinstance(read_part(part, Project), Project)
-    monkeypatch.setattr("codeanatomy.extract.pyrefly_report.MAX_PART_BYTES", 10)
+    monkeypatch.setattr("codeanatomy.extract.pyrefly.report.MAX_PART_BYTES", 10)
     large = read_part(part, Project)
     assert isinstance(large, Problem)
     assert large.error_type == "too_large"

@@ -8,12 +8,12 @@ import pytest
 
 from ask_lake import reader_of
 from codeanatomy.catalog.spec import Column
+from codeanatomy.delta.read.column_ranges import Domain
+from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.errors import TableMissing
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Held, Query, Slice, edges, nodes, of_repository
-from codeanatomy.query.verbs.found import held as answered
-from codeanatomy.storage.domains import Domain
-from codeanatomy.storage.file_index import LoggedFile
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Held, Query, Slice, edges, nodes, of_repository
+from codeanatomy.query.verbs.result import held as answered
 
 SHAPE = (Column("name", "string", "."), Column("size", "int", "."))
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from asked import Ran, asking
-from codeanatomy.commands.answering import about
-from codeanatomy.commands.questions import COMMANDS, PARAMETERS
+from codeanatomy.cli.answers import about
+from codeanatomy.cli.ask import COMMANDS, PARAMETERS
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.asking import VERBS
+from codeanatomy.query.ask import VERBS
 from codeanatomy.query.lake import Lake
 
 CALLERS = ("callers", "shop.cart.Cart.total", "--depth", "2", "--repo", "shop")

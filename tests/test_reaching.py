@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codeanatomy.query.lanes.reading import Query, Row, Slice
-from codeanatomy.query.walks import reaching
-from codeanatomy.query.walks.reaching import CALL_GRAPH, reach
+from codeanatomy.query.engines.statements import Query, Row, Slice
+from codeanatomy.query.walks import reachability as reaching
+from codeanatomy.query.walks.reachability import CALL_GRAPH, reach
 
 Edge = tuple[str, str, float]
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 import corpus
-from codeanatomy.extract import reading
-from codeanatomy.extract.listing import Entry, Listing
-from codeanatomy.extract.reading import Reading, read_entries
-from codeanatomy.extract.source import Unreadable
-from codeanatomy.extract.sources import list_source
-from codeanatomy.options import ExtractOptions
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.sources import reading
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.listing import Entry, Listing
+from codeanatomy.sources.reading import Reading, read_entries
+from codeanatomy.sources.source_file import Unreadable
 from test_archives import PACKERS, contents, patched, stored, tar_bytes, zip_bytes
 
 DEFAULT = ExtractOptions()

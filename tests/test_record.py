@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 
 from builds import built
 from codeanatomy import catalog
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.run.plan import written_tables
+from codeanatomy.delta.commit_stamp import stamped
+from codeanatomy.delta.read.light import light_table, location, table_facts
+from codeanatomy.lake.manifest import InputPin, RunManifest, read_manifest
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.plan.run_plan import written_tables
+from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, catalog_hash, fingerprint
 from codeanatomy.run.report import BuildReport
-from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, catalog_hash, fingerprint
-from codeanatomy.storage.light import light_table, location, table_facts
-from codeanatomy.storage.manifest import InputPin, RunManifest, read_manifest
-from codeanatomy.storage.stamps import stamped
 from little import attacked, built_lake, put
 from published import counted
 

@@ -13,15 +13,15 @@ from msgspec import json, structs
 
 from clean import clean_lake
 from codeanatomy import catalog
-from codeanatomy.cli import cli
+from codeanatomy.catalog.settings import ObserveOptions
+from codeanatomy.cli.main import cli
 from codeanatomy.config import load_settings
+from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import CodeAnatomyError
-from codeanatomy.options import ObserveOptions
+from codeanatomy.lake import recorded_queries as queries
+from codeanatomy.lake.recorded_queries import FOLDER, Noted, note, noted, take
+from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.storage import queries
-from codeanatomy.storage.light import light_files
-from codeanatomy.storage.queries import FOLDER, Noted, note, noted, take
 from edits import write_tree
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)

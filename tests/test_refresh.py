@@ -24,25 +24,26 @@ import pytest
 
 from clean import clean_lake, no_session, order, refreshed
 from codeanatomy import catalog
+from codeanatomy.delta.read.light import light_table, location, logged_paths
 from codeanatomy.errors import FeedLost
-from codeanatomy.extract.files import FAILURES, file_id
-from codeanatomy.extract.scip_schema import Document, Index, Metadata, Occurrence
+from codeanatomy.extract.file_rows import FAILURES, file_id
+from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
+from codeanatomy.extract.tools.pyrefly import find_pyrefly
+from codeanatomy.lake.lease import Lease, LeaseRow, acquire
+from codeanatomy.lake.manifest import RunManifest, read_manifest
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.refresh import extract as extracting
+from codeanatomy.pipeline.refresh import write as writing
+from codeanatomy.pipeline.refresh.refresh_state import Refresh
+from codeanatomy.plan import steps
+from codeanatomy.plan.build_request import ScipChoice
+from codeanatomy.plan.run_plan import Plan, State
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import TABLES, compare_lakes
-from codeanatomy.query.snapshot import Snapshot
 from codeanatomy.run import build as building
-from codeanatomy.run import steps
 from codeanatomy.run.build import Prepared, build, plan
-from codeanatomy.run.order import ScipChoice
-from codeanatomy.run.plan import Plan, State
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.pyrefly import find_pyrefly
-from codeanatomy.run.refresh import extracting, writing
-from codeanatomy.run.refresh.state import Refresh
 from codeanatomy.run.report import BuildReport
-from codeanatomy.run.state import Run
-from codeanatomy.storage.lease import Lease, LeaseRow, acquire
-from codeanatomy.storage.light import light_table, location, logged_paths
-from codeanatomy.storage.manifest import RunManifest, read_manifest
 from edits import GARBAGE, Tree, write_tree
 from test_archives import zip_bytes
 
@@ -930,7 +931,7 @@ def test_a_refresh_that_is_told_to_stop_ends_in_its_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module, name = place.split(".")
-    owner = importlib.import_module(f"codeanatomy.run.refresh.{module}")
+    owner = importlib.import_module(f"codeanatomy.pipeline.refresh.{module}")
     real = getattr(owner, name)
 
     def stopped(run: Run, *more: Any) -> Any:

@@ -11,16 +11,16 @@ import pytest
 from clean import clean_lake, order, refreshed
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.extract.files import file_id
-from codeanatomy.relate.rows import RELATIONS
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.extract.file_rows import file_id
+from codeanatomy.pipeline.refresh.file_tables import Inputs
+from codeanatomy.pipeline.refresh.impact import impact_of
+from codeanatomy.pipeline.refresh.refresh_state import Refresh
+from codeanatomy.pipeline.refresh.relink import relinked
+from codeanatomy.plan.changes import Change, Impact
+from codeanatomy.progress import Progress
+from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run.build import plan
-from codeanatomy.run.changes import Change, Impact
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.refresh.impact import impact_of
-from codeanatomy.run.refresh.inputs import Inputs
-from codeanatomy.run.refresh.relinking import relinked
-from codeanatomy.run.refresh.state import Refresh
-from codeanatomy.storage.light import light_table
 from edits import write_tree
 
 PATHS = {file_id("r", path): path for path in ("a.py", "b.py")}

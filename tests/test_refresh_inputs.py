@@ -10,9 +10,9 @@ import pytest
 from clean import clean_lake, refreshed
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.extract.files import FAILURES, file_id
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.run.refresh.inputs import Inputs, by_owner
+from codeanatomy.extract.file_rows import FAILURES, file_id
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.pipeline.refresh.file_tables import Inputs, by_owner
 from edits import write_tree
 
 TREE = {

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import StepFailed, UsageError
-from codeanatomy.run.refresh.worker import Raised, Worker
-from codeanatomy.run.repositories import named_sources
+from codeanatomy.pipeline.refresh.worker import Raised, Worker
+from codeanatomy.plan.repositories import named_sources
 from processes import left_over
 
 

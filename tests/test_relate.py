@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from builds import built, rows
 from callgraph.score import FOLDER, cases
 from codeanatomy import catalog
-from codeanatomy.cli import cli
+from codeanatomy.cli.main import cli
+from codeanatomy.relate.compile.file_summary import summary
+from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import repository_rows
-from codeanatomy.relate.rows import RELATIONS
-from codeanatomy.relate.summary import summary
 from little import apart_lake, attacked, put
 from related import sources_below, witnessed
 

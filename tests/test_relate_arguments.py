@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeanatomy.relate.arguments import Passed, match
 from codeanatomy.relate.program import KEYWORD, POSITIONAL, STAR, STAR_STAR, Arg, Parameter
+from codeanatomy.relate.values.arguments import Passed, match
 
 P = inspect.Parameter
 HOWS = {

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from codeanatomy.relate import hierarchy
-from codeanatomy.relate.callgraph import edges
-from codeanatomy.relate.hierarchy import merge
-from codeanatomy.relate.outside import may_have
-from codeanatomy.relate.values import Values
+from codeanatomy.relate.emit.call_graph import edges
+from codeanatomy.relate.values import hierarchy
+from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.external_names import may_have
+from codeanatomy.relate.values.hierarchy import merge
 from related import solved
 
 # By class its bases, of those before it, in any order.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.nodes import package_id
-from codeanatomy.relate.emit import relations
+from codeanatomy.node_ids import package_id
+from codeanatomy.relate.emit.relations import relations
 from related import solved
 
 Row = dict[str, Any]

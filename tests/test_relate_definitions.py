@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from codeanatomy.ids import stable_id
-from codeanatomy.relate.definitions import Definitions, Target
+from codeanatomy.relate.values.name_resolution import Definitions, Target
 from related import solved
 
 # What every case imports into `main`, by Python's own account: `pkg.mod.name` of functions and classes.

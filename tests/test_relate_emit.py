@@ -18,11 +18,11 @@ import pytest
 
 from callgraph import score
 from codeanatomy.arrow import packed
-from codeanatomy.nodes import PREFIXES
-from codeanatomy.relate.callgraph import edges
-from codeanatomy.relate.emit import relations
-from codeanatomy.relate.solver import MAX_OBJECTS
-from codeanatomy.relate.values import Values
+from codeanatomy.node_ids import PREFIXES
+from codeanatomy.relate.emit.call_graph import edges
+from codeanatomy.relate.emit.relations import relations
+from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.solver import MAX_OBJECTS
 from related import solved, sources_below
 
 Row = dict[str, Any]

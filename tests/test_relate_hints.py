@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeanatomy.relate.hints import MAX_CHARS, Hint, dotted_name, hint_of, parsed
+from codeanatomy.relate.compile.annotations import MAX_CHARS, Hint, dotted_name, hint_of, parsed
 from codeanatomy.relate.program import NOTHING
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeanatomy.relate.modules import Modules, distribution, module_names
+from codeanatomy.relate.values.modules import Modules, distribution, module_names
 
 # Layouts, the roots that Python would be given, and what is imported somewhere.
 LAYOUTS: dict[str, tuple[list[str], list[str], list[str]]] = {

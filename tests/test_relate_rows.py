@@ -8,7 +8,7 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.relate.rows import FIELDS, NOWHERE, RELATIONS, Evidence, Rows
+from codeanatomy.relate.relation_rows import FIELDS, NOWHERE, RELATIONS, Evidence, Rows
 
 
 def made() -> Rows:

@@ -12,16 +12,16 @@ from textwrap import dedent
 import pytest
 
 import corpus
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.source import Source
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.nodes import binding_id, node_id, scope_id
-from codeanatomy.options import ExtractOptions
-from codeanatomy.relate.bindings import binding_relations
-from codeanatomy.relate.rows import Rows
-from codeanatomy.relate.scopes import Scope, scopes_of
-from codeanatomy.relate.tree import Tree
+from codeanatomy.node_ids import binding_id, node_id, scope_id
+from codeanatomy.relate.compile.bindings import binding_relations
+from codeanatomy.relate.compile.scope_tree import Scope, scopes_of
+from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.relation_rows import Rows
+from codeanatomy.sources.source_file import Source
 from normalized import source_of, sources_in
 from scope_oracle import Agreement, Bound, agreement, bound
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeanatomy.relate.solver import WEAK, Solver, best
+from codeanatomy.relate.values.solver import WEAK, Solver, best
 
 NODES = 8
 EDGES = st.lists(

@@ -12,17 +12,17 @@ import pytest
 
 import corpus
 from callgraph import score
-from codeanatomy.extract.files import file_id
-from codeanatomy.nodes import ast_node_id, binding_id, module_id, node_id, package_id, scope_id
+from codeanatomy.extract.file_rows import file_id
+from codeanatomy.node_ids import ast_node_id, binding_id, module_id, node_id, package_id, scope_id
 from codeanatomy.relate import repository
-from codeanatomy.relate.bindings import binding_relations
+from codeanatomy.relate.compile.bindings import binding_relations
+from codeanatomy.relate.compile.file_summary import Witnessed, summary
+from codeanatomy.relate.compile.scope_relations import scope_relations
+from codeanatomy.relate.compile.scope_tree import scopes_of
+from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.relation_rows import RELATIONS, Rows
 from codeanatomy.relate.repository import repository_rows
-from codeanatomy.relate.rows import RELATIONS, Rows
-from codeanatomy.relate.scopes import scopes_of
-from codeanatomy.relate.structure import scope_relations
-from codeanatomy.relate.summary import Witnessed, summary
-from codeanatomy.relate.tree import Tree
-from codeanatomy.relate.values import Values
+from codeanatomy.relate.values.analysis import Values
 from related import sources_below, witnessed
 
 Row = dict[str, Any]

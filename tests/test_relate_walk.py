@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.relate.emit import relations
+from codeanatomy.relate.compile.file_summary import Witnessed, summary
+from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.summary import Witnessed, summary
-from codeanatomy.relate.values import Values
+from codeanatomy.relate.values.analysis import Values
 from normalized import OPTIONS, source_of
 from related import programs_of, solved
 

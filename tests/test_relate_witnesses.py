@@ -14,21 +14,21 @@ from msgspec import structs
 
 import corpus
 import scip_tool
-from codeanatomy.extract.listing import list_folder
-from codeanatomy.extract.scip_frames import read_document, read_frames
-from codeanatomy.extract.scip_index import document_cells
-from codeanatomy.extract.shares import Place
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.extract.type_checker_rows import Reported, examine_types, spread_types
-from codeanatomy.options import ExtractOptions
-from codeanatomy.relate.claims import public_name, span_key
-from codeanatomy.relate.emit import relations
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.partitions import Place
+from codeanatomy.extract.scip.documents import document_cells
+from codeanatomy.extract.scip.index_file import read_document, read_frames
+from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
+from codeanatomy.extract.type_checker_files import Reported, examine_types, spread_types
+from codeanatomy.relate.compile.file_summary import summary
+from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.scip_claims import parsed
-from codeanatomy.relate.summary import summary
-from codeanatomy.relate.values import Values
-from codeanatomy.relate.verdicts import Problem
-from codeanatomy.run.pyrefly import check_with_pyrefly, find_pyrefly
+from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.witnesses.agreement import Problem
+from codeanatomy.relate.witnesses.claims import public_name, span_key
+from codeanatomy.relate.witnesses.scip import parsed
+from codeanatomy.sources.listing import list_folder
+from codeanatomy.sources.source_file import Source, decode
 from related import programs_of, sources_below, witnessed
 
 Row = dict[str, Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codeanatomy.relate.world import World
+from codeanatomy.relate.values.linked_programs import World
 from related import programs_of
 
 SOURCES = {

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from codeanatomy.catalog.kinds import Profile
-from codeanatomy.extract.files import file_id
+from codeanatomy.extract.file_rows import file_id
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
+from codeanatomy.pipeline.refresh.relink import EDGE_IDS, NOTHING, Relinked, relinked, relinked_edges
+from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import repository_rows
-from codeanatomy.relate.rows import RELATIONS
-from codeanatomy.run.refresh.relinking import EDGE_IDS, NOTHING, Relinked, relinked, relinked_edges
 from graphed import graph_files
 from related import programs_of
 

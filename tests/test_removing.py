@@ -10,17 +10,17 @@ import pytest
 from deltalake.exceptions import DeltaError
 
 from codeanatomy import catalog
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.log.replay import actions, entries_of, entry
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.store import Tables
+from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import StillNeeded, StorageFailure
-from codeanatomy.storage.condition import condition_of
-from codeanatomy.storage.lease import StepDone, acquire
-from codeanatomy.storage.light import light_table
-from codeanatomy.storage.manifest import OutputPin, RunManifest, append_manifest
-from codeanatomy.storage.needed import Guard
-from codeanatomy.storage.removing import removable_entries, removable_files, remove
-from codeanatomy.storage.replay import actions, entries_of, entry
-from codeanatomy.storage.small import append_small
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Tables
+from codeanatomy.lake.lease import StepDone, acquire
+from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
+from codeanatomy.maintain.removal import removable_entries, removable_files, remove
+from codeanatomy.maintain.retention import Guard
+from codeanatomy.maintain.table_state import condition_of
 from test_light_feed import fed
 from test_vectors import NODES, Lake, filled, nodes_of, owner
 
@@ -146,7 +146,7 @@ def test_failed_runs_need_nothing(lake: Lake) -> None:
 
 
 def test_the_changes_after_a_cursor_stay(lake: Lake) -> None:
-    from codeanatomy.storage.light_feed import changed_owners
+    from codeanatomy.delta.light_feed import changed_owners
 
     def feed(first: int) -> frozenset[str]:
         return changed_owners(lake.tables.root, NAME, first, 11, "owner_file_id", "a")

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import UnknownName, UsageError
-from codeanatomy.extract.listing import Listing
-from codeanatomy.run import repositories
-from codeanatomy.run.order import ScipChoice
-from codeanatomy.run.repositories import Repository, named_sources
-from codeanatomy.run.scip import scip_choice
+from codeanatomy.pipeline.scip_indexes import scip_choice
+from codeanatomy.plan import repositories
+from codeanatomy.plan.build_request import ScipChoice
+from codeanatomy.plan.repositories import Repository, named_sources
+from codeanatomy.sources.listing import Listing
 
 
 def test_names_come_from_the_path_or_the_user(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.delta.commit_stamp import Commit, stamped
+from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.write.restore import bring_back, restore_table
 from codeanatomy.errors import NeedsSpark, StorageFailure
-from codeanatomy.storage.commit import append
-from codeanatomy.storage.light import location
-from codeanatomy.storage.restore import bring_back, restore_table
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.stamps import Commit, stamped
-from codeanatomy.storage.store import Store
 from little import apart_lake, attacked
 
 NAME = "relations_v1"

@@ -22,6 +22,12 @@ from asked import Ran, asking
 from builds import built
 from clean import order
 from codeanatomy import catalog
+from codeanatomy.delta.commit_stamp import Commit, stamped
+from codeanatomy.delta.log.deletion_vectors import vector_file
+from codeanatomy.delta.log.replay import entry, state_of
+from codeanatomy.delta.read.light import light_table, location, newest_version
+from codeanatomy.delta.read.readable import are_alike, missing_files, require_readable
+from codeanatomy.delta.write.restore import bring_back
 from codeanatomy.errors import (
     CommitConflict,
     LeaseHeld,
@@ -30,21 +36,15 @@ from codeanatomy.errors import (
     UsageError,
     VersionGone,
 )
+from codeanatomy.lake.lease import acquire
+from codeanatomy.lake.manifest import OutputPin, append_manifest, read_manifest
+from codeanatomy.lake.snapshot import Snapshot, recorded_runs
+from codeanatomy.maintain import rollback as moving
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
-from codeanatomy.query.snapshot import Snapshot, recorded_runs
-from codeanatomy.query.state.failures import failures
-from codeanatomy.run import moving
+from codeanatomy.query.status.failures import failures
 from codeanatomy.run.build import plan
-from codeanatomy.run.progress import Progress
-from codeanatomy.storage.lease import acquire
-from codeanatomy.storage.light import light_table, location, newest_version
-from codeanatomy.storage.manifest import OutputPin, append_manifest, read_manifest
-from codeanatomy.storage.readable import are_alike, missing_files, require_readable
-from codeanatomy.storage.replay import entry, state_of
-from codeanatomy.storage.restore import bring_back
-from codeanatomy.storage.stamps import Commit, stamped
-from codeanatomy.storage.vectors import vector_file
 from published import counted
 from small_lakes import ERRORS, HASH, RELATIONS, SmallLake
 from three_runs import ThreeRuns, clean, copied, restored, rows, table_rows, three_runs

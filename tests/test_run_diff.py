@@ -18,13 +18,13 @@ from asked import Ran, asking
 from builds import built
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.read.light import light_files, location
+from codeanatomy.delta.store import Tables as LakeTables
+from codeanatomy.delta.write.adopt import adopt_files
+from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import TableMissing, UnknownName, UsageError
 from codeanatomy.query.diff.runs import Change, KindCount, RunDiff, Values, diff_runs
-from codeanatomy.storage.adopt import adopt_files
-from codeanatomy.storage.files import write_files
-from codeanatomy.storage.light import light_files, location
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Tables as LakeTables
 from tiny_graph import (
     ARGUMENT,
     CALL,

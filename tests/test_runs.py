@@ -10,11 +10,11 @@ import pytest
 
 from asked import Ran, asking
 from codeanatomy import catalog
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import UnknownName
-from codeanatomy.query.state.runs import PinLine, RunReport, Runs, StepLine, run_report, runs
-from codeanatomy.storage.manifest import InputPin
-from codeanatomy.storage.small import append_small
-from codeanatomy.storage.stamps import Commit
+from codeanatomy.lake.manifest import InputPin
+from codeanatomy.query.status.runs import PinLine, RunReport, Runs, StepLine, run_report, runs
 from small_lakes import HASH, MINUTE, NOON, SmallLake
 
 OTHER = HASH[::-1]

@@ -11,12 +11,12 @@ from msgspec import structs
 from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.spec import Column, DeltaFeatureGate
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import Event, GateChecked, Scanned
+from codeanatomy.delta.read.scan import scan, snapshot
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, overwrite
 from codeanatomy.errors import GateError, TableMissing, UnknownName, UsageError
-from codeanatomy.storage.commit import append, overwrite
-from codeanatomy.storage.events import Event, GateChecked, Scanned
-from codeanatomy.storage.scan import scan, snapshot
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
 from things import THINGS, changed, frame, thing
 
 MakeStore = Callable[..., Store]

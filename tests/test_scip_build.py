@@ -12,9 +12,9 @@ import corpus
 import scip_tool
 from builds import built, rows
 from codeanatomy.config import SCIP_VARIABLE
-from codeanatomy.extract.files import FAILURES
-from codeanatomy.extract.scip_schema import Document, Index, Metadata, Occurrence
-from codeanatomy.run.order import ScipChoice
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
+from codeanatomy.plan.build_request import ScipChoice
 
 SOURCE = {"a.py": "é = 1\nprint(é)\n", "b.py": "import a\n"}
 

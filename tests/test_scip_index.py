@@ -23,9 +23,10 @@ from hypothesis import strategies as st
 import corpus
 import scip_tool
 from codeanatomy.arrow import array
-from codeanatomy.catalog.extract_program import SCIP_INDEX_V1
-from codeanatomy.extract import scip_schema
-from codeanatomy.extract.scip_frames import (
+from codeanatomy.catalog.tables.extract_program import SCIP_INDEX_V1
+from codeanatomy.extract.scip import schema as scip_schema
+from codeanatomy.extract.scip.documents import VERSION, document_cells, index_cells
+from codeanatomy.extract.scip.index_file import (
     MAX_PROBLEMS,
     Dialect,
     Frames,
@@ -34,9 +35,8 @@ from codeanatomy.extract.scip_frames import (
     read_external_symbols,
     read_frames,
 )
-from codeanatomy.extract.scip_index import VERSION, document_cells, index_cells
-from codeanatomy.extract.scip_schema import Document, Index, Metadata, Occurrence, SymbolInformation
-from codeanatomy.extract.source import Source, decode
+from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence, SymbolInformation
+from codeanatomy.sources.source_file import Source, decode
 
 PYTHON = Metadata(tool_info={"name": "scip-python", "version": "0.6.6"}, text_document_encoding=1)
 UTF16 = Dialect("utf16", bom_columns=1)

@@ -15,16 +15,16 @@ import pytest
 
 import scip_tool
 from codeanatomy.config import SCIP_VARIABLE
-from codeanatomy.extract.scip_frames import Frames, read_document, read_frames
-from codeanatomy.extract.scip_index import document_cells
-from codeanatomy.extract.scip_schema import Document, Index, Metadata
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.run.scip_python import (
+from codeanatomy.extract.scip.documents import document_cells
+from codeanatomy.extract.scip.index_file import Frames, read_document, read_frames
+from codeanatomy.extract.scip.schema import Document, Index, Metadata
+from codeanatomy.extract.tools.scip_python import (
     MAX_LEFT_OUT,
     Indexed,
     find_scip_python,
     index_with_scip_python,
 )
+from codeanatomy.sources.source_file import Source, decode
 
 SOURCES: dict[str, bytes] = {
     "plain.py": b"import crlf\n\ndef f(a):\n    return a\n\nname = f(crlf.one)\n",

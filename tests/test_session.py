@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy.config import RuntimeProfile
+from codeanatomy.delta.store import Store, checked_root
 from codeanatomy.errors import EnvironmentProblem, RemotePathRefused, UsageError
-from codeanatomy.storage.session import isolated, open_session, require_delta, session_settings
-from codeanatomy.storage.store import Store, checked_root
+from codeanatomy.spark.session import isolated, open_session, require_delta, session_settings
 
 JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
 
@@ -110,7 +110,7 @@ def test_the_session_runs_in_utc_without_hive_and_ui(spark: SparkSession) -> Non
 def test_starting_stopping_and_starting_again_says_nothing(tmp_path: Path) -> None:
     program = (
         "from codeanatomy.config import RuntimeProfile\n"
-        "from codeanatomy.storage.session import open_session\n"
+        "from codeanatomy.spark.session import open_session\n"
         "spark = open_session(RuntimeProfile(cores=1, driver_memory='1g'))\n"
         "assert spark.range(3).count() == 3\n"
         "spark.stop()\n"
@@ -128,7 +128,7 @@ def test_a_master_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
     program = (
         "from codeanatomy.config import RuntimeProfile\n"
         "from codeanatomy.errors import EnvironmentProblem\n"
-        "from codeanatomy.storage.session import open_session\n"
+        "from codeanatomy.spark.session import open_session\n"
         "try:\n"
         "    open_session(RuntimeProfile(master='nonsense[2]', driver_memory='1g'))\n"
         "except EnvironmentProblem as problem:\n"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from codeanatomy.extract.listing import Entry, Listing
-from codeanatomy.extract.shares import (
+from codeanatomy.extract.partitions import (
     CHUNK_BYTES,
     CHUNK_FILES,
     SHARES_PER_CORE,
@@ -13,6 +12,7 @@ from codeanatomy.extract.shares import (
     cost,
     spread,
 )
+from codeanatomy.sources.listing import Entry, Listing
 
 
 def sourced(name: str, *sizes: int) -> Sourced:

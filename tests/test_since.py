@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from clean import clean_lake, order, refreshed
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UsageError
-from codeanatomy.extract import reading
-from codeanatomy.extract.digest import Lines, source_lines
-from codeanatomy.extract.listing import Entry, list_folder
-from codeanatomy.options import ExtractOptions
-from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.plan.changes import FILES
+from codeanatomy.plan.git_changes import Since
+from codeanatomy.progress import Progress
 from codeanatomy.run.build import prepare
-from codeanatomy.run.changes import FILES
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.since import Since
+from codeanatomy.sources import reading
+from codeanatomy.sources.digest import Lines, source_lines
+from codeanatomy.sources.listing import Entry, list_folder
 
 OPTIONS = ExtractOptions()
 FIRST = "pkg/first.py"

@@ -21,6 +21,13 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column, DeltaSchemaPolicy, Table
+from codeanatomy.delta.commit_stamp import Commit, Stamp, stamped
+from codeanatomy.delta.contract import spark_schema
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write import small
+from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.write.small import append_small, overwrite_small
 from codeanatomy.errors import (
     CommitConflict,
     ConstraintViolation,
@@ -30,13 +37,6 @@ from codeanatomy.errors import (
     StorageFailure,
     UsageError,
 )
-from codeanatomy.storage import small
-from codeanatomy.storage.commit import append
-from codeanatomy.storage.contract import spark_schema
-from codeanatomy.storage.light import light_table
-from codeanatomy.storage.small import append_small, overwrite_small
-from codeanatomy.storage.stamps import Commit, Stamp, stamped
-from codeanatomy.storage.store import Store
 
 MANIFEST = catalog.table("run_manifest")
 NOON = datetime(2026, 3, 4, 12, 0, 0, 123456, tzinfo=UTC)

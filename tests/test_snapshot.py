@@ -11,9 +11,9 @@ from deltalake import DeltaTable
 
 from asked import Ran, asking
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
+from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.checks.callgraph import call_graphs
-from codeanatomy.query.snapshot import Snapshot, recorded_runs
-from codeanatomy.query.state.failures import failures
+from codeanatomy.query.status.failures import failures
 from small_lakes import ERRORS, HASH, MINUTE, NOON, RELATIONS, SmallLake
 
 FIRST, SECOND, THIRD = "20260501T115930Z-aaaa", "20260501T120030Z-bbbb", "20260501T120130Z-cccc"

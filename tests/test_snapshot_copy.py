@@ -18,21 +18,21 @@ from pyspark.sql import SparkSession
 from asked import Ran, asking
 from clean import refreshed
 from codeanatomy import catalog
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.log.deletion_vectors import vector_file
+from codeanatomy.delta.log.replay import entry, state_of
+from codeanatomy.delta.read.light import light_files, location, newest_version, table_facts
+from codeanatomy.delta.read.readable import are_alike
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError, VersionGone
+from codeanatomy.lake.lease import acquire
+from codeanatomy.lake.manifest import read_manifest
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.maintain import snapshot_export as snapshot_copy
+from codeanatomy.maintain import table_copies as copying
+from codeanatomy.maintain.snapshot_export import export_snapshot
+from codeanatomy.maintain.table_copies import copied_bytes, copy_table
 from codeanatomy.query.checks.verify import verify
-from codeanatomy.query.export import snapshot_copy
-from codeanatomy.query.export.snapshot_copy import export_snapshot
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.query.state.failures import failures
-from codeanatomy.storage import copying
-from codeanatomy.storage.copying import copied_bytes, copy_table
-from codeanatomy.storage.lease import acquire
-from codeanatomy.storage.light import light_files, location, newest_version, table_facts
-from codeanatomy.storage.manifest import read_manifest
-from codeanatomy.storage.readable import are_alike
-from codeanatomy.storage.replay import entry, state_of
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.vectors import vector_file
+from codeanatomy.query.status.failures import failures
 from published import counted
 from three_runs import FILES, ThreeRuns, copied, rows, table_rows, three_runs
 

@@ -17,9 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.store import Store
 from codeanatomy.ids import stable_id
-from codeanatomy.run import packing
-from codeanatomy.run.packing import (
+from codeanatomy.pipeline import packed_rows as packing
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.packed_rows import (
     FIRST,
     PATH,
     Worked,
@@ -30,11 +34,7 @@ from codeanatomy.run.packing import (
     replacements,
     write_ordered,
 )
-from codeanatomy.run.sorting import sort_keys, split_rows, write_ranges, write_sorted
-from codeanatomy.run.state import Run
-from codeanatomy.storage.entries import DataFile
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
+from codeanatomy.pipeline.sorted_tables import sort_keys, split_rows, write_ranges, write_sorted
 
 EDGES, BY_SRC, BY_DST = map(catalog.table, ("cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst"))
 PROPS, PROPS_MAP = catalog.table("cpg_props"), catalog.table("cpg_props_map")

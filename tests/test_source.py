@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from codeanatomy.extract.source import Source, Unreadable, decode
+from codeanatomy.sources.source_file import Source, Unreadable, decode
 
 BOM = b"\xef\xbb\xbf"
 NEWLINES = ("\n", "\r\n", "\r")

@@ -9,12 +9,12 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.extract.ast_files import FSTRINGS_ARE_PARSED_APART
-from codeanatomy.extract.files import file_id
-from codeanatomy.extract.scip_frames import Dialect
-from codeanatomy.extract.scip_index import document_cells
-from codeanatomy.extract.scip_schema import Document, Occurrence
-from codeanatomy.extract.source import Source, decode
+from codeanatomy.extract.file_rows import file_id
+from codeanatomy.extract.scip.documents import document_cells
+from codeanatomy.extract.scip.index_file import Dialect
+from codeanatomy.extract.scip.schema import Document, Occurrence
 from codeanatomy.normalize.span_errors import MESSAGES, span_errors_v1
+from codeanatomy.sources.source_file import Source, decode
 from test_diagnostics import FSTRING, Rows, document, files_of, told, witnessed
 
 TABLE = catalog.table("span_errors_v1")

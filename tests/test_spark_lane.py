@@ -21,15 +21,15 @@ from codeanatomy.errors import (
     UnknownSymbol,
     UsageError,
 )
+from codeanatomy.lake.snapshot import recorded_runs
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.asking import VERBS, understood
+from codeanatomy.query.ask import VERBS, understood
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.spark import FEW, SparkReader
+from codeanatomy.query.engines.spark_lake import SparkLake
+from codeanatomy.query.engines.statements import Held, Query, Row, Slice
+from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Held, Query, Row, Slice
-from codeanatomy.query.lanes.spark import FEW, SparkReader
-from codeanatomy.query.lanes.spark_lake import SparkLake
-from codeanatomy.query.lanes.views import view_query
-from codeanatomy.query.snapshot import recorded_runs
 from codeanatomy.query.sql.spark import run_spark_sql
 from test_sql_functions import asked, differences, write
 

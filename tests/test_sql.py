@@ -14,15 +14,15 @@ import pytest
 
 from ask_lake import reader_of
 from codeanatomy.catalog.views import VIEWS, view
+from codeanatomy.delta.read.duck import spill_folder
 from codeanatomy.errors import EXIT_USAGE, SqlRefused, UsageError
 from codeanatomy.query.answers import Answer
+from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.lanes.light import LightReader
 from codeanatomy.query.sql.allowed import function_arguments
 from codeanatomy.query.sql.check import TOKENS
 from codeanatomy.query.sql.diagnostics import CODES, Diagnostic
 from codeanatomy.query.sql.light import SqlAnswer, check, guarded, run_sql, selected
-from codeanatomy.storage.duck import spill_folder
 
 # By the code of the first diagnostic.
 REFUSED = {

@@ -16,8 +16,8 @@ import pytest
 from sqlglot.executor import execute
 
 from codeanatomy.catalog.views import VIEWS
-from codeanatomy.query.lanes.light import held_rows
-from codeanatomy.query.lanes.reading import Held
+from codeanatomy.query.engines.light import held_rows
+from codeanatomy.query.engines.statements import Held
 from codeanatomy.query.sql.light import check
 
 FIXTURES: dict[str, Any] = msgspec.json.decode(

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from asked import Ran, asking
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import TableMissing
-from codeanatomy.extract.digest import source_digest
-from codeanatomy.extract.sources import list_source
-from codeanatomy.options import ExtractOptions
-from codeanatomy.query.state import status as module
-from codeanatomy.query.state.status import LakeStatus, Writer, status
-from codeanatomy.storage.lease import LeaseRow, acquire
+from codeanatomy.lake.lease import LeaseRow, acquire
+from codeanatomy.query.status import status as module
+from codeanatomy.query.status.status import LakeStatus, Writer, status
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.digest import source_digest
 from small_lakes import HASH, MINUTE, NOON, SmallLake
 
 OPTIONS = ExtractOptions()

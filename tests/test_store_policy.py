@@ -14,15 +14,17 @@ from msgspec import structs
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.cli import cli
+from codeanatomy.cli.main import cli
 from codeanatomy.config import RuntimeProfile, load_settings
+from codeanatomy.delta import store_policy as policy
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.read import light
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.store_policy import StorePolicy, delta_options, is_local, policy_of, reach
+from codeanatomy.delta.write import restore, small
+from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import CodeAnatomyError, RemotePathRefused, StorageMismatch
-from codeanatomy.storage import light, policy, restore, small
-from codeanatomy.storage.policy import StorePolicy, delta_options, is_local, policy_of, reach
-from codeanatomy.storage.session import session_settings
-from codeanatomy.storage.small import append_small
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store
+from codeanatomy.spark.session import session_settings
 
 SECRET = "w0rd-that-nobody-may-see"
 S3 = {

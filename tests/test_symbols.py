@@ -8,7 +8,7 @@ import pytest
 
 from ask_lake import reader_of
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
-from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.symbols import resolve, symbols_named, with_lines
 
 

@@ -21,10 +21,10 @@ import pytest
 
 import corpus
 from codeanatomy.arrow import array
-from codeanatomy.catalog.extract_cpython import SYMTABLE_FILES_V1
-from codeanatomy.extract.source import Source, decode
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.catalog.tables.extract_cpython import SYMTABLE_FILES_V1
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.source_file import Source, decode
 
 OPTIONS = ExtractOptions()
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

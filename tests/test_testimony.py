@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from codeanatomy.catalog.columns import ERROR_FIELDS, SEVERITIES
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem, Testimony, Witness, failure, heard
-from codeanatomy.options import ExtractOptions
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.catalog.tables.columns import ERROR_FIELDS, SEVERITIES
+from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem, Testimony, Witness, failure, heard
+from codeanatomy.sources.source_file import Source, decode
 
 OPTIONS = ExtractOptions()
 

@@ -23,9 +23,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 from opentelemetry.sdk.trace import TracerProvider
 
 from codeanatomy import __version__, tracing
+from codeanatomy.catalog.settings import ObserveOptions
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.logs import open_logs
-from codeanatomy.options import ObserveOptions
 from codeanatomy.tracing import Span, Trace, open_trace
 
 HUSH = "hush-hush"
@@ -419,7 +419,7 @@ def run_python(code: str) -> str:
 
 def test_off_imports_nothing_of_opentelemetry() -> None:
     code = (
-        "import sys; from codeanatomy.tracing import open_trace; from codeanatomy.options import *\n"
+        "import sys; from codeanatomy.tracing import open_trace; from codeanatomy.catalog.settings import *\n"
         "with open_trace(ObserveOptions()) as t, t.span('run') as r: t.event('commit', 1.0, {}, r)\n"
         "print([n for n in sys.modules if n.split('.')[0] in ('opentelemetry', 'requests', 'google')])"
     )
@@ -431,7 +431,7 @@ def test_off_imports_nothing_of_opentelemetry() -> None:
 def test_without_the_packages_the_next_step_is_named(kind: str, missing: str) -> None:
     code = (
         f"import sys; sys.modules[{missing!r}] = None\n"
-        "from codeanatomy.tracing import open_trace; from codeanatomy.options import *\n"
+        "from codeanatomy.tracing import open_trace; from codeanatomy.catalog.settings import *\n"
         "from codeanatomy.errors import EnvironmentProblem\n"
         f"try: open_trace(ObserveOptions(trace={kind!r})); print('ready')\n"
         "except EnvironmentProblem as problem: print(problem.hint)"

@@ -16,9 +16,9 @@ from tree_sitter import Parser, Query, QueryCursor
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract import tree_sitter_files
 from codeanatomy.extract.tree_sitter_files import LANGUAGE, PACKS, PATTERNS, VERSION
-from codeanatomy.options import ExtractOptions
 from tree_sitter_rows import check_captures, check_tree, matches, rows, source_of, speak, texts
 
 TABLE = catalog.table("tree_sitter_files_v1")
@@ -308,8 +308,8 @@ def test_the_cells_are_those_of_the_catalogue() -> None:
 def test_two_processes_say_the_same() -> None:
     code = (
         "import hashlib\n"
-        "from codeanatomy.options import ExtractOptions\n"
-        "from codeanatomy.extract.source import decode\n"
+        "from codeanatomy.catalog.settings import ExtractOptions\n"
+        "from codeanatomy.sources.source_file import decode\n"
         "from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1\n"
         "from pathlib import Path\n"
         f"raw = Path({ast.__file__!r}).read_bytes()\n"

@@ -15,8 +15,8 @@ from unicodedata import normalize
 import pytest
 
 import corpus
-from codeanatomy.extract.source import Source, decode
 from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
+from codeanatomy.sources.source_file import Source, decode
 from tree_sitter_rows import WHOLE, Row, check_captures, check_tree, matches, rows, source_of, speak, texts
 
 FACTS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codeanatomy.normalize.files import File
-from codeanatomy.normalize.type_names import Name, Scope, Scopes
-from codeanatomy.normalize.type_tables import type_expressions, type_exprs_norm_v1, type_nodes_v1
+from codeanatomy.normalize.file_view import File
+from codeanatomy.normalize.types.names import Name, Scope, Scopes
+from codeanatomy.normalize.types.tables import type_expressions, type_exprs_norm_v1, type_nodes_v1
 from libcst_rows import hear
 
 

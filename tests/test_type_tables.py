@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from codeanatomy.arrow import array
-from codeanatomy.catalog.extract_trees import LIBCST_FILES_V1
-from codeanatomy.catalog.normalize import TYPE_EXPRS_NORM_V1, TYPE_NODES_V1
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Table
+from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
+from codeanatomy.catalog.tables.normalize import TYPE_EXPRS_NORM_V1, TYPE_NODES_V1
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.extract.source import Source
-from codeanatomy.normalize.files import Columns, File
-from codeanatomy.normalize.type_names import Scope
-from codeanatomy.normalize.type_tables import (
+from codeanatomy.normalize.file_view import Columns, File
+from codeanatomy.normalize.types.names import Scope
+from codeanatomy.normalize.types.tables import (
     LIBCST_LISTS,
     type_expressions,
     type_exprs_norm_v1,
     type_nodes_v1,
 )
-from codeanatomy.normalize.type_text import read_type
-from codeanatomy.options import ExtractOptions
+from codeanatomy.normalize.types.text import read_type
+from codeanatomy.sources.source_file import Source
 from libcst_rows import hear, package, read
 
 

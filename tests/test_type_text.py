@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codeanatomy.catalog.normalize import TYPE_KINDS
-from codeanatomy.normalize.files import File
-from codeanatomy.normalize.type_names import Scope, Scopes
-from codeanatomy.normalize.type_text import (
+from codeanatomy.catalog.tables.normalize import TYPE_KINDS
+from codeanatomy.normalize.file_view import File
+from codeanatomy.normalize.types.names import Scope, Scopes
+from codeanatomy.normalize.types.text import (
     MAX_CHAIN,
     MAX_CHARS,
     MAX_DEPTH,

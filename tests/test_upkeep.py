@@ -17,6 +17,10 @@ from aging import RUNS, copied, in_a_year, source
 from clean import clean_lake, no_session, refreshed
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.read.light import light_table, newest_version
+from codeanatomy.delta.read.readable import is_readable
+from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import (
     CommitConflict,
     LeaseHeld,
@@ -25,21 +29,17 @@ from codeanatomy.errors import (
     UsageError,
     VersionGone,
 )
+from codeanatomy.lake.lease import StepDone, acquire, read_lease
+from codeanatomy.lake.manifest import append_manifest, read_manifest
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.maintain import maintenance as upkeep
+from codeanatomy.maintain.inspection import Outcome, Upkeep
+from codeanatomy.maintain.maintenance import UpkeepReport, maintain
+from codeanatomy.maintain.maintenance_run import Writing
+from codeanatomy.maintain.removal import remove
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.run import upkeep
-from codeanatomy.run.looking import Outcome, Upkeep
-from codeanatomy.run.progress import Progress
-from codeanatomy.run.upkeep import UpkeepReport, maintain
-from codeanatomy.run.writing import Writing
-from codeanatomy.storage.lease import StepDone, acquire, read_lease
-from codeanatomy.storage.light import light_table, newest_version
-from codeanatomy.storage.manifest import append_manifest, read_manifest
-from codeanatomy.storage.readable import is_readable
-from codeanatomy.storage.removing import remove
-from codeanatomy.storage.restore import restore_table
-from codeanatomy.storage.stamps import Commit
 
 SETTINGS = load_settings(env={}, start=None)
 # Every table costs some jobs.
@@ -197,7 +197,7 @@ def test_by_hand_what_is_needed_is_refused_and_named(lake: Path, monkeypatch: py
     # As if the newest published run read an old version: a build that has died has replaced its files.
     last = max(read_manifest(str(lake)), key=lambda row: row.finished_at)
     monkeypatch.setattr(
-        "codeanatomy.storage.needed.read_manifest",
+        "codeanatomy.maintain.retention.read_manifest",
         lambda root: [older, structs.replace(last, output_pins=older.output_pins)],
     )
     asked = {"operations": ("vacuum",), "by_hand": True}

@@ -19,21 +19,10 @@ from pyroaring import BitMap64
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
-from codeanatomy.errors import StorageFailure
-from codeanatomy.ids import stable_id
-from codeanatomy.storage import entries
-from codeanatomy.storage.adopt import adopt_files
-from codeanatomy.storage.duck import lookups, rows_of
-from codeanatomy.storage.events import Committed
-from codeanatomy.storage.files import write_files
-from codeanatomy.storage.light import light_files, light_table, logged_paths, newest_version, table_facts
-from codeanatomy.storage.owned import Picked
-from codeanatomy.storage.replay import Add, actions, entry, state_of, vectors_of
-from codeanatomy.storage.restore import restore_table
-from codeanatomy.storage.scan import scan
-from codeanatomy.storage.stamps import Commit
-from codeanatomy.storage.store import Store, Tables
-from codeanatomy.storage.vectors import (
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import Committed
+from codeanatomy.delta.log import entries
+from codeanatomy.delta.log.deletion_vectors import (
     MAGIC,
     TO_DELTA,
     Bits,
@@ -43,6 +32,17 @@ from codeanatomy.storage.vectors import (
     vector_file,
     write_vectors,
 )
+from codeanatomy.delta.log.replay import Add, actions, entry, state_of, vectors_of
+from codeanatomy.delta.read.duck import lookups, rows_of
+from codeanatomy.delta.read.light import light_files, light_table, logged_paths, newest_version, table_facts
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.write.adopt import adopt_files
+from codeanatomy.delta.write.data_files import write_files
+from codeanatomy.delta.write.owner_rows import Picked
+from codeanatomy.delta.write.restore import restore_table
+from codeanatomy.errors import StorageFailure
+from codeanatomy.ids import stable_id
 
 # Partitioned by kind, and sorted.
 NODES = catalog.table("cpg_nodes")

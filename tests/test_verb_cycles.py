@@ -12,8 +12,8 @@ import pytest
 
 from ask_lake import reader_of
 from codeanatomy.errors import UsageError
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Slice
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.verbs.cycles import COLUMNS, cycles
 from codeanatomy.query.walks.components import components, round_trip
 

@@ -6,7 +6,7 @@ import pytest
 
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.verbs.testing import is_test
+from codeanatomy.query.walks.test_code import is_test
 
 STEPS, VALUES, LIMITS = (f"shop/paths/{name}.py" for name in ("steps", "values", "limits"))
 TESTS = "tests/test_paths.py"

@@ -11,9 +11,9 @@ import pytest
 
 from ask_lake import reader_of
 from codeanatomy.errors import UnknownName
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Slice
-from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.verbs.errors import errors
 from codeanatomy.query.verbs.stats import COLUMNS, GROUPS, stats
 from small_lakes import SmallLake

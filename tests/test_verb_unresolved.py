@@ -9,8 +9,8 @@ import pytest
 
 from ask_lake import reader_of
 from codeanatomy.errors import UnknownName, UsageError
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Slice
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.symbols import resolve
 from codeanatomy.query.verbs.unresolved import COLUMNS, unresolved
 

@@ -11,7 +11,7 @@ import pytest
 
 from ask_lake import reader_of
 from codeanatomy.errors import UsageError
-from codeanatomy.query.lanes.light import LightReader
+from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.verbs.unused import COLUMNS, unused
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

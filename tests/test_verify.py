@@ -17,13 +17,13 @@ import msgspec
 import pytest
 from pyroaring import BitMap64
 
-from codeanatomy import cli
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
+from codeanatomy.cli import main as cli
+from codeanatomy.delta.log.deletion_vectors import write_vectors
+from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
 from codeanatomy.query.checks.verify import Finding, Verification, verify
 from codeanatomy.query.checks.verify_rules import RULES
-from codeanatomy.storage.light import light_files
-from codeanatomy.storage.vectors import write_vectors
 from tiny_graph import (
     ARGUMENT,
     BINDING,

@@ -13,11 +13,11 @@ from ask_lake import reader_of
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.views import VIEWS, View, view
+from codeanatomy.delta.read.duck import duck_type, lookups
 from codeanatomy.errors import UnknownName
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Held, Query, Slice
-from codeanatomy.query.lanes.views import HELD, view_query
-from codeanatomy.storage.duck import duck_type, lookups
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Held, Query, Slice
+from codeanatomy.query.engines.views import HELD, view_query
 
 KINDS = {"node_kind": {*NODE_KINDS}, "edge_kind": {*EDGE_KINDS}}
 # Views that tell of edges, one row each.

@@ -18,13 +18,13 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import unpacked
-from codeanatomy.extract.files import FAILURES, table_columns
-from codeanatomy.extract.shares import Share, Sourced, spread
-from codeanatomy.extract.source import Source
-from codeanatomy.extract.sources import list_source
-from codeanatomy.extract.testimony import Testimony, Witness
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Testimony, Witness
+from codeanatomy.extract.file_rows import FAILURES, table_columns
+from codeanatomy.extract.partitions import Share, Sourced, spread
 from codeanatomy.extract.worker import extract_task, tables_of
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.detect import list_source
+from codeanatomy.sources.source_file import Source
 
 EMPTY = {
     column.name: {field.name: [] for field in column.fields}

@@ -16,8 +16,8 @@ from codeanatomy.catalog.spec import (
     Table,
     WriterProperties,
 )
+from codeanatomy.delta.contract import spark_schema
 from codeanatomy.ids import stable_id
-from codeanatomy.storage.contract import spark_schema
 
 THINGS = Table(
     "things",

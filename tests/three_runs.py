@@ -24,16 +24,16 @@ from msgspec import structs
 from clean import clean_lake, no_session, refreshed
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
-from codeanatomy.query.snapshot import Snapshot, recorded_runs
+from codeanatomy.lake.manifest import RunManifest
+from codeanatomy.lake.snapshot import Snapshot, recorded_runs
+from codeanatomy.maintain.maintenance_run import Ask
+from codeanatomy.maintain.restore import RestoreReport, restore_one, restore_run
+from codeanatomy.plan.changes import changes_of
+from codeanatomy.plan.run_plan import Plan, State
+from codeanatomy.progress import Progress
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared
-from codeanatomy.run.changes import changes_of
-from codeanatomy.run.plan import Plan, State
-from codeanatomy.run.progress import Progress
 from codeanatomy.run.report import BuildReport
-from codeanatomy.run.restoring import RestoreReport, restore_one, restore_run
-from codeanatomy.run.writing import Ask
-from codeanatomy.storage.manifest import RunManifest
 
 # By repository, by file, the text in each of three states.
 FILES: dict[str, dict[str, tuple[str | None, str | None, str | None]]] = {

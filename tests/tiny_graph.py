@@ -21,8 +21,8 @@ from msgspec import convert
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.storage.manifest import RunManifest, append_manifest
-from codeanatomy.storage.stamps import Commit
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.lake.manifest import RunManifest, append_manifest
 
 TEXT = "def f(x): pass\nf(1)\n"
 REPO, RUN = "tiny", "run-1"

@@ -8,10 +8,10 @@ from typing import Any
 
 from tree_sitter import Node, Parser
 
-from codeanatomy.extract.source import Source, decode
-from codeanatomy.extract.testimony import Testimony
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Testimony
 from codeanatomy.extract.tree_sitter_files import LANGUAGE, PACKS, tree_sitter_files_v1
-from codeanatomy.options import ExtractOptions
+from codeanatomy.sources.source_file import Source, decode
 
 # Whole texts, so that they can be compared with the source.
 WHOLE = ExtractOptions(max_value_chars=10**9)

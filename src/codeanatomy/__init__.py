@@ -1,6 +1,6 @@
 """CodeAnatomy: a Code Property Graph lakehouse for Python, on Spark and Delta Lake.
 
-`codeanatomy.catalog` says what the tables are, `codeanatomy.storage` reads and writes them. Importing
+`codeanatomy.catalog` says what the tables are, `codeanatomy.delta` reads and writes them. Importing
 the package starts nothing and imports no Spark.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codeanatomy.cli import main
+from codeanatomy.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,6 @@
 r"""Cells into Arrow, column by column, by the catalogue's types.
 
->>> from codeanatomy.catalog.columns import LINE, structs
+>>> from codeanatomy.catalog.tables.columns import LINE, structs
 >>> column = structs("marks", "Marks.", LINE)
 >>> array(column, [{"line": [1, 2]}, None, {"line": []}]).to_pylist()
 [[{'line': 1}, {'line': 2}], None, []]

@@ -33,10 +33,10 @@ import msgspec
 from msgspec import Meta, Struct, field, inspect, structs
 
 from codeanatomy import catalog
-from codeanatomy.catalog.check import check_catalog
+from codeanatomy.catalog.settings import ExtractOptions, ObserveOptions, RefreshOptions
 from codeanatomy.catalog.spec import CachePolicy, Table
+from codeanatomy.catalog.validation import check_catalog
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
-from codeanatomy.options import ExtractOptions, ObserveOptions, RefreshOptions
 
 ENV_PREFIX = "CODEANATOMY_"
 # Variables with our prefix that are no settings: they are read before any setting is.

@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from codeanatomy.options import ObserveOptions
+from codeanatomy.catalog.settings import ObserveOptions
 
 LOGGER = logging.getLogger("codeanatomy")
 LEVELS = {

@@ -24,7 +24,7 @@ its line; here `x` follows a character of four bytes, two UTF-16 units, one code
 `col_to_byte` reads its line once per call: to place very many columns of one long non-ASCII line, index the
 line once instead.
 
-The Spark forms are in `codeanatomy.functions`. Tests: `tests/test_spans.py` (slow oracles),
+The Spark forms are in `codeanatomy.spark.functions`. Tests: `tests/test_spans.py` (slow oracles),
 `tests/test_functions.py` (agreement).
 """
 

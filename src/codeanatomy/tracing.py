@@ -43,9 +43,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from codeanatomy import __version__
+from codeanatomy.catalog.settings import ObserveOptions
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.logs import LOGGER
-from codeanatomy.options import ObserveOptions
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 
-from codeanatomy.catalog import (
+from codeanatomy.catalog.spec import Table
+from codeanatomy.catalog.tables import (
     extract,
     extract_cpython,
     extract_program,
@@ -28,7 +29,6 @@ from codeanatomy.catalog import (
     observe,
     relate,
 )
-from codeanatomy.catalog.spec import Table
 from codeanatomy.errors import UnknownName
 
 # Where literals are; the witnesses first, because `extract` gathers their tables.
@@ -61,7 +61,7 @@ def declared_in(name: str) -> str:
     """The file that holds a table's literal.
 
     >>> declared_in("symtable_files_v1")
-    'src/codeanatomy/catalog/extract_cpython.py'
+    'src/codeanatomy/catalog/tables/extract_cpython.py'
     """
     for module in MODULES:
         if any(isinstance(value, Table) and value.name == name for value in vars(module).values()):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from codeanatomy.catalog.kind_spec import EdgeKind, Ends, NodeKind, Prop
+from codeanatomy.catalog.kinds.spec import EdgeKind, Ends, NodeKind, Prop
 from codeanatomy.catalog.spec import MB, Column, DeltaFeatureGate, Table
 
 

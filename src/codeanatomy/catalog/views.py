@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from codeanatomy.catalog.graph import CPG_EDGES, CPG_NODES, CPG_PROPS
-from codeanatomy.catalog.observe import TABLES as OBSERVE_TABLES
 from codeanatomy.catalog.spec import Column, Table
+from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_NODES, CPG_PROPS
+from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
 from codeanatomy.errors import UnknownName
 
 # What a name in a statement stands for: a table, and which values some of its columns have.

@@ -1,7 +1,7 @@
 r"""CPython's syntax tree of a file: every node with its place, and the definitions, calls and imports in it.
 
->>> from codeanatomy.options import ExtractOptions
->>> from codeanatomy.extract.source import Source
+>>> from codeanatomy.catalog.settings import ExtractOptions
+>>> from codeanatomy.sources.source_file import Source
 >>> text = "é = f(1)\n"
 >>> said = ast_files_v1(Source("a.py", text.encode(), text, "utf-8", False), ExtractOptions())
 >>> nodes = said.cells["nodes"]
@@ -46,9 +46,9 @@ import warnings
 from collections.abc import Collection
 from typing import Any, TypeAlias
 
-from codeanatomy.extract.source import Source
-from codeanatomy.extract.testimony import Problem, Testimony, failure
-from codeanatomy.options import ExtractOptions
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Problem, Testimony, failure
+from codeanatomy.sources.source_file import Source
 
 VERSION = f"ast, python {sys.version_info.major}.{sys.version_info.minor}, rules 2"
 

@@ -36,11 +36,11 @@ from collections.abc import Iterator, Sequence
 from types import CodeType
 from typing import Any, TypeAlias
 
-from codeanatomy.extract.opcodes import Instructions, decoded
-from codeanatomy.extract.source import Source
-from codeanatomy.extract.stack_depth import stack_depths
-from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem, Testimony, failure
-from codeanatomy.options import ExtractOptions
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.bytecode.instructions import Instructions, decoded
+from codeanatomy.extract.bytecode.stack_depth import stack_depths
+from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem, Testimony, failure
+from codeanatomy.sources.source_file import Source
 
 VERSION = f"cpython {platform.python_version()}, rules 1"
 # Columns that are attributes of a code object by the same name after `co_`.

@@ -1,7 +1,7 @@
 r"""The witness LibCST: a lossless tree, reduced to refs, definitions, imports, calls, comments and types.
 
->>> from codeanatomy.options import ExtractOptions
->>> from codeanatomy.extract.source import Source
+>>> from codeanatomy.catalog.settings import ExtractOptions
+>>> from codeanatomy.sources.source_file import Source
 >>> source = Source("a.py", b"", "from os import path\npath.join(x)\n", "utf-8", False)
 >>> said = libcst_files_v1(source, ExtractOptions()).cells
 >>> said["refs"]["text"], said["refs"]["bstart"], said["callsites"]["qualified_names"]
@@ -35,13 +35,13 @@ from typing import Any
 
 import libcst as cst
 
-from codeanatomy.catalog.extract_trees import LIBCST_FILES_V1
+from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Column
-from codeanatomy.extract.libcst_facts import Facts, Row
-from codeanatomy.extract.libcst_walk import Places
-from codeanatomy.extract.source import Source
-from codeanatomy.extract.testimony import MESSAGE_CHARS, Problem, Testimony, failure
-from codeanatomy.options import ExtractOptions
+from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
+from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem, Testimony, failure
+from codeanatomy.extract.libcst.facts import Facts, Row
+from codeanatomy.extract.libcst.spans import Places
+from codeanatomy.sources.source_file import Source
 from codeanatomy.spans import col_to_byte
 
 # The last number is that of our own rules: another one makes all rows stale.

@@ -1,7 +1,7 @@
 r"""CPython's symbol tables of a file: every scope, and what the compiler knows of each name in it.
 
->>> from codeanatomy.options import ExtractOptions
->>> from codeanatomy.extract.source import Source
+>>> from codeanatomy.catalog.settings import ExtractOptions
+>>> from codeanatomy.sources.source_file import Source
 >>> text = "class A:\n    def __f(self): return lambda: self\n"
 >>> said = symtable_files_v1(Source("a.py", text.encode(), text, "utf-8", False), ExtractOptions())
 >>> blocks = said.cells["blocks"]
@@ -39,9 +39,9 @@ from collections.abc import Mapping
 from itertools import compress
 from typing import Any, TypeAlias
 
-from codeanatomy.extract.source import Source
-from codeanatomy.extract.testimony import Testimony, failure
-from codeanatomy.options import ExtractOptions
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Testimony, failure
+from codeanatomy.sources.source_file import Source
 
 VERSION = f"symtable, python {sys.version_info.major}.{sys.version_info.minor}, rules 1"
 # What CPython raises for a file that it does not like, or that is too deep for it.

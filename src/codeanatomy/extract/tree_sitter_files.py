@@ -1,6 +1,6 @@
 r"""tree-sitter's witness: a tree for any text, also where CPython rejects it, and what our query packs match.
 
->>> from codeanatomy.extract.source import decode
+>>> from codeanatomy.sources.source_file import decode
 >>> said = tree_sitter_files_v1(decode("a.py", b"def f(: g()"), ExtractOptions()).cells
 >>> nodes, missing, captures = said["nodes"], said["missing"], said["captures"]
 >>> dict(zip(nodes["ts_id"], nodes["kind"]))  # doctest: +NORMALIZE_WHITESPACE
@@ -48,10 +48,10 @@ import tree_sitter_python
 from msgspec import Struct
 from tree_sitter import Language, Node, Parser, Point, Query, QueryCursor, Tree
 
-from codeanatomy.catalog.extract_trees import TREE_SITTER_FILES_V1
-from codeanatomy.extract.source import Source
-from codeanatomy.extract.testimony import Problem, Testimony
-from codeanatomy.options import ExtractOptions
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.catalog.tables.extract_trees import TREE_SITTER_FILES_V1
+from codeanatomy.extract.evidence import Problem, Testimony
+from codeanatomy.sources.source_file import Source
 
 Columns: TypeAlias = dict[str, list[Any]]
 # Pattern, and nodes by capture.

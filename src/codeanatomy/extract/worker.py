@@ -37,14 +37,14 @@ from typing import Any, TypeAlias
 from msgspec import Struct, msgpack, structs
 
 from codeanatomy.arrow import packed
-from codeanatomy.extract.files import FAILURES, LINES, SOURCES, Rows, batches, counted, examine
-from codeanatomy.extract.listing import Entry
-from codeanatomy.extract.reading import Reading, read_entries
-from codeanatomy.extract.scip_rows import SCIP, ScipShare, document_chunks, examine_documents, without_index
-from codeanatomy.extract.shares import Place, Share, chunks
-from codeanatomy.extract.testimony import Problem, Silenced, Witness
-from codeanatomy.extract.type_checker_rows import TYPES, TypesShare, examine_types, type_chunks
-from codeanatomy.options import ExtractOptions
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Problem, Silenced, Witness
+from codeanatomy.extract.file_rows import FAILURES, LINES, SOURCES, Rows, batches, counted, examine
+from codeanatomy.extract.partitions import Place, Share, chunks
+from codeanatomy.extract.scip_index import SCIP, ScipShare, document_chunks, examine_documents, without_index
+from codeanatomy.extract.type_checker_files import TYPES, TypesShare, examine_types, type_chunks
+from codeanatomy.sources.listing import Entry
+from codeanatomy.sources.reading import Reading, read_entries
 
 # File, step, when the step began (seconds of the monotonic clock, which processes share).
 NOTE = struct.Struct("iid")

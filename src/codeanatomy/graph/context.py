@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from codeanatomy.graph.fallback import lists_of_tree
-from codeanatomy.graph.files import SPAN, Columns, File, columns_of, each
+from codeanatomy.graph.ast_fallback import lists_of_tree
+from codeanatomy.graph.file_view import SPAN, Columns, File, columns_of, each
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
 from codeanatomy.ids import stable_id
-from codeanatomy.nodes import PREFIXES, module_id, node_id, node_ids
+from codeanatomy.node_ids import PREFIXES, module_id, node_id, node_ids
 
 LIBCST = "libcst_files_v1"
 RELATIONS = "relations_v1"

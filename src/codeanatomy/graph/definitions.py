@@ -15,9 +15,9 @@ from typing import Any
 from unicodedata import normalize
 
 from codeanatomy.graph.context import INITS, Context
-from codeanatomy.graph.files import SPAN, Columns, columns_of, each
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
 from codeanatomy.ids import stable_id
-from codeanatomy.nodes import PREFIXES
+from codeanatomy.node_ids import PREFIXES
 
 # Characters of a source text that stands in a name.
 TEXT_CHARS = 120

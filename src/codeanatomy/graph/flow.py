@@ -15,11 +15,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.control import control_dependence
-from codeanatomy.graph.files import SPAN, Columns, columns_of, each
+from codeanatomy.graph.control_dependence import control_dependence
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
 from codeanatomy.graph.scopes import Scope, bindings, scopes_of
 from codeanatomy.ids import ids_within, stable_id
-from codeanatomy.nodes import PREFIXES, binding_id
+from codeanatomy.node_ids import PREFIXES, binding_id
 
 BYTECODE = "bytecode_files_v1"
 BLOCKS = "py_bc_blocks_norm_v1"

@@ -26,7 +26,7 @@ from codeanatomy.arrow import array, arrow_schema
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import Lists, facts_of, related, shared_facts_of
-from codeanatomy.graph.files import Columns, File
+from codeanatomy.graph.file_view import Columns, File
 from codeanatomy.ids import Frames, ids_of
 
 NODES, EDGES, PROPS, PROPS_MAP = "cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map"

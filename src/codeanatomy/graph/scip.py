@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.files import SYMBOL, Columns, columns_of, each
+from codeanatomy.graph.file_view import SYMBOL, Columns, columns_of, each
 from codeanatomy.ids import stable_id
-from codeanatomy.nodes import PREFIXES
+from codeanatomy.node_ids import PREFIXES
 
 SCIP = "scip_index_v1"
 LOCAL = "local "

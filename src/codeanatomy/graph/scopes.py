@@ -14,8 +14,8 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.files import SPAN, Columns, columns_of, each
-from codeanatomy.nodes import binding_id, scope_id
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
+from codeanatomy.node_ids import binding_id, scope_id
 
 SYMTABLE = "symtable_files_v1"
 BLOCK = ("scope_key", "parent_key", "type", "name", "symbols")

@@ -13,9 +13,9 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
 
-from codeanatomy.graph.files import Columns
+from codeanatomy.graph.file_view import Columns
 from codeanatomy.ids import Frames, ids_of
-from codeanatomy.nodes import PREFIXES
+from codeanatomy.node_ids import PREFIXES
 
 DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda", "ClassDef"})
 

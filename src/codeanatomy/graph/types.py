@@ -15,7 +15,7 @@ from typing import Any
 
 from codeanatomy.graph.context import NAMED_KIND, Context
 from codeanatomy.graph.definitions import NAMED, TEXT_CHARS
-from codeanatomy.graph.files import SPAN, Columns, columns_of, each
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
 
 EXPRS = "type_exprs_norm_v1"
 NODES = "type_nodes_v1"

@@ -11,7 +11,7 @@ from typing import Any
 
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.definitions import TEXT_CHARS
-from codeanatomy.graph.files import SPAN, Columns, columns_of, each
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
 
 STARS = {"*": "star", "**": "double_star"}
 REF = ("node_id", "name", "subkind", *SPAN, "ast_id")

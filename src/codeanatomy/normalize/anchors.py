@@ -29,7 +29,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from codeanatomy.normalize.files import Columns, Said
+from codeanatomy.normalize.file_view import Columns, Said
 
 Span: TypeAlias = tuple[int, int]
 Value = TypeVar("Value")

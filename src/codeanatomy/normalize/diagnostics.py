@@ -33,12 +33,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from codeanatomy.catalog.columns import SEVERITIES
-from codeanatomy.catalog.extract import CHOSEN_REASONS
+from codeanatomy.catalog.tables.columns import SEVERITIES
+from codeanatomy.catalog.tables.extract import CHOSEN_REASONS
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.disagreements import disagreements
-from codeanatomy.normalize.files import Lines, Place, Said, each
-from codeanatomy.normalize.opcodes import KNOWN_VERSIONS
+from codeanatomy.normalize.file_view import Lines, Place, Said, each
+from codeanatomy.normalize.flow.opcodes import KNOWN_VERSIONS
 
 # Of a text that fits no rule, what the message quotes.
 QUOTED_CHARS = 60

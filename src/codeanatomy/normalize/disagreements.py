@@ -35,7 +35,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from codeanatomy.normalize.claims import (
+from codeanatomy.normalize.file_view import Said, each
+from codeanatomy.normalize.topics import (
     Claims,
     ast_claims,
     bytecode_claims,
@@ -43,7 +44,6 @@ from codeanatomy.normalize.claims import (
     symtable_claims,
     tree_sitter_claims,
 )
-from codeanatomy.normalize.files import Said, each
 
 UNKNOWN = "?"
 NOTHING = "nothing"

@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.catalog.columns import PLACE_NAMES
-from codeanatomy.normalize.files import File
+from codeanatomy.catalog.tables.columns import PLACE_NAMES
+from codeanatomy.normalize.file_view import File
 
 EVIDENCE = "normalize_evidence_v1"
 SURE, ALONG_FLOW, BETWEEN_UNITS = 1.0, 0.9, 0.7

@@ -21,14 +21,13 @@ import pyarrow as pa
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, packed
-from codeanatomy.catalog.columns import PLACE_NAMES
+from codeanatomy.catalog.tables.columns import PLACE_NAMES
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.anchors import AST_LISTS, KINDS
-from codeanatomy.normalize.claims import CAPTURE
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.evidence import EVIDENCE, evidence_of, evidence_of_told, in_order
-from codeanatomy.normalize.files import Columns, File, Lists, Reads
-from codeanatomy.normalize.flow_tables import (
+from codeanatomy.normalize.file_view import Columns, File, Lists, Reads
+from codeanatomy.normalize.flow.tables import (
     EXCEPTION_FIELDS,
     INSTRUCTION_FIELDS,
     UNIT_FIELDS,
@@ -40,7 +39,8 @@ from codeanatomy.normalize.flow_tables import (
     py_bc_reaches_v1,
 )
 from codeanatomy.normalize.span_errors import span_errors_v1
-from codeanatomy.normalize.type_tables import (
+from codeanatomy.normalize.topics import CAPTURE
+from codeanatomy.normalize.types.tables import (
     LIBCST_LISTS,
     type_expressions,
     type_exprs_norm_v1,

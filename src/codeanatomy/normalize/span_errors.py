@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from codeanatomy.ids import stable_id
-from codeanatomy.normalize.files import Lines, Place, Said, each
+from codeanatomy.normalize.file_view import Lines, Place, Said, each
 
 MESSAGES = {
     "missing_file": "the repository has no such file",

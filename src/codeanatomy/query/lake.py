@@ -16,21 +16,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
+from codeanatomy.delta.read.duck import local
 from codeanatomy.errors import CodeAnatomyError
+from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import LIMIT, Answer
-from codeanatomy.query.asking import answer, errors_answer
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.storage.duck import local
+from codeanatomy.query.ask import answer, errors_answer
+from codeanatomy.query.engines.light import LightReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from codeanatomy.lake.recorded_queries import Noted
     from codeanatomy.query.diff.runs import RunDiff
-    from codeanatomy.query.lanes.ibis import IbisLane
-    from codeanatomy.query.lanes.spark_lake import SparkLake
+    from codeanatomy.query.engines.ibis import IbisLane
+    from codeanatomy.query.engines.spark_lake import SparkLake
     from codeanatomy.query.sql.answer import SqlAnswer
-    from codeanatomy.storage.queries import Noted
 
 # What an answer is: rows at hand, or a DataFrame.
 T = TypeVar("T")
@@ -181,7 +181,7 @@ class Lake(Verbs[Answer]):
             # What is elsewhere is refused before anybody asks for it there.
             local(root)
             return cls(Snapshot.open(root, as_of), as_of, record_queries=record_queries)
-        from codeanatomy.query.lanes.spark_lake import SparkLake
+        from codeanatomy.query.engines.spark_lake import SparkLake
 
         return SparkLake(Snapshot.open(root, as_of), spark)
 
@@ -209,7 +209,7 @@ class Lake(Verbs[Answer]):
 
     def _note(self, notes: Callable[[], Iterable[Noted]]) -> None:
         """Keep what an answer has read; it is an answer without that, too."""
-        from codeanatomy.storage.queries import note
+        from codeanatomy.lake.recorded_queries import note
 
         with suppress(CodeAnatomyError):
             note(self.snapshot.root, notes())
@@ -235,6 +235,6 @@ class Lake(Verbs[Answer]):
 
     def ibis(self) -> IbisLane:
         """The views as Ibis tables on DuckDB."""
-        from codeanatomy.query.lanes.ibis import light_lane
+        from codeanatomy.query.engines.ibis import light_lane
 
         return light_lane(self)

@@ -20,10 +20,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from codeanatomy import catalog
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Relation, Row, Slice
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.storage.queries import Noted
+from codeanatomy.lake.recorded_queries import Noted
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, Relation, Row, Slice
 
 if TYPE_CHECKING:
     from codeanatomy.query.sql.columns import Used

@@ -27,7 +27,7 @@ from msgspec import structs
 from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Row, Slice, Within, edges, nodes
+from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, Within, edges, nodes
 from codeanatomy.query.walks.enclosing import AROUND
 
 # What a name may mean, those first that a symbol is said to be if it is several.

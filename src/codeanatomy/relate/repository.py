@@ -22,12 +22,12 @@ from msgspec import msgpack
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, unpacked
 from codeanatomy.ids import stable_id
-from codeanatomy.relate.emit import Analysis
+from codeanatomy.relate.emit.file_relations import Attribute, file_relations
+from codeanatomy.relate.emit.relations import Analysis
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.rows import RELATIONS, Complaint, Rows
-from codeanatomy.relate.structure import Attribute, file_relations
-from codeanatomy.relate.values import Values
-from codeanatomy.relate.world import names_by_path
+from codeanatomy.relate.relation_rows import RELATIONS, Complaint, Rows
+from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.linked_programs import names_by_path
 
 DIAGNOSTICS, PROGRAMS = "diagnostics_norm_v1", "relate_programs_v1"
 TABLES = (RELATIONS, DIAGNOSTICS)

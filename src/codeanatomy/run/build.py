@@ -28,46 +28,46 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
+from codeanatomy.delta.commit_stamp import Commit, stamp
+from codeanatomy.delta.events import Committed
+from codeanatomy.delta.store import Tables, checked_root
+from codeanatomy.delta.store_policy import StorePolicy, reach
+from codeanatomy.delta.write.restore import OPERATION, bring_back
+from codeanatomy.delta.write.small import refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, NeedsSpark, StepFailed
+from codeanatomy.extract.tools.external_tool import end_tools
+from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, read_lease, stale
+from codeanatomy.lake.manifest import Status, manifest_version
+from codeanatomy.lake.observations import Observed, record_observed, scan_of
+from codeanatomy.lake.recorded_queries import take
 from codeanatomy.logs import Log
+from codeanatomy.pipeline.caching import release
+from codeanatomy.pipeline.context import Run, counts_of, new_run_id, recorded_counts
+from codeanatomy.pipeline.extract_step import extract_stage
+from codeanatomy.pipeline.graph_step import graph_stage
+from codeanatomy.pipeline.normalize_step import normalize_stage
+from codeanatomy.pipeline.refresh.extract import refresh_extract
+from codeanatomy.pipeline.refresh.file_tables import Inputs
+from codeanatomy.pipeline.refresh.forecast import foreseen
+from codeanatomy.pipeline.refresh.graph import refresh_graph
+from codeanatomy.pipeline.refresh.normalize import refresh_normalize
+from codeanatomy.pipeline.refresh.refresh_state import Refresh
+from codeanatomy.pipeline.refresh.relate import refresh_relate
+from codeanatomy.pipeline.refresh.worker import Worker
+from codeanatomy.pipeline.relate_step import relate_stage
+from codeanatomy.plan.build_request import Order, asked_of, made_from
+from codeanatomy.plan.git_changes import Since
+from codeanatomy.plan.repositories import Listed, list_repositories, refuse_nothing
+from codeanatomy.plan.run_plan import Plan, PlannedStep, Request, State, lake_state, plan_run
+from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, steps_of
+from codeanatomy.progress import Progress
 from codeanatomy.relate.repository import PROGRAMS
-from codeanatomy.run.caching import release
-from codeanatomy.run.extraction import extract_stage
-from codeanatomy.run.foreign import end_tools
-from codeanatomy.run.graphing import graph_stage
 from codeanatomy.run.lineage import with_lineage
-from codeanatomy.run.normalization import normalize_stage
-from codeanatomy.run.observing import Observed, record_observed, scan_of
-from codeanatomy.run.order import Order, asked_of, made_from
-from codeanatomy.run.plan import Plan, PlannedStep, Request, State, lake_state, plan_run
-from codeanatomy.run.progress import Progress
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
-from codeanatomy.run.refresh.extracting import refresh_extract
-from codeanatomy.run.refresh.foreseeing import foreseen
-from codeanatomy.run.refresh.graphing import refresh_graph
-from codeanatomy.run.refresh.inputs import Inputs
-from codeanatomy.run.refresh.normalizing import refresh_normalize
-from codeanatomy.run.refresh.relating import refresh_relate
-from codeanatomy.run.refresh.state import Refresh
-from codeanatomy.run.refresh.worker import Worker
-from codeanatomy.run.relation import relate_stage
 from codeanatomy.run.report import BuildReport, report, unchanged
-from codeanatomy.run.repositories import Listed, list_repositories, refuse_nothing
-from codeanatomy.run.since import Since
-from codeanatomy.run.state import Run, counts_of, new_run_id, recorded_counts
-from codeanatomy.run.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, steps_of
-from codeanatomy.run.stopping import stoppable
-from codeanatomy.storage.deltalog import ENGINE_ERRORS, cause_of
-from codeanatomy.storage.events import Committed
-from codeanatomy.storage.lease import Lease, LeaseRow, StepDone, acquire, read_lease, stale
-from codeanatomy.storage.manifest import Status, manifest_version
-from codeanatomy.storage.measures import tagged
-from codeanatomy.storage.policy import StorePolicy, reach
-from codeanatomy.storage.queries import take
-from codeanatomy.storage.restore import OPERATION, bring_back
-from codeanatomy.storage.small import refuse_unwritable
-from codeanatomy.storage.stamps import Commit, stamp
-from codeanatomy.storage.store import Tables, checked_root
+from codeanatomy.run.signals import stoppable
+from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
+from codeanatomy.spark.metrics import tagged
 from codeanatomy.tracing import OFF, Trace
 
 WORK: dict[str, Callable[[Run], None]] = {

@@ -7,7 +7,7 @@
 
 What is known comes from three places: the plans of the newest builds and the questions that they have taken
 over, both recorded as scans (`delta_scan_plans`), and the questions that nobody has taken over yet
-(`storage.queries`). It is read once, when a run begins, without Spark, and only if a table of the run wants
+(`lake.recorded_queries`). It is read once, when a run begins, without Spark, and only if a table of the run wants
 it.
 
 A column that was used once stays until so many runs have not used it, and where there are more than the
@@ -26,11 +26,11 @@ from typing import Any
 from msgspec import Struct, structs
 
 from codeanatomy.catalog.spec import Table, UsedColumn
+from codeanatomy.delta.read.light import light_table
 from codeanatomy.errors import CodeAnatomyError
-from codeanatomy.run.steps import STAGES
-from codeanatomy.storage.light import light_table
-from codeanatomy.storage.manifest import read_manifest
-from codeanatomy.storage.queries import noted
+from codeanatomy.lake.manifest import read_manifest
+from codeanatomy.lake.recorded_queries import noted
+from codeanatomy.plan.steps import STAGES
 
 SCANS, DECISIONS = "delta_scan_plans", "stats_decisions"
 # A column that none of the newest runs has used is forgotten.

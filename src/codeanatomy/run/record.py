@@ -19,17 +19,17 @@ from typing import Any
 
 from msgspec import structs, to_builtins
 
+from codeanatomy.delta.commit_stamp import Commit, stamped
+from codeanatomy.delta.read.light import user_metadata_since
+from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import CommitConflict
-from codeanatomy.extract.files import failures_by_extractor
-from codeanatomy.run.inputs import scan_rows
-from codeanatomy.run.repositories import Repository
-from codeanatomy.run.state import Run
-from codeanatomy.run.steps import catalog_hash
-from codeanatomy.storage.light import user_metadata_since
-from codeanatomy.storage.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest, pin_of
-from codeanatomy.storage.measures import Measures, measured
-from codeanatomy.storage.small import append_small
-from codeanatomy.storage.stamps import Commit, stamped
+from codeanatomy.extract.file_rows import failures_by_extractor
+from codeanatomy.lake.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest, pin_of
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.inputs import scan_rows
+from codeanatomy.plan.repositories import Repository
+from codeanatomy.plan.steps import catalog_hash
+from codeanatomy.spark.metrics import Measures, measured
 
 ARTIFACTS, CACHES, IMPACT = "plan_artifacts", "view_cache", "refresh_impact"
 NOTHING_MEASURED = Measures(0, 0, 0, None)

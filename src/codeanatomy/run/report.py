@@ -14,11 +14,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from codeanatomy.extract.files import failures_by_extractor
-from codeanatomy.run.order import Order
-from codeanatomy.run.plan import Plan, State
-from codeanatomy.run.repositories import Listed
-from codeanatomy.run.state import Run, recorded_counts
+from codeanatomy.extract.file_rows import failures_by_extractor
+from codeanatomy.pipeline.context import Run, recorded_counts
+from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.repositories import Listed
+from codeanatomy.plan.run_plan import Plan, State
 
 
 class TableReport(Struct, frozen=True):

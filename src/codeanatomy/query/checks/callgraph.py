@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.lake.snapshot import Snapshot
 
 RELATIONS = "relations_v1"
 # Sorted callees by caller, sorted.

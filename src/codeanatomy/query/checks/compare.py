@@ -27,10 +27,10 @@ from msgspec import Struct, json
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column, Table
+from codeanatomy.delta.read.duck import database, local, rows_of, sql_text
 from codeanatomy.errors import UnknownName
+from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import place
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.storage.duck import database, local, rows_of, sql_text
 
 STAGES = ("extract", "normalize", "relate", "graph")
 TABLES = tuple(table for table in catalog.TABLES if table.stage in STAGES)

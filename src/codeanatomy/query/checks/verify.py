@@ -27,14 +27,14 @@ import pyarrow as pa
 from msgspec import Struct
 
 from codeanatomy import catalog
-from codeanatomy.catalog.graph import TABLES as GRAPH_TABLES
+from codeanatomy.catalog.tables.graph import TABLES as GRAPH_TABLES
+from codeanatomy.delta.read.duck import database, local, paths_list, rows_of, sql_text
+from codeanatomy.delta.read.file_index import LoggedFile
+from codeanatomy.delta.read.light import location, newest_version
 from codeanatomy.errors import StorageFailure, TableMissing
+from codeanatomy.lake.manifest import RunManifest
+from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.checks.verify_rules import CATALOGUE, ENTITIES, PLACE, PREPARED, RULES, VIEWS
-from codeanatomy.query.snapshot import Snapshot
-from codeanatomy.storage.duck import database, local, paths_list, rows_of, sql_text
-from codeanatomy.storage.file_index import LoggedFile
-from codeanatomy.storage.light import location, newest_version
-from codeanatomy.storage.manifest import RunManifest
 
 # Tables of up to so many rows are copied into the database: to plan reads of a file per kind, for each rule
 # anew, takes longer than to read a small graph.

@@ -18,12 +18,12 @@ from itertools import product
 from typing import Any, Literal
 
 from codeanatomy import catalog
-from codeanatomy.catalog.graph import CPG_EDGES, CPG_PROPS, ENTITY, VALUE
-from codeanatomy.catalog.kind_spec import Count
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind
-from codeanatomy.catalog.semantics import BY_NAME
+from codeanatomy.catalog.kinds.spec import Count
+from codeanatomy.catalog.semantic_types import BY_NAME
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.storage.duck import sql_text
+from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_PROPS, ENTITY, VALUE
+from codeanatomy.delta.read.duck import sql_text
 
 # View -> table of the lake it shows.
 VIEWS: Mapping[str, str] = {

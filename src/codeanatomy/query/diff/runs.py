@@ -23,17 +23,17 @@ from msgspec import Struct, json
 
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, kind
+from codeanatomy.delta.log.deletion_vectors import bits_of, read_vector
+from codeanatomy.delta.read.duck import NUMBERED, local, lookups, reading, rows_of, sql_text, standing_at
+from codeanatomy.delta.read.file_index import LoggedFile
+from codeanatomy.delta.read.light import location
 from codeanatomy.errors import UnknownName
-from codeanatomy.nodes import PREFIXES
+from codeanatomy.lake.snapshot import LATEST, Snapshot
+from codeanatomy.node_ids import PREFIXES
 from codeanatomy.query.answers import LIMIT, check_limit, place
 from codeanatomy.query.checks.compare import apart
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Slice
-from codeanatomy.query.snapshot import LATEST, Snapshot
-from codeanatomy.storage.duck import NUMBERED, local, lookups, reading, rows_of, sql_text, standing_at
-from codeanatomy.storage.file_index import LoggedFile
-from codeanatomy.storage.light import location
-from codeanatomy.storage.vectors import bits_of, read_vector
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, Slice
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64

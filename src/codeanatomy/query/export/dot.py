@@ -10,8 +10,8 @@ read very long texts. Tests: `tests/test_export.py`.
 from __future__ import annotations
 
 from codeanatomy.query.answers import place
+from codeanatomy.query.export.escaping import in_a_line, shortened
 from codeanatomy.query.export.rows import Counting, Counts, Rows, place_of
-from codeanatomy.query.export.texts import in_a_line, shortened
 
 LONGEST = 200
 

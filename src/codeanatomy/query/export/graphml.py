@@ -10,8 +10,8 @@ NUL (`texts`). Tests: `tests/test_export.py`.
 
 from __future__ import annotations
 
+from codeanatomy.query.export.escaping import xml_text
 from codeanatomy.query.export.rows import Counting, Counts, Rows, place_of
-from codeanatomy.query.export.texts import xml_text
 
 TYPES = {"string": "string", "int": "int", "bigint": "long", "double": "double", "boolean": "boolean"}
 NAMESPACE = "http://graphml.graphdrawing.org/xmlns"

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TypeAlias
 from msgspec import Struct
 
 from codeanatomy import catalog
-from codeanatomy.catalog.kind_spec import Prop, PropType
+from codeanatomy.catalog.kinds.spec import Prop, PropType
 from codeanatomy.catalog.spec import Column, ColumnType
 
 Row: TypeAlias = tuple[Any, ...]

@@ -24,10 +24,10 @@ from msgspec import Struct
 from codeanatomy.catalog.kinds import EDGE_KINDS, KINDS, NODE_KINDS
 from codeanatomy.errors import UnknownName
 from codeanatomy.query.answers import Symbol
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, Reader, Slice, of_repository
 from codeanatomy.query.export.rows import EDGES, NODES, Batch, Rows
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Query, Reader, Slice, of_repository
-from codeanatomy.query.walks.reaching import REACHED, End, neighbours
+from codeanatomy.query.walks.reachability import REACHED, End, neighbours
 
 # What people mean by what is around a symbol: definitions and their uses, not syntax and not instructions.
 NEAR = (

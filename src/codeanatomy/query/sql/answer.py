@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import MOST, Coverage, Freshness, check_limit
-from codeanatomy.query.asking import coverage_of, freshness_of
-from codeanatomy.query.lanes.reading import Reader
+from codeanatomy.query.ask import coverage_of, freshness_of
+from codeanatomy.query.engines.statements import Reader
 from codeanatomy.query.sql.check import Checked
 
 # An answer may take so long, in seconds.

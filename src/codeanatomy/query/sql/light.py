@@ -27,14 +27,14 @@ from functools import lru_cache
 
 import duckdb
 
+from codeanatomy.delta.read.duck import GB, PATTERN, connected, local, reading, spill_folder, sql_text
 from codeanatomy.errors import StorageFailure
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Row
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Row
 from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import Checked, check
 from codeanatomy.query.sql.diagnostics import Complaints
 from codeanatomy.query.sql.pruning import view_queries
-from codeanatomy.storage.duck import GB, PATTERN, connected, local, reading, spill_folder, sql_text
 
 __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]
 

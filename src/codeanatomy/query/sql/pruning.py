@@ -4,7 +4,7 @@
     # {"nodes": (Compare(path, "=", "a.py"),)}
 
 A condition counts if it stands in the WHERE of the only SELECT that reads the view, speaks of that view's
-columns alone, and is understood as a whole (`storage.predicate_text`). The view has to be what the SELECT is
+columns alone, and is understood as a whole (`delta.read.predicate_text`). The view has to be what the SELECT is
 from: the other side of an outer join would have rows of nulls in the place of those that are left out. Times
 are left to the engine, which has a zone of its own. The statement is run as it is; this only spares files.
 
@@ -21,13 +21,13 @@ from sqlglot import exp
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.catalog.views import VIEWS, view
+from codeanatomy.delta.read.predicate import All, Not, Opaque, Some, Term
+from codeanatomy.delta.read.predicate_text import term_of
 from codeanatomy.errors import PredicateError
-from codeanatomy.query.lanes.reading import Query, Slice
-from codeanatomy.query.lanes.views import view_query
-from codeanatomy.query.snapshot import Snapshot
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.engines.statements import Query, Slice
+from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.sql.check import Checked
-from codeanatomy.storage.predicate import All, Not, Opaque, Some, Term
-from codeanatomy.storage.predicate_text import term_of
 
 # Views that are a table as it is, and the name of that table.
 WHOLE = {

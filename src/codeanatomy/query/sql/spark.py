@@ -21,17 +21,17 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import SqlRefused
 from codeanatomy.query.answers import MOST
-from codeanatomy.query.lanes.light import LightReader
-from codeanatomy.query.lanes.reading import Reader
-from codeanatomy.query.lanes.spark import plain_value
-from codeanatomy.query.lanes.spark_lake import SparkLake
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.spark import plain_value
+from codeanatomy.query.engines.spark_lake import SparkLake
+from codeanatomy.query.engines.statements import Reader
 from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import check
 from codeanatomy.query.sql.diagnostics import Complaints
-from codeanatomy.storage.deltalog import cause_of
-from codeanatomy.storage.policy import is_local
+from codeanatomy.spark.jvm import cause_of
 
 # Seconds between two attempts to stop what runs too long.
 AGAIN = 0.5

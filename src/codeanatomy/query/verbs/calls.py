@@ -16,11 +16,11 @@ from msgspec import structs
 
 from codeanatomy.query.answers import COLUMNS as SHARED
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Held, Reader, nodes
+from codeanatomy.query.engines.statements import Held, Reader, nodes
 from codeanatomy.query.symbols import OUTSIDE
-from codeanatomy.query.verbs.found import Found, found
+from codeanatomy.query.verbs.result import Found, found
 from codeanatomy.query.walks.enclosing import CALLERS, definitions_in, makers
-from codeanatomy.query.walks.reaching import CALL_GRAPH, REACHED, Step, reach
+from codeanatomy.query.walks.reachability import CALL_GRAPH, REACHED, Step, reach
 
 COLUMNS = (
     "symbol",

@@ -24,10 +24,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from codeanatomy.errors import UsageError
-from codeanatomy.query.lanes.reading import Query, Reader, edges, nodes
-from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.engines.statements import Query, Reader, edges, nodes
+from codeanatomy.query.verbs.result import Found, held
 from codeanatomy.query.walks.components import components, round_trip
-from codeanatomy.query.walks.reaching import CALL_GRAPH, edges_at
+from codeanatomy.query.walks.reachability import CALL_GRAPH, edges_at
 
 COLUMNS = (
     "group_id",

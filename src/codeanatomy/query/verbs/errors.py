@@ -4,7 +4,7 @@
     # ast_files_v1  requests/api.py:12  SyntaxError  '(' was never closed
 
 The kind of a row is the extractor that failed on the file, its method the class of the error. Of the newest
-state, builds that failed after it are told too, first. `query.state.failures` reads them. Tests:
+state, builds that failed after it are told too, first. `query.status.failures` reads them. Tests:
 `tests/test_verb_stats.py`.
 """
 
@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codeanatomy.query.lanes.reading import Reader
-from codeanatomy.query.snapshot import recorded_runs
-from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.lake.snapshot import recorded_runs
+from codeanatomy.query.engines.statements import Reader
+from codeanatomy.query.verbs.result import Found, held
 
 if TYPE_CHECKING:
-    from codeanatomy.query.state.failures import Failure
+    from codeanatomy.query.status.failures import Failure
 
 COLUMNS = ("symbol", "kind", "path", "line", "confidence", "method", "detail", "repo_id")
 
@@ -25,7 +25,7 @@ COLUMNS = ("symbol", "kind", "path", "line", "confidence", "method", "detail", "
 def errors(reader: Reader, *, repo_id: str | None = None) -> Found:
     """What failed in the repositories of this state, or in one."""
     # It needs PyArrow, which takes as long to import as most answers.
-    from codeanatomy.query.state.failures import failures
+    from codeanatomy.query.status.failures import failures
 
     lake = reader.snapshot
     published = [run.run_id for run in recorded_runs(lake.root) if run.succeeded]

@@ -21,9 +21,9 @@ from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Held, Query, Reader, Slice, nodes
+from codeanatomy.query.engines.statements import Held, Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import VARIABLES
-from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.verbs.result import Found, held
 from codeanatomy.query.walks.enclosing import AROUND, innermost, spans
 
 COLUMNS = (

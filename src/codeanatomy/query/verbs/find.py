@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import UsageError
-from codeanatomy.query.lanes.reading import Reader, edges, nodes
+from codeanatomy.query.engines.statements import Reader, edges, nodes
 from codeanatomy.query.symbols import (
     DEFINITIONS,
     KINDS,
@@ -23,7 +23,7 @@ from codeanatomy.query.symbols import (
     symbols_like,
     with_lines,
 )
-from codeanatomy.query.verbs.found import Found, found, held
+from codeanatomy.query.verbs.result import Found, found, held
 
 COLUMNS = ("symbol", "kind", "subkind", "path", "line", "confidence", "method", "repo_id", "symbol_id")
 # The variables of modules and classes are found by a pattern, those of functions are not.

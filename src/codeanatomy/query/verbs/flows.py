@@ -21,11 +21,11 @@ from typing import Any
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Reader
+from codeanatomy.query.engines.statements import Reader
 from codeanatomy.query.symbols import VARIABLES
-from codeanatomy.query.verbs.found import Found, held
-from codeanatomy.query.walks.flowing import Flow, begin, parameters, step
-from codeanatomy.query.walks.reaching import REACHED
+from codeanatomy.query.verbs.result import Found, held
+from codeanatomy.query.walks.reachability import REACHED
+from codeanatomy.query.walks.value_flow import Flow, begin, parameters, step
 
 COLUMNS = (
     "symbol",

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Reader
-from codeanatomy.query.verbs.found import Found, held
-from codeanatomy.query.verbs.testing import is_test
+from codeanatomy.query.engines.statements import Reader
+from codeanatomy.query.verbs.result import Found, held
 from codeanatomy.query.walks.enclosing import Use, contents, users
-from codeanatomy.query.walks.reaching import CALL_GRAPH, REACHED
+from codeanatomy.query.walks.reachability import CALL_GRAPH, REACHED
+from codeanatomy.query.walks.test_code import is_test
 
 COLUMNS = (
     "symbol",

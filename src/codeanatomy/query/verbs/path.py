@@ -23,12 +23,12 @@ from typing import Any, Literal
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes
+from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import KINDS, OUTSIDE, VARIABLES
 from codeanatomy.query.verbs.flows import flow_path
-from codeanatomy.query.verbs.found import Found, held
+from codeanatomy.query.verbs.result import Found, held
 from codeanatomy.query.walks.enclosing import CALLERS, definitions_in, innermost, makers
-from codeanatomy.query.walks.reaching import CALL_GRAPH, REACHED, Step, neighbours
+from codeanatomy.query.walks.reachability import CALL_GRAPH, REACHED, Step, neighbours
 
 COLUMNS = (
     "symbol",

@@ -10,9 +10,9 @@ places: `callers` has them. Tests: `tests/test_verb_refs.py`.
 from __future__ import annotations
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes
+from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import KINDS
-from codeanatomy.query.verbs.found import Found, found
+from codeanatomy.query.verbs.result import Found, found
 from codeanatomy.query.walks.enclosing import AROUND, innermost
 
 COLUMNS = (

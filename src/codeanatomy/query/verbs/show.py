@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes
+from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
 from codeanatomy.query.verbs.calls import called, calling
-from codeanatomy.query.verbs.found import Found, held
 from codeanatomy.query.verbs.refs import count_refs
+from codeanatomy.query.verbs.result import Found, held
 from codeanatomy.query.walks.docstrings import docstrings
-from codeanatomy.query.walks.reaching import edges_at
+from codeanatomy.query.walks.reachability import edges_at
 
 COLUMNS = (
     "symbol",

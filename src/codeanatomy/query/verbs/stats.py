@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from codeanatomy.query.lanes.reading import Query, Reader, Row, edges, nodes, of_repository
-from codeanatomy.query.verbs.found import Found, held
-from codeanatomy.query.walks.reaching import CALLS
+from codeanatomy.query.engines.statements import Query, Reader, Row, edges, nodes, of_repository
+from codeanatomy.query.verbs.result import Found, held
+from codeanatomy.query.walks.reachability import CALLS
 
 COLUMNS = ("symbol", "kind", "amount", "detail", "path", "line", "confidence", "method", "repo_id")
 GROUPS = ("files", "failures", "nodes", "edges", "calls", "unresolved")

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Slice, nodes, of_repository
-from codeanatomy.query.verbs.found import Found, found
+from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes, of_repository
+from codeanatomy.query.verbs.result import Found, found
 from codeanatomy.query.walks.enclosing import AROUND, folders_of, innermost, is_below, spans
 
 COLUMNS = (

@@ -36,10 +36,10 @@ from msgspec import Struct
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import COLUMNS as SHARED
-from codeanatomy.query.lanes.reading import Held, Reader, nodes
-from codeanatomy.query.verbs.found import Found, found
-from codeanatomy.query.verbs.usage import Definition, Surroundings
-from codeanatomy.query.verbs.usage_facts import surroundings, unused_definitions
+from codeanatomy.query.engines.statements import Held, Reader, nodes
+from codeanatomy.query.verbs.result import Found, found
+from codeanatomy.query.walks.usage import Definition, Surroundings
+from codeanatomy.query.walks.usage_facts import surroundings, unused_definitions
 
 COLUMNS = (
     "symbol",

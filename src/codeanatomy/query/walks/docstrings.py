@@ -10,8 +10,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection
 
-from codeanatomy.query.lanes.reading import Query, Reader, Slice
-from codeanatomy.query.walks.reaching import edges_at
+from codeanatomy.query.engines.statements import Query, Reader, Slice
+from codeanatomy.query.walks.reachability import edges_at
 
 
 def docstrings(reader: Reader, ids: Collection[str]) -> dict[str, str]:

@@ -19,8 +19,8 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.lanes.reading import Query, Reader, Within, edges, nodes
-from codeanatomy.query.walks.reaching import Step, edges_at
+from codeanatomy.query.engines.statements import Query, Reader, Within, edges, nodes
+from codeanatomy.query.walks.reachability import Step, edges_at
 
 AROUND = ("FUNCTION", "CLASS", "MODULE")
 CALLERS = ("FUNCTION", "MODULE")

@@ -1,0 +1,1 @@
+"""The commands, by what they are for; `codeanatomy.cli.main` puts them together."""

@@ -1,0 +1,241 @@
+"""Commands that write a lake, or tell what would be written.
+
+    codeanatomy build src --lake lake
+    codeanatomy plan src --lake lake
+
+Tests: `tests/test_build_command.py`.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from codeanatomy.catalog.kinds import PROFILES, Profile
+from codeanatomy.cli.options import Format, format_choice, format_option, lake_option
+from codeanatomy.cli.printing import print_grid, print_json
+from codeanatomy.cli.sessions import session_for
+from codeanatomy.config import Settings, load_settings
+from codeanatomy.errors import EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    from codeanatomy.plan.build_request import Order, TypesChoice
+    from codeanatomy.run.report import BuildReport
+
+# A function on its way to be a command.
+Command = Callable[..., Any]
+
+
+# What a build is asked for, shared by the command that does it and the one that only plans it.
+ORDER_OPTIONS = (
+    click.argument("sources", nargs=-1, metavar="SOURCE..."),
+    lake_option,
+    click.option("--repo-id", metavar="NAME", help="Name of the repository; by default that of the source."),
+    click.option(
+        "--repos-file", type=click.Path(path_type=Path), help="Further sources, one NAME=PATH per line."
+    ),
+    click.option(
+        "--scip",
+        multiple=True,
+        metavar="PATH|auto|off",
+        help="A SCIP index (NAME=PATH if there are several repositories), or make one; default: off.",
+    ),
+    click.option(
+        "--types",
+        type=click.Choice(("auto", "off")),
+        default="auto",
+        show_default=True,
+        help="Ask the type checker pyrefly, where it is installed.",
+    ),
+    click.option("--until", metavar="STAGE", help="Stop after this stage."),
+    click.option("--full", is_flag=True, help="Build all files, also where only some have changed."),
+    click.option(
+        "--since",
+        metavar="COMMIT",
+        help="Read only what git says has changed since; the lake must be of that commit or later.",
+    ),
+    click.option(
+        "--profile",
+        type=click.Choice(list(PROFILES)),
+        default="default",
+        show_default=True,
+        help="Kinds of nodes and edges: full adds instructions, comments and SCIP's occurrences.",
+    ),
+)
+
+
+def order_options(command: Command) -> Command:
+    """The options of an order, in this order in the help."""
+    for option in reversed(ORDER_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@order_options
+@click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.")
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    show_default=True,
+    help="Wait while another run writes the lake, or end at once.",
+)
+@click.option("--trace", type=click.Choice(("off", "console", "otlp")), help="Where to send spans.")
+@click.option("--log-format", type=click.Choice(("text", "json")), help="Log to stderr in this form.")
+@format_option
+@click.pass_obj
+def build(
+    flags: tuple[str, ...],
+    /,
+    master: str | None,
+    wait: bool,
+    trace: str | None,
+    log_format: str | None,
+    form: Format,
+    **ordered: Any,
+) -> None:
+    """Build repositories into a lake.
+
+    A SOURCE is a folder or an archive (wheel, sdist, zip), or NAME=PATH. Files that fail to parse do not
+    fail the build: `codeanatomy errors` lists them. What has not changed is not built again: `codeanatomy
+    plan` tells what would be. Exit code 1 if a repository could not be built.
+    """
+    from codeanatomy.logs import open_logs
+    from codeanatomy.progress import Progress
+    from codeanatomy.run.build import build as build_run
+    from codeanatomy.tracing import open_trace
+
+    settings = _settings(flags, master, trace, log_format)
+    order = _order(settings, wait=wait, **ordered)
+    # Lines for a machine are not mixed with lines for people.
+    quiet = settings.observe.log_level != "off" and settings.observe.log_format == "json"
+    with (
+        Progress(io.StringIO() if quiet else sys.stderr) as progress,
+        open_logs(settings.observe),
+        open_trace(settings.observe) as told,
+        session_for(settings, progress) as session,
+    ):
+        report = build_run(order, progress, session, told)
+    if told.problem and settings.observe.log_level == "off":
+        click.echo(f"warning: {told.problem}", err=True)
+    if form == "json":
+        print_json(msgspec.to_builtins(report))
+    else:
+        _print_build(report)
+    if report.status == "failed":
+        raise SystemExit(EXIT_FINDINGS)
+
+
+@click.command()
+@order_options
+@click.option(
+    "--impact/--no-impact",
+    default=True,
+    show_default=True,
+    help="Find out which files would be redone and why, which takes as long as the analysis of all.",
+)
+@format_choice("A table for people, one object, or a graph for Graphviz.", "dot")
+@click.pass_obj
+def plan(flags: tuple[str, ...], /, impact: bool, form: str, **ordered: Any) -> None:
+    """Show what a build would do, without doing it: its steps, why each runs or is skipped, from what.
+
+    Of a repository that would be refreshed: which files are redone, and what made that necessary.
+    """
+    from codeanatomy.plan.display import dot, plan_lines
+    from codeanatomy.progress import Progress
+    from codeanatomy.run.build import plan as plan_build
+
+    with Progress(sys.stderr) as progress:
+        found = plan_build(_order(load_settings(flags), **ordered), progress, impact=impact)
+    if form == "json":
+        print_json({"nothing_to_do": found.nothing_to_do, **msgspec.to_builtins(found)})
+    elif form == "dot":
+        click.echo(dot(found))
+    else:
+        click.echo("\n".join(plan_lines(found)))
+        base = f"on top of run {found.base_run_id}" if found.base_run_id else "in a new lake"
+        click.echo("nothing to do" if found.nothing_to_do else base, err=True)
+    if found.held_by:
+        click.echo(f"the lake is being written by {found.held_by}", err=True)
+
+
+def _order(
+    settings: Settings,
+    *,
+    sources: tuple[str, ...],
+    lake: str,
+    repo_id: str | None,
+    repos_file: Path | None,
+    scip: tuple[str, ...],
+    types: TypesChoice,
+    until: str | None,
+    profile: Profile,
+    full: bool,
+    since: str | None,
+    wait: bool = True,
+) -> Order:
+    from codeanatomy.pipeline.scip_indexes import scip_choice
+    from codeanatomy.plan.build_request import Order
+    from codeanatomy.plan.repositories import named_sources
+
+    repositories = tuple(named_sources(sources, repo_id, repos_file))
+    return Order(
+        lake,
+        settings,
+        repositories,
+        scip_choice(scip, repositories),
+        types,
+        profile,
+        until,
+        wait,
+        full,
+        since,
+    )
+
+
+def _settings(
+    flags: tuple[str, ...], master: str | None, trace: str | None, log_format: str | None
+) -> Settings:
+    """The settings of a build, whose own flags are shorter names of some of them."""
+    named = {"runtime.master": master, "observe.trace": trace, "observe.log_format": log_format}
+    given = (*flags, *(f"{key}={value}" for key, value in named.items() if value))
+    settings = load_settings(given)
+    if log_format and settings.source("observe.log_level") == "default":
+        # Who asks for a form of the log wants to see one.
+        return load_settings((*given, "observe.log_level=info"))
+    return settings
+
+
+def _print_build(report: BuildReport) -> None:
+    """What was built, for people."""
+    if report.status == "unchanged":
+        names = ", ".join(report.repositories)
+        click.echo(
+            f"unchanged since run {report.run_id}: {names} ({report.seconds['total']:.1f} s)", err=True
+        )
+        return
+    print_grid(
+        ("table", "version", "rows"),
+        [(name, str(done.version), f"{done.rows:,}") for name, done in report.tables.items()],
+    )
+    click.echo("")
+    print_grid(
+        ("repository", "status", "files", "failures", "error"),
+        [
+            (name, each.status, f"{each.files:,}", f"{sum(each.errors.values()):,}", each.error or "")
+            for name, each in report.repositories.items()
+        ],
+    )
+    click.echo(f"\nrun {report.run_id} in {report.seconds['total']:.1f} s", err=True)
+    for name, reasons in report.redone.items():
+        told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
+        click.echo(f"{name}: {sum(reasons.values()):,} files redone ({told})", err=True)
+    if report.errors:
+        click.echo(f"failures: codeanatomy errors --lake {shlex.quote(report.lake)}", err=True)

@@ -1,0 +1,278 @@
+"""Pages of `docs/` that are made from the code, and checked for freshness.
+
+`codeanatomy docs` writes them, `codeanatomy docs --check` and a test say which are stale. The JSON
+pages are snapshots of the contracts: a change of a table, a policy or an event is a reviewed diff.
+Tests: `tests/test_docs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import click
+import msgspec
+
+from codeanatomy import catalog, errors
+from codeanatomy.catalog.describe import flattened, kind_facts, policy_facts, type_text
+from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind, NodeKind
+from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
+from codeanatomy.catalog.settings import ExtractOptions, ObserveOptions, RefreshOptions
+from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
+from codeanatomy.catalog.views import OBSERVED, VIEWS, View
+from codeanatomy.config import RuntimeProfile
+from codeanatomy.delta import events
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.feed import Cursor, Window
+from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.delta.write.commit import Retry
+from codeanatomy.lake.lease import LeaseRow
+from codeanatomy.lake.manifest import RunManifest
+from codeanatomy.pipeline.context import CacheUse
+from codeanatomy.plan.run_plan import Plan
+from codeanatomy.query.answers import Answer
+from codeanatomy.query.checks.compare import Comparison
+from codeanatomy.query.diff.runs import RunDiff
+from codeanatomy.query.export.write import ExportReport
+from codeanatomy.query.sql.allowed import FUNCTIONS as SQL_FUNCTIONS
+from codeanatomy.query.sql.diagnostics import CODES
+from codeanatomy.query.sql.light import SqlAnswer
+from codeanatomy.query.status.activity import Observation
+from codeanatomy.query.status.runs import RunReport, Runs
+from codeanatomy.query.status.status import LakeStatus
+from codeanatomy.run.report import BuildReport
+from codeanatomy.spark.functions import FUNCTIONS
+from codeanatomy.spark.metrics import OperatorMetric
+
+NOTE = "<!-- made by `codeanatomy docs`; edit the code instead -->\n"
+
+# Every struct that leaves the process: in the catalogue's JSON, in settings, in events, in commits.
+CONTRACTS: tuple[type, ...] = (
+    Table,
+    SemanticType,
+    RuntimeProfile,
+    SnapshotInfo,
+    Commit,
+    Retry,
+    Window,
+    Cursor,
+    events.Scanned,
+    events.Committed,
+    events.CommitRefused,
+    events.GateChecked,
+    events.StatsDecided,
+    events.TableAltered,
+    events.FeedRead,
+    ExtractOptions,
+    RefreshOptions,
+    ObserveOptions,
+    RunManifest,
+    LeaseRow,
+    Plan,
+    BuildReport,
+    OperatorMetric,
+    CacheUse,
+    Answer,
+    RunDiff,
+    Comparison,
+    SqlAnswer,
+    ExportReport,
+    LakeStatus,
+    Runs,
+    RunReport,
+    Observation,
+)
+
+
+def write_pages(folder: Path, commands: click.Group) -> list[str]:
+    """Write the pages that differ and return their names."""
+    changed = stale_pages(folder, commands)
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = dict(_pages(commands))
+    for name in changed:
+        (folder / name).write_bytes(pages[name].encode())
+    return changed
+
+
+def stale_pages(folder: Path, commands: click.Group) -> list[str]:
+    """Names of the pages that are not what the code says."""
+    return [name for name, text in _pages(commands) if not _holds(folder / name, text)]
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
+def _pages(commands: click.Group) -> Iterator[tuple[str, str]]:
+    makers: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("tables.md", tables_page),
+        ("kinds.md", kinds_page),
+        ("views.md", views_page),
+        ("errors.md", errors_page),
+        ("functions.md", functions_page),
+        ("commands.md", lambda: commands_page(commands)),
+        ("catalog.json", catalog_snapshot),
+        ("schemas.json", schemas_snapshot),
+    )
+    for name, make in makers:
+        yield name, make()
+
+
+def tables_page() -> str:
+    """Every table with its columns, keys and policies."""
+    parts = [NOTE, "# Tables\n", "| table | stage | one row |", "|---|---|---|"]
+    parts += [f"| [{t.name}](#{t.name}) | {t.stage} | {_cell(t.doc)} |" for t in catalog.TABLES]
+    for table in catalog.TABLES:
+        parts += ["", f"## {table.name}\n", f"{table.doc}\n"]
+        parts += [f"- declared in: {catalog.declared_in(table.name)}"]
+        parts += [*(f"- {name}: {_cell(value)}" for name, value in policy_facts(table).items()), ""]
+        parts += ["| column | type | null | meaning | |", "|---|---|---|---|---|"]
+        parts += [_column_line(column, depth) for column, depth in flattened(table.columns)]
+        if table.constraints:
+            parts += ["", "| constraint | condition | |", "|---|---|---|"]
+            parts += [
+                f"| {rule.name} | `{_cell(rule.expression)}` | {_cell(rule.doc)} |"
+                for rule in table.constraints
+            ]
+    parts += ["", "## Semantic types\n", "| name | type | condition | |", "|---|---|---|---|"]
+    parts += [
+        f"| {known.name} | {known.type} | {f'`{_cell(known.check)}`' if known.check else ''} "
+        f"| {_cell(known.doc)} |"
+        for known in SEMANTIC_TYPES
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def kinds_page() -> str:
+    """Every kind of node and edge, with an example."""
+    parts = [NOTE, "# Kinds of the graph\n"]
+    parts += [f"- `{name}`: {doc}" for name, doc in PROFILES.items()]
+    sections: tuple[tuple[str, Mapping[str, NodeKind | EdgeKind]], ...] = (
+        ("Nodes", NODE_KINDS),
+        ("Edges", EDGE_KINDS),
+    )
+    for title, kinds in sections:
+        parts += ["", f"## {title}\n", "| kind | family | |", "|---|---|---|"]
+        parts += [f"| [{k.name}](#{k.name.lower()}) | {k.family} | {_cell(k.doc)} |" for k in kinds.values()]
+    for _, kinds in sections:
+        for kind in kinds.values():
+            parts += ["", f"### {kind.name}\n", f"{kind.doc}\n", "```python", kind.example, "```", ""]
+            parts += [f"- {name}: {_cell(value)}" for name, value in kind_facts(kind).items()]
+    return "\n".join(parts) + "\n"
+
+
+def views_page() -> str:
+    """Every view with its columns and its statement, and the SQL that is asked of them."""
+    parts = [NOTE, "# Views\n", "What `codeanatomy sql`, Spark and Ibis offer by these names.\n"]
+    parts += ["| view | |", "|---|---|"]
+    parts += [f"| [{view.name}](#{view.name}) | {_cell(view.doc)} |" for view in VIEWS]
+    parts += [
+        "",
+        "`codeanatomy sql` and Spark (`lake.view(name)`, `lake.sql(...)`) know these, too. They tell of all",
+    ]
+    parts += [
+        "runs, whichever is opened; their columns are in [tables.md](tables.md):\n",
+        "| view | |",
+        "|---|---|",
+    ]
+    parts += [f"| [{view.name}](tables.md#{view.name}) | {_cell(view.doc)} |" for view in OBSERVED]
+    for view in VIEWS:
+        parts += ["", f"## {view.name}\n", f"{view.doc}\n", "| column | type | null | |", "|---|---|---|---|"]
+        parts += [
+            f"| {each.name} | {type_text(each)} | {'' if each.nullable else 'no'} | {_cell(each.doc)} |"
+            for each in view.columns
+        ]
+        parts += ["", *_reads(view), "", "```sql", *dedent(view.sql).strip().splitlines(), "```"]
+    parts += ["", "## SQL\n", "One SELECT in Spark's SQL, with these functions:\n"]
+    parts += ["| function | example |", "|---|---|"]
+    parts += [f"| {name} | `{_cell(example)}` |" for name, example in SQL_FUNCTIONS.items()]
+    parts += [
+        "",
+        "What is wrong with a statement is told by one of these codes:\n",
+        "| code | |",
+        "|---|---|",
+    ]
+    parts += [f"| {code} | {doc} |" for code, doc in CODES.items()]
+    return "\n".join(parts) + "\n"
+
+
+def _reads(view: View) -> Iterator[str]:
+    """What the names in the statement of a view stand for."""
+    for name, (table, wanted) in view.reads.items():
+        only = "; ".join(f"{column} {', '.join(values)}" for column, values in wanted.items())
+        yield f"- `{name}`: {table}" + (f" with {only}" if only else "")
+    yield from (f"- `{name}`: what the snapshot tells of its repositories" for name in view.holds)
+
+
+def _code(kind: type[errors.CodeAnatomyError]) -> str:
+    return kind.code
+
+
+def errors_page() -> str:
+    """Codes and exit codes of the error family."""
+    doc = errors.__doc__ or ""
+    table = doc[doc.index("| exit") :]
+    direct = errors.CodeAnatomyError.__subclasses__()
+    family = sorted({*direct, *(kind for each in direct for kind in each.__subclasses__())}, key=_code)
+    parts = [NOTE, "# Errors\n", table.rstrip(), "", "| code | error | exit | meaning |", "|---|---|---|---|"]
+    parts += [
+        f"| {kind.code} | {kind.__name__} | {kind.exit_code} | {_cell(kind.__doc__ or '')} |"
+        for kind in family
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def functions_page() -> str:
+    """The SQL functions."""
+    parts = [
+        NOTE,
+        "# SQL functions\n",
+        "`register_functions(spark)` makes them known to a session; arguments may be named.\n",
+    ]
+    parts += ["| function | returns | |", "|---|---|---|"]
+    parts += [f"| `{known.signature}` | {known.returns} | {_cell(known.doc)} |" for known in FUNCTIONS]
+    return "\n".join(parts) + "\n"
+
+
+def commands_page(commands: click.Group) -> str:
+    """The help text of every command."""
+    parts = [NOTE, "# Commands\n"]
+    for context in _contexts(commands, "codeanatomy", None):
+        parts += [f"## {context.command_path}\n", "```text", context.get_help(), "```", ""]
+    return "\n".join(parts)
+
+
+def catalog_snapshot() -> str:
+    """The whole catalogue as JSON."""
+    tables = b"[" + b",".join(contract_json(table) for table in catalog.TABLES) + b"]"
+    return msgspec.json.format(tables, indent=1).decode() + "\n"
+
+
+def schemas_snapshot() -> str:
+    """JSON Schema of every contract struct."""
+    _, components = msgspec.json.schema_components(CONTRACTS)
+    # References inside are to #/$defs, so the page as a whole is a schema too.
+    page = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": components}
+    return msgspec.json.format(msgspec.json.encode(page, order="sorted"), indent=1).decode() + "\n"
+
+
+def _column_line(column: Column, depth: int) -> str:
+    name, null = ". " * depth + column.name, "" if column.nullable else "no"
+    return f"| {name} | {type_text(column)} | {null} | {column.semantic_type or ''} | {_cell(column.doc)} |"
+
+
+def _contexts(command: click.Command, name: str, parent: click.Context | None) -> Iterator[click.Context]:
+    """The command and all below it, each as it is when it is called."""
+    settings = {"max_content_width": 100, "terminal_width": 100, **command.context_settings}
+    context = click.Context(command, parent=parent, info_name=name, **settings)
+    yield context
+    if isinstance(command, click.Group):
+        for below in sorted(command.list_commands(context)):
+            found = command.get_command(context, below)
+            if found is not None:
+                yield from _contexts(found, below, context)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,41 @@
+"""The session of a command that may need one.
+
+    with session_for(settings, progress) as session:
+        build(order, progress, session)          # opens it when first something is asked of Spark
+
+Tests: `tests/test_build_command.py`, `tests/test_against_clean.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from codeanatomy.config import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from codeanatomy.progress import Progress
+
+
+@contextmanager
+def session_for(settings: Settings, progress: Progress) -> Iterator[Callable[[], SparkSession]]:
+    """What opens the session, once, and tells so; it is closed at the end of the block."""
+    from codeanatomy.spark.session import close_session, open_session
+
+    opened: list[SparkSession] = []
+
+    @cache
+    def session() -> SparkSession:
+        progress.tell("spark", f"starting on {settings.runtime.master}")
+        opened.append(open_session(settings.runtime))
+        return opened[0]
+
+    try:
+        yield session
+    finally:
+        for spark in opened:
+            close_session(spark)

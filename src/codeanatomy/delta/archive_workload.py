@@ -1,0 +1,59 @@
+"""Run every kind of read and write once, so that the JVM's class archive contains their classes.
+
+`spark.class_archive` starts this module as a program with the JVM option that dumps the archive:
+
+    python -m codeanatomy.delta.archive_workload "-XX:ArchiveClassesAtExit=/cache/x.jsa" /cache/.train-1
+
+Tests: `tests/test_archive.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from codeanatomy.config import RuntimeProfile
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.contract import spark_schema
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, merge, overwrite, replace_by_owner
+from codeanatomy.spark.session import open_session
+
+
+def _run_once(options: str, folder: Path) -> None:
+    """What a session does, in small: every class that this loads is in the archive."""
+    extra = {"spark.driver.extraJavaOptions": options, "spark.sql.warehouse.dir": (folder / "wh").as_uri()}
+    spark = open_session(RuntimeProfile(cores=1, shuffle_partitions=1, spark=extra))
+    store, name = Store(spark, str(folder / "lake")), "cdf_cursors"
+    columns = spark_schema(store.table(name))
+    rows = spark.createDataFrame([("table", "consumer", "repo", 1, "run")], columns)
+    append(store, name, rows, Commit("first"))
+    append(store, name, rows.mapInArrow(_same, columns), Commit("second"))
+    replace_by_owner(store, name, rows, ["repo"], Commit("third"), by="repo_id")
+    merge(store, name, rows, Commit("fourth"))
+    overwrite(store, name, rows, Commit("fifth"))
+    scan(store, name).rows.orderBy("last_version").groupBy("dataset").count().collect()
+    _end(spark)
+
+
+def _end(spark: SparkSession) -> None:
+    """Stop the session and wait for its JVM, which writes the archive when it ends."""
+    gateway = spark.sparkContext._gateway  # PySpark has no public name for its JVM
+    spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        if gateway.proc.wait():
+            raise SystemExit("the JVM ended with an error")
+
+
+def _same(batches: Iterator[object]) -> Iterator[object]:
+    yield from batches
+
+
+if __name__ == "__main__":
+    _run_once(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,225 @@
+"""The contract projection: stored or written columns into exactly the columns the catalogue declares.
+
+One projection serves both boundaries. Columns are matched by name at every depth (Spark's own cast
+of a struct goes by position, which would silently swap reordered fields), so a table whose schema
+has drifted is read as if it had not:
+
+    stored                         contract            expression
+    size int                       size bigint         CAST(`size` AS bigint)
+    (none)                         mtime_ns bigint     CAST(NULL AS bigint)
+    marks array<struct<b,a>>       marks <a,b>         transform(`marks`, e1 -> struct(...))
+    extra string                   (none)              dropped
+
+A cast that can lose something is guarded: the value that does not fit raises an error with the
+column's name in it. A type that has no cast at all is a ContractError when the plan is made.
+Tests: `tests/test_scan.py`, `tests/test_drift.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import json
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from codeanatomy.catalog.spec import Column, Table
+from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.errors import ContractError
+from codeanatomy.spark.jvm import sql_text
+
+# Marks our own raise_error texts, so that a failure of the engine can be told from a broken contract.
+MISFIT = "CONTRACT_MISFIT"
+
+SPARK_TYPES: dict[str, T.DataType] = {
+    "string": T.StringType(),
+    "int": T.IntegerType(),
+    "bigint": T.LongType(),
+    "double": T.DoubleType(),
+    "boolean": T.BooleanType(),
+    "binary": T.BinaryType(),
+    "timestamp": T.TimestampType(),
+    "map<string,string>": T.MapType(T.StringType(), T.StringType()),
+    "map<string,bigint>": T.MapType(T.StringType(), T.LongType()),
+}
+
+# Casts that keep every value; all others are guarded.
+WIDENING = {
+    "int": {"tinyint", "smallint"},
+    "bigint": {"tinyint", "smallint", "int"},
+    "double": {"tinyint", "smallint", "int", "float"},
+    "string": {"tinyint", "smallint", "int", "bigint", "boolean"},
+    "map<string,bigint>": {"map<string,smallint>", "map<string,int>"},
+}
+# Casts that keep a value only if casting it back gives the same value.
+NUMERIC = {"tinyint", "smallint", "int", "bigint", "float", "double"}
+
+
+@dataclass(frozen=True)
+class Projection:
+    """How rows of some schema become rows of the contract."""
+
+    # One SQL expression per column of the contract, in its order.
+    expressions: tuple[str, ...]
+    # Columns that the contract does not have.
+    dropped: tuple[str, ...]
+
+
+def spark_type(column: Column) -> T.DataType:
+    """The column's Spark type."""
+    single: T.DataType = (
+        T.StructType([T.StructField(part.name, spark_type(part), part.nullable) for part in column.fields])
+        if column.type == "struct"
+        else SPARK_TYPES[column.type]
+    )
+    return T.ArrayType(single) if column.array else single
+
+
+def spark_schema(table: Table) -> T.StructType:
+    """The table's schema as it is stored: NOT NULL, comments and semantic types included."""
+    return T.StructType(
+        [
+            T.StructField(column.name, spark_type(column), column.nullable, metadata(column))
+            for column in table.columns
+        ]
+    )
+
+
+def stored_schema(info: SnapshotInfo) -> T.StructType:
+    """The schema that a version of a table has, whatever the contract says."""
+    return T.StructType.fromJson(json.decode(info.schema_json))
+
+
+def metadata(column: Column) -> dict[str, str]:
+    """What a column carries in the Delta schema beside its type."""
+    meaning = {} if column.semantic_type is None else {"semantic_type": column.semantic_type}
+    return {"comment": column.doc, **meaning}
+
+
+def plan_projection(table: Table, schema: T.StructType) -> Projection:
+    """The projection of rows of `schema` onto the table's contract."""
+    given = _by_name(schema, table.name)
+    known = {column.name.lower() for column in table.columns}
+    expressions = tuple(
+        _present(table, column, given[column.name.lower()])
+        if column.name.lower() in given
+        else _absent(table, column)
+        for column in table.columns
+    )
+    return Projection(expressions, tuple(field.name for name, field in given.items() if name not in known))
+
+
+def _by_name(schema: T.StructType, where: str) -> dict[str, T.StructField]:
+    """The fields by name in small letters: Spark and Delta do not tell names by case."""
+    fields = {field.name.lower(): field for field in schema.fields}
+    if len(fields) < len(schema.fields):
+        names = [field.name for field in schema.fields]
+        twice = sorted({name for name in names if [n.lower() for n in names].count(name.lower()) > 1})
+        raise ContractError(f"{where} is given twice: {', '.join(twice)}", "name every column once")
+    return fields
+
+
+def project(table: Table, rows: DataFrame, projection: Projection, *extra: str) -> DataFrame:
+    """Apply a projection; `extra` columns of `rows` are kept behind the contract's."""
+    columns = [
+        F.expr(expression).alias(column.name, metadata=metadata(column))
+        for column, expression in zip(table.columns, projection.expressions, strict=True)
+    ]
+    return rows.select(*columns, *(F.col(name) for name in extra))
+
+
+def quoted(name: str) -> str:
+    """A name as a SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _present(table: Table, column: Column, given: T.StructField) -> str:
+    value = _aligned(column, given.dataType, quoted(given.name), f"{table.name}.{column.name}", 1)
+    if column.default is None or column.nullable:
+        return value
+    return f"coalesce({value}, {_absent(table, column)})"
+
+
+def _absent(table: Table, column: Column) -> str:
+    if column.default is None and not column.nullable:
+        raise ContractError(
+            f"{table.name}.{column.name} is missing, may not be null and has no default",
+            "provide the column, or declare a default in the catalogue",
+        )
+    return f"CAST({_literal(column.default)} AS {column.ddl})"
+
+
+def _literal(value: str | float | bool | None) -> str:
+    if value is None:
+        return "NULL"
+    return sql_text(value) if isinstance(value, str) else str(value)
+
+
+def _aligned(column: Column, given: T.DataType, source: str, name: str, depth: int) -> str:
+    """The expression that makes `source`, of type `given`, a value of the column's type."""
+    if column.ddl == given.simpleString():
+        return source
+    if isinstance(given, T.NullType):
+        return f"CAST(NULL AS {column.ddl})"
+    if column.array:
+        if not isinstance(given, T.ArrayType):
+            raise _impossible(name, given, column.ddl)
+        item = Column(column.name, column.type, column.doc, fields=column.fields)
+        each = _aligned(item, given.elementType, f"e{depth}", f"{name}[]", depth + 1)
+        return f"transform({source}, e{depth} -> {each})"
+    if column.type == "struct":
+        if not isinstance(given, T.StructType):
+            raise _impossible(name, given, column.ddl)
+        return _aligned_struct(column, given, source, name, depth)
+    return _cast(column.ddl, given, source, name)
+
+
+def _aligned_struct(column: Column, given: T.StructType, source: str, name: str, depth: int) -> str:
+    inner = _by_name(given, name)
+    parts = []
+    for part in column.fields:
+        field = inner.get(part.name.lower())
+        made = (
+            _aligned(part, field.dataType, f"{source}.{quoted(field.name)}", f"{name}.{part.name}", depth)
+            if field is not None
+            else f"CAST({_literal(part.default)} AS {part.ddl})"
+        )
+        parts.append(f"{sql_text(part.name)}, {made}")
+    return f"IF({source} IS NULL, NULL, named_struct({', '.join(parts)}))"
+
+
+def _cast(target: str, given: T.DataType, source: str, name: str) -> str:
+    origin = given.simpleString()
+    if origin in WIDENING.get(target, ()):
+        return f"CAST({source} AS {target})"
+    if not _castable(target, given):
+        raise _impossible(name, given, target)
+    attempt = f"try_cast({source} AS {target})"
+    fits = (
+        f"try_cast({attempt} AS {origin}) <=> {source}"
+        if target in NUMERIC and (origin in NUMERIC or origin.startswith("decimal"))
+        else f"{attempt} IS NOT NULL OR {source} IS NULL"
+    )
+    complaint = (
+        f"concat({sql_text(f'{MISFIT} {name}: ')}, CAST({source} AS string), {sql_text(f' is no {target}')})"
+    )
+    return f"IF({fits}, {attempt}, raise_error({complaint}))"
+
+
+def _castable(target: str, given: T.DataType) -> bool:
+    """Whether some values of a type can be cast; truth, time and bytes are no numbers."""
+    origin = given.simpleString()
+    nested = isinstance(given, (T.ArrayType, T.StructType, T.MapType, T.BinaryType))
+    if nested or target == "binary" or target.startswith("map"):
+        return False
+    if (target == "timestamp") != (origin in ("timestamp", "timestamp_ntz", "date")):
+        return False
+    return (target == "boolean") == (origin == "boolean") or "string" in (target, origin)
+
+
+def _impossible(name: str, given: T.DataType, target: str) -> ContractError:
+    return ContractError(
+        f"{name} is {given.simpleString()}, which cannot become {target}",
+        "mend what produces the column; a stored table can be rewritten with schema_mode = overwrite",
+    )

@@ -1,0 +1,50 @@
+"""Protocol gates: what a table must offer before it is read or written.
+
+>>> from codeanatomy.catalog.spec import DeltaFeatureGate
+>>> gate = DeltaFeatureGate(min_writer_version=4)
+>>> gate_problems(gate, reader=1, writer=2, features=())
+('writer version 2 < 4',)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from codeanatomy.catalog.spec import DeltaFeatureGate, Table
+from codeanatomy.delta.events import GateChecked, Recorder
+from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.errors import GateError
+
+
+def gate_problems(
+    gate: DeltaFeatureGate, reader: int, writer: int, features: Collection[str]
+) -> tuple[str, ...]:
+    """Why a protocol does not satisfy a gate; empty if it does."""
+    problems = []
+    if gate.min_reader_version is not None and reader < gate.min_reader_version:
+        problems.append(f"reader version {reader} < {gate.min_reader_version}")
+    if gate.min_writer_version is not None and writer < gate.min_writer_version:
+        problems.append(f"writer version {writer} < {gate.min_writer_version}")
+    wanted = dict.fromkeys((*gate.required_reader_features, *gate.required_writer_features))
+    problems += [f"feature {name} is not enabled" for name in wanted if name not in features]
+    return tuple(problems)
+
+
+def check_gate(table: Table, snapshot: SnapshotInfo, record: Recorder) -> None:
+    """Refuse a table that fails its gate, and say why."""
+    features = {*snapshot.reader_features, *snapshot.writer_features}
+    problems = gate_problems(table.gate, snapshot.min_reader_version, snapshot.min_writer_version, features)
+    record(
+        GateChecked(
+            table=table.name,
+            version=snapshot.version,
+            passed=not problems,
+            problems=problems,
+            snapshot=snapshot,
+        )
+    )
+    if problems:
+        raise GateError(
+            f"{table.name} version {snapshot.version} fails its gate: {'; '.join(problems)}",
+            "enable the feature by policy (enable_features) and rewrite the table, or relax the gate",
+        )

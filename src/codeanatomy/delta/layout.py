@@ -1,0 +1,257 @@
+"""Policies into what Delta and Parquet understand: properties, statistics, features, row order.
+
+Everything a policy asks for ends up in the table itself, as table properties, because Delta hands
+them to the Parquet writer of every later write, whoever does it: that is how bloom filters reach
+the files (write options do not). `delta.targetFileSize` is not known to open-source Delta, so the
+size is kept under a name of our own and applied where rows are exchanged before they are written.
+
+    DeltaWritePolicy(zorder_by=("file_id",), writer=WriterProperties(bloom_filters=(BloomFilter("node_id"),)))
+    -> delta.dataSkippingStatsColumns = file_id
+       parquet.bloom.filter.enabled#node_id = true
+       codeanatomy.ordering = file_id
+
+Tests: `tests/test_layout.py` (from the files), `tests/test_policy.py` (no JVM).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy.catalog.spec import ORDERED_TYPES, BloomFilter, FeatureName, Table
+from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.errors import FeatureError
+from codeanatomy.spark.jvm import some_long
+
+OWN = "codeanatomy."
+LINEAGE = f"{OWN}lineage"
+# Properties below these prefixes are ours: what the policy does not say any more is removed.
+MANAGED = (
+    OWN,
+    "parquet.",
+    "delta.dataSkipping",
+    "delta.setTransactionRetentionDuration",
+    "delta.enableExpiredLogCleanup",
+    "delta.checkpointInterval",
+    "delta.logRetentionDuration",
+    "delta.deletedFileRetentionDuration",
+)
+# How long the log remembers which transactions were committed.
+TRANSACTION_RETENTION = "interval 30 days"
+# Shuffle bytes (lz4, row format) that make one byte of sorted zstd Parquet, measured on rows of ids,
+# paths and positions.
+SHUFFLE_BYTES_PER_FILE_BYTE = 1.75
+# Ranges the rows are cut into before adaptive execution joins them up to the file size; a range that is
+# larger than a file is split without regard to order, so there should be enough of them.
+RANGES = 64
+
+
+class Feature(Struct, frozen=True):
+    """How a feature of ours is asked for."""
+
+    delta_name: str
+    property: str
+    value: str
+    # Protocol (reader, writer) that has the feature without table features; none: needs them.
+    legacy: tuple[int, int] | None = None
+
+
+FEATURES: dict[FeatureName, Feature] = {
+    "change_data_feed": Feature("changeDataFeed", "delta.enableChangeDataFeed", "true", (1, 4)),
+    "deletion_vectors": Feature("deletionVectors", "delta.enableDeletionVectors", "true"),
+    "row_tracking": Feature("rowTracking", "delta.enableRowTracking", "true"),
+    "in_commit_timestamps": Feature("inCommitTimestamp", "delta.enableInCommitTimestamps", "true"),
+    "column_mapping": Feature("columnMapping", "delta.columnMapping.mode", "name", (2, 5)),
+    "v2_checkpoints": Feature("v2Checkpoint", "delta.checkpointPolicy", "v2"),
+}
+
+
+FEATURE_PROPERTIES = tuple(feature.property for feature in FEATURES.values())
+
+
+def resolve_stats_columns(table: Table, lineage: Iterable[str] = ()) -> tuple[str, ...]:
+    """The columns that get statistics, capped, and only those that can have any.
+
+    First those that rows are clustered by, then those of the lineage, by name: which is the more useful one
+    changes from run to run, and every change of the order would be a commit. Partition columns have none in
+    the files: Delta knows their values from the log.
+    """
+    policy = table.write
+    if policy.stats_policy == "off":
+        return ()
+    if policy.stats_policy == "explicit":
+        return _possible(table, policy.stats_columns)[: policy.stats_max_columns]
+    clustered = _possible(table, (*policy.partition_by, *policy.zorder_by))[: policy.stats_max_columns]
+    used = (each.name for each in table.lineage or ())
+    others = (name for name in _possible(table, (*used, *sorted(lineage))) if name not in clustered)
+    return (*clustered, *sorted(tuple(others)[: policy.stats_max_columns - len(clustered)]))
+
+
+def _possible(table: Table, wanted: Iterable[str]) -> tuple[str, ...]:
+    """Those that can have statistics in a file, each once."""
+    partitions = table.write.partition_by
+    ordered = {c.name for c in table.columns if c.type in ORDERED_TYPES and not c.array}
+    return tuple(dict.fromkeys(name for name in wanted if name in ordered and name not in partitions))
+
+
+def stats_reasons(table: Table, lineage: Iterable[str] = ()) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Why each column has statistics, or was left out although it was wanted; and those left out."""
+    policy = table.write
+    if policy.stats_policy == "off":
+        return {}, ()
+    chosen = resolve_stats_columns(table, lineage)
+    wanted = dict.fromkeys(sorted(lineage), "named by an earlier commit")
+    wanted |= {each.name: each.reason for each in table.lineage or ()}
+    wanted |= dict.fromkeys(policy.zorder_by, "cluster column")
+    if policy.stats_policy == "explicit":
+        wanted = dict.fromkeys(policy.stats_columns, "named by the policy")
+    left_out = tuple(name for name in wanted if name not in chosen and name not in policy.partition_by)
+    reasons = {name: wanted[name] for name in chosen}
+    return reasons | {name: f"left out: {_why_not(table, name)}" for name in left_out}, left_out
+
+
+def _why_not(table: Table, name: str) -> str:
+    if name not in table.column_names:
+        return "there is no such column"
+    if not _possible(table, (name,)):
+        return f"it is {table.column(name).ddl}"
+    return f"over the limit of {table.write.stats_max_columns} columns"
+
+
+def recorded_lineage(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The lineage columns that a table's properties name."""
+    return tuple(name for name in properties.get(LINEAGE, "").split(",") if name)
+
+
+def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] = ()) -> dict[str, str]:
+    """The managed properties of a table, features left out."""
+    policy, writer = table.write, table.write.writer
+    properties = {
+        f"{OWN}table": table.name,
+        f"{OWN}contract": contract_hash(table),
+        f"{OWN}contractVersion": str(table.version),
+        f"{OWN}ordering": ",".join(table.ordering),
+        f"{OWN}primaryKey": ",".join(table.primary_key),
+        f"{OWN}targetFileSize": str(policy.target_file_size),
+        "delta.setTransactionRetentionDuration": TRANSACTION_RETENTION,
+        # Else a commit may delete the entries of a version that was published a month ago, and is read.
+        "delta.enableExpiredLogCleanup": "false",
+        # Ours know them from the policy; these are for whoever else maintains the table.
+        "delta.checkpointInterval": str(table.upkeep.checkpoint_interval),
+        "delta.logRetentionDuration": f"interval {math.ceil(table.upkeep.log_hours)} hours",
+        "delta.deletedFileRetentionDuration": f"interval {math.ceil(table.upkeep.vacuum_hours)} hours",
+        "parquet.enable.dictionary": str(writer.dictionary).lower(),
+    }
+    if lineage:
+        properties[LINEAGE] = ",".join(sorted(set(lineage)))
+    if stats:
+        properties["delta.dataSkippingStatsColumns"] = ",".join(stats)
+    else:
+        properties["delta.dataSkippingNumIndexedCols"] = "0"
+    if writer.row_group_rows:
+        properties["parquet.block.row.count.limit"] = str(writer.row_group_rows)
+    if writer.bloom_filters:
+        # Sized by the values that are there, up to those expected: a filter of the expected size would
+        # add a megabyte to the smallest file.
+        properties["parquet.bloom.filter.adaptive.enabled"] = "true"
+        properties["parquet.bloom.filter.max.bytes"] = str(max(map(bloom_bytes, writer.bloom_filters)))
+    for bloom in writer.bloom_filters:
+        properties[f"parquet.bloom.filter.enabled#{bloom.column}"] = "true"
+        properties[f"parquet.bloom.filter.candidates.number#{bloom.column}"] = "16"
+        properties[f"parquet.bloom.filter.fpp#{bloom.column}"] = str(bloom.fpp)
+    # A column that is all dictionary gets no bloom filter, so those with one go without the other.
+    for column in dict.fromkeys((*writer.dictionary_off, *(b.column for b in writer.bloom_filters))):
+        properties[f"parquet.enable.dictionary#{column}"] = "false"
+    return properties
+
+
+def bloom_bytes(bloom: BloomFilter) -> int:
+    """The size of a filter for the expected values: a power of two, as Parquet wants it.
+
+    >>> bloom_bytes(BloomFilter("node_id", fpp=0.01, ndv=1_000_000))
+    2097152
+    """
+    bits = -bloom.ndv * math.log(bloom.fpp) / math.log(2) ** 2
+    return 1 << math.ceil(math.log2(max(bits / 8, 32)))
+
+
+def contract_hash(table: Table) -> str:
+    """Hash of what a reader relies on: columns, types, NOT NULL and meaning, in any order."""
+    columns = sorted(f"{c.name} {c.ddl} {c.nullable} {c.semantic_type}" for c in table.columns)
+    return hashlib.sha256("\n".join(columns).encode()).hexdigest()[:16]
+
+
+def feature_properties(table: Table, current: SnapshotInfo | None) -> dict[str, str]:
+    """What switches on the features the policy asks for and the table does not have yet."""
+    wanted = {name: FEATURES[name] for name in table.write.enable_features}
+    mode = table.schema.column_mapping_mode
+    properties = {feature.property: feature.value for feature in wanted.values()}
+    if mode is not None:
+        properties[FEATURES["column_mapping"].property] = mode
+    have = {} if current is None else current.properties
+    missing = {key: value for key, value in properties.items() if have.get(key) != value}
+    legacy = [feature.legacy for feature in wanted.values()]
+    plain = current is None or not current.writer_features
+    # Old protocol numbers where they suffice, so that old readers and writers still can.
+    if missing and plain and legacy and all(legacy):
+        versions = [(1, 2) if current is None else (current.min_reader_version, current.min_writer_version)]
+        versions += [pair for pair in legacy if pair is not None]
+        missing["delta.minReaderVersion"] = str(max(reader for reader, _ in versions))
+        missing["delta.minWriterVersion"] = str(max(writer for _, writer in versions))
+    return missing
+
+
+def require_engine_support(spark: SparkSession, table: Table) -> None:
+    """Refuse a feature that the Delta library in this session does not know."""
+    jvm: Any = spark._jvm
+    known = jvm.org.apache.spark.sql.delta.TableFeature.allSupportedFeaturesMap()
+    for name in table.write.enable_features:
+        if not known.contains(FEATURES[name].delta_name.lower()):
+            raise FeatureError(
+                f"{table.name} asks for {name}, which this Delta library does not have",
+                "remove it from enable_features, or use the pinned Delta version",
+            )
+
+
+def arranged(spark: SparkSession, table: Table, rows: DataFrame, file_bytes: int | None = None) -> DataFrame:
+    """The rows in `spark`, exchanged and sorted as their files shall be.
+
+    One exchange by range of the ordering columns: files do not overlap, so their statistics prune,
+    and adaptive execution sizes them. Built as a plan node because SQL's REBALANCE hint has neither
+    ranges nor a size of its own, and a session-wide size would also coarsen every earlier stage.
+
+    Rows that are known to make one file need no ranges: one task reads them all. That spares the
+    exchange and the pass that samples it (for the nested rows of witnesses as much as the write itself).
+    """
+    if not table.ordering:
+        return rebound(spark, rows)
+    order = tuple(dict.fromkeys((*table.ordering, *table.primary_key)))
+    one_file = file_bytes is not None and file_bytes <= table.write.target_file_size
+    if one_file and not table.write.partition_by:
+        return rebound(spark, rows.coalesce(1)).sortWithinPartitions(*order)
+    jvm: Any = spark._jvm
+    sort = rows.sortWithinPartitions(*table.ordering)._jdf.queryExecution().analyzed()
+    size = int(table.write.target_file_size * SHUFFLE_BYTES_PER_FILE_BYTE)
+    exchange = jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions(
+        sort.order(),
+        sort.child(),
+        jvm.scala.Option.empty(),
+        some_long(jvm, size),
+    )
+    # The key decides between rows of equal order, so that the same rows make the same file.
+    return _frame(spark, exchange).sortWithinPartitions(*order)
+
+
+def rebound(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """The same rows in another session."""
+    return _frame(spark, rows._jdf.queryExecution().analyzed())
+
+
+def _frame(spark: SparkSession, plan: Any) -> DataFrame:
+    jvm: Any = spark._jvm
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)

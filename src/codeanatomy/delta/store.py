@@ -1,0 +1,110 @@
+"""A lake as the storage layer sees it: a root, the tables, who listens, and mostly a session.
+
+    store = Store(spark, "/data/lake")
+    nodes = scan(store, "cpg_nodes", pin=3).rows
+    done  = append(store, "cpg_nodes", rows, Commit(run_id="r1"))
+
+Everything that reads or writes takes a Store first, or where it can do without Spark its Tables; there is no
+global session.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Table
+from codeanatomy.config import Settings
+from codeanatomy.delta.events import Recorder, discard
+from codeanatomy.delta.log.jvm_log import DeltaLog
+from codeanatomy.delta.store_policy import StorePolicy, reach
+from codeanatomy.errors import RemotePathRefused, UsageError
+from codeanatomy.spark.session import require_delta
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The context of a read or write that needs no Spark."""
+
+    # A path or a URI.
+    root: str
+    tables: tuple[Table, ...] = catalog.TABLES
+    record: Recorder = discard
+    require_local_paths: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", checked_root(str(self.root), self.require_local_paths))
+
+    def table(self, name: str) -> Table:
+        """The contract of a table, policies as the settings want them."""
+        return catalog.table(name, self.tables)
+
+    def location(self, name: str) -> str:
+        """The URI or path of a table."""
+        return f"{self.root}/{self.table(name).path}"
+
+
+@dataclass(frozen=True, init=False, kw_only=True)
+class Store(Tables):
+    """The context of every read and write."""
+
+    spark: SparkSession
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: str,
+        tables: tuple[Table, ...] = catalog.TABLES,
+        record: Recorder = discard,
+        require_local_paths: bool = False,
+    ) -> None:
+        require_delta(spark)
+        object.__setattr__(self, "spark", spark)
+        super().__init__(root, tables, record, require_local_paths)
+
+    @classmethod
+    def of(cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard) -> Store:
+        """The store that the settings ask for: their policies, where paths may lead, and how.
+
+        A session that reaches them otherwise is refused.
+        """
+        policy = StorePolicy.of(settings.runtime)
+        store = cls(spark, root, settings.tables, record, policy.require_local_paths)
+        policy.refuse_other(spark, store.root)
+        reach(store.root, policy)
+        return store
+
+    def log(self, name: str) -> DeltaLog:
+        """The Delta log of a table."""
+        return DeltaLog(self.spark, self.location(name))
+
+
+def checked_root(root: str, require_local_paths: bool) -> str:
+    """The root without a trailing slash; local ones absolute, remote ones refused where they must be.
+
+    >>> checked_root("s3a://bucket/lake/", require_local_paths=False)
+    's3a://bucket/lake'
+    """
+    if not root:
+        raise UsageError("the lake has no path", "name a folder or URI")
+    # Delta addresses tables as delta.`path` and does not escape the path itself.
+    if "`" in root or "\n" in root:
+        raise UsageError(f"{root!r} cannot be the root of a lake", "use a path without ` and line breaks")
+    scheme = SCHEME.match(root)
+    if scheme is None:
+        path = Path(root).absolute()
+        if path.is_file():
+            raise UsageError(f"{root} is a file", "name a folder for the lake")
+        return str(path)
+    if require_local_paths and scheme[1].lower() != "file":
+        raise RemotePathRefused(
+            f"{root} is remote and the profile requires local paths",
+            "use a local folder, or set runtime.require_local_paths=false",
+        )
+    return root.rstrip("/")

@@ -1,0 +1,191 @@
+"""LibCST's lists made of CPython's syntax tree, for files that LibCST was not shown or could not read.
+
+    x = f(a.b)       refs x, f, a, b; a call site with one argument
+
+What only LibCST knows is left out: comments, and where the names of handlers, patterns and `global` stand.
+Tests: `tests/test_graph_facts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from codeanatomy.graph.file_view import READS, SPAN, Columns, File, columns_of, each
+from codeanatomy.graph.syntax import DEFINITIONS, Syntax
+
+CONTEXTS = {"Load": "load", "Store": "store", "Del": "del"}
+SHAPES = {"Name": "name", "Attribute": "attribute", "Subscript": "subscript", "Call": "call"}
+KINDS = {"ClassDef": "class", "Lambda": "lambda"}
+PARAMETERS = {
+    "posonlyargs": "positional_only",
+    "args": "positional",
+    "vararg": "vararg",
+    "kwonlyargs": "keyword_only",
+    "kwarg": "kwarg",
+}
+
+
+def lists_of_tree(syntax: Syntax, file: File) -> dict[str, Columns]:
+    """The lists, by name."""
+    rows = {name: make(syntax) for name, make in LISTS.items()}
+    rows["imports"] = _imports(file.list("ast_files_v1", "imports"))
+    rows["docstrings"] = _docstrings(syntax, file.list("ast_files_v1", "docstrings"))
+    return {name: columns_of(found, *READS["libcst_files_v1"][name]) for name, found in rows.items()}
+
+
+def _children(syntax: Syntax, *slots: str) -> dict[int, list[int]]:
+    """Nodes in some fields, by their parents."""
+    found: dict[int, list[int]] = {}
+    for node, (parent, slot) in enumerate(zip(syntax.parent, syntax.slot, strict=True)):
+        if parent is not None and slot in slots:
+            found.setdefault(parent, []).append(node)
+    return found
+
+
+def _place(syntax: Syntax, node: int) -> tuple[int | None, int | None, int | None]:
+    return syntax.bstart[node], syntax.bend[node], syntax.line[node]
+
+
+def _refs(syntax: Syntax) -> list[tuple[Any, ...]]:
+    contexts = {parent: nodes[0] for parent, nodes in _children(syntax, "ctx").items()}
+    rows = []
+    for node, kind in enumerate(syntax.kind):
+        start, end, line = _place(syntax, node)
+        name = syntax.name[node]
+        if kind not in ("Name", "Attribute") or start is None or end is None or name is None:
+            continue
+        context = CONTEXTS.get(syntax.kind[contexts[node]], "load") if node in contexts else "load"
+        # The identifier of an attribute is its last token.
+        first = start if kind == "Name" else end - len(name.encode())
+        rows.append((name, kind.lower(), context, start, end, first, end, line))
+    return rows
+
+
+def _defs(syntax: Syntax) -> list[tuple[Any, ...]]:
+    rows = []
+    for node, kind in enumerate(syntax.kind):
+        start, end, line = _place(syntax, node)
+        if kind not in DEFINITIONS or start is None:
+            continue
+        outer = syntax.container(node)
+        place = (syntax.bstart[outer], syntax.bend[outer]) if outer else (None, None)
+        is_async = kind == "AsyncFunctionDef"
+        own = KINDS.get(kind, "function")
+        rows.append((own, syntax.name[node], is_async, *place, start, end, None, None, line))
+    return rows
+
+
+def _params(syntax: Syntax) -> list[tuple[Any, ...]]:
+    rows = []
+    count: dict[int, int] = {}
+    given = _with_defaults(syntax)
+    for node, kind in enumerate(syntax.kind):
+        start, _, line = _place(syntax, node)
+        arguments, name, slot = syntax.parent[node], syntax.name[node], syntax.slot[node] or ""
+        if kind != "arg" or start is None or name is None or arguments is None:
+            continue
+        owner = syntax.parent[arguments] or 0
+        index = count[arguments] = count.get(arguments, -1) + 1
+        # Whether there is one counts, not where.
+        default = start if node in given else None
+        place = (syntax.bstart[owner], syntax.bend[owner])
+        end = start + len(name.encode())
+        rows.append((*place, name, PARAMETERS[slot], index, default, start, end, line))
+    return rows
+
+
+def _with_defaults(syntax: Syntax) -> set[int]:
+    """The parameters that have a default: the last of those by position, and by place those by keyword."""
+    found: set[int] = set()
+    positional, keyword = _children(syntax, "posonlyargs", "args"), _children(syntax, "kwonlyargs")
+    for arguments, defaults in _children(syntax, "defaults").items():
+        found.update(positional[arguments][-len(defaults) :])
+    for arguments, defaults in _children(syntax, "kw_defaults").items():
+        found.update(keyword[arguments][syntax.columns["idx"][default]] for default in defaults)
+    return found
+
+
+def _imports(found: Columns) -> list[tuple[Any, ...]]:
+    return [
+        (
+            "from" if kind == "ImportFrom" else "import",
+            module,
+            name,
+            asname,
+            level,
+            name == "*",
+            start,
+            end,
+            None,
+            None,
+            line,
+        )
+        for kind, module, name, asname, level, start, end, line in each(
+            found, "kind", "module", "name", "asname", "level", *SPAN
+        )
+    ]
+
+
+def _docstrings(syntax: Syntax, found: Columns) -> list[tuple[Any, ...]]:
+    rows = []
+    for owner, text, *place in each(found, "owner_ast_id", "text", *SPAN):
+        span = (syntax.bstart[owner], syntax.bend[owner]) if owner else (None, None)
+        rows.append((*span, text, *place))
+    return rows
+
+
+def _dotted(syntax: Syntax, node: int) -> str | None:
+    """Names joined by dots, if the expression is nothing else."""
+    parts: list[str] = []
+    while syntax.kind[node] == "Attribute":
+        parts.append(syntax.name[node] or "")
+        (node,) = syntax.children(node, "value")
+    return ".".join([syntax.name[node] or "", *reversed(parts)]) if syntax.kind[node] == "Name" else None
+
+
+def _callsites(syntax: Syntax) -> list[tuple[Any, ...]]:
+    functions = {parent: nodes[0] for parent, nodes in _children(syntax, "func").items()}
+    rows: list[tuple[Any, ...]] = []
+    for node, kind in enumerate(syntax.kind):
+        start, end, line = _place(syntax, node)
+        if kind == "Call" and start is not None:
+            called = syntax.kind[functions[node]]
+            dotted = _dotted(syntax, functions[node])
+            rows.append((start, end, SHAPES.get(called, "other"), dotted, {"name": []}, line))
+    return rows
+
+
+def _call_args(syntax: Syntax) -> list[tuple[Any, ...]]:
+    values = {parent: nodes[0] for parent, nodes in _children(syntax, "value").items()}
+    rows = []
+    for call, given in _children(syntax, "args", "keywords").items():
+        if syntax.kind[call] != "Call" or syntax.bstart[call] is None:
+            continue
+        for index, node in enumerate(sorted(given, key=lambda one: (syntax.bstart[one] or 0, one))):
+            kind = syntax.kind[node]
+            value = values[node] if kind in ("Starred", "keyword") else node
+            keyword = syntax.name[node] if kind == "keyword" else None
+            star = "*" if kind == "Starred" else "**" if kind == "keyword" and keyword is None else ""
+            if syntax.bstart[value] is not None:
+                place = (syntax.bstart[call], syntax.bend[call])
+                rows.append((*place, index, keyword, star, *_place(syntax, value)))
+    return rows
+
+
+def _decorators(syntax: Syntax) -> list[tuple[Any, ...]]:
+    return [
+        (syntax.bstart[owner], syntax.bend[owner], index, _dotted(syntax, node), *_place(syntax, node))
+        for owner, nodes in _children(syntax, "decorator_list").items()
+        for index, node in enumerate(nodes)
+    ]
+
+
+LISTS: Mapping[str, Callable[[Syntax], list[tuple[Any, ...]]]] = {
+    "refs": _refs,
+    "defs": _defs,
+    "params": _params,
+    "callsites": _callsites,
+    "call_args": _call_args,
+    "decorators": _decorators,
+}

@@ -1,0 +1,66 @@
+"""Cache boundaries: how the frame that a step has computed is kept while its tables are committed.
+
+    with held(run, "relate", frame) as kept:
+        ...                                     # every table is written from it; it is computed once
+
+The catalogue says how, of the tables of the step the strongest wish counts:
+
+    none             not at all: it is computed for every table anew
+    memory           in Spark's cache, spilled to disk at once, and released at the end of the block
+    delta_staging    as a Delta table below the lake, until the run is published: after a run that fails, the
+                     next goes on from there, if it repeats the step with the same fingerprint
+
+Each use is a row of `view_cache`. Tests: `tests/test_caching.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from codeanatomy.catalog.spec import CachePolicy, Table
+from codeanatomy.delta.write.staging import cached_bytes, clear, stage
+from codeanatomy.pipeline.context import CacheUse, Run
+from codeanatomy.plan.steps import fingerprint
+
+# From the weakest.
+STRENGTH: tuple[CachePolicy, ...] = ("none", "memory", "delta_staging")
+
+
+def boundary(tables: Sequence[Table], step: str) -> Table:
+    """The table of a step whose wish counts."""
+    own = [table for table in tables if table.stage == step]
+    return max(own, key=lambda table: STRENGTH.index(table.cache))
+
+
+@contextmanager
+def held(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
+    """Keep a frame until the end of the block, as the catalogue wants it."""
+    table = boundary(run.store.tables, step)
+    made_from = fingerprint(run.fingerprints(step))
+    if table.cache == "delta_staging":
+        staged = stage(run.spark_store, step, frame, made_from)
+        run.caches.append(
+            CacheUse(table.name, table.cache, staged.location, made_from, staged.hit, staged.size_bytes)
+        )
+        yield staged.rows
+    elif table.cache == "memory":
+        # Packed rows are large, and read once for each table: on disk they do not crowd out what computes.
+        kept = frame.persist(StorageLevel.DISK_ONLY)
+        try:
+            yield kept
+            size = cached_bytes(kept)
+            run.caches.append(CacheUse(table.name, table.cache, None, made_from, hit=False, size_bytes=size))
+        finally:
+            kept.unpersist()
+    else:
+        yield frame
+
+
+def release(run: Run, step: str) -> None:
+    """Delete what a step has staged: its tables are published."""
+    if boundary(run.store.tables, step).cache == "delta_staging":
+        clear(run.spark_store, step)

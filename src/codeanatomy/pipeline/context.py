@@ -1,0 +1,282 @@
+"""A run under way: what it works on, and what it has done so far. Steps read it and add to it.
+
+Tests: `tests/test_build.py`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from threading import Event, Lock
+from typing import Any
+
+from msgspec import Struct, structs
+from pyspark.sql import SparkSession
+
+from codeanatomy.catalog.spec import CachePolicy
+from codeanatomy.config import Settings
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import Committed
+from codeanatomy.delta.store import Store, Tables
+from codeanatomy.errors import StepFailed
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.lake.lease import StepDone
+from codeanatomy.lake.manifest import RunManifest
+from codeanatomy.lake.observations import Observed
+from codeanatomy.lake.redaction import redactor
+from codeanatomy.logs import Log
+from codeanatomy.pipeline.refresh.refresh_state import Refresh
+from codeanatomy.pipeline.refresh.worker import Worker
+from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.repositories import Listed
+from codeanatomy.plan.run_plan import Plan, Request, State, fingerprinted
+from codeanatomy.plan.steps import Asked, fingerprint, rule_fingerprints, steps_of
+from codeanatomy.progress import Progress
+from codeanatomy.sources.listing import Listing
+from codeanatomy.spark.metrics import OperatorMetric
+from codeanatomy.spark.plans import PlanTexts
+from codeanatomy.tracing import Span, Trace
+
+
+def new_run_id() -> str:
+    """A name for a run that sorts by time; it is never part of the data of a graph."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+class CacheUse(Struct, frozen=True):
+    """A use of a cache boundary."""
+
+    table_name: str
+    policy: CachePolicy
+    # Of a staged frame, below the lake.
+    location: str | None
+    fingerprint: str
+    hit: bool
+    size_bytes: int
+
+
+@dataclass
+class Run:
+    """The context of every step."""
+
+    run_id: str
+    store: Tables
+    # Opens the session, when first something is asked of it.
+    session: Callable[[], SparkSession]
+    order: Order
+    asked: Asked
+    listed: Listed
+    plan: Plan
+    request: Request
+    progress: Progress
+    # What was published when it began.
+    base: State
+    # Versions of the tables as the run sees them: those it began with, then those it has made.
+    pins: dict[str, int]
+    # Raises if another run has taken over the lake.
+    check_lease: Callable[[], None]
+    # Newest version of each table when it was planned, or brought back; what comes after must be its own.
+    floor: dict[str, int] = field(default_factory=dict)
+    # Steps that a dead run has done.
+    resumed: dict[str, StepDone] = field(default_factory=dict)
+    trace: Trace = field(default_factory=Trace)
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    # By repository: rows by table, failures by extractor.
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    counting: Lock = field(default_factory=Lock)
+    opening: Lock = field(default_factory=Lock)
+    # Set when the steps under way shall end.
+    stopping: Event = field(default_factory=Event)
+    committed: dict[str, Committed] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    # By step.
+    plans: dict[str, PlanTexts] = field(default_factory=dict)
+    operators: dict[str, tuple[OperatorMetric, ...]] = field(default_factory=dict)
+    # What stopped a step.
+    errors: dict[str, str] = field(default_factory=dict)
+    caches: list[CacheUse] = field(default_factory=list)
+    # What its storage has told.
+    observed: Observed = field(default_factory=Observed)
+    spans: dict[str, Span] = field(default_factory=dict)
+    # Tables that a dead run has left, whose rows nobody has counted by repository.
+    recount: set[str] = field(default_factory=set)
+    # Steps under way, or done.
+    steps: dict[str, Future[None]] = field(default_factory=dict)
+    # By repository, what is redone of it, and who computes for it.
+    refreshes: dict[str, Refresh] = field(default_factory=dict)
+    worker: Worker = field(default_factory=Worker)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the order."""
+        return self.order.settings
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, opened by whoever asks first."""
+        with self.opening:
+            return self._opened
+
+    @cached_property
+    def _opened(self) -> SparkSession:
+        with self.timed("session"):
+            return self.session()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session was asked for."""
+        return "_opened" in self.__dict__
+
+    @property
+    def spark_store(self) -> Store:
+        """The tables, for what only Spark does to them."""
+        settings = structs.replace(self.settings, tables=self.store.tables)
+        return Store.of(settings, self.spark, self.store.root, self.observed)
+
+    @cached_property
+    def redacted(self) -> Callable[[Any], Any]:
+        """Hides the values of options of the storage in what is recorded."""
+        return redactor(self.settings.runtime)
+
+    @cached_property
+    def rules(self) -> dict[str, str]:
+        """What each step does to any source."""
+        request = self.request
+        return rule_fingerprints(steps_of(request.tables, request.until), request.asked, request.tables)
+
+    def working(self, step: str) -> dict[str, Listing]:
+        """The repositories that a step works on."""
+        return {repo_id: self.listed.listings[repo_id] for repo_id in self.plan.step(step).runs_for}
+
+    def check(self) -> None:
+        """Raise if the run may not go on: it was stopped, or another has taken over the lake."""
+        if self.stopping.is_set():
+            raise StepFailed("the run was stopped", "repeat the command")
+        self.check_lease()
+
+    def refreshed_in(self, step: str) -> tuple[str, ...]:
+        """The repositories that a step refreshes, if it is one of the run's."""
+        return next((each.refreshes for each in self.plan.steps if each.name == step), ())
+
+    def refreshing(self, step: str) -> list[Refresh]:
+        """What a step redoes, by repository."""
+        return [self.refreshes[repo_id] for repo_id in self.refreshed_in(step)]
+
+    def fingerprints(self, step: str) -> dict[str, str]:
+        """What the rows that a step makes follow from, by repository."""
+        planned = self.plan.step(step)
+        known = planned.fingerprints
+        return {repo_id: known[repo_id] for repo_id in (*planned.runs_for, *planned.refreshes)}
+
+    def commit(self, step: str, sequence: int = 0) -> Commit:
+        """The transaction of a step's commit to a table, and what its rows are made from."""
+        inputs = {name: self.pins[name] for name in self.plan.step(step).inputs}
+        prints = self.fingerprints(step)
+        # Of one repository it is the one that the manifest has.
+        made_from = fingerprint(prints) if len(prints) > 1 else next(iter(prints.values()))
+        return Commit(self.run_id, sequence, made_from, inputs)
+
+    def read_otherwise(self, repo_id: str, digest: str) -> None:
+        """A source was another one when it was read: what is made of it is recorded as made of that."""
+        digests = {**self.listed.digests, repo_id: digest}
+        self.listed = structs.replace(self.listed, digests=digests)
+        made_from = {**self.request.made_from, repo_id: {**self.request.made_from[repo_id], "source": digest}}
+        self.request = structs.replace(self.request, made_from=made_from)
+        self.plan = fingerprinted(self.plan, self.request)
+
+    def done(self, step: str, name: str, commit: Committed) -> None:
+        """A step has committed to a table."""
+        before = self.committed.get(name)
+        self.committed[name] = commit if before is None else _both(before, commit)
+        self.pins[name] = commit.version
+        told: dict[str, str | int] = {
+            "table": name,
+            "operation": commit.operation,
+            "version": commit.version,
+            "rows": commit.rows,
+            "files": commit.files,
+            "size_bytes": commit.size_bytes,
+            "attempts": commit.attempts,
+        }
+        self.trace.event(f"commit {name}", commit.seconds, told, parent=self.spans.get(step))
+        Log(run_id=self.run_id, step=step).info("committed", extra=told)
+
+    def wait_for(self, step: str) -> None:
+        """Until another step of this run is done; its failure is ours."""
+        if step in self.steps:
+            self.steps[step].result()
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Measure how long something takes."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            took = time.monotonic() - began
+            self.seconds[name] = round(self.seconds.get(name, 0) + took, 3)
+
+    def count(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Add what a step has counted; two of them may end at the same time."""
+        with self.counting:
+            for repo_id, named in counts.items():
+                self.counts.setdefault(repo_id, Counter()).update(named)
+
+    def step_done(self, step: str) -> StepDone:
+        """What the journal says of a step that has ended."""
+        planned = self.plan.step(step)
+        tables = (*planned.outputs, *planned.adds_to)
+        # What two steps write to is counted as one: it is counted anew where that is taken over.
+        shared = {name for each in self.plan.steps for name in each.adds_to}
+        counted = tuple(name for name in planned.outputs if name not in shared | self.recount)
+        known = [each for each in planned.repositories if each.action != "skip"]
+        return StepDone(
+            step,
+            {each.repo_id: each.fingerprint for each in known},
+            {each.repo_id: counts_of(self.counts[each.repo_id], counted) for each in known},
+            {name: self.pins[name] for name in tables if name in self.pins},
+            {each.repo_id: self.made_by(step, each.repo_id) for each in known},
+        )
+
+    def written(self, step: str) -> list[str]:
+        """The tables of a step that this run has committed to."""
+        return [name for name in self.plan.step(step).outputs if name in self.committed]
+
+    def made_by(self, step: str, repo_id: str) -> str:
+        """The run that did a step for a repository: this one, or one that has died."""
+        done = self.resumed.get(step)
+        return self.run_id if done is None else done.made_by.get(repo_id, self.run_id)
+
+
+def _both(first: Committed, second: Committed) -> Committed:
+    """Two commits of a run to one table, as one."""
+    return structs.replace(
+        second,
+        created=first.created,
+        rows=first.rows + second.rows,
+        files=first.files + second.files,
+        size_bytes=first.size_bytes + second.size_bytes,
+        seconds=first.seconds + second.seconds,
+    )
+
+
+def recorded_counts(row: RunManifest) -> dict[str, int]:
+    """What a row of the manifest says was counted: rows by table, failures by extractor."""
+    return {**row.row_counts, **{f"{FAILURES}/{name}": count for name, count in row.error_counts.items()}}
+
+
+def counts_of(counts: Mapping[str, int], tables: tuple[str, ...]) -> dict[str, int]:
+    """Of the counts of a repository, those of tables; failures are counted by extractor, too."""
+    lead = f"{FAILURES}/" if FAILURES in tables else None
+    return {
+        name: count
+        for name, count in counts.items()
+        if name in tables or (lead is not None and name.startswith(lead))
+    }

@@ -1,0 +1,131 @@
+"""The extract stage on Spark: files spread over tasks, read once, and committed table by table.
+
+One job runs the witnesses on the executors and keeps their rows, packed by table (`packing`). Then every
+table is committed. Nothing passes through the driver but the listing and some counts per repository.
+
+    gathered = gather(spark, tasks, WITNESSES, options, counters)   # lazy: a row per chunk of files
+    work_through(run, "extract", gathered, said)                    # runs the witnesses, fills the cache
+    commit_tables(run, gathered, worked)
+
+Tests: `tests/test_build.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from msgspec import msgpack
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.delta.events import Committed
+from codeanatomy.extract.evidence import Witness
+from codeanatomy.extract.extractors import WITNESSES
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.extract.partitions import Sourced, spread
+from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of
+from codeanatomy.logs import Log
+from codeanatomy.pipeline.caching import held
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.inputs import step_session
+from codeanatomy.pipeline.packed_rows import (
+    Worked,
+    append_packed,
+    commit_all,
+    packed_ddl,
+    packed_row,
+    replacements,
+    work_through,
+)
+from codeanatomy.pipeline.scip_indexes import scip_tasks
+from codeanatomy.pipeline.type_checker import type_tasks
+from codeanatomy.plan.changes import FILES, stored_lines
+from codeanatomy.plan.steps import EXTRACT
+from codeanatomy.sources.digest import Lines, lines_digest
+
+
+def extract_stage(run: Run) -> None:
+    """Read the files of all repositories, and commit what the witnesses say."""
+    options = run.settings.extract
+    cores = run.spark.sparkContext.defaultParallelism
+    listings = run.working(EXTRACT)
+    sources = [Sourced(repo_id, listing) for repo_id, listing in listings.items()]
+    with scip_tasks(run, listings) as indexes, type_tasks(run, listings) as reports:
+        _extract(run, [*indexes, *reports, *spread(sources, options.partitions, cores)])
+
+
+def _extract(run: Run, tasks: Sequence[Task]) -> None:
+    total = sum(len(listing.entries) for listing in run.working(EXTRACT).values())
+    counters = Counters(run.spark)
+    gathered = gather(step_session(run, EXTRACT), tasks, WITNESSES, run.settings.extract, counters)
+
+    def said() -> str:
+        return f"{counters.files.value:,}/{total:,} files, {counters.failures.value:,} failures"
+
+    with held(run, EXTRACT, gathered) as kept:
+        worked = work_through(run, EXTRACT, kept, said)
+        with run.timed("extract_commit"):
+            commit_tables(run, kept, worked)
+    for repo_id in run.working(EXTRACT):
+        tell_of_source(run, repo_id, stored_lines(run.store.root, repo_id, run.pins[FILES]))
+
+
+def tell_of_source(run: Run, repo_id: str, read: Lines) -> None:
+    """Say so if another source was read than was planned with."""
+    digest = lines_digest(read)
+    if digest != run.listed.digests[repo_id]:
+        warning = f"{repo_id} changed while it was read"
+        run.progress.tell(EXTRACT, warning, last=True)
+        Log(run_id=run.run_id, step=EXTRACT).warning(warning)
+        run.read_otherwise(repo_id, digest)
+
+
+def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:
+    """Replace the repositories' rows in every table; failures are added to those of other runs."""
+
+    def failures() -> Committed:
+        return append_packed(run, gathered, FAILURES, worked, run.commit(EXTRACT), run_id=run.run_id)
+
+    names = [name for name in tables_of(WITNESSES) if name != FAILURES]
+    commit_all(run, EXTRACT, {**replacements(run, gathered, names, worked), FAILURES: failures})
+
+
+class Counters:
+    """How far the tasks are; told when a task ends."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        context = spark.sparkContext
+        self.files, self.failures = context.accumulator(0), context.accumulator(0)
+
+    def add(self, packed: Packed) -> None:
+        """Count a chunk, on an executor."""
+        for counts in packed.counts.values():
+            self.files += counts.get("repo_files_v1", 0)
+            self.failures += counts[FAILURES]
+
+
+def gather(
+    spark: SparkSession,
+    todo: Sequence[Task],
+    witnesses: Sequence[Witness],
+    options: ExtractOptions,
+    counters: Counters,
+) -> DataFrame:
+    """A frame with a row per chunk of files and a column per table; one Spark task for each of ours."""
+    # Each task decodes its own part only; the listing of a repository may be long.
+    encoded = spark.sparkContext.broadcast([msgpack.encode(task) for task in todo])
+    tables = tables_of(witnesses)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                task = msgpack.decode(encoded.value[number], type=Task)
+                for packed in extract_task(task, witnesses, options):
+                    counters.add(packed)
+                    yield packed_row(
+                        packed.first, {name: packed.streams[name] for name in tables}, packed.counts
+                    )
+
+    tasks = spark.range(0, len(todo), 1, len(todo))
+    return tasks.mapInArrow(run, packed_ddl(tables))

@@ -1,0 +1,126 @@
+"""The graph stage on Spark: nodes, edges and properties of each file, and what all files say together.
+
+    per_file, done = graphed(inputs, "default", tasks)     # a row per file: its rows, packed by table
+    shared = together(per_file)                            # a row per repository: packages, types, ...
+
+Both go into the same tables, the second without an owner. The accelerators are the same rows in another
+order, written from the same packed streams. Tests: `tests/test_graph.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
+
+import pyarrow as pa
+from pyspark import Accumulator, StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from codeanatomy.arrow import packed, unpacked
+from codeanatomy.catalog.kinds import Profile
+from codeanatomy.catalog.tables.extract import CHOSEN_REASONS
+from codeanatomy.graph.file_view import READS
+from codeanatomy.graph.merge import NOTHING_SHARED, SHARED, merged, shared_row, told_in
+from codeanatomy.graph.rows import EDGES, TABLES, file_rows
+from codeanatomy.pipeline.bundles import FILES, SETTINGS, bundled, files_in, selected
+from codeanatomy.pipeline.caching import held
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.inputs import file_tasks, input_rows, read_files, step_session
+from codeanatomy.pipeline.packed_rows import (
+    PATH,
+    commit_all,
+    packed_ddl,
+    packed_row,
+    replacements,
+    work_through,
+)
+from codeanatomy.plan.steps import GRAPH
+
+# Copies of the edges in another order.
+COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
+REPO = "repo_id"
+
+
+def graph_stage(run: Run) -> None:
+    """Make the graph of what the stages before have found, and commit it."""
+    store = replace(run.spark_store, spark=step_session(run, GRAPH, SETTINGS))
+    inputs = {name: input_rows(run, store, GRAPH, name) for name in READS}
+    frame, done = graphed(inputs, run.order.profile, file_tasks(run, GRAPH))
+    total = read_files(run, GRAPH)
+    with held(run, GRAPH, frame) as per_file, _kept(together(per_file)) as shared:
+        gathered = per_file.drop(REPO).unionByName(shared)
+        worked = work_through(run, GRAPH, gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
+        with run.timed("graph_commit"):
+            names = (*TABLES, *COPIES, SHARED)
+            commit_all(run, GRAPH, replacements(run, gathered, names, worked, COPIES))
+
+
+@contextmanager
+def _kept(shared: DataFrame) -> Iterator[DataFrame]:
+    """Keep what the files say together, which is small, for each of the tables."""
+    kept = shared.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple[DataFrame, Accumulator[int]]:
+    """A frame with a row per file and a column per table, and a counter of the files that are done."""
+    frames = {
+        name: selected(name, _wanted(name, rows), instructions=profile == "full")
+        for name, rows in inputs.items()
+    }
+    bundles = bundled(frames, tasks)
+    done = bundles.sparkSession.sparkContext.accumulator(0)
+
+    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # No rule makes cycles, and looking for them among millions of values takes long.
+        gc.disable()
+        try:
+            for file in files_in(batches):
+                made = file_rows(file, profile)
+                streams, counts = _streams({**made.tables, SHARED: shared_row(file, made.shared)})
+                done.add(1)
+                keys = {PATH: file.path, REPO: file.repo_id}
+                yield packed_row(file.file_id, streams, {file.repo_id: counts}, **keys)
+        finally:
+            gc.enable()
+
+    return bundles.mapInArrow(make, packed_ddl((*TABLES, SHARED), PATH, REPO)), done
+
+
+def together(per_file: DataFrame) -> DataFrame:
+    """A frame with a row per repository and a column per table: what belongs to no file of it."""
+
+    def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
+        for repo_id, files in groupby(rows, key=lambda row: row[0].as_py()):
+            told = (
+                said for _, stream in files for row in unpacked(stream.as_buffer()) for said in told_in(row)
+            )
+            streams, counts = _streams({**merged(told), SHARED: NOTHING_SHARED})
+            yield packed_row(None, streams, {repo_id: counts}, **{PATH: None})
+
+    found = per_file.select(REPO, SHARED).repartition(REPO).sortWithinPartitions(REPO)
+    return found.mapInArrow(merge, packed_ddl((*TABLES, SHARED), PATH))
+
+
+def _streams(tables: Mapping[str, pa.RecordBatch]) -> tuple[dict[str, bytes], dict[str, int]]:
+    """The rows packed by table, and their counts, of the copies too."""
+    counts = {name: rows.num_rows for name, rows in tables.items()}
+    copied = {copy: counts[name] for copy, name in COPIES.items()}
+    return {name: packed(tables[name]) for name in (*TABLES, SHARED)}, {**counts, **copied}
+
+
+def _wanted(name: str, rows: DataFrame) -> DataFrame:
+    if name == FILES:
+        chosen = F.col("skipped_reason").isin(list(CHOSEN_REASONS))
+        return rows.where(F.col("skipped_reason").isNull() | ~chosen)
+    if name == "scip_index_v1":
+        return rows.where("row_kind = 'document' AND file_id IS NOT NULL")
+    return rows

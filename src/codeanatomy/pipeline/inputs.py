@@ -1,0 +1,68 @@
+"""What steps after the first read, into how many tasks it is cut, and how they add to a table.
+
+    input_rows(run, store, "relate", "ast_files_v1")                  # cut into file_tasks(run, "relate")
+
+Inputs are the rows of the repositories that a step works on, at the versions that the run has pinned. A table
+that two steps of a run write to is replaced by the first and appended to by the second.
+
+Tests: `tests/test_normalize.py`, `tests/test_relate.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy.delta.read.predicate import Among, Predicate
+from codeanatomy.delta.read.scan import scan
+from codeanatomy.delta.store import Store
+from codeanatomy.pipeline.context import Run
+from codeanatomy.spark.session import isolated
+
+# Files that a Python worker holds at a time: one of 8 MB is a hundred times that as objects.
+FILES_PER_BATCH = 16
+FILES_PER_TASK = 256
+TASKS_PER_CORE = 4
+# Bytes of sources whose rows are so few that compiling code for them takes longer than it spares: in a build
+# of `requests` (0.2 MB) it was a sixth of the processor time of the JVM.
+FEW_BYTES = 4 * 1024 * 1024
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def step_session(run: Run, step: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """A session for a step, with settings of its own."""
+    entries = (entry for listing in run.working(step).values() for entry in listing.entries)
+    is_small = sum(entry.size_bytes or 0 for entry in entries) <= FEW_BYTES
+    return isolated(run.spark, {**settings, **(INTERPRETED if is_small else {})})
+
+
+def input_rows(run: Run, store: Store, step: str, name: str) -> DataFrame:
+    """The rows of the repositories that a step works on, at the version the run has pinned."""
+    return scan_rows(run, store, name, run.working(step))
+
+
+def scan_rows(run: Run, store: Store, name: str, repo_ids: Iterable[str]) -> DataFrame:
+    """The rows of repositories, at the version the run has pinned."""
+    table = store.table(name)
+    wanted = Predicate.all_of(table, Among.of(table.column("repo_id"), repo_ids))
+    return scan(store, name, run.pins[name], where=wanted).rows
+
+
+def file_tasks(run: Run, step: str) -> int:
+    """Into how many tasks the files are cut."""
+    options = run.settings.extract
+    if options.partitions is not None:
+        return options.partitions
+    cores = run.spark.sparkContext.defaultParallelism
+    return max(TASKS_PER_CORE * cores, math.ceil(read_files(run, step) / FILES_PER_TASK))
+
+
+def read_files(run: Run, step: str) -> int:
+    """How many files the witnesses have read, of the repositories that a step works on."""
+    return sum(run.counts[repo_id]["ast_files_v1"] for repo_id in run.working(step) if repo_id in run.counts)

@@ -1,0 +1,157 @@
+"""What tables say of files: the rows that this run has made, else those that are published.
+
+    inputs = Inputs("lake", {"ast_files_v1": 3, ...})
+    inputs.put("ast_files_v1", ["file:a"], rows)             # made in this run, not committed perhaps
+    inputs.of_files("ast_files_v1", ["file:a", "file:b"])    # by file: of the first those, else the lake's
+
+Only data files that may hold rows of the files are read, by the log's statistics, and of them only row groups
+that do. Tests: `tests/test_refresh_inputs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.events import Recorder, Scanned, discard
+from codeanatomy.delta.read.duck import local, lookups, reading, rows_of, sql_text
+from codeanatomy.delta.read.light import light_files
+
+
+class Inputs:
+    """The rows of a lake at some versions, with what was made since in their place."""
+
+    def __init__(self, lake: str, pins: Mapping[str, int], record: Recorder = discard) -> None:
+        self._lake = lake
+        self._pins = dict(pins)
+        self._record = record
+        self._made: dict[str, dict[str, pa.Table]] = {}
+        self._made_unowned: dict[str, pa.Table] = {}
+        self._stored_unowned: dict[tuple[str, str], pa.Table] = {}
+        self._ahead: dict[tuple[str, str], Future[pa.Table]] = {}
+
+    def put(self, name: str, owners: Iterable[str], rows: pa.Table, *, is_shared: bool = False) -> None:
+        """From now on the files have these rows in a table, or none; so has the repository as a whole."""
+        made = self._made.setdefault(name, {})
+        made |= dict.fromkeys(owners, rows.schema.empty_table())
+        made |= by_owner(catalog.table(name), rows)
+        if is_shared:
+            self._made_unowned[name] = rows.filter(pc.is_null(rows.column(_owner(catalog.table(name)))))
+
+    def of_files(
+        self, name: str, owners: Collection[str], columns: Collection[str] | None = None
+    ) -> dict[str, pa.Table]:
+        """The rows of files, by file, of those that have any."""
+        made = self._made.get(name, {})
+        found = {owner: made[owner] for owner in owners if owner in made and made[owner].num_rows}
+        others = sorted(owner for owner in owners if owner not in made)
+        if others:
+            found |= by_owner(catalog.table(name), self._stored(name, others, columns))
+        return found
+
+    def all_files(self, name: str, repo_id: str) -> pa.Table:
+        """The rows of all files of a repository."""
+        table = catalog.table(name)
+        made = self._made.get(name, {})
+        ahead = self._ahead.pop((name, repo_id), None)
+        stored = self._stored_files(name, repo_id) if ahead is None else ahead.result()
+        if made:
+            known = pa.array(list(made), pa.string())
+            stored = stored.filter(pc.invert(pc.is_in(stored.column(_owner(table)), value_set=known)))
+        return pa.concat_tables([stored, *(rows for rows in made.values() if rows.num_rows)])
+
+    def read_ahead(self, name: str, repo_id: str) -> None:
+        """Begin to read what `all_files` will be asked for."""
+        pool = ThreadPoolExecutor(1)
+        self._ahead[name, repo_id] = pool.submit(self._stored_files, name, repo_id)
+        pool.shutdown(wait=False)
+
+    def _stored_files(self, name: str, repo_id: str) -> pa.Table:
+        owner = _owner(catalog.table(name))
+        condition = f"repo_id = {sql_text(repo_id)} AND {owner} IS NOT NULL"
+        return self._selected(name, condition, ("repo_id", owner))
+
+    def unowned(self, name: str, repo_id: str, *, published: bool = False) -> pa.Table:
+        """The rows of a repository that belong to no file: those made since, or as they are published."""
+        if name in self._made_unowned and not published:
+            return self._made_unowned[name]
+        key = name, repo_id
+        if key not in self._stored_unowned:
+            condition = f"repo_id = {sql_text(repo_id)} AND {_owner(catalog.table(name))} IS NULL"
+            self._stored_unowned[key] = self._selected(
+                name, condition, ("repo_id", _owner(catalog.table(name)))
+            )
+        return self._stored_unowned[key]
+
+    def where(self, name: str, values: Mapping[str, str]) -> pa.Table:
+        """The published rows with these values."""
+        equal = (f"{column} = {sql_text(value)}" for column, value in values.items())
+        return self._selected(name, " AND ".join(equal), values)
+
+    def _stored(self, name: str, owners: Collection[str], columns: Collection[str] | None) -> pa.Table:
+        owner = _owner(catalog.table(name))
+        listed = ", ".join(map(sql_text, owners))
+        return self._selected(name, f"{owner} IN ({listed})", (owner,), columns, owners)
+
+    def _selected(
+        self,
+        name: str,
+        condition: str,
+        filtered: Iterable[str],
+        columns: Collection[str] | None = None,
+        owners: Collection[str] | None = None,
+    ) -> pa.Table:
+        table = catalog.table(name)
+        schema = arrow_schema(table)
+        if name not in self._pins:
+            return schema.empty_table()
+        files = there = light_files(self._lake, name, self._pins[name])
+        if owners is not None:
+            owners = sorted(owners)
+            files = tuple(file for file in files if file.may_hold(_owner(table), owners))
+        names = [each for each in table.column_names if columns is None or each in columns]
+        self._record(
+            Scanned(
+                table=name,
+                version=self._pins[name],
+                projection=(),
+                total_files=len(there),
+                candidate_files=len(files),
+                filter_columns=tuple(filtered),
+                projected_columns=tuple(names),
+            )
+        )
+        listed = ", ".join(f'"{each}"' for each in names)
+        with reading(), lookups() as found:
+            asked = f"SELECT {listed} FROM ({rows_of(local(self._lake), name, files)}) WHERE {condition}"
+            rows: pa.Table = found.sql(asked).to_arrow_table()
+        return rows.cast(pa.schema([schema.field(each) for each in names]))
+
+
+def by_owner(table: Table, rows: pa.Table) -> dict[str, pa.Table]:
+    """Rows by the file that owns them; without those that no file owns."""
+    if not rows.num_rows:
+        return {}
+    owner = _owner(table)
+    keys = rows.column(owner).combine_chunks()
+    order = pc.sort_indices(keys)
+    ordered, runs = rows.take(order), pc.run_end_encode(keys.take(order))
+    found: dict[str, pa.Table] = {}
+    start = 0
+    for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        if value is not None:
+            found[value] = ordered.slice(start, end - start)
+        start = end
+    return found
+
+
+def _owner(table: Table) -> str:
+    if table.owner is None:
+        raise ValueError(f"rows of {table.name} have no owner")
+    return table.owner

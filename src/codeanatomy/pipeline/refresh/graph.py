@@ -1,0 +1,152 @@
+"""The graph step of a refresh: rows of the files of which any table says something else, or their edges.
+
+    redone = graphed(run, refresh)
+    refresh_graph(run)                         # the same, committed
+
+What belongs to the repository as a whole is made of what all files say of it, which is kept by file; it is
+replaced if it differs. Files are worked through in chunks, whose rows become data files at once: a change may
+reach all files of a repository. Tests: `tests/test_refresh.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema, packed
+from codeanatomy.catalog.kinds import Profile
+from codeanatomy.catalog.tables.extract import CHOSEN_REASONS
+from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.write.owner_rows import Picked
+from codeanatomy.extract.scip_index import SCIP
+from codeanatomy.graph.file_view import READS, heard_file
+from codeanatomy.graph.merge import NOTHING_SHARED, SHARED, merged, shared_row, told_in
+from codeanatomy.graph.rows import TABLES, file_rows
+from codeanatomy.normalize.rules import DIAGNOSTICS
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.graph_step import COPIES
+from codeanatomy.pipeline.refresh.normalize import scope as normalized_files
+from codeanatomy.pipeline.refresh.processes import forked, processes_of
+from codeanatomy.pipeline.refresh.refresh_state import Refresh
+from codeanatomy.pipeline.refresh.relink import EDGE_IDS, RelinkedEdges, relinked_edges
+from codeanatomy.pipeline.refresh.row_streams import (
+    Streams,
+    are_same,
+    documents_in,
+    joined,
+    rows_in,
+    streams_of,
+)
+from codeanatomy.pipeline.refresh.write import WRITERS, Redone, replace_rows, written_rows
+from codeanatomy.plan.changes import FILES
+from codeanatomy.plan.steps import GRAPH
+from codeanatomy.relate.relation_rows import RELATIONS
+
+# By table, the one whose rows it has.
+SOURCES = {**{name: name for name in TABLES}, **COPIES}
+# Files whose rows are in memory at a time.
+CHUNK_FILES = 256
+
+
+def refresh_graph(run: Run) -> None:
+    """Redo the graph of the files that the steps before have redone."""
+    for refresh in run.refreshing(GRAPH):
+        with run.timed(GRAPH):
+            redone = graphed(run, refresh)
+        with run.timed("graph_commit"):
+            replace_rows(run, refresh, GRAPH, redone)
+
+
+def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
+    """The rows of files, and of the repository as a whole where they differ."""
+    wanted, edges = _wanted(refresh, run.order.profile)
+    written: dict[str, list[DataFile]] = {name: [] for name in SOURCES}
+    told = [NOTHING_SHARED]
+    for start in range(0, len(wanted), CHUNK_FILES):
+        rows = _graphed(run, refresh, wanted[start : start + CHUNK_FILES])
+        told += rows[SHARED].to_batches()
+        with ThreadPoolExecutor(WRITERS) as pool:
+            pending = {
+                name: pool.submit(written_rows, run, run.store.table(name), rows[of], is_copy=name in COPIES)
+                for name, of in SOURCES.items()
+            }
+            for name, future in pending.items():
+                written[name] += future.result()
+        run.progress.tell(GRAPH, f"{min(start + CHUNK_FILES, len(wanted)):,}/{len(wanted):,} files")
+    said = f"{len(wanted):,}/{len(wanted):,} files, edges of {len(edges.owners):,} others"
+    run.progress.tell(GRAPH, said, last=True)
+    shared_rows = pa.Table.from_batches(told)
+    shared = _shared(refresh, wanted, shared_rows)
+    redone = {SHARED: Redone(shared_rows, wanted)}
+    for name, files in written.items():
+        of = SOURCES[name]
+        rest = shared.get(of, arrow_schema(catalog.table(of)).empty_table())
+        rows = pa.concat_tables([rest, edges.come[of]]) if of in EDGE_IDS else rest
+        picked = Picked(EDGE_IDS[of], edges.gone, edges.owners) if of in EDGE_IDS else None
+        redone[name] = Redone(rows, wanted, of in shared, name in COPIES, tuple(files), picked)
+    return redone
+
+
+def _wanted(refresh: Refresh, profile: Profile) -> tuple[list[str], RelinkedEdges]:
+    """The files to be graphed as a whole, and the edges of those of which only these lead elsewhere."""
+    whole = refresh.touched_in(FILES, SCIP, DIAGNOSTICS) | normalized_files(refresh)
+    related = refresh.touched_in(RELATIONS)
+    edges = relinked_edges(refresh.relinked, related - whole, profile)
+    return sorted(whole | (related - edges.owners)), edges
+
+
+def _graphed(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[str, pa.Table]:
+    """The rows of some files, by table."""
+    said = {name: refresh.inputs.of_files(name, wanted) for name in READS}
+    there = [each for each in wanted if each in said[FILES] and _is_wanted(said[FILES][each])]
+    told = [
+        (
+            refresh.repo_id,
+            one,
+            said[FILES][one].column("path")[0].as_py(),
+            {name: streams_of(found[one]) for name, found in said.items() if one in found},
+        )
+        for one in there
+    ]
+    made = run.worker.call(made_graphs, told, run.order.profile, processes_of(run.settings))
+    return {name: joined(name, [each[name] for each in made]) for name in (*TABLES, SHARED)}
+
+
+def made_graphs(
+    files: Sequence[tuple[str, str, str, Streams]], profile: Profile, processes: int
+) -> list[dict[str, bytes]]:
+    """The rows of files by table, packed."""
+
+    def make(number: int) -> dict[str, bytes]:
+        repo_id, file_id, path, streams = files[number]
+        rows = documents_in(rows_in(streams))
+        file = heard_file(repo_id, file_id, path, rows, instructions=profile == "full")
+        made = file_rows(file, profile)
+        tables = {**made.tables, SHARED: shared_row(file, made.shared)}
+        return {name: packed(batch) for name, batch in tables.items()}
+
+    return list(forked(make, len(files), processes))
+
+
+def _is_wanted(rows: pa.Table) -> bool:
+    return rows.column("skipped_reason")[0].as_py() not in CHOSEN_REASONS
+
+
+def _shared(refresh: Refresh, files: Collection[str], rows: pa.Table) -> Mapping[str, pa.Table]:
+    """What all files say together, by table, of the tables in which that is something else now."""
+    before = refresh.inputs.of_files(SHARED, files)
+    if are_same(SHARED, rows, pa.concat_tables([rows.schema.empty_table(), *before.values()])):
+        return {}
+    refresh.inputs.put(SHARED, files, rows)
+    told = refresh.inputs.all_files(SHARED, refresh.repo_id)
+    now = merged(said for batch in told.to_batches() for said in told_in(batch))
+    found: dict[str, pa.Table] = {}
+    for name, batch in now.items():
+        schema = arrow_schema(catalog.table(name))
+        rows = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+        if not are_same(name, rows, refresh.inputs.unowned(name, refresh.repo_id)):
+            found[name] = rows
+    return found

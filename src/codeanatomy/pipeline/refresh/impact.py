@@ -1,0 +1,130 @@
+"""Why a file is redone that nobody has edited: what became of the things that it refers to.
+
+    impact_of(refresh, relinked(before, now, owners), paths)
+    # (Impact("app/b.py", "changed"), Impact("app/a.py", "resolved", "app.b.helper", 3))
+
+    resolved      a name or call that led nowhere leads somewhere now: something was added
+    lost          what it led to is gone, or cannot be told any more
+    star_import   what a star import brings is another thing
+    import        an import, or a re-export, leads elsewhere
+    class         a base class, or a method that is overridden, is another one
+    value         what is called or read follows from values that functions return, take or store
+    moved         the same thing, by name, at another place of its file
+    reference     anything else that leads elsewhere
+    witness       nothing of that, but a SCIP index or a type checker says something else of the file
+
+Of a file that has several reasons the one that comes first here is told, with the number of its relations.
+Tests: `tests/test_refresh_impact.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from codeanatomy import catalog
+from codeanatomy.arrow import values
+from codeanatomy.pipeline.refresh.file_tables import by_owner
+from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
+from codeanatomy.pipeline.refresh.relink import Relinked
+from codeanatomy.plan.changes import FILES, PROGRAM_TABLES, Impact
+from codeanatomy.relate.relation_rows import RELATIONS
+
+REASONS = ("resolved", "lost", "star_import", "import", "class", "value", "moved", "reference")
+IMPORTS = frozenset({"IMPORTS_MODULE", "IMPORTS_NAME", "RE_EXPORTS"})
+HIERARCHY = frozenset({"INHERITS", "OVERRIDES"})
+BY_VALUES = frozenset({"values", "callback", "mro", "self", "annotation", "calls"})
+# What is called has a kind of relation by what it is; a call that leads elsewhere is the same one.
+CALLS = {"CALLS_NAME": "CALLS", "INSTANTIATES": "CALLS"}
+# Ends that are no part of the repository: nothing was found there.
+OUTSIDE = frozenset({"QUALIFIED_NAME", "EXTERNAL_MODULE"})
+COLUMNS = (
+    "relation_kind",
+    "src_id",
+    "role",
+    "ordinal",
+    "dst_kind",
+    "dst_id",
+    "dst_qname",
+    "resolution_method",
+)
+
+
+class Target(NamedTuple):
+    """Where a relation leads to."""
+
+    # None if that is nothing in the repository.
+    node: str | None
+    name: str | None
+    method: str | None
+
+
+# Kind, source, role and place among its like: what leads somewhere.
+Source: TypeAlias = tuple[str, str, str | None, int | None]
+Targets: TypeAlias = Mapping[Source, frozenset[Target]]
+
+
+def impact_of(refresh: Refresh, found: Relinked, paths: Mapping[str, str]) -> tuple[Impact, ...]:
+    """The reasons for all files that are redone, those that were edited first; the others by their paths."""
+    before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (found.before, found.now))
+    impact = [Impact(change.path, change.how) for change in refresh.changes]
+    for owner, path in paths.items():
+        was, becomes = (_targets(each.get(owner)) for each in (before, now))
+        impact.append(_impact(path, was, becomes))
+    impact += _by_witnesses(refresh, ids_of(refresh.changes).union(paths))
+    return tuple(sorted(impact, key=lambda each: (each.relations > 0, each.path)))
+
+
+def _by_witnesses(refresh: Refresh, told: frozenset[str]) -> Iterator[Impact]:
+    """The files of which a whole-program tool says something else, of those that have no other reason."""
+    files = sorted(refresh.touched_in(*PROGRAM_TABLES) - told)
+    rows = refresh.inputs.of_files(FILES, files, ("file_id", "path"))
+    return (Impact(found.column("path")[0].as_py(), "witness") for found in rows.values())
+
+
+def _targets(rows: pa.Table | None) -> Targets:
+    found: defaultdict[Source, set[Target]] = defaultdict(set)
+    if rows is not None:
+        columns = [values(rows.column(name).combine_chunks()) for name in COLUMNS]
+        for kind, src, role, ordinal, end, node, name, method in zip(*columns, strict=True):
+            source = CALLS.get(kind, kind), src, role, ordinal
+            found[source].add(Target(None if end in OUTSIDE else node, name, method))
+    return {source: frozenset(targets) for source, targets in found.items()}
+
+
+def _impact(path: str, was: Targets, now: Targets) -> Impact:
+    counts: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    for source in sorted(was.keys() | now.keys(), key=str):
+        old, new = was.get(source, frozenset()), now.get(source, frozenset())
+        if old == new:
+            continue
+        reason = _reason(source[0], old, new)
+        counts[reason] += 1
+        names.setdefault(reason, min(_names((*(new - old), *(old - new))), default=""))
+    # What leads where it did may be said of it in another way: surer, or by another witness.
+    first = next((reason for reason in REASONS if counts[reason]), "reference")
+    return Impact(path, first, names.get(first) or None, max(counts[first], 1))
+
+
+def _names(targets: Iterable[Target]) -> Iterator[str]:
+    return (target.name for target in targets if target.name)
+
+
+def _reason(kind: str, old: frozenset[Target], new: frozenset[Target]) -> str:
+    led, leads = (any(target.node is not None for target in targets) for targets in (old, new))
+    if led != leads:
+        return "resolved" if leads else "lost"
+    methods = {target.method for target in old ^ new}
+    if "star_import" in methods:
+        return "star_import"
+    if set(_names(old)) == set(_names(new)) and any(_names(old)):
+        return "moved"
+    if kind in IMPORTS:
+        return "import"
+    if kind in HIERARCHY:
+        return "class"
+    return "value" if methods & BY_VALUES else "reference"

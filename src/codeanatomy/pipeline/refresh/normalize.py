@@ -1,0 +1,95 @@
+"""The normalize step of a refresh: the rules for the files of which a witness says something else.
+
+    redone = normalized(run, refresh, files)
+    refresh_normalize(run)                     # the same, committed
+
+Tests: `tests/test_refresh.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pyarrow as pa
+
+from codeanatomy.arrow import packed
+from codeanatomy.extract.file_rows import file_id
+from codeanatomy.extract.scip_index import SCIP
+from codeanatomy.normalize.file_view import heard_file
+from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.normalize_step import FILE_INPUTS
+from codeanatomy.pipeline.refresh.processes import forked, processes_of
+from codeanatomy.pipeline.refresh.refresh_state import Refresh
+from codeanatomy.pipeline.refresh.row_streams import Streams, documents_in, joined, rows_in, streams_of
+from codeanatomy.pipeline.refresh.write import Redone, replace_rows
+from codeanatomy.plan.changes import FILES
+from codeanatomy.plan.steps import NORMALIZE, RELATE
+
+
+def refresh_normalize(run: Run) -> None:
+    """Redo the files that changed; what relate adds to the diagnostics is committed with them there."""
+    for refresh in run.refreshing(NORMALIZE):
+        files = scope(refresh)
+        with run.timed(NORMALIZE):
+            made = normalized(run, refresh, files)
+        run.progress.tell(NORMALIZE, f"{len(files):,}/{len(files):,} files", last=True)
+        refresh.diagnostics = made[DIAGNOSTICS]
+        for name, rows in made.items():
+            refresh.inputs.put(name, files, rows)
+        redone = {name: Redone(rows, files) for name, rows in made.items()}
+        if refresh.repo_id in run.refreshed_in(RELATE):
+            del redone[DIAGNOSTICS]
+        with run.timed("normalize_commit"):
+            replace_rows(run, refresh, NORMALIZE, redone)
+
+
+def scope(refresh: Refresh) -> frozenset[str]:
+    """The files that are redone: also those that only an index knows, if it says something else now."""
+    return refresh.touched_in(FILES, SCIP) | missing_files(refresh)
+
+
+def missing_files(refresh: Refresh) -> frozenset[str]:
+    """The files that the repository lacks, and an index has or had documents of."""
+    both = (_missing_documents(refresh, published=published) for published in (True, False))
+    return frozenset(one for documents in both for one in documents)
+
+
+def normalized(run: Run, refresh: Refresh, files: Collection[str]) -> dict[str, pa.Table]:
+    """The rows of files, by table."""
+    wanted = sorted(files)
+    said = {name: refresh.inputs.of_files(name, wanted) for name in FILE_INPUTS}
+    documents = _missing_documents(refresh)
+
+    told: list[tuple[str, Streams]] = []
+    for one in wanted:
+        rows = {name: streams_of(found[one]) for name, found in said.items() if one in found}
+        if SCIP not in rows and one in documents:
+            rows[SCIP] = streams_of(documents[one])
+        if FILES in rows or SCIP in rows:
+            told.append((one, rows))
+    made = run.worker.call(made_files, told, processes_of(run.settings))
+    return {name: joined(name, [each[name] for each in made]) for name in FILE_TABLES}
+
+
+def made_files(files: Sequence[tuple[str, Streams]], processes: int) -> list[dict[str, bytes]]:
+    """The rows of files by table, packed."""
+
+    def make(number: int) -> dict[str, bytes]:
+        file_id, streams = files[number]
+        made = file_rows(heard_file(file_id, documents_in(rows_in(streams)), READS))
+        return {name: packed(batch) for name, batch in made.items()}
+
+    return list(forked(make, len(files), processes))
+
+
+def _missing_documents(refresh: Refresh, *, published: bool = False) -> Mapping[str, pa.Table]:
+    """Documents of files that the repository lacks, by the file that each would be."""
+    rows = refresh.inputs.unowned(SCIP, refresh.repo_id, published=published)
+    found: dict[str, pa.Table] = {}
+    for number, (path, kind) in enumerate(
+        zip(rows.column("path").to_pylist(), rows.column("row_kind").to_pylist(), strict=True)
+    ):
+        if kind == "document":
+            found[file_id(refresh.repo_id, path)] = rows.slice(number, 1)
+    return found

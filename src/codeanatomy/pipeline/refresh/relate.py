@@ -1,0 +1,211 @@
+"""The relate step of a refresh: programs of what changed, the analysis of all, rows of whoever differs.
+
+    found = related(run, refresh)
+    found.impact                        # whose relations lead elsewhere now, and why
+    refresh_relate(run)                 # the same, committed
+
+What a name, a call or a value means may depend on any file of the repository: through imports and re-exports,
+class hierarchies, what functions return and attributes hold. So the analysis is done again as a whole, over
+the programs that are kept of all files, which is what a clean build does too; a digest of each file's rows
+then tells whose are other ones. No rule decides beforehand what a change can reach, so none can be wrong.
+
+Tests: `tests/test_refresh.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import msgpack
+
+from codeanatomy import catalog
+from codeanatomy.arrow import packed, values
+from codeanatomy.catalog.tables.columns import PLACE_NAMES
+from codeanatomy.delta.write.owner_rows import Picked
+from codeanatomy.extract.scip_index import SCIP
+from codeanatomy.extract.type_checker_files import TYPES
+from codeanatomy.normalize.rules import DIAGNOSTICS
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.refresh.impact import impact_of
+from codeanatomy.pipeline.refresh.normalize import normalized
+from codeanatomy.pipeline.refresh.normalize import scope as normalized_files
+from codeanatomy.pipeline.refresh.processes import apart, forked, processes_of
+from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
+from codeanatomy.pipeline.refresh.relink import relinked
+from codeanatomy.pipeline.refresh.row_streams import Streams, joined, rows_in, streams_of
+from codeanatomy.pipeline.refresh.write import Redone, follow, replace_rows
+from codeanatomy.pipeline.relate_step import INPUTS
+from codeanatomy.plan.changes import FILES, Impact
+from codeanatomy.plan.steps import NORMALIZE, RELATE
+from codeanatomy.relate.compile.file_summary import summary
+from codeanatomy.relate.file_view import heard_file
+from codeanatomy.relate.program import Program
+from codeanatomy.relate.relation_rows import RELATIONS
+from codeanatomy.relate.repository import PROGRAMS, Solved, program_row
+
+OWNER = catalog.table(RELATIONS).owner or ""
+CELLS = ("file_id", "program", "rows_digest")
+# Kinds of diagnostics that relate has; normalize has some of the second, too.
+COMPLAINTS = frozenset({"relate", "disagreement"})
+
+
+class Related(NamedTuple):
+    """What the relate step has redone."""
+
+    redone: dict[str, Redone]
+    # What it complains about, rows of `diagnostics_norm_v1`: of files that have other relations or are new.
+    complaints: pa.Table
+    impact: tuple[Impact, ...]
+
+
+class Emitted(NamedTuple):
+    """The rows of a file, packed, of those tables in which they have to be written again."""
+
+    file_id: str
+    relations: bytes | None
+    complaints: bytes | None
+    # Its row in `relate_programs_v1`.
+    program: bytes
+
+
+def refresh_relate(run: Run) -> None:
+    """Redo the relations that lead elsewhere now."""
+    # Its diagnostics are committed with ours; what is under way can be told by one name.
+    run.wait_for(NORMALIZE)
+    for refresh in run.refreshing(RELATE):
+        with run.timed(RELATE):
+            found = related(run, refresh)
+        refresh.impact = found.impact
+        with run.timed("relate_commit"):
+            redone = {**found.redone, DIAGNOSTICS: _diagnostics(run, refresh, found)}
+            replace_rows(run, refresh, RELATE, redone)
+            follow(run, refresh, RELATE, RELATIONS)
+
+
+def related(run: Run, refresh: Refresh) -> Related:
+    """The relations of all files that have other ones now."""
+    inputs = refresh.inputs
+    scope = refresh.touched_in(FILES, SCIP, TYPES)
+    said = {name: inputs.of_files(name, sorted(scope)) for name in INPUTS}
+    new = [
+        (
+            *_place(rows),
+            {name: streams_of(found[file_id]) for name, found in said.items() if file_id in found},
+        )
+        for file_id, rows in said["libcst_files_v1"].items()
+    ]
+    kept = inputs.all_files(PROGRAMS, refresh.repo_id)
+    again = normalized_files(refresh)
+    # What is solved are millions of objects that refer to each other: to find and free them takes seconds.
+    there, found = run.worker.call(apart, emitted, new, kept, scope, again, processes_of(run.settings))
+    gone = frozenset(kept.column("file_id").to_pylist()) - there
+    other = {each.file_id: each.relations for each in found if each.relations is not None}
+    owners = gone | other.keys()
+    total = len(there)
+    run.progress.tell(RELATE, f"{total:,}/{total:,} files, {len(other):,} with other relations", last=True)
+    relations = joined(RELATIONS, list(other.values()))
+    programs = joined(PROGRAMS, [each.program for each in found])
+    edited = gone | ids_of(refresh.changes)
+    others = owners - edited
+    published = pa.concat_tables(
+        [relations.schema.empty_table(), *inputs.of_files(RELATIONS, sorted(others)).values()]
+    )
+    is_edited = pc.is_in(relations.column(OWNER), value_set=pa.array(edited, pa.string()))
+    links = relinked(published, relations.filter(pc.invert(is_edited)), others)
+    impact = impact_of(refresh, links, _paths(published, relations, others))
+    inputs.put(RELATIONS, owners, relations)
+    refresh.touched[RELATIONS] = owners
+    refresh.relinked = links
+    redone = {
+        RELATIONS: Redone(
+            pa.concat_tables([relations.filter(is_edited), links.come]),
+            owners & edited,
+            picked=Picked("relation_id", links.gone.column("relation_id").combine_chunks(), others),
+        ),
+        PROGRAMS: Redone(programs, gone | {each.file_id for each in found}),
+    }
+    told = [each.complaints for each in found if each.complaints is not None]
+    return Related(redone, joined(DIAGNOSTICS, told), impact)
+
+
+def emitted(
+    new: Sequence[tuple[str, str, str, Streams]],
+    kept: pa.Table,
+    scope: frozenset[str],
+    again: frozenset[str],
+    processes: int,
+) -> tuple[frozenset[str], list[Emitted]]:
+    """All files of a repository, and the rows of those that have other ones, or have to be told again."""
+    programs = [
+        summary(heard_file(repo_id, file_id, path, rows_in(streams)))
+        for repo_id, file_id, path, streams in new
+    ]
+    digests: dict[str, str] = {}
+    for file_id, program, digest in zip(*(kept.column(name) for name in CELLS), strict=True):
+        digests[file_id.as_py()] = digest.as_py()
+        if file_id.as_py() not in scope:
+            programs.append(msgpack.decode(program.as_buffer(), type=Program))
+    solved = Solved(programs)
+
+    def emit(number: int) -> Emitted | None:
+        made, file_id = solved.file(number), solved.programs[number].file_id
+        digest = made.digest()
+        is_same = digests.get(file_id) == digest
+        if is_same and file_id not in again and file_id not in scope:
+            return None
+        tables = made.tables()
+        return Emitted(
+            file_id,
+            None if is_same else packed(tables[RELATIONS]),
+            # With what normalize complains about, or since it may be something else now.
+            None if is_same and file_id not in again else packed(tables[DIAGNOSTICS]),
+            packed(program_row(made.program, digest)),
+        )
+
+    found = [each for each in forked(emit, len(solved.programs), processes) if each is not None]
+    there = frozenset(program.file_id for program in solved.programs)
+    return there, found
+
+
+def _diagnostics(run: Run, refresh: Refresh, found: Related) -> Redone:
+    """All diagnostics of the files of which one of the two steps may complain otherwise now."""
+    files = normalized_files(refresh)
+    own = refresh.diagnostics
+    told = set(found.complaints.column("file_id").to_pylist())
+    others = sorted(refresh.touched_in(RELATIONS) - files)
+    before = refresh.inputs.of_files(DIAGNOSTICS, others)
+    # Of files that normalize has not redone, only those of which relate complains, or did.
+    again = [
+        each
+        for each in others
+        if each in told
+        or (each in before and not COMPLAINTS.isdisjoint(before[each].column("diag_kind").to_pylist()))
+    ]
+    parts = [found.complaints] + ([] if own is None else [own])
+    if again:
+        parts.append(normalized(run, refresh, again)[DIAGNOSTICS])
+    rows = pa.concat_tables(parts)
+    owners = files | set(again)
+    refresh.inputs.put(DIAGNOSTICS, owners, rows)
+    refresh.touched[DIAGNOSTICS] = owners
+    return Redone(rows, owners)
+
+
+def _paths(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> dict[str, str]:
+    """The paths of files that have, or had, relations."""
+    found = {
+        owner: path
+        for rows in (before, now)
+        for owner, path in zip(
+            *(values(rows.column(name).combine_chunks()) for name in (OWNER, "path")), strict=True
+        )
+    }
+    return {owner: found[owner] for owner in sorted(owners)}
+
+
+def _place(rows: pa.Table) -> tuple[str, str, str]:
+    repo_id, file_id, path = (rows.column(name)[0].as_py() for name in PLACE_NAMES)
+    return repo_id, file_id, path

@@ -1,0 +1,126 @@
+"""Relations that lead elsewhere, of files that are otherwise as they were; and the edges they become.
+
+    found = relinked(before, now, owners)  # rows of relations_v1, of several files
+    found.gone, found.come                 # rows that are on one side only
+    edges = relinked_edges(found, owners, "default")
+    edges.owners                           # the files of which nothing but edges differs
+    edges.gone                             # ids of edges
+    edges.come["cpg_edges"]                # rows, with their properties in other tables
+
+What a relation becomes depends on those of the same source and kind at most, so only sources of which any
+relation differs are looked at. Tests: `tests/test_relinking.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema, values
+from codeanatomy.catalog.kinds import Profile
+from codeanatomy.delta.read.duck import lookups, reading
+from codeanatomy.graph.file_view import Columns, File
+from codeanatomy.graph.relation_inputs import RELATION, told
+from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP, link_rows
+from codeanatomy.pipeline.refresh.file_tables import by_owner
+from codeanatomy.relate.relation_rows import RELATIONS
+
+# By table of the graph, the column that has the id of an edge.
+EDGE_IDS: Mapping[str, str] = {EDGES: "edge_id", PROPS: "entity_id", PROPS_MAP: "entity_id"}
+ONE_SIDED = {"gone": "FROM before EXCEPT FROM now", "come": "FROM now EXCEPT FROM before"}
+SOURCES = """
+SELECT {side}.* FROM {side} SEMI JOIN (
+  SELECT owner_file_id, src_id FROM gone UNION SELECT owner_file_id, src_id FROM come
+) USING (owner_file_id, src_id) ORDER BY relation_id
+"""
+
+
+class Relinked(NamedTuple):
+    """Relations of files before and now: those that differ, and all of the same sources."""
+
+    # The files that were compared.
+    owners: frozenset[str]
+    gone: pa.Table
+    come: pa.Table
+    before: pa.Table
+    now: pa.Table
+
+
+class RelinkedEdges(NamedTuple):
+    """The edges that come and go, of files of which nothing else differs."""
+
+    owners: frozenset[str]
+    gone: pa.Array
+    come: dict[str, pa.Table]
+
+
+_NONE = arrow_schema(catalog.table(RELATIONS)).empty_table()
+NOTHING = Relinked(frozenset(), _NONE, _NONE, _NONE, _NONE)
+
+
+def relinked(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> Relinked:
+    """What differs between all relations of some files."""
+    with reading(), lookups() as database:
+        database.register("before", before)
+        database.register("now", now)
+        for name, asked in ONE_SIDED.items():
+            database.register(name, database.sql(asked).to_arrow_table())
+        found = [
+            database.sql(asked).to_arrow_table().cast(arrow_schema(catalog.table(RELATIONS)))
+            for asked in (
+                "FROM gone ORDER BY relation_id",
+                "FROM come ORDER BY relation_id",
+                SOURCES.format(side="before"),
+                SOURCES.format(side="now"),
+            )
+        ]
+    return Relinked(owners, *found)
+
+
+def relinked_edges(found: Relinked, owners: frozenset[str], profile: Profile) -> RelinkedEdges:
+    """The edges that come and go, of the files that were compared and have nothing else to change."""
+    before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (found.before, found.now))
+    come: defaultdict[str, list[pa.RecordBatch]] = defaultdict(list)
+    gone: list[str] = []
+    owners &= found.owners
+    whole: set[str] = set()
+    for owner in sorted(owners & (before.keys() | now.keys())):
+        old, new = (_file(owner, side.get(owner)) for side in (before, now))
+        if told(old.rows(RELATIONS)) != told(new.rows(RELATIONS)):
+            whole.add(owner)
+            continue
+        was, becomes = (link_rows(file, profile) for file in (old, new))
+        same = _same_edges(was, becomes)
+        gone += [edge for edge in values(was[EDGES].column("edge_id")) if edge not in same]
+        for name, column in EDGE_IDS.items():
+            ids = values(becomes[name].column(column))
+            come[name].append(becomes[name].filter(pa.array([each not in same for each in ids], pa.bool_())))
+    rows = {name: pa.Table.from_batches(come[name], arrow_schema(catalog.table(name))) for name in EDGE_IDS}
+    return RelinkedEdges(owners - whole, pa.array(gone, pa.string()), rows)
+
+
+def _file(file_id: str, rows: pa.Table | None) -> File:
+    """A file of which nothing is known but relations."""
+    if rows is None:
+        return File("", file_id, "", {})
+    columns: Columns = {name: values(rows.column(name).combine_chunks()) for name in RELATION}
+    repo_id, path = (rows.column(name)[0].as_py() for name in ("repo_id", "path"))
+    return File(repo_id, file_id, path, {RELATIONS: columns})
+
+
+def _same_edges(was: Mapping[str, pa.RecordBatch], becomes: Mapping[str, pa.RecordBatch]) -> frozenset[str]:
+    """The edges of which nothing differs, nor of their properties."""
+    old, new = map(_by_edge, (was, becomes))
+    return frozenset(edge for edge, rows in new.items() if old.get(edge) == rows)
+
+
+def _by_edge(tables: Mapping[str, pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
+    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for name in (EDGES, PROPS):
+        for row in tables[name].to_pylist():
+            found[row[EDGE_IDS[name]]].append(row)
+    return found

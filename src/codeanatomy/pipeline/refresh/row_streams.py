@@ -1,0 +1,58 @@
+"""Rows of files on their way to and from the process that computes, and whether they are the same.
+
+    told = streams_of(rows)                        # packed, to be sent
+    rows_in({"ast_files_v1": told})                # there: batches by table
+    joined("cpg_nodes", [stream, ...])             # here again: what was made of all files, as one table
+
+Tests: `tests/test_refresh_inputs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema, packed, unpacked
+from codeanatomy.extract.scip_index import SCIP
+
+# By table, packed rows of a file.
+Streams: TypeAlias = Mapping[str, Sequence[bytes]]
+
+
+def streams_of(rows: pa.Table) -> list[bytes]:
+    """Rows on their way to another process."""
+    return [packed(batch) for batch in rows.to_batches()]
+
+
+def rows_in(streams: Streams) -> dict[str, list[pa.RecordBatch]]:
+    """Rows that have come from another process, by table."""
+    return {name: [batch for each in found for batch in unpacked(each)] for name, found in streams.items()}
+
+
+def documents_in(rows: dict[str, list[pa.RecordBatch]]) -> dict[str, list[pa.RecordBatch]]:
+    """The rows of a file, of an index those of documents."""
+    if SCIP in rows:
+        rows[SCIP] = [part.filter(pc.equal(part.column("row_kind"), "document")) for part in rows[SCIP]]
+    return rows
+
+
+def joined(name: str, streams: Iterable[bytes]) -> pa.Table:
+    """The rows of streams, as one; as they were packed, if that was without columns that are added later."""
+    batches = [batch for each in streams for batch in unpacked(each)]
+    return pa.Table.from_batches(batches, batches[0].schema if batches else arrow_schema(catalog.table(name)))
+
+
+def in_key_order(name: str, rows: pa.Table) -> pa.Table:
+    """Rows by the primary key of their table."""
+    return rows.sort_by([(key, "ascending") for key in catalog.table(name).primary_key])
+
+
+def are_same(name: str, one: pa.Table, other: pa.Table) -> bool:
+    """Whether two tables have the same rows, in whatever order."""
+    if one.num_rows != other.num_rows:
+        return False
+    return bool(in_key_order(name, one).to_pylist() == in_key_order(name, other).to_pylist())

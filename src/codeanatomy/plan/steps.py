@@ -1,0 +1,211 @@
+"""The steps of a run: what each reads and writes, by the catalogue, and what it is made from.
+
+>>> relate = steps_of(catalog.TABLES)[2]
+>>> relate.name, relate.outputs, relate.adds_to, relate.after
+('relate', ('relations_v1', 'relate_programs_v1'), ('diagnostics_norm_v1',), ('extract',))
+
+A step is a stage; its outputs are the tables of the stage. Two runs of a step that have the same fingerprint
+make the same rows of a repository. What goes into it:
+
+    what it is made from    the fingerprints of the steps whose tables it reads; of the first, the source
+    what it does            the code of its modules, the contracts of its tables, the witnesses' versions
+    how it was asked        the settings that can change rows (RESULT_SETTINGS), and no others
+
+Spark's plan is not among them, although a fingerprint of a query would begin with it: of a step in Python it
+says no more than MapInArrow, where the code says all, and code can be read without starting a JVM. So a build
+that has nothing to do ends in a second. Versions of tables are pinned and recorded, and not hashed: the same
+source has the same fingerprints in every lake. Tests: `tests/test_steps.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct, json, to_builtins
+
+import codeanatomy
+from codeanatomy import catalog
+from codeanatomy.catalog.kinds import Profile
+from codeanatomy.catalog.spec import Table
+from codeanatomy.config import Settings
+from codeanatomy.errors import UnknownName
+from codeanatomy.extract.file_rows import FAILURES
+
+EXTRACT, NORMALIZE, RELATE, GRAPH = "extract", "normalize", "relate", "graph"
+# Stages that are steps of a build.
+STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
+# Code that several steps run, besides their own package.
+SHARED_CODE = (
+    "arrow.py",
+    "catalog/tables/columns.py",
+    "catalog/tables/extract.py",
+    "catalog/kinds",
+    "ids.py",
+    "node_ids.py",
+    "spans.py",
+    "pipeline/packed_rows.py",
+    "pipeline/refresh",
+    "pipeline/sorted_tables.py",
+    "pipeline/small_tables.py",
+)
+STEP_CODE = {
+    EXTRACT: (
+        "extract",
+        "sources",
+        "catalog/tables/extract_trees.py",
+        "pipeline/extract_step.py",
+        "pipeline/scip_indexes.py",
+        "pipeline/type_checker.py",
+    ),
+    NORMALIZE: (
+        "normalize",
+        "graph/file_view.py",
+        "pipeline/bundles.py",
+        "pipeline/inputs.py",
+        "pipeline/input_frames.py",
+        "pipeline/normalize_step.py",
+        "spark/functions.py",
+    ),
+    RELATE: ("relate", "pipeline/inputs.py", "pipeline/input_frames.py", "pipeline/relate_step.py"),
+    GRAPH: ("graph", "pipeline/bundles.py", "pipeline/graph_step.py", "pipeline/inputs.py"),
+}
+# Settings that can change rows, by the step they change; extract.partitions, layouts and the runtime cannot.
+RESULT_SETTINGS = {
+    EXTRACT: (
+        "extract.exclude",
+        "extract.file_seconds",
+        "extract.include",
+        "extract.max_archive_entries",
+        "extract.max_archive_size",
+        "extract.max_file_size",
+        "extract.max_libcst_size",
+        "extract.max_memory_size",
+        "extract.max_value_chars",
+        "extract.scip_seconds",
+        "extract.types_seconds",
+    ),
+    GRAPH: ("build.profile",),
+}
+
+
+class Step(Struct, frozen=True):
+    """A step of a run."""
+
+    name: str
+    # Tables it reads, of other steps.
+    inputs: tuple[str, ...]
+    # Tables it writes.
+    outputs: tuple[str, ...]
+    # Tables of other steps that it adds rows to.
+    adds_to: tuple[str, ...]
+    # Steps whose tables it reads.
+    after: tuple[str, ...]
+
+
+def steps_of(tables: Sequence[Table], until: str | None = None) -> list[Step]:
+    """The steps of a build, each after those it reads, up to one.
+
+    >>> [step.name for step in steps_of(catalog.TABLES, "normalize")]
+    ['extract', 'normalize']
+    """
+    order = dict.fromkeys(table.stage for table in catalog.derivation_order(tables) if table.stage in STAGES)
+    known: list[str] = list(order)
+    if until is not None and until not in known:
+        raise UnknownName("stage", until, known)
+    wanted = known if until is None else known[: known.index(until) + 1]
+    return [_step(name, tables) for name in wanted]
+
+
+def _step(name: str, tables: Sequence[Table]) -> Step:
+    stage_of = {table.name: table.stage for table in tables}
+    own = [table for table in tables if table.stage == name]
+    inputs = sorted({each for table in own for each in table.inputs if stage_of[each] != name})
+    adds_to = sorted({each for table in own for each in table.adds_to if stage_of[each] != name})
+    # Failures of the witnesses are kept with the runs.
+    outputs = [table.name for table in own] + ([FAILURES] if name == EXTRACT else [])
+    before = {stage_of[each] for each in inputs}
+    return Step(
+        name, tuple(inputs), tuple(outputs), tuple(adds_to), tuple(each for each in STAGES if each in before)
+    )
+
+
+class Asked(Struct, frozen=True):
+    """What the steps of a run are made with, for all repositories but the source."""
+
+    settings: dict[str, object]
+    witness_versions: dict[str, str]
+
+    @property
+    def settings_hash(self) -> str:
+        """Of the settings that can change rows."""
+        return fingerprint(self.settings)
+
+
+def result_settings(settings: Settings, profile: Profile) -> dict[str, object]:
+    """The values of RESULT_SETTINGS."""
+    values = {f"extract.{name}": value for name, value in to_builtins(settings.extract).items()}
+    values["build.profile"] = profile
+    return {name: values[name] for names in RESULT_SETTINGS.values() for name in names}
+
+
+def step_fingerprint(
+    step: Step,
+    repo_id: str,
+    made_from: Mapping[str, str],
+    rules: str,
+) -> str:
+    """What the rows of a repository follow from; `made_from` has its source or the steps before."""
+    return fingerprint({"step": step.name, "repo_id": repo_id, "made_from": made_from, "rules": rules})
+
+
+def rule_fingerprints(steps: Sequence[Step], asked: Asked, tables: Sequence[Table]) -> dict[str, str]:
+    """What each step does to any source, it and those before: where it is the same, a refresh will do."""
+    found: dict[str, str] = {}
+    for step in steps:
+        found[step.name] = fingerprint(
+            {
+                "after": {name: found[name] for name in step.after},
+                "code": code_digest(step.name),
+                "tables": {name: rows_contract(catalog.table(name, tables)) for name in step.outputs},
+                "witnesses": asked.witness_versions if step.name == EXTRACT else {},
+                "settings": {name: asked.settings[name] for name in RESULT_SETTINGS.get(step.name, ())},
+            }
+        )
+    return found
+
+
+def fingerprint(value: object) -> str:
+    """A digest of plain data, the same in every process."""
+    return hashlib.sha256(json.encode(value, order="deterministic")).hexdigest()[:32]
+
+
+def rows_contract(table: Table) -> dict[str, object]:
+    """What a table's contract says of its rows; texts and layout do not change them."""
+    return {
+        "columns": [
+            (each.name, each.ddl, each.nullable, each.semantic_type, each.default) for each in table.columns
+        ],
+        "primary_key": table.primary_key,
+        "owner": table.owner,
+        "inputs": table.inputs,
+        "constraints": [(each.name, each.expression) for each in table.constraints],
+        "version": table.version,
+    }
+
+
+def catalog_hash(tables: Sequence[Table]) -> str:
+    """A digest of what all contracts say of rows."""
+    return fingerprint({table.name: rows_contract(table) for table in tables})
+
+
+@cache
+def code_digest(step: str) -> str:
+    """A digest of the modules that a step runs."""
+    root = Path(codeanatomy.__file__).parent
+    named = [root / part for part in (*STEP_CODE[step], *SHARED_CODE)]
+    files = [file for part in named for file in ([part] if part.suffix else part.rglob("*.py"))]
+    told = {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return fingerprint(told)

@@ -1,0 +1,242 @@
+"""The Spark lane: queries over the published tables by the caller's own Spark session.
+
+    reader = SparkReader(Snapshot.open("lake"), spark)
+    reader.frame(Query("SELECT * FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))}))    # not run yet
+    reader.rows(query)                                                                      # collected
+
+The session only has to speak Delta. Nothing is set or stopped in it, and nothing but the public API of Spark
+SQL is called here. What it gains are temporary views, one for each table that was asked for, and one for each
+slice of a table whose other files need not be opened (`delta.read.scan`). Their names begin with `codeanatomy_`
+and a number that no other reader has. A DataFrame may be analysed again whenever it is run, so they stay
+until `close`.
+
+Engines differ where SQL leaves it to them: Spark puts nulls first and DuckDB last, so the order says which.
+With Delta's parser in the session, Spark 4.2 binds no argument to a `?` (delta-io/delta, issue 7640); and it
+replaces `${...}` in a statement by settings and variables of the environment, even inside of a literal. So a
+text of other than plain characters, and whatever a user typed, becomes the hexadecimal digits of its bytes:
+there is nothing in them to be understood otherwise. Tests: `tests/test_spark_lane.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from msgspec import structs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Row as SparkRow
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_field
+from codeanatomy.catalog.spec import Column
+from codeanatomy.delta.contract import spark_schema
+from codeanatomy.delta.read.file_index import FileIndex
+from codeanatomy.delta.read.predicate import SPARK, Among, Predicate, spark_bytes
+from codeanatomy.delta.read.scan import is_parquet, parquet_rows, plain_table, scan
+from codeanatomy.delta.store import Store
+from codeanatomy.errors import StorageFailure
+from codeanatomy.lake.snapshot import RECORDS, Snapshot
+from codeanatomy.query.answers import COLUMNS
+from codeanatomy.query.engines.statements import Held, Query, Relation, Row
+from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
+
+# More rows at hand, or values of a column, are handed over as a relation: Spark's parser takes its time.
+FEW = 100
+# Of the hash of a condition.
+DIGITS = 32
+
+
+class SparkReader:
+    """Reads one snapshot with a session that is somebody else's."""
+
+    def __init__(self, snapshot: Snapshot, spark: SparkSession) -> None:
+        self.snapshot = snapshot
+        self.spark = spark
+        self._store = Store(spark, snapshot.root)
+        self._prefix = f"codeanatomy_{uuid4().hex[:12]}"
+        # So many relations at hand have been handed over.
+        self._held = 0
+        self._tables: dict[str, DataFrame] = {}
+        # None: only Spark reads the log.
+        self._indexes: dict[str, FileIndex | None] = {}
+        self._views: list[str] = []
+
+    def table(self, name: str) -> DataFrame:
+        """The published rows of a table."""
+        if name not in self._tables:
+            table = catalog.table(name)
+            self._tables[name] = (
+                parquet_rows(self.spark, "", spark_schema(table), ())
+                if name in RECORDS and not self.snapshot.has(name)
+                else self._scanned(name)
+            )
+        return self._tables[name]
+
+    def _scanned(self, name: str, asked: Predicate | None = None) -> DataFrame:
+        return scan(self._store, name, self.snapshot.pin(name).version, where=asked).rows
+
+    def _spares_files(self, asked: Predicate) -> bool:
+        """Whether a few files of Parquet are all that a slice needs, and there are others.
+
+        Only these are read without what is not public of Delta.
+        """
+        name = asked.table
+        if not asked.columns or not self.snapshot.has(name):
+            return False
+        if name not in self._indexes:
+            found = plain_table(self._store, name, self.snapshot.pin(name).version)
+            self._indexes[name] = None if found is None else found.index
+        index = self._indexes[name]
+        kept = None if index is None else index.candidates(asked)
+        return index is not None and kept is not None and len(kept) < index.total and is_parquet(kept)
+
+    def rows(self, query: Query, limit: int | None = None) -> list[Row]:
+        """The rows of a query that has few; with a limit, each ends with how many there are."""
+        held = query.at_hand(limit)
+        if held is not None:
+            return held
+        with self._asking():
+            return [tuple(map(plain_value, row)) for row in self._run(query, limit).collect()]
+
+    def frame(self, query: Query, columns: Sequence[Column] = ()) -> DataFrame:
+        """The rows of a query as a DataFrame; of these columns, else of those that answers have in common."""
+        declared = columns or [COLUMNS[name] for name in query.columns if name in COLUMNS]
+        with self._asking():
+            found = self._run(query)
+            types = {column.name: column.ddl for column in declared}
+            return found.select(
+                *(
+                    found[name]
+                    if types.get(name, kind) == kind
+                    else found[name].cast(types[name]).alias(name)
+                    for name, kind in found.dtypes
+                )
+            )
+
+    def relation(self, relation: Relation) -> str:
+        """A slice, or rows at hand, as a statement of Spark's."""
+        if isinstance(relation, Held):
+            if len(relation.rows) > FEW:
+                return f"SELECT * FROM {self._handed_over(relation)}"
+            return held_rows(relation)
+        table = catalog.table(relation.table)
+        many = {name: values for name, values in relation.wanted.items() if len(values) > FEW}
+        few = (
+            Among.of(table.column(name), relation.wanted[name])
+            for name in relation.wanted
+            if name not in many
+        )
+        asked = Predicate.all_of(table, *few, *relation.ranges)
+        conditions = [self._among(table.column(name), values) for name, values in many.items()]
+        if self._spares_files(asked):
+            view = self.named(_view_name(asked), lambda: self._scanned(table.name, asked))
+        else:
+            view = self.named(table.name, lambda: self.table(table.name))
+            conditions += [asked.sql(SPARK)] if asked.columns else []
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return f"SELECT {', '.join(table.column_names)} FROM {view}{where}"
+
+    def named(self, name: str, make: Callable[[], DataFrame]) -> str:
+        """The temporary view of some rows, which are made when they are first asked for."""
+        found = f"{self._prefix}_{name}"
+        if found not in self._views:
+            make().createTempView(found)
+            self._views.append(found)
+        return found
+
+    def close(self) -> None:
+        """Take the temporary views away; DataFrames that were made of them may not be run any more."""
+        with self._asking():
+            while self._views:
+                self.spark.catalog.dropTempView(self._views.pop())
+
+    def _run(self, query: Query, limit: int | None = None) -> DataFrame:
+        order = tuple(map(nulls_last, query.order))
+        stated = structs.replace(query, sql=bound(query.sql, query.args), order=order)
+        return self.spark.sql(stated.text(self.relation, limit))
+
+    def _among(self, column: Column, values: Sequence[str]) -> str:
+        """The condition that a column has one of many values."""
+        held = Held((column,), [(value,) for value in dict.fromkeys(values)])
+        return f"{column.name} IN (SELECT {column.name} FROM {self._handed_over(held)})"
+
+    def _handed_over(self, held: Held) -> str:
+        """Many rows at hand as a temporary view."""
+        fields = [arrow_field(column) for column in held.columns]
+        cells = zip(*held.rows, strict=True)
+        arrays = [pa.array(values, field.type) for field, values in zip(fields, cells, strict=True)]
+        rows = self.spark.createDataFrame(pa.table(arrays, pa.schema(fields)))
+        self._held += 1
+        return self.named(f"held_{self._held}", lambda: rows)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """What goes wrong while Spark reads a lake is an error of ours."""
+        try:
+            yield
+        except ENGINE_ERRORS as problem:
+            raise StorageFailure(
+                f"the lake cannot be read: {cause_of(problem)}",
+                "build the lake again, or look at what Spark's log says",
+            ) from problem
+
+
+def held_rows(held: Held) -> str:
+    """Rows at hand as a statement, with the types of their columns.
+
+    >>> held_rows(Held((Column("name", "string", "."),), [("f",)]))
+    "SELECT CAST(NULL AS string) AS name WHERE FALSE UNION ALL SELECT * FROM (VALUES ('f')) AS held (name)"
+    """
+    nothing = ", ".join(f"CAST(NULL AS {column.ddl}) AS {column.name}" for column in held.columns)
+    empty = f"SELECT {nothing} WHERE FALSE"
+    if not held.rows:
+        return empty
+    values = ", ".join(f"({', '.join(map(literal, row))})" for row in held.rows)
+    names = ", ".join(column.name for column in held.columns)
+    return f"{empty} UNION ALL SELECT * FROM (VALUES {values}) AS held ({names})"
+
+
+def literal(value: Any) -> str:
+    """A value as Spark spells it.
+
+    >>> literal("shop.cart"), literal(None), literal(True), literal(0.5), literal(7)
+    ("'shop.cart'", 'NULL', 'TRUE', '0.5D', '7')
+    """
+    return "NULL" if value is None else SPARK.literal(value)
+
+
+def _view_name(asked: Predicate) -> str:
+    """A name for the rows that meet a condition, the same for the same condition."""
+    digest = hashlib.sha256(asked.sql(SPARK).encode()).hexdigest()[:DIGITS]
+    return f"{asked.table}_{digest}"
+
+
+def bound(sql: str, args: Sequence[Any]) -> str:
+    """A statement with its arguments in the places of `?`; it has no other question marks.
+
+    >>> bound("SELECT * FROM n WHERE name = ? AND line > ?", ("f", 3))
+    "SELECT * FROM n WHERE name = CAST(X'66' AS STRING) AND line > 3"
+    """
+    first, *rest = sql.split("?")
+    typed = (spark_bytes(each) if isinstance(each, str) else literal(each) for each in args)
+    return first + "".join(f"{value}{after}" for value, after in zip(typed, rest, strict=True))
+
+
+def nulls_last(term: str) -> str:
+    """A term of an order, in which nulls come last as in the other lane.
+
+    >>> nulls_last("line"), nulls_last("depth DESC")
+    ('line NULLS LAST', 'depth DESC NULLS LAST')
+    """
+    return term if " NULLS " in term.upper() else f"{term} NULLS LAST"
+
+
+def plain_value(value: Any) -> Any:
+    """A value as the other lane has it: structs are dictionaries."""
+    if isinstance(value, SparkRow):
+        return value.asDict(recursive=True)
+    return [plain_value(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,180 @@
+"""A lake in the caller's Spark session: tables, the graph, views and verbs as DataFrames.
+
+    lake = Lake.open("lake", spark=session)
+    lake.callers("Session.send", depth=2).show()
+    lake.nodes("CLASS").join(lake.edges("INHERITS"), ...)
+    lake.sql("SELECT caller, count(*) FROM calls GROUP BY caller")
+    lake.register()                        # ["symbols", "calls", ...]: for %%sql cells and session.sql
+    vertices, edges = lake.graph(kind="CALL_GRAPH")     # GraphFrame(vertices, edges)
+
+All of them are of one published run, whatever is built meanwhile. A DataFrame is not run before its rows are
+wanted, and it has all of them unless a limit is given; but a verb first looks up what the names mean, in a
+few small jobs. The session is left as it is: see `spark_reader`. Tests: `tests/test_spark_lane.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from sqlglot import exp
+from sqlglot.optimizer.scope import traverse_scope
+
+from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
+from codeanatomy.catalog.views import VIEWS, view
+from codeanatomy.errors import UnknownName, UsageError
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.ask import understood
+from codeanatomy.query.engines.spark import SparkReader
+from codeanatomy.query.engines.views import view_query
+from codeanatomy.query.lake import Verbs
+from codeanatomy.query.sql.allowed import DIALECT
+from codeanatomy.query.sql.check import Checked, check, written
+from codeanatomy.query.sql.diagnostics import Complaints
+from codeanatomy.spark.jvm import cause_of
+
+if TYPE_CHECKING:
+    from codeanatomy.query.engines.ibis import IbisLane
+
+# Where Spark looks for a variable in the text of a statement.
+VARIABLE = "${"
+PREFIX = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,63})?")
+
+
+class Graph(NamedTuple):
+    """Nodes and edges, named as GraphFrames wants them."""
+
+    # With `id`.
+    vertices: DataFrame
+    # With `src`, `dst` and `relationship`.
+    edges: DataFrame
+
+
+class SparkLake(Verbs[DataFrame]):
+    """One published state of a lake, asked in a Spark session."""
+
+    def __init__(self, snapshot: Snapshot, spark: SparkSession) -> None:
+        self.snapshot = snapshot
+        self.spark = spark
+        self.reader = SparkReader(snapshot, spark)
+        self._views: dict[str, DataFrame] = {}
+
+    def close(self) -> None:
+        """Take away what the session has gained, but for what `register` has made."""
+        self._views.clear()
+        self.reader.close()
+
+    def table(self, name: str) -> DataFrame:
+        """The published rows of a table of the catalogue."""
+        return self.reader.table(name)
+
+    def nodes(self, *kinds: str) -> DataFrame:
+        """The nodes of some kinds, or all."""
+        return _of_kinds(self.table("cpg_nodes"), F.col("node_kind"), kinds, NODE_KINDS)
+
+    def edges(self, *kinds: str) -> DataFrame:
+        """The edges of some kinds, or all."""
+        return _of_kinds(self.table("cpg_edges"), F.col("edge_kind"), kinds, EDGE_KINDS)
+
+    def graph(self, kind: str | Sequence[str] = ()) -> Graph:
+        """The edges of a kind, or of some, and all nodes of the kinds they connect; or everything."""
+        kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+        edges = self.edges(*kinds).withColumnsRenamed(
+            {"src_node_id": "src", "dst_node_id": "dst", "edge_kind": "relationship"}
+        )
+        ends = [end for name in kinds for end in EDGE_KINDS[name].ends]
+        connected = dict.fromkeys(name for end in ends for name in (*end.src, *end.dst))
+        return Graph(self.nodes(*connected).withColumnRenamed("node_id", "id"), edges)
+
+    def view(self, name: str) -> DataFrame:
+        """A view of `codeanatomy.catalog.views`."""
+        wanted = view(name)
+        if name not in self._views:
+            self._views[name] = self.reader.frame(view_query(wanted, self.snapshot), wanted.columns)
+        return self._views[name]
+
+    def sql(self, text: str) -> DataFrame:
+        """One statement that reads, over the views; checked before Spark sees it, and all of its rows."""
+        return self.asked(check(text))
+
+    def asked(self, checked: Checked) -> DataFrame:
+        """The same for a statement that was checked before."""
+        statement = self._stated(checked)
+        try:
+            return self.spark.sql(statement)
+        except PySparkException as problem:
+            complaints = Complaints(checked.text)
+            complaints.add("engine", cause_of(problem))
+            complaints.refuse()
+            raise
+
+    def register(self, prefix: str = "") -> list[str]:
+        """Make every view a temporary view of the session; their names, which begin with the prefix.
+
+        What an earlier call has made, maybe for another run, is replaced: it has the same columns. Anything
+        else of such a name is the caller's, and then nothing is registered.
+        """
+        if not PREFIX.fullmatch(prefix):
+            raise UsageError(f"{prefix!r} cannot begin a name", "use letters, digits and _")
+        names = {f"{prefix}{each.name}": each for each in VIEWS}
+        for name, each in names.items():
+            if self.spark.catalog.tableExists(name) and self._columns(name) != each.column_names:
+                raise UsageError(f"the session has {name} already", "choose another prefix, or drop it")
+        for name, each in names.items():
+            self.view(each.name).createOrReplaceTempView(name)
+        return list(names)
+
+    def ask(
+        self,
+        verb: str,
+        *names: str,
+        repo_id: str | None = None,
+        limit: int | None = None,
+        **options: Any,
+    ) -> DataFrame:
+        """Any verb, by its name; all rows, if no limit is given."""
+        self.snapshot.chosen(repo_id)
+        found = understood(self.reader, verb, names, repo_id, **options).found
+        rows = self.reader.frame(found.query)
+        return rows if limit is None else rows.limit(limit)
+
+    def ibis(self) -> IbisLane:
+        """The views as Ibis tables, in a session beside this one."""
+        from codeanatomy.query.engines.ibis import spark_lane
+
+        return spark_lane(self)
+
+    def _stated(self, checked: Checked) -> str:
+        """A question over temporary views of ours, in which Spark finds no variable to replace."""
+        tree = checked.tree.copy()
+        for scope in traverse_scope(tree):
+            for _, source in scope.selected_sources.values():
+                # Anything else is a relation of the statement itself, whatever it is called.
+                if isinstance(source, exp.Table):
+                    source.set("this", exp.to_identifier(self._named(source.name)))
+        for each in list(tree.find_all(exp.Literal)):
+            if each.is_string and VARIABLE in each.name:
+                each.replace(exp.cast(exp.HexString(this=each.name.encode().hex()), "STRING"))
+        found = written(tree, DIALECT)
+        if VARIABLE in found:
+            raise UsageError(f"a name with {VARIABLE} in it", "choose another name")
+        return found
+
+    def _named(self, name: str) -> str:
+        return self.reader.named(f"view_{name}", lambda: self.view(name))
+
+    def _columns(self, name: str) -> tuple[str, ...]:
+        return tuple(self.spark.table(name).columns)
+
+
+def _of_kinds(
+    rows: DataFrame, column: Column, kinds: Sequence[str], known: Mapping[str, object]
+) -> DataFrame:
+    for kind in kinds:
+        if kind not in known:
+            raise UnknownName("kind", kind, known)
+    return rows.where(column.isin(*kinds)) if kinds else rows

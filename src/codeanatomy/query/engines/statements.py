@@ -1,0 +1,173 @@
+"""Questions as data: one statement of SQL over slices of tables, the same for DuckDB and for Spark.
+
+    Query(
+        "SELECT n.qualname AS symbol, e.path, e.line FROM e JOIN n ON n.node_id = e.src_node_id",
+        {
+            "e": Slice("cpg_edges_by_dst", dst_node_id=ids, edge_kind=("CALL_GRAPH",)),
+            "n": nodes(("FUNCTION", "MODULE"), "shop"),
+        },
+        order=("path", "line"),
+    )
+
+A slice is the rows of a published table whose columns have certain values, or values between two bounds:
+
+    nodes(AROUND, "shop", path=("shop/cart.py",), bstart=Within(greatest=400), bend=Within(400))
+
+Whoever reads it opens only the files that may hold such rows. `Held` is a relation of rows at hand. The
+statement is in the SQL that both engines understand. What a user typed is never part of it: a name is an
+argument for a `?`, and an id, a path or a repository is a value of a slice, which each lane writes as a
+literal of its engine.
+
+A verb asks its reader for small things (`rows`) and returns a query, which is not run yet: one lane reads the
+first rows of it and counts the rest, the other makes a DataFrame of it. Tests: `tests/test_queries.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Column
+from codeanatomy.delta.read.predicate import All, Among, Compare, IsNull, Predicate, Some, Term
+from codeanatomy.lake.snapshot import Snapshot
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+# The name, the statement and the order of an answer that is nothing but rows at hand.
+HELD = "h"
+ALL_HELD = f"SELECT * FROM {HELD}"
+ROW_NO = Column("row_no", "bigint", "Its place in the answer, from 0.", nullable=False)
+
+
+class Within(Struct, frozen=True):
+    """Positions, of bytes or lines, from one to another, both among them; none is no bound."""
+
+    least: int | None = None
+    greatest: int | None = None
+    # Rows without a position are among them too.
+    or_null: bool = False
+
+    def term(self, column: Column) -> Term:
+        """As a condition on a column."""
+        bounds: list[Term] = []
+        if self.least is not None:
+            bounds.append(Compare(column, ">=", self.least))
+        if self.greatest is not None:
+            bounds.append(Compare(column, "<=", self.greatest))
+        return Some((IsNull(column), All(tuple(bounds)))) if self.or_null else All(tuple(bounds))
+
+
+Wanted: TypeAlias = Collection[str] | Within
+
+
+class Slice:
+    """Rows of a table whose columns have one of some values; `Slice("cpg_nodes")` is all of them."""
+
+    def __init__(self, table: str, **wanted: Wanted) -> None:
+        self.table = table
+        # By column. An empty collection means no row.
+        self.wanted: dict[str, tuple[str, ...]] = {}
+        self.within: dict[str, Within] = {}
+        # What else the rows meet.
+        self.terms: tuple[Term, ...] = ()
+        for name, values in wanted.items():
+            if isinstance(values, Within):
+                self.within[name] = values
+            else:
+                self.wanted[name] = tuple(values)
+
+    @property
+    def predicate(self) -> Predicate:
+        """As a condition on the table."""
+        table = catalog.table(self.table)
+        among = (Among.of(table.column(name), values) for name, values in self.wanted.items())
+        return Predicate.all_of(table, *among, *self.ranges)
+
+    @property
+    def ranges(self) -> list[Term]:
+        """What it asks of positions, and else."""
+        table = catalog.table(self.table)
+        return [*(within.term(table.column(name)) for name, within in self.within.items()), *self.terms]
+
+    def meeting(self, *terms: Term) -> Slice:
+        """Those of its rows that meet more conditions."""
+        made = Slice(self.table, **self.wanted, **self.within)
+        made.terms = (*self.terms, *terms)
+        return made
+
+
+def of_repository(table: str, repo_id: str | None, **wanted: Wanted) -> Slice:
+    """Rows of a table, of one repository or of all."""
+    of_one = {"repo_id": (repo_id,)} if repo_id is not None else {}
+    return Slice(table, **of_one, **wanted)
+
+
+def nodes(kinds: Collection[str], repo_id: str | None = None, **wanted: Wanted) -> Slice:
+    """The nodes of some kinds, of all repositories or of one."""
+    return of_repository("cpg_nodes", repo_id, node_kind=kinds, **wanted)
+
+
+def edges(kinds: Collection[str], repo_id: str | None = None, **wanted: Wanted) -> Slice:
+    """The edges of some kinds, of all repositories or of one."""
+    return of_repository("cpg_edges", repo_id, edge_kind=kinds, **wanted)
+
+
+class Held(Struct, frozen=True):
+    """Rows at hand, as a relation with these columns."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Row]
+
+
+Relation: TypeAlias = Slice | Held
+
+
+class Query(Struct, frozen=True):
+    """A statement, what the names in it stand for, and the order of its rows."""
+
+    sql: str
+    relations: Mapping[str, Relation] = {}
+    # For each `?`.
+    args: tuple[Any, ...] = ()
+    # Columns of the statement, with DESC where the greatest comes first.
+    order: tuple[str, ...] = ()
+    # Those to be had; without any, all.
+    columns: tuple[str, ...] = ()
+
+    def text(self, relation: Callable[[Relation], str], limit: int | None = None) -> str:
+        """The whole statement; a column `total` more, if it is limited: how many rows there are."""
+        named = ", ".join(f"{name} AS ({relation(each)})" for name, each in self.relations.items())
+        with_names = f"WITH {named} " if named else ""
+        order = f" ORDER BY {', '.join(self.order)}" if self.order else ""
+        columns = ", ".join(self.columns) or "*"
+        if limit is None:
+            return f"{with_names}SELECT {columns} FROM ({self.sql}) AS found{order}"
+        total = "count(*) OVER () AS total"
+        return f"{with_names}SELECT {columns}, {total} FROM ({self.sql}) AS found{order} LIMIT {limit:d}"
+
+    def at_hand(self, limit: int | None = None) -> list[Row] | None:
+        """The rows, where the statement is nothing but rows at hand in their order; else none."""
+        held = self.relations.get(HELD)
+        if self.sql != ALL_HELD or self.order != (ROW_NO.name,) or not isinstance(held, Held):
+            return None
+        names = [column.name for column in held.columns]
+        places = [names.index(name) for name in self.columns]
+        rows = [tuple(row[place] for place in places) for row in held.rows[:limit]]
+        return rows if limit is None else [(*row, len(held.rows)) for row in rows]
+
+
+class Reader(Protocol):
+    """Runs queries over the published tables of one snapshot."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state of the lake that is read."""
+        ...
+
+    def rows(self, query: Query, limit: int | None = None) -> list[Row]:
+        """The rows of a query that is known to have few."""
+        ...

@@ -1,0 +1,141 @@
+"""A part of the graph, written in a format.
+
+    report = export_graph(reader, "jsonl", target=Path("graph.jsonl"), kinds=("CALL_GRAPH",))
+    report.nodes, report.edges, report.bytes
+
+`target` is a path, or an open stream for the formats that are one file. What is exported is what is around a
+focus, or everything (`selection`). No more than a batch of rows is held, except by pictures, which show a
+focus only. Tests: `tests/test_export.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+from codeanatomy.atomic_output import new_file, new_folder
+from codeanatomy.delta.read.duck import database
+from codeanatomy.errors import UnknownName, UsageError
+from codeanatomy.query.answers import Symbol
+from codeanatomy.query.export import dot, graphml, jsonl, neo4j_csv, networkx_json, parquet
+from codeanatomy.query.export import html as page
+from codeanatomy.query.export import svg as picture
+from codeanatomy.query.export.neighbourhood import view_of
+from codeanatomy.query.export.rows import Batch, Counting, Counts, Rows
+from codeanatomy.query.export.selection import Chosen, around, read, whole
+
+if TYPE_CHECKING:
+    from codeanatomy.query.engines.light import LightReader
+
+Form = Literal["dot", "graphml", "neo4j-csv", "jsonl", "parquet", "networkx-json", "svg", "html"]
+FORMS: tuple[Form, ...] = get_args(Form)
+FILES: dict[str, Callable[[Rows, Rows, Counting], Counts]] = {
+    "dot": dot.write,
+    "graphml": graphml.write,
+    "jsonl": jsonl.write,
+    "networkx-json": networkx_json.write,
+}
+# With the names of what is written.
+FOLDERS: dict[str, tuple[Callable[[Rows, Rows, Path], Counts], tuple[str, ...]]] = {
+    "neo4j-csv": (neo4j_csv.write, neo4j_csv.NAMES),
+    "parquet": (parquet.write, parquet.NAMES),
+}
+PICTURES = {"svg": picture.write, "html": page.write}
+HOPS = 1
+# Told how many nodes and edges were written so far.
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+class ExportReport(Struct, frozen=True):
+    """What was written."""
+
+    form: str
+    # As they were named; none for a stream.
+    files: tuple[str, ...]
+    nodes: int
+    edges: int
+    bytes: int
+    notes: tuple[str, ...] = ()
+
+
+def export_graph(
+    reader: LightReader,
+    form: str,
+    *,
+    target: Path | BinaryIO,
+    focus: Symbol | None = None,
+    hops: int = HOPS,
+    kinds: Collection[str] = (),
+    repo_id: str | None = None,
+    force: bool = False,
+    props: bool | None = None,
+    progress: Progress | None = None,
+) -> ExportReport:
+    """Export what is around a focus, else everything; of a focus with properties, unless told otherwise."""
+    if form not in FORMS:
+        raise UnknownName("format", form, FORMS)
+    if form in PICTURES and focus is None:
+        raise UsageError(f"{form} shows a focus, not a whole graph", "name a symbol with --focus")
+    if form in FOLDERS and not isinstance(target, Path):
+        raise UsageError(f"{form} is a folder of files", "name a folder with --output")
+    if focus is None:
+        chosen = whole(kinds, repo_id)
+    else:
+        chosen = around(reader, focus, kinds, hops, straight=form in PICTURES)
+    with_props = (focus is not None) if props is None else props
+    with database() as found:
+        nodes, edges = read(reader, found, chosen, props=with_props and form not in PICTURES)
+        if progress is not None:
+            nodes, edges = _told(nodes, edges, progress)
+        if form in FOLDERS and isinstance(target, Path):
+            return _folder(form, nodes, edges, target, force, chosen)
+        if isinstance(target, Path):
+            with new_file(target, force=force) as stream:
+                counts, size, notes = _file(reader, form, nodes, edges, stream, chosen, focus)
+            return ExportReport(form, (str(target),), counts.nodes, counts.edges, size, notes)
+        counts, size, notes = _file(reader, form, nodes, edges, target, chosen, focus)
+        return ExportReport(form, (), counts.nodes, counts.edges, size, notes)
+
+
+def _folder(form: str, nodes: Rows, edges: Rows, target: Path, force: bool, chosen: Chosen) -> ExportReport:
+    write, names = FOLDERS[form]
+    with new_folder(target, names, force=force) as folder:
+        counts = write(nodes, edges, folder)
+        size = sum((folder / name).stat().st_size for name in names)
+    files = tuple(str(target / name) for name in names)
+    return ExportReport(form, files, counts.nodes, counts.edges, size, chosen.notes)
+
+
+def _file(
+    reader: LightReader,
+    form: str,
+    nodes: Rows,
+    edges: Rows,
+    stream: BinaryIO,
+    chosen: Chosen,
+    focus: Symbol | None,
+) -> tuple[Counts, int, tuple[str, ...]]:
+    counting = Counting(stream)
+    if focus is None or form not in PICTURES:
+        counts = FILES[form](nodes, edges, counting)
+        return counts, counting.bytes, chosen.notes
+    view = view_of(reader, focus, chosen, nodes, edges, reader.snapshot.run_id)
+    PICTURES[form](view, counting)
+    return Counts(nodes.count, edges.count), counting.bytes, view.notes
+
+
+def _told(nodes: Rows, edges: Rows, progress: Progress) -> tuple[Rows, Rows]:
+    """The same rows; who waits is told how many there were."""
+
+    def telling(rows: Rows) -> Iterator[Batch]:
+        for batch in rows:
+            progress(nodes.count, edges.count)
+            yield batch
+
+    def again(rows: Rows, batches: Iterable[Batch]) -> Rows:
+        return Rows(rows.columns, rows.props, batches)
+
+    return again(nodes, telling(nodes)), again(edges, telling(edges))

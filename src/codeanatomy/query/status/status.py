@@ -1,0 +1,142 @@
+"""What is published in a lake, when and from what, and whether that is still what the sources are.
+
+    answer = status("lake", options)
+    answer.repositories[0].source_state     # "changed": the files are not those that were built
+    answer.writer                           # Writer("20260501T120000Z-5f0c1d2e", "writing", ...), or null
+
+A source has changed if a build by the same options would read other bytes; its listing and all of its files
+are read for that, here and without a JVM. A source that was given relative to some folder is looked for below
+the current one. Tests: `tests/test_status.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.errors import TableMissing
+from codeanatomy.lake.lease import read_lease, stale
+from codeanatomy.lake.manifest import RunManifest
+from codeanatomy.lake.snapshot import RecordedRun, Snapshot, recorded_runs
+from codeanatomy.query.answers import SourceState
+from codeanatomy.query.status.freshness import source_state
+
+
+class RepositoryStatus(Struct, frozen=True):
+    """A repository as it is published."""
+
+    repo_id: str
+    # The run that made it what it is, and when that was published.
+    run_id: str
+    built_at: datetime
+    source: str | None
+    git_commit: str | None
+    # Files that were read.
+    files: int | None
+    # Null if it was built without a graph.
+    nodes: int | None
+    edges: int | None
+    source_state: SourceState
+
+
+class Writer(Struct, frozen=True):
+    """A run that holds the lease of the lake."""
+
+    run_id: str
+    # dead: it has ended without a word; the next build undoes what it has left.
+    state: Literal["writing", "dead"]
+    host: str
+    since: datetime
+    repositories: tuple[str, ...]
+
+
+class FailedRun(Struct, frozen=True):
+    """A run that has not built all of its repositories."""
+
+    run_id: str
+    finished_at: datetime
+    # Why, by repository.
+    errors: dict[str, str]
+
+
+class LakeStatus(Struct, frozen=True):
+    """A lake, as it is published and as it stands."""
+
+    lake: str
+    # Null if nothing is published.
+    run_id: str | None
+    published_at: datetime | None
+    repositories: tuple[RepositoryStatus, ...]
+    # Of the repositories, how many there are, shown or not.
+    total: int
+    writer: Writer | None
+    # The newest run, if it has failed.
+    failed: FailedRun | None
+
+
+def status(
+    root: str, options: ExtractOptions, as_of: str | None = None, limit: int | None = None
+) -> LakeStatus:
+    """What is published, of so many repositories at most, and who writes."""
+    writer = _writer(root)
+    lake, runs = _opened(root, as_of, writer)
+    rows = list(lake.repositories.values()) if lake else []
+    # Maintenance publishes what others have built.
+    builders = {row.repo_id: row for run in runs for row in run.succeeded if row.mode != "maintenance"}
+    return LakeStatus(
+        root,
+        lake.run_id if lake else None,
+        lake.published_at if lake else None,
+        tuple(_repository(row, builders.get(row.repo_id, row), options) for row in rows[:limit]),
+        len(rows),
+        writer,
+        _failed(runs[-1]) if runs else None,
+    )
+
+
+def _opened(
+    root: str, as_of: str | None, writer: Writer | None
+) -> tuple[Snapshot | None, Sequence[RecordedRun]]:
+    """What is published, if anything, and the runs up to then."""
+    if as_of is not None:
+        return Snapshot.open(root, as_of), recorded_runs(root, as_of)
+    try:
+        runs = recorded_runs(root)
+    except TableMissing:
+        # The first build of a lake is under way, or was cut off.
+        if writer is None:
+            raise
+        return None, ()
+    return (Snapshot.after(root, runs) if any(run.succeeded for run in runs) else None), runs
+
+
+def _repository(row: RunManifest, built: RunManifest, options: ExtractOptions) -> RepositoryStatus:
+    graph = row.row_counts if "graph" in row.plan_fingerprints else {}
+    return RepositoryStatus(
+        row.repo_id,
+        built.run_id,
+        built.finished_at,
+        row.repo_root,
+        row.git_commit,
+        row.row_counts.get("repo_file_blobs_v1"),
+        graph.get("cpg_nodes"),
+        graph.get("cpg_edges"),
+        source_state(row, options),
+    )
+
+
+def _writer(root: str) -> Writer | None:
+    row = read_lease(root)
+    if row is None or row.state == "released":
+        return None
+    state: Literal["writing", "dead"] = "dead" if stale(row, datetime.now(UTC)) else "writing"
+    return Writer(row.run_id, state, row.host, row.acquired_at, tuple(row.repo_ids))
+
+
+def _failed(run: RecordedRun) -> FailedRun | None:
+    errors = {row.repo_id: row.error or row.status for row in run.rows if row.status != "succeeded"}
+    return FailedRun(run.run_id, run.finished_at, errors) if errors else None

@@ -1,0 +1,313 @@
+"""Definitions that no edge of the graph says to be used, and the facts that may use them all the same.
+
+    definitions = unused_definitions(reader, "shop")
+    around = surroundings(reader, definitions)
+
+One query for each fact, over the kinds of nodes and edges that tell it; what is made of the facts is in
+`query.walks.usage`. Tests: `tests/test_verb_unused.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from codeanatomy import catalog
+from codeanatomy.query.answers import place
+from codeanatomy.query.engines.statements import Held, Query, Reader, Row, Slice, edges, nodes
+from codeanatomy.query.walks.reachability import CALLS
+from codeanatomy.query.walks.usage import Definition, Key, Place, Surroundings
+
+K = TypeVar("K")
+T = TypeVar("T")
+USES = (
+    "CALL_GRAPH",
+    "CALLS",
+    "INSTANTIATES",
+    "REFERS_TO",
+    "READS",
+    "IMPORTS_NAME",
+    "INHERITS",
+    "RE_EXPORTS",
+)
+# Decorators that keep nothing.
+PLAIN = ("property", "staticmethod", "classmethod")
+# Functions that are told of each class below theirs.
+HOOKS = ("__new__", "__init__", "__call__", "__init_subclass__")
+# Less than this is a guess by values or annotations.
+CERTAIN = 0.9
+# What finds attributes by names that are values.
+BY_NAME = ("builtins.getattr", "builtins.vars", "builtins.globals", "builtins.locals", "operator.attrgetter")
+DEFINED = tuple(
+    catalog.table("cpg_nodes").column(name)
+    for name in ("node_id", "name", "repo_id", "path", "bstart", "bend")
+)
+
+
+def unused_definitions(reader: Reader, repo_id: str | None = None) -> list[Definition]:
+    """Functions and classes that no edge from outside of their own text arrives at, in order."""
+    outside = (
+        "(d.bstart IS NULL OR e.bstart IS NULL OR e.path <> d.path OR e.bstart < d.bstart OR e.bend > d.bend)"
+    )
+    query = Query(
+        "SELECT d.node_id, d.node_kind, d.subkind, d.name, d.qualname, d.repo_id, d.path, d.line, d.bstart,"
+        " d.bend FROM d LEFT JOIN ("
+        f"SELECT e.dst_node_id AS used_id FROM e JOIN d ON d.node_id = e.dst_node_id WHERE {outside}"
+        " UNION SELECT d.node_id FROM d JOIN b ON b.src_node_id = d.node_id"
+        f" JOIN e ON e.dst_node_id = b.dst_node_id WHERE {outside}"
+        # Another repository knows it by a name that begins and ends like its own.
+        " UNION SELECT d.node_id FROM d JOIN q ON q.name = d.name AND q.repo_id <> d.repo_id"
+        " AND split_part(q.qualname, '.', 1) = split_part(d.qualname, '.', 1)"
+        ") AS u ON u.used_id = d.node_id"
+        " WHERE u.used_id IS NULL AND d.bstart IS NOT NULL AND coalesce(d.subkind, '') <> 'lambda'"
+        " AND d.name <> '_' AND NOT (left(d.name, 2) = '__' AND right(d.name, 2) = '__')"
+        " AND right(d.path, 4) <> '.pyi'",
+        {
+            "d": nodes(("FUNCTION", "CLASS"), repo_id),
+            "e": edges(USES),
+            "b": edges(("DEFINES_BINDING",)),
+            "q": nodes(("QUALIFIED_NAME",)),
+        },
+        order=("repo_id", "path", "bstart", "bend DESC", "node_id"),
+    )
+    return [Definition(*row) for row in reader.rows(query)]
+
+
+def surroundings(
+    reader: Reader, definitions: Sequence[Definition], repo_id: str | None = None
+) -> Surroundings:
+    """What may use the definitions of the lake, or of a repository, without an edge that says so."""
+    overrides = reader.rows(
+        Query(
+            "SELECT e.src_node_id, e.dst_node_id, f.qualname FROM e JOIN f ON f.node_id = e.src_node_id",
+            {"e": edges(("OVERRIDES",)), "f": nodes(("FUNCTION",))},
+            order=("qualname", "src_node_id", "dst_node_id"),
+        )
+    )
+    inherits = reader.rows(
+        Query(
+            "SELECT e.src_node_id, e.dst_node_id, q.qualname FROM e LEFT JOIN q ON q.node_id = e.dst_node_id"
+            " UNION ALL SELECT p.entity_id, NULL, 'a base that is not known' FROM p",
+            {
+                "e": edges(("INHERITS",)),
+                "q": nodes(("QUALIFIED_NAME",)),
+                "p": Slice(
+                    "cpg_props", entity_kind=("node",), prop_key=("unresolved",), node_kind=("CLASS",)
+                ),
+            },
+            order=("src_node_id", "qualname", "dst_node_id"),
+        )
+    )
+    computed = _computed(reader)
+    lines: dict[Key, int] = {(repo, path): line for repo, path, line, _ in computed}
+    names = sorted({each.name for each in definitions})
+    namesakes: dict[str, str] = {}
+    around = Surroundings(
+        unused={each.node_id: each for each in definitions},
+        parents=dict(_parents(reader)),
+        overrides=_grouped((method, base) for method, base, _ in overrides),
+        overridden=_grouped((base, method) for method, base, _ in overrides),
+        names={method: name for method, _, name in overrides},
+        bases=_grouped((heir, base) for heir, base, name in inherits if name is None),
+        heirs=_grouped((base, heir) for heir, base, name in inherits if name is None),
+        outside=_grouped((heir, name) for heir, _, name in inherits if name is not None),
+        files={node: (repo, path) for node, repo, path in _classes(reader)},
+        decorators=dict(_decorators(reader)),
+        hooks=dict(_hooks(reader)),
+        unresolved=_places(_unresolved(reader, names, repo_id)),
+        uncertain=_places(_uncertain(reader, names, repo_id)),
+        texts=_places(_texts(reader, repo_id)),
+        beginnings=_grouped(
+            (repo, (text, path, line))
+            for repo, text, path, line in _beginnings(reader, repo_id)
+            if text.isidentifier() and (repo, path) in lines
+        ),
+        exported=frozenset(_exported(reader, repo_id)),
+        namesakes=namesakes,
+        computed=lines,
+        of_self={(repo, path): line for repo, path, _, line in computed if line is not None},
+    )
+    private = [each for each in definitions if around.is_private(each)]
+    namesakes.update(_namesakes(reader, private))
+    return around
+
+
+def _parents(reader: Reader) -> list[Row]:
+    """Definitions and what they are directly inside of."""
+    return reader.rows(
+        Query(
+            "SELECT e.dst_node_id, e.src_node_id FROM e WHERE e.bstart IS NOT NULL",
+            {"e": edges(("CONTAINS",))},
+        )
+    )
+
+
+def _classes(reader: Reader) -> list[Row]:
+    return reader.rows(Query("SELECT c.node_id, c.repo_id, c.path FROM c", {"c": nodes(("CLASS",))}))
+
+
+def _decorators(reader: Reader) -> list[Row]:
+    """Definitions and a decorator of each that may keep it."""
+    plain = ", ".join(f"'{name}'" for name in PLAIN)
+    return reader.rows(
+        Query(
+            "SELECT e.src_node_id, min_by(d.name, e.ordinal) FROM e JOIN d ON d.node_id = e.dst_node_id"
+            f" WHERE d.name NOT IN ({plain}) GROUP BY e.src_node_id",
+            {"e": edges(("HAS_DECORATOR",)), "d": nodes(("DECORATOR",))},
+        )
+    )
+
+
+def _hooks(reader: Reader) -> list[Row]:
+    """Classes and a function that runs when they are made."""
+    hooks = ", ".join(f"'{name}'" for name in HOOKS)
+    return reader.rows(
+        Query(
+            "SELECT c.node_id, min(f.qualname) FROM e JOIN f ON f.node_id = e.dst_node_id"
+            " JOIN c ON c.repo_id = e.repo_id AND c.path = e.path AND c.bstart = e.bstart"
+            f" WHERE e.role = 'class' AND f.name IN ({hooks}) GROUP BY c.node_id",
+            {
+                "e": edges(("CALLS",)),
+                "f": nodes(("FUNCTION",)),
+                "c": nodes(("CLASS",)),
+            },
+        )
+    )
+
+
+def _unresolved(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Row]:
+    """Attributes of some names of which not everything is known that they mean."""
+    return reader.rows(
+        Query(
+            "SELECT a.repo_id, a.name, a.path, a.bstart, a.line FROM a JOIN p ON p.entity_id = a.node_id"
+            # A call whose candidates were cut may mean anything of the name.
+            " UNION SELECT a.repo_id, a.name, a.path, a.bstart, a.line FROM c"
+            " JOIN e ON e.edge_id = c.entity_id JOIN s ON s.node_id = e.src_node_id"
+            " JOIN a ON a.file_id = s.file_id AND a.bstart >= s.bstart AND a.bend <= s.bend",
+            {
+                "a": nodes(("ATTRIBUTE_REF",), repo_id, name=names),
+                "s": nodes(("CALLSITE",), repo_id),
+                "e": edges(CALLS),
+                "p": _unresolved_nodes("ATTRIBUTE_REF"),
+                "c": Slice("cpg_props", entity_kind=("edge",), prop_key=("cut",)),
+            },
+            order=("repo_id", "name", "path", "bstart"),
+        )
+    )
+
+
+def _uncertain(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Row]:
+    """Attributes of some names whose meaning depends on values, of which there may be more than are known."""
+    return reader.rows(
+        Query(
+            "SELECT DISTINCT a.repo_id, a.name, a.path, a.bstart, a.line FROM a"
+            f" JOIN e ON e.src_node_id = a.node_id WHERE e.confidence < {CERTAIN}",
+            {
+                "a": nodes(("ATTRIBUTE_REF",), repo_id, name=names),
+                "e": edges(("REFERS_TO",)),
+            },
+            order=("repo_id", "name", "path", "bstart"),
+        )
+    )
+
+
+def _unresolved_nodes(kind: str) -> Slice:
+    return Slice("cpg_props", entity_kind=("node",), prop_key=("unresolved",), node_kind=(kind,))
+
+
+def _texts(reader: Reader, repo_id: str | None) -> list[Row]:
+    """Texts that are the name of a definition, or end with it: `"run"`, `"pkg.mod.run"`, `"pkg.mod:run"`."""
+    last = "split_part(replace(substr(t.name, 2, length(t.name) - 2), ':', '.'), '.', -1)"
+    return reader.rows(
+        Query(
+            f"SELECT t.repo_id, {last} AS said, t.path, t.bstart, t.line FROM t"
+            f" JOIN (SELECT DISTINCT d.name FROM d) AS k ON k.name = {last} WHERE t.subkind = 'str'",
+            {"t": nodes(("LITERAL",), repo_id), "d": nodes(("FUNCTION", "CLASS"), repo_id)},
+            order=("repo_id", "said", "path", "bstart"),
+        )
+    )
+
+
+def _beginnings(reader: Reader, repo_id: str | None) -> list[Row]:
+    """Texts that end with an underscore, whole or up to what is put in: `"as_"`, `"as_%s"`, `"as_{}"`."""
+    begins = "split_part(split_part(substr(t.name, 2, length(t.name) - 2), '%', 1), '{', 1)"
+    return reader.rows(
+        Query(
+            f"SELECT DISTINCT t.repo_id, {begins} AS said, t.path, t.line FROM t WHERE t.subkind = 'str'"
+            f" AND length({begins}) > 2 AND right({begins}, 1) = '_' AND instr({begins}, ' ') = 0",
+            {"t": nodes(("LITERAL",), repo_id)},
+            order=("repo_id", "path", "line", "said"),
+        )
+    )
+
+
+def _exported(reader: Reader, repo_id: str | None) -> list[Row]:
+    """Repositories and what an `__all__` lists: texts after it, up to the next definition."""
+    return reader.rows(
+        Query(
+            "SELECT DISTINCT t.repo_id, substr(t.name, 2, length(t.name) - 2) FROM a"
+            " JOIN t ON t.file_id = a.file_id AND t.bstart > a.bstart"
+            " LEFT JOIN d ON d.file_id = a.file_id AND d.bstart > a.bstart AND d.bstart < t.bstart"
+            " WHERE a.name = '__all__' AND t.subkind = 'str' AND d.node_id IS NULL",
+            {
+                "a": nodes(("NAME_REF",), repo_id),
+                "t": nodes(("LITERAL",), repo_id),
+                "d": nodes(("FUNCTION", "CLASS"), repo_id),
+            },
+        )
+    )
+
+
+def _computed(reader: Reader) -> list[Row]:
+    """Files in which names of attributes are no constants: the first line of that, and of that of `self`."""
+    by_name = ", ".join(f"'{name}'" for name in BY_NAME)
+    return reader.rows(
+        Query(
+            "SELECT e.repo_id, e.path, min(e.line),"
+            " min(CASE WHEN s.name IN ('self', 'cls') THEN e.line END) FROM e"
+            " JOIN q ON q.node_id = e.dst_node_id"
+            " LEFT JOIN h ON h.src_node_id = e.src_node_id AND h.ordinal = 1"
+            " LEFT JOIN t ON t.file_id = h.owner_file_id AND t.bstart = h.bstart AND t.bend = h.bend"
+            " LEFT JOIN h f ON f.src_node_id = e.src_node_id AND f.ordinal = 0"
+            " LEFT JOIN s ON s.file_id = f.owner_file_id AND s.bstart = f.bstart AND s.bend = f.bend"
+            f" WHERE q.qualname IN ({by_name}) AND t.node_id IS NULL GROUP BY e.repo_id, e.path",
+            {
+                "e": edges(("CALLS_NAME",)),
+                "q": nodes(("QUALIFIED_NAME",)),
+                "h": edges(("HAS_ARGUMENT",)),
+                "t": nodes(("LITERAL",)),
+                "s": nodes(("NAME_REF",)),
+            },
+        )
+    )
+
+
+def _namesakes(reader: Reader, definitions: Sequence[Definition]) -> list[Row]:
+    """Definitions, and where their repository first says their name outside of their own text."""
+    rows = [(d.node_id, d.name, d.repo_id, d.path, d.bstart, d.bend) for d in definitions]
+    found = reader.rows(
+        Query(
+            "SELECT h.node_id, r.path, r.bstart, r.line FROM h"
+            " JOIN r ON r.repo_id = h.repo_id AND r.name = h.name"
+            " WHERE r.path <> h.path OR r.bstart < h.bstart OR r.bstart >= h.bend",
+            {"h": Held(DEFINED, rows), "r": nodes(("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS"))},
+            order=("node_id", "path", "bstart"),
+        )
+    )
+    first: dict[str, str] = {}
+    for node, path, _, line in found:
+        first.setdefault(node, place(path, line))
+    return list(first.items())
+
+
+def _places(rows: Iterable[Row]) -> dict[Key, list[Place]]:
+    """By repository and name."""
+    return _grouped(((repo, name), (path, bstart, line)) for repo, name, path, bstart, line in rows)
+
+
+def _grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    found: dict[K, list[T]] = defaultdict(list)
+    for key, value in pairs:
+        found[key].append(value)
+    return dict(found)

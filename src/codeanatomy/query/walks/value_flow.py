@@ -1,0 +1,320 @@
+"""One step of a value: from a variable to its uses, and to the variables that get all of it there.
+
+    level = begin(reader, parameter_ids, "shop.cart.Cart.checkout.pay")
+    step(reader, level)        # [Flow("REACHES", ...), Flow("PASSES_TO", ...), ...]
+
+A value is followed from a definition (DEF_EVENT) along REACHES; that of an attribute, or of a variable in
+another module, along REFERS_TO backwards, from the variable as a whole. Uses, arguments and syntax nodes meet
+where they have the same span. The definition of a parameter at the entry of its function begins where the
+parameter does.
+
+Tests: `tests/test_verb_flows.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from codeanatomy.catalog.spec import Column
+from codeanatomy.query.answers import Symbol
+from codeanatomy.query.engines.statements import Held, Query, Reader, Row, edges, nodes
+from codeanatomy.query.walks.enclosing import AROUND, innermost
+from codeanatomy.query.walks.reachability import edges_at
+
+NUMBER = Column("n", "bigint", "Number of the use.", nullable=False)
+PLACE = (
+    NUMBER,
+    Column("file_id", "string", "File."),
+    Column("bstart", "bigint", "First byte."),
+    Column("bend", "bigint", "Byte after the last."),
+)
+# Statements and expressions whose value is, as a whole, what their targets get.
+ASSIGNING = ("Assign", "AnnAssign", "NamedExpr")
+
+
+class Flow(Struct, frozen=True):
+    """A place that a value gets to, and the variable that it is in there."""
+
+    relation: str
+    symbol: str
+    kind: str
+    symbol_id: str
+    path: str
+    line: int | None
+    bstart: int | None
+    inside: str | None
+    # The variable it comes from.
+    via: str
+    # Of the least trusted step.
+    confidence: float
+    method: str | None
+    repo_id: str
+    # What is gone on from: a definition, or a variable as a whole; none where the value stays where it is.
+    state: str | None
+    # The state of the step before.
+    source: str
+
+
+class _Use(Struct, frozen=True):
+    """A use, by its place."""
+
+    flow: Flow
+    relation: str
+    repo_id: str
+    file_id: str
+    path: str
+    bstart: int
+    bend: int
+    line: int | None
+    confidence: float
+    method: str | None
+
+
+def begin(reader: Reader, ids: Collection[str], name: str) -> list[Flow]:
+    """Where the values of a variable begin: a parameter at entry, another variable wherever it gets one."""
+    entries = [node for node in ids if node.startswith("parameter:")]
+    if entries:
+        query = Query(
+            "SELECT p.node_id AS variable, d.node_id AS state, p.repo_id FROM p JOIN d"
+            " ON d.file_id = p.file_id AND d.bstart = p.bstart",
+            {"p": nodes(("PARAMETER",), node_id=entries), "d": nodes(("DEF_EVENT",))},
+            order=("variable", "state"),
+        )
+        rows = [(node, "PARAMETER", state, repo_id) for node, state, repo_id in reader.rows(query)]
+    else:
+        bindings = tuple(ids)
+        query = Query(
+            "SELECT b.node_id, e.src_node_id, b.repo_id FROM b LEFT JOIN"
+            " (SELECT r.src_node_id AS other, r.dst_node_id AS own FROM r UNION ALL"
+            " SELECT node_id, node_id FROM b) o ON o.own = b.node_id"
+            " LEFT JOIN e ON e.dst_node_id = o.other AND left(e.src_node_id, 6) = 'event:'"
+            " LEFT JOIN d ON d.node_id = e.src_node_id WHERE e.src_node_id IS NULL OR d.node_id IS NOT NULL",
+            {
+                "b": nodes(("BINDING",), node_id=bindings),
+                "r": edges(("BINDING_RESOLVES_TO",), dst_node_id=bindings),
+                "e": edges(("EVENT_OF",)),
+                "d": nodes(("DEF_EVENT",)),
+            },
+        )
+        found = sorted(reader.rows(query), key=lambda row: (row[0], row[1] or ""))
+        rows = [(node, "BINDING", state or node, repo_id) for node, state, repo_id in found]
+    return [
+        Flow("", name, kind, node, "", None, None, None, name, 1.0, None, repo_id, state, "")
+        for node, kind, state, repo_id in rows
+    ]
+
+
+def parameters(reader: Reader, symbol: Symbol) -> dict[str, str]:
+    """The parameters of a function, in their order, with their names."""
+    query = Query(
+        "SELECT p.node_id, p.qualname, e.ordinal FROM e JOIN p ON p.node_id = e.dst_node_id",
+        {
+            "e": edges(("HAS_PARAMETER",), src_node_id=symbol.ids),
+            "p": nodes(("PARAMETER",), symbol.repo_id),
+        },
+        order=("ordinal", "node_id"),
+        columns=("node_id", "qualname"),
+    )
+    return dict(reader.rows(query))
+
+
+def step(reader: Reader, level: Sequence[Flow]) -> list[Flow]:
+    """Where the values of a level are used, and which variables get them there."""
+    uses = _once([*_reached(reader, level), *_referred(reader, level)])
+    if not uses:
+        return []
+    around = _around(reader, uses)
+    used = [
+        _flow(
+            use,
+            use.relation,
+            use.flow.symbol,
+            use.flow.kind,
+            use.flow.symbol_id,
+            None,
+            around[at],
+            use.method,
+        )
+        for at, use in enumerate(uses)
+    ]
+    return [*used, *_passed(reader, uses, around), *_copied(reader, uses, around)]
+
+
+def _reached(reader: Reader, level: Sequence[Flow]) -> list[_Use]:
+    states = {each.state: each for each in level if each.state and each.state.startswith("event:")}
+    query = Query(
+        "SELECT e.src_node_id, e.repo_id, e.owner_file_id, e.path, e.bstart, e.bend, e.line, e.confidence,"
+        " coalesce(e.resolution_method, e.rule_name) FROM e WHERE e.bstart IS NOT NULL",
+        {"e": edges_at(tuple(states), ("REACHES",), "src")},
+    )
+    return [_use("REACHES", states[row[0]], row) for row in reader.rows(query)] if states else []
+
+
+def _referred(reader: Reader, level: Sequence[Flow]) -> list[_Use]:
+    """Uses that name the variable as a whole: attributes, and variables of other modules."""
+    variables = {each.symbol_id: each for each in reversed(level) if each.symbol_id.startswith("binding:")}
+    if not variables:
+        return []
+    named = edges_at(tuple(variables), ("REFERS_TO",), "dst")
+    paths = [row[0] for row in reader.rows(Query("SELECT DISTINCT e.path FROM e", {"e": named}))]
+    # An attribute is used as a whole where its syntax node is: `cart.prices`, not `prices`.
+    query = Query(
+        "SELECT e.dst_node_id, e.repo_id, e.owner_file_id, e.path, coalesce(a.bstart, e.bstart), e.bend,"
+        " e.line, e.confidence, e.resolution_method FROM e JOIN n ON n.node_id = e.src_node_id"
+        " LEFT JOIN s ON s.src_node_id = e.src_node_id LEFT JOIN a ON a.dst_node_id = s.dst_node_id",
+        {
+            "e": named,
+            "n": nodes(("NAME_REF", "ATTRIBUTE_REF"), subkind=("load",), path=paths),
+            "s": edges(("SYNTAX_OF",), path=paths),
+            "a": edges(("AST_PARENT_OF",), path=paths),
+        },
+    )
+    return [_use("REFERS_TO", variables[row[0]], row) for row in reader.rows(query)] if paths else []
+
+
+def _use(relation: str, flow: Flow, row: Row) -> _Use:
+    _, repo_id, file_id, path, bstart, bend, line, confidence, method = row
+    trusted = min(confidence, flow.confidence)
+    return _Use(flow, relation, repo_id, file_id, path, bstart, bend, line, trusted, method)
+
+
+def _once(uses: Sequence[_Use]) -> list[_Use]:
+    """Each place of a variable once, as trusted as it can be; of several ways there, always the same."""
+    kept: dict[tuple[str, str, int, int], _Use] = {}
+    for use in sorted(uses, key=_first):
+        kept.setdefault((use.flow.symbol_id, use.file_id, use.bstart, use.bend), use)
+    return list(kept.values())
+
+
+def _first(use: _Use) -> tuple[str | int | float, ...]:
+    flow = use.flow
+    place = (use.file_id, use.bstart, -use.confidence, flow.source, use.bend)
+    return (*place, flow.state or "", flow.symbol_id, use.relation, use.method or "")
+
+
+def _around(reader: Reader, uses: Sequence[_Use]) -> dict[int, Row]:
+    """The innermost definition around each use: its name, kind and id."""
+    query = Query(
+        f"SELECT u.n, d.qualname, d.node_kind, d.node_id FROM ({innermost('h', 'n', file='file_id')}) AS u"
+        " JOIN d ON d.node_id = u.inner_id",
+        {"h": _places(uses), "d": nodes(AROUND, path=_paths(uses))},
+    )
+    return {number: tuple(rest) for number, *rest in reader.rows(query)}
+
+
+def _passed(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> list[Flow]:
+    """The parameters that get a use, which is then a whole argument."""
+    query = Query(
+        "SELECT h.n, p.qualname, p.node_id AS variable, d.node_id AS state, e.confidence,"
+        " e.resolution_method FROM h"
+        " JOIN e ON e.owner_file_id = h.file_id AND e.bstart = h.bstart AND e.bend = h.bend"
+        " JOIN p ON p.node_id = e.dst_node_id"
+        " LEFT JOIN d ON d.file_id = p.file_id AND d.bstart = p.bstart",
+        {
+            "h": _places(uses),
+            "e": edges(("PASSES_TO",), path=_paths(uses)),
+            "p": nodes(("PARAMETER",)),
+            "d": nodes(("DEF_EVENT",)),
+        },
+        order=("n", "qualname", "variable", "state"),
+    )
+    return [
+        _flow(uses[number], "PASSES_TO", name, "PARAMETER", node, state, around[number], method, confidence)
+        for number, name, node, state, confidence, method in reader.rows(query)
+    ]
+
+
+def _copied(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> list[Flow]:
+    """The variables that a use is assigned to, and the functions that return it, by the syntax tree."""
+    paths = _paths(uses)
+    query = Query(
+        "SELECT h.n, k.subkind, t.dst_node_id, t.owner_file_id, t.bstart, t.bend FROM h"
+        " JOIN v ON v.owner_file_id = h.file_id AND v.bstart = h.bstart AND v.bend = h.bend"
+        " JOIN k ON k.node_id = v.src_node_id LEFT JOIN t ON t.src_node_id = k.node_id",
+        {
+            "h": _places(uses),
+            "v": edges(("AST_PARENT_OF",), role=("value",), path=paths),
+            "k": nodes(("AST_NODE",), subkind=(*ASSIGNING, "Return"), path=paths),
+            "t": edges(("AST_PARENT_OF",), role=("target", "targets"), path=paths),
+        },
+        order=("n", "bstart", "dst_node_id", "subkind"),
+    )
+    found: list[Flow] = []
+    targets: list[Row] = []
+    for number, kind, *target in reader.rows(query):
+        if kind == "Return":
+            name, what, node = around[number]
+            found.append(_flow(uses[number], "RETURNED", name, what, node, None, around[number], "return"))
+        elif target[0] is not None:
+            targets.append((number, *target))
+    return [*found, *_assigned(reader, uses, around, targets)] if targets else found
+
+
+def _assigned(
+    reader: Reader, uses: Sequence[_Use], around: dict[int, Row], targets: Sequence[Row]
+) -> list[Flow]:
+    """What targets are: names, by the definition there, and attributes, by what they define."""
+    paths = _paths(uses)
+    shape = (NUMBER, Column("node_id", "string", "Syntax node of the target."), *PLACE[1:])
+    query = Query(
+        "SELECT h.n, b.qualname, b.node_id, d.node_id AS state, CAST(1 AS DOUBLE) AS confidence FROM h"
+        " JOIN d ON d.file_id = h.file_id AND d.bstart = h.bstart AND d.bend = h.bend"
+        " JOIN o ON o.src_node_id = d.node_id JOIN b ON b.node_id = o.dst_node_id"
+        " UNION SELECT h.n, b.qualname, b.node_id, b.node_id AS state, f.confidence FROM h"
+        " JOIN s ON s.dst_node_id = h.node_id JOIN f ON f.src_node_id = s.src_node_id"
+        " JOIN b ON b.node_id = f.dst_node_id WHERE left(s.src_node_id, 14) = 'attribute_ref:'",
+        {
+            "h": Held(shape, targets),
+            "d": nodes(("DEF_EVENT",), path=paths),
+            "o": edges(("EVENT_OF",), path=paths),
+            "s": edges(("SYNTAX_OF",), path=paths),
+            "f": edges(("DEFINES_BINDING",), path=paths),
+            "b": nodes(("BINDING",)),
+        },
+        order=("n", "qualname", "state"),
+    )
+    return [
+        _flow(uses[number], "COPIES", name, "BINDING", node, state, around[number], "assignment", confidence)
+        for number, name, node, state, confidence in reader.rows(query)
+    ]
+
+
+def _flow(
+    use: _Use,
+    relation: str,
+    symbol: str,
+    kind: str,
+    node: str,
+    state: str | None,
+    around: Row,
+    method: str | None,
+    confidence: float = 1.0,
+) -> Flow:
+    return Flow(
+        relation,
+        symbol,
+        kind,
+        node,
+        use.path,
+        use.line,
+        use.bstart,
+        around[0],
+        use.flow.symbol,
+        min(use.confidence, confidence),
+        method,
+        use.repo_id,
+        state,
+        use.flow.state or "",
+    )
+
+
+def _places(uses: Sequence[_Use]) -> Held:
+    rows: list[tuple[Any, ...]] = [(at, use.file_id, use.bstart, use.bend) for at, use in enumerate(uses)]
+    return Held(PLACE, rows)
+
+
+def _paths(uses: Sequence[_Use]) -> tuple[str, ...]:
+    return tuple(sorted({use.path for use in uses}))

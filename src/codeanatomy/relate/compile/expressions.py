@@ -1,0 +1,529 @@
+"""Expressions into constraints: every expression gets the node that its value is in.
+
+    self.run(job)      . self run 5, then a call of 5 with job into 6
+
+Names are read by the compiler's scopes and, where the frame is at hand, by the versions that stand there.
+What can never be called or have attributes of interest, such as None, has no node. Constants share one node
+per type. A literal of many elements keeps constant keys only while they are few.
+
+Tests: `tests/test_relate_walk.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from codeanatomy.relate.compile.annotations import Hint, hint_of
+from codeanatomy.relate.compile.names import NO_PLACE, Names
+from codeanatomy.relate.compile.scope_tree import Scope
+from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.compile.variables import Frame, Version, Versions
+from codeanatomy.relate.program import KEYWORD, NOTHING, POSITIONAL, STAR, STAR_STAR, Arg, Node, Program
+
+MAX_KEYS = 200
+KEY_CHARS = 100
+OPERATORS: Mapping[str, str] = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mult": "mul",
+    "MatMult": "matmul",
+    "Div": "truediv",
+    "Mod": "mod",
+    "Pow": "pow",
+    "LShift": "lshift",
+    "RShift": "rshift",
+    "BitOr": "or",
+    "BitXor": "xor",
+    "BitAnd": "and",
+    "FloorDiv": "floordiv",
+}
+UNARY: Mapping[str, str] = {"Invert": "__invert__", "UAdd": "__pos__", "USub": "__neg__"}
+COMPARISONS: Mapping[str, str] = {
+    "Eq": "eq",
+    "NotEq": "ne",
+    "Lt": "lt",
+    "LtE": "le",
+    "Gt": "gt",
+    "GtE": "ge",
+}
+# Functions and methods that a constant argument tells what to look at.
+BY_TEXT = frozenset({"getattr", "setattr", "get", "pop", "setdefault", "__getitem__", "import_module"})
+# What `!r`, `!s` and `!a` in an f-string ask for.
+CONVERSIONS = {"r": ["__repr__"], "a": ["__repr__"], "s": ["__str__", "__repr__"]}
+TRUTH = ["__bool__", "__len__"]
+
+
+class Expressions(Names):
+    """The part of the walk that looks at expressions."""
+
+    def __init__(self, program: Program, tree: Tree, scopes: Mapping[int, Scope]) -> None:
+        super().__init__(program, tree, scopes)
+        self._by_kind: dict[str, Callable[[int], Node]] = {}
+
+    def value(self, node: int | None) -> Node:
+        """The node that an expression's value is in."""
+        if node is None:
+            return NOTHING
+        kind = self.tree.kind[node]
+        look = self._by_kind.get(kind)
+        if look is None:
+            look = self._by_kind[kind] = getattr(self, f"of_{kind.lower()}", self._other)
+        return look(node)
+
+    def _other(self, node: int) -> Node:
+        for child in self.tree.children(node):
+            self.value(child)
+        return NOTHING
+
+    def of_constant(self, node: int) -> Node:
+        text = self.tree.value[node]
+        kind = constant_type(text)
+        if kind == "str" and self.asks_by_name and text is not None and text[1:-1].isidentifier():
+            return self.word(text[1:-1])
+        return self.const(kind) if kind else NOTHING
+
+    def of_name(self, node: int) -> Node:
+        name = self.tree.name[node] or ""
+        found, definitions = self.read(name)
+        self.uses.append((self.place(node), name, definitions))
+        return found
+
+    def of_attribute(self, node: int) -> Node:
+        owner = self.tree.one(node, "value")
+        received = self.value(owner)
+        if received == NOTHING:
+            received = self.new()
+        made = self.new()
+        attr = self.mangled(self.tree.name[node] or "")
+        self.ops.append((".", received, attr, made, self.attribute_site(node)))
+        return made
+
+    def attribute_site(self, node: int) -> int:
+        """The site of an attribute, with the place of its identifier."""
+        start, end, line = self.place(node)
+        inner = NO_PLACE
+        if start is not None and end is not None and (start, end) in self.identifiers:
+            inner = (*self.identifiers[start, end], line)
+        return self.site(node, "attribute", inner)
+
+    def of_call(self, node: int) -> Node:
+        tree = self.tree
+        func = tree.one(node, "func")
+        callee = self.value(func)
+        args = self.arguments(tree.many(node, "args"), tree.many(node, "keywords"))
+        self.events += 1
+        if callee == NOTHING:
+            callee = self.new()
+        made = self.new()
+        inner = NO_PLACE if func is None else self.place(func)
+        site = self.site(node, "call", inner)
+        if args:
+            given = [*tree.many(node, "args"), *tree.many(node, "keywords")]
+            values = (
+                tree.one(arg, "value") if tree.kind[arg] in ("Starred", "keyword") else arg for arg in given
+            )
+            self.program.arguments[site] = [NO_PLACE if arg is None else self.place(arg) for arg in values]
+        if func is not None and tree.name[func] in BY_TEXT:
+            self.program.texts[site] = [self.key(arg) for arg in tree.many(node, "args")]
+        self.ops.append(("(", callee, made, site, args))
+        return made
+
+    def arguments(self, positional: Sequence[int], keywords: Sequence[int]) -> list[Arg]:
+        """The arguments of a call or the bases of a class."""
+        tree, args = self.tree, list[Arg]()
+        for arg in positional:
+            if tree.kind[arg] == "Starred":
+                args.append((STAR, None, self.value(tree.one(arg, "value"))))
+            else:
+                args.append((POSITIONAL, None, self.value(arg)))
+        for keyword in keywords:
+            name, value = tree.name[keyword], self.value(tree.one(keyword, "value"))
+            args.append((STAR_STAR, None, value) if name is None else (KEYWORD, name, value))
+        return args
+
+    def of_namedexpr(self, node: int) -> Node:
+        value = self.value(self.tree.one(node, "value"))
+        self.assign(self.tree.one(node, "target"), value)
+        return value
+
+    def assign(self, target: int | None, value: Node) -> None:
+        """A target of an assignment gets a value."""
+        raise NotImplementedError
+
+    def of_lambda(self, node: int) -> Node:
+        raise NotImplementedError
+
+    def of_ifexp(self, node: int) -> Node:
+        tree = self.tree
+        self.truth(tree.one(node, "test"))
+        return self.phi([self.value(tree.one(node, "body")), self.value(tree.one(node, "orelse"))])
+
+    def of_boolop(self, node: int) -> Node:
+        values, op = self.tree.many(node, "values"), self.tree.one(node, "op")
+        is_and = op is not None and self.tree.kind[op] == "And"
+        before = dict(self.frame.env)
+        found = []
+        for value in values[:-1]:
+            found.append(self.truth(value))
+            if is_and:
+                # What stands further right is looked at only if this was met.
+                self.narrow(value)
+        found.append(self.value(values[-1]))
+        if is_and:
+            for name, versions in before.items():
+                if name in self.frame.env and self._is_narrowed(self.frame.env[name], versions):
+                    self.frame.env[name] = versions
+        return self.phi(found)
+
+    def _is_narrowed(self, versions: Versions, before: Versions) -> bool:
+        """Whether these are the versions before, seen through a test; a `:=` has a definition of its own."""
+        known = {number for version in before for number in version.definitions}
+        return all(known.issuperset(version.definitions) for version in versions)
+
+    def truth(self, node: int | None) -> Node:
+        """A value that is asked whether it is true."""
+        value = self.value(node)
+        if node is not None and value != NOTHING and self.tree.kind[node] not in ("BoolOp", "Compare"):
+            self.special(node, value, TRUTH, [], "truth")
+        return value
+
+    def special(self, node: int, receiver: Node, names: list[str], args: Sequence[Node], role: str) -> Node:
+        """The result of a special method that a syntax node calls."""
+        if receiver == NOTHING or receiver in self.const_nodes:
+            return NOTHING
+        made = self.new()
+        given = [(POSITIONAL, None, arg) for arg in args]
+        self.events += 1
+        self.ops.append(("d", receiver, names, given, made, self.site(node, role)))
+        return made
+
+    def of_unaryop(self, node: int) -> Node:
+        operand = self.tree.one(node, "operand")
+        op = self.tree.one(node, "op")
+        kind = "" if op is None else self.tree.kind[op]
+        if kind == "Not":
+            self.truth(operand)
+            return NOTHING
+        value = self.value(operand)
+        if value in self.const_nodes:
+            return value
+        return self.special(node, value, [UNARY.get(kind, "__neg__")], [], "operator")
+
+    def of_binop(self, node: int) -> Node:
+        tree = self.tree
+        first = tree.one(node, "left")
+        left, right = self.value(first), self.value(tree.one(node, "right"))
+        prefix = self.prefix(first)
+        if prefix is not None:
+            return self.phi([self.begins(prefix), self.operator(node, left, right, "")])
+        return self.operator(node, left, right, "")
+
+    def prefix(self, node: int | None) -> str | None:
+        """The beginning of a name that is put together: `"visit_" + x`, `"visit_%s" % x`, `f"visit_{x}"`."""
+        text = None if node is None else self.tree.value[node]
+        if not self.asks_by_name or text is None or text[0] not in "'\"":
+            return None
+        word = text[1:-1].partition("%")[0].partition("{")[0]
+        return word if word.isidentifier() and len(word) > 1 else None
+
+    def begins(self, prefix: str) -> Node:
+        """A string that begins so."""
+        made = self.new()
+        self.ops.append(("o", made, "j", prefix))
+        return made
+
+    def operator(self, node: int, left: Node, right: Node, prefix: str) -> Node:
+        """The result of a binary operator; the prefix `i` is for the one in place."""
+        op = self.tree.one(node, "op")
+        name = OPERATORS.get("" if op is None else self.tree.kind[op], "add")
+        plain_right = right == NOTHING or right in self.const_nodes
+        if (left == NOTHING or left in self.const_nodes) and plain_right:
+            return left
+        made = self.new()
+        if left == NOTHING:
+            left = self.new()
+        self.events += 1
+        self.ops.append(("b", left, right, prefix + name, made, self.site(node, "operator")))
+        return made
+
+    def of_compare(self, node: int) -> Node:
+        tree = self.tree
+        operands = [tree.one(node, "left"), *tree.many(node, "comparators")]
+        values = [self.value(operand) for operand in operands]
+        for place, op in enumerate(tree.many(node, "ops")):
+            left, right, kind = values[place], values[place + 1], tree.kind[op]
+            if kind in COMPARISONS and not {left, right} <= self.const_nodes | {NOTHING}:
+                self.events += 1
+                first = self.new() if left == NOTHING else left
+                self.ops.append(("b", first, right, COMPARISONS[kind], NOTHING, self.site(node, "operator")))
+            elif kind in ("In", "NotIn"):
+                self.special(node, right, ["__contains__", "__iter__"], [left], "operator")
+        return NOTHING
+
+    def of_joinedstr(self, node: int) -> Node:
+        values = self.tree.many(node, "values")
+        for value in values:
+            self.value(value)
+        prefix = self.prefix(values[0]) if len(values) > 1 else None
+        return self.const("str") if prefix is None else self.phi([self.const("str"), self.begins(prefix)])
+
+    of_templatestr = of_joinedstr
+
+    def of_formattedvalue(self, node: int) -> Node:
+        value = self.value(self.tree.one(node, "value"))
+        self.value(self.tree.one(node, "format_spec"))
+        names = CONVERSIONS.get(self.tree.value[node] or "", ["__format__", "__str__", "__repr__"])
+        self.special(node, value, names, [], "format")
+        return NOTHING
+
+    def of_starred(self, node: int) -> Node:
+        return self.value(self.tree.one(node, "value"))
+
+    def of_slice(self, node: int) -> Node:
+        self._other(node)
+        return NOTHING
+
+    def of_subscript(self, node: int) -> Node:
+        tree = self.tree
+        received = self.value(tree.one(node, "value"))
+        index = tree.one(node, "slice")
+        key_value = self.value(index)
+        if received == NOTHING:
+            return NOTHING
+        made = self.new()
+        self.events += 1
+        site = self.site(node, "subscript")
+        self.ops.append(("[", received, self.key(index), made, site, key_value))
+        return made
+
+    def key(self, index: int | None) -> str | None:
+        """A constant key as text; ":" for a slice, None for one that is not constant."""
+        if index is None:
+            return None
+        kind = self.tree.kind[index]
+        if kind == "Slice":
+            return ":"
+        text = self.tree.value[index]
+        if kind == "UnaryOp":
+            operand = self.tree.one(index, "operand")
+            text = None if operand is None or self.tree.value[operand] is None else "-1"
+        if text is None or len(text) > KEY_CHARS:
+            return None
+        return text
+
+    def of_list(self, node: int) -> Node:
+        return self._sequence("list", node)
+
+    def of_tuple(self, node: int) -> Node:
+        return self._sequence("tuple", node)
+
+    def of_set(self, node: int) -> Node:
+        return self._sequence("set", node)
+
+    def _sequence(self, kind: str, node: int) -> Node:
+        tree = self.tree
+        items = tree.many(node, "elts")
+        starred = any(tree.kind[item] == "Starred" for item in items)
+        made = self.container(kind, -1 if starred or len(items) > MAX_KEYS else len(items))
+        by_place = kind != "set" and len(items) <= MAX_KEYS
+        seen: set[tuple[str | None, Node]] = set()
+        for place, item in enumerate(items):
+            if tree.kind[item] == "Starred":
+                by_place = False
+                inner = self.new()
+                value = self.value(tree.one(item, "value"))
+                if value == NOTHING:
+                    continue
+                self.ops.append(("*", value, inner, self.site(item, "iteration")))
+                self.ops.append(("]", made, None, inner, NOTHING))
+                continue
+            value = self.value(item)
+            key = str(place) if by_place else None
+            if value != NOTHING and (key, value) not in seen:
+                seen.add((key, value))
+                self.ops.append(("]", made, key, value, NOTHING))
+        return made
+
+    def of_dict(self, node: int) -> Node:
+        tree, made = self.tree, self.container("dict")
+        values = tree.many(node, "values")
+        keys = tree.gapped(node, "keys", len(values))
+        seen: set[tuple[str | None, Node]] = set()
+        for key, item in zip(keys, values, strict=True):
+            key_value, value = self.value(key), self.value(item)
+            if key is None:
+                if value != NOTHING:
+                    self.ops.append(("u", made, value))
+                continue
+            text = self.key(key) if len(values) <= MAX_KEYS else None
+            if value in self.const_nodes:
+                text = None
+            if value != NOTHING and (text, value) not in seen:
+                seen.add((text, value))
+                self.ops.append(("]", made, text, value, NOTHING))
+            if key_value != NOTHING and ("keys", key_value) not in seen:
+                seen.add(("keys", key_value))
+                self.ops.append(("k", made, key_value))
+        return made
+
+    def of_listcomp(self, node: int) -> Node:
+        return self._comprehension("list", node)
+
+    def of_setcomp(self, node: int) -> Node:
+        return self._comprehension("set", node)
+
+    def of_generatorexp(self, node: int) -> Node:
+        return self._comprehension("generator", node)
+
+    def of_dictcomp(self, node: int) -> Node:
+        return self._comprehension("dict", node)
+
+    def _comprehension(self, kind: str, node: int) -> Node:
+        tree, outer = self.tree, self.frame
+        made = self.container(kind)
+        generators = tree.many(node, "generators")
+        # The first iterable is evaluated outside.
+        first = self.value(tree.one(generators[0], "iter")) if generators else NOTHING
+        scope = self.scopes.get(node)
+        if scope is not None:
+            self.frame = Frame(
+                scope, outer.function, qualname=outer.qualname, owner=outer.owner, inline=outer
+            )
+        try:
+            for number, generator in enumerate(generators):
+                source = first if number == 0 else self.value(tree.one(generator, "iter"))
+                self.assign(tree.one(generator, "target"), self.element(generator, source))
+                for test in tree.many(generator, "ifs"):
+                    self.truth(test)
+                    self.narrow(test)
+            if kind == "dict":
+                keys = self.value(tree.one(node, "key"))
+                if keys != NOTHING:
+                    self.ops.append(("k", made, keys))
+                value = self.value(tree.one(node, "value"))
+            else:
+                value = self.value(tree.one(node, "elt"))
+        finally:
+            self.frame = outer
+        if value != NOTHING:
+            self.ops.append(("]", made, None, value, NOTHING))
+        return made
+
+    def element(self, node: int, source: Node) -> Node:
+        """What iteration over a value gives; the node is where that happens."""
+        if source == NOTHING:
+            return NOTHING
+        made = self.new()
+        self.events += 1
+        place = self.tree.one(node, "iter")
+        self.ops.append(("*", source, made, self.site(node if place is None else place, "iteration")))
+        return made
+
+    def narrow(self, test: int | None) -> None:
+        """After a test that was met, a name may be known better."""
+        tree = self.tree
+        if test is None:
+            return
+        if tree.kind[test] == "BoolOp":
+            op = tree.one(test, "op")
+            if op is not None and tree.kind[op] == "And":
+                for value in tree.many(test, "values"):
+                    self.narrow(value)
+            return
+        func, args = tree.one(test, "func"), tree.many(test, "args")
+        if func is None or tree.name[func] != "isinstance" or len(args) != 2 or tree.kind[args[0]] != "Name":
+            return
+        name = tree.name[args[0]] or ""
+        found = self.frame.scope.find(name)
+        holder = self.frame.holder(found.home) if found.home else None
+        if holder is None or found.name in self.declared:
+            return
+        source, definitions = self.read(name)
+        classes = self._quietly(args[1])
+        if NOTHING in (source, classes):
+            return
+        made = self.new()
+        self.ops.append(("i", source, classes, made))
+        joined = [each for some in definitions for each in some]
+        holder.env[found.name] = (Version(made, joined, self.events),)
+
+    def _quietly(self, node: int) -> Node:
+        """The value of an expression that was looked at already."""
+        uses = len(self.uses)
+        value = self.value(node)
+        del self.uses[uses:]
+        return value
+
+    def of_await(self, node: int) -> Node:
+        source = self.value(self.tree.one(node, "value"))
+        if source == NOTHING:
+            return NOTHING
+        made = self.new()
+        self.events += 1
+        self.ops.append(("a", source, made, self.site(node, "await")))
+        return made
+
+    def of_yield(self, node: int) -> Node:
+        value = self.value(self.tree.one(node, "value"))
+        self.events += 1
+        if self.frame.function >= 0:
+            self.copy(value, self.program.functions[self.frame.function].yields)
+        return NOTHING
+
+    def of_yieldfrom(self, node: int) -> Node:
+        source = self.value(self.tree.one(node, "value"))
+        self.events += 1
+        if source == NOTHING or self.frame.function < 0:
+            return NOTHING
+        made = self.new()
+        self.ops.append(
+            ("*", source, self.program.functions[self.frame.function].yields, self.site(node, "iteration"))
+        )
+        self.ops.append(("y", source, made))
+        return made
+
+    def hint(self, node: int | None) -> Hint | None:
+        """What an annotation says; its names are read where it stands."""
+        if node is None:
+            return None
+        events = self.events
+        self.value(node)
+        # `List[int]` runs nothing of the repository.
+        self.events = events
+        return hint_of(self.tree, node, self._hinted)
+
+    def _hinted(self, dotted: str) -> Node:
+        """The node of a dotted name in an annotation."""
+        first, *rest = dotted.split(".")
+        found = self.frame.scope.find(first)
+        if found.home is not None:
+            # What is defined below may be meant as well.
+            node, _ = self._seen(found.home, found.name)
+        else:
+            node = self.open(first)
+        for attr in rest:
+            if node == NOTHING:
+                return NOTHING
+            made = self.new()
+            self.ops.append((".", node, attr, made, NOTHING))
+            node = made
+        return node
+
+
+def constant_type(text: str | None) -> str | None:
+    """The builtin type of a constant, by how Python spells it.
+
+    >>> constant_type("'a'"), constant_type("1.5"), constant_type("None")
+    ('str', 'float', None)
+    """
+    if not text or text in ("None", "Ellipsis"):
+        return None
+    if text in ("True", "False"):
+        return "bool"
+    if text[0] in "'\"":
+        return "str"
+    if text[0] == "b":
+        return "bytes"
+    if text[-1] in "jJ)":
+        return "complex"
+    return "float" if any(mark in text for mark in (".", "e", "inf", "nan")) and text[:2] != "0x" else "int"

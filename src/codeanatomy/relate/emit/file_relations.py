@@ -1,0 +1,75 @@
+"""Relations of a file as a whole: the module it declares, and attributes assigned outside of class bodies.
+
+    class A:
+        def m(self): self.x = 1      DECLARES_MODULE  file -> module;  SCOPE_BINDS  scope of A -> x
+
+Tests: `tests/test_relate_structure.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from codeanatomy.node_ids import binding_id, module_id, scope_id
+from codeanatomy.relate.relation_rows import NOWHERE, Evidence, Rows
+from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.solver import Object
+
+
+class Attribute(NamedTuple):
+    """An attribute of instances: the scope of its class, its name, and its qualified name."""
+
+    scope_key: str
+    name: str
+    qname: str
+
+
+def unlisted_attributes(
+    values: Values, attributes: Iterable[tuple[Object, str]]
+) -> Mapping[int, list[Attribute]]:
+    """Of attributes, by class and name, those that are in no body of a class, by the file of the class."""
+    found: defaultdict[int, list[Attribute]] = defaultdict(list)
+    listed = [{key: frozenset(names) for key, names in program.listed.items()} for program in values.programs]
+    for cls, name in attributes:
+        file, declared = values.cls(cls)
+        key = declared.scope_key
+        if name not in listed[file].get(key, ()):
+            found[file].append(Attribute(key, name, f"{values.qualified(cls)}.{name}"))
+    return found
+
+
+def file_relations(rows: Rows, name: str, attributes: Iterable[Attribute] = ()) -> None:
+    """Add the rows of a file as a whole: the module that it is, and the attributes of its classes."""
+    rows.add(
+        "DECLARES_MODULE",
+        "FILE",
+        rows.file_id,
+        "MODULE",
+        module_id(rows.file_id),
+        place=NOWHERE,
+        origin="imports",
+        rule="module",
+        method="path",
+        confidence=1.0,
+        dst_qname=name,
+        evidence=[Evidence("imports", rows.file_id)],
+    )
+    for key, attribute, qname in attributes:
+        scope = scope_id(rows.file_id, key)
+        rows.add(
+            "SCOPE_BINDS",
+            "SCOPE",
+            scope,
+            "BINDING",
+            binding_id(scope, attribute),
+            place=NOWHERE,
+            origin="values",
+            rule="attribute",
+            method="scope",
+            confidence=1.0,
+            dst_qname=qname,
+            role=attribute,
+            evidence=[Evidence("values", scope)],
+        )

@@ -1,0 +1,491 @@
+"""What an import, a name outside of the file, or an attribute leads to.
+
+    mod.name          what is left of the name at the end of the module, a submodule, or by its star imports
+    instance.name     what was stored on instances, and what the class has by its MRO, bound to the instance
+    Class.name        the same without an instance; through `super()` from after a class on
+    external.name     the longer name
+
+Where in its hierarchy a class has an attribute is found in `hierarchy`.
+
+Tests: `tests/test_relate_attributes.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from codeanatomy.relate.program import VARIABLE, Program
+from codeanatomy.relate.values.external_names import BUILTINS, is_class_like, may_have
+from codeanatomy.relate.values.hierarchy import ENUMS, Hierarchy
+from codeanatomy.relate.values.modules import INITS
+from codeanatomy.relate.values.solver import WEAK, Object
+
+MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
+TEXT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+MAX_PARTS = 12
+# What operations do to an attribute, by their letters.
+HOWS = {".": "get", ":": "set", "x": "del"}
+
+
+class Attributes(Hierarchy):
+    """Imports and attributes."""
+
+    def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
+        super().__init__(programs, limit)
+        self._stars: dict[int, list[str]] = {}
+        # Nodes of attributes, by name and thing.
+        self._attrs: dict[str, dict[Object, int]] = {}
+        self._bound: set[tuple[Any, ...]] = set()
+        # What an attribute of a thing is, by its kind.
+        self._readable: Mapping[str, Callable[[Object, str, int], None]] = {
+            "M": self._of_module,
+            "N": self._of_namespace,
+            "X": self._of_outside,
+            "Y": self._of_outside,
+            "J": self._of_text,
+            "I": self._of_instance,
+            "C": self._of_class,
+            "S": self._of_super,
+            "L": self._of_container,
+            "B": self._of_bound,
+            "P": self._of_property,
+            "R": self._of_dispatcher,
+        }
+        # Functions that run when an attribute is read, written or deleted: by name and how, then by thing.
+        self.attr_calls: dict[tuple[str, str], dict[Object, dict[Object, None]]] = {}
+
+    # -- modules
+
+    def module(self, name: str) -> Object:
+        """A module by its absolute name."""
+        paths = self.modules.paths.get(name)
+        if paths:
+            return self.thing("M", self.files[paths[0]])
+        return self.thing("N", name) if name in self.modules.namespaces else self.thing("X", name)
+
+    def imported(self, file: int, number: int, dst: int) -> None:
+        """Put what an import binds into a node."""
+        program = self.programs[file]
+        each = program.imports[number]
+        name = self.modules.absolute(program.path, each.module, each.level)
+        if name is None:
+            return
+        if each.name is None:
+            self.add(
+                dst, self.module(name.partition(".")[0] if each.binds_first and each.level == 0 else name)
+            )
+            if each.binds_first and name.partition(".")[0] != each.module.partition(".")[0]:
+                # Found beside the file: the first part is deeper.
+                parts = name.split(".")[: -each.module.count(".") or None]
+                self.add(dst, self.module(".".join(parts)))
+            return
+        inner = f"{name}.{each.name}"
+        if name == self.names[file] and self.modules.has(inner):
+            # `from . import part` in the package itself: the submodule, not the name that this binds.
+            self.add(dst, self.module(inner))
+        else:
+            self.flow(self.attr(self.module(name), each.name), dst)
+
+    def stars(self, file: int) -> list[str]:
+        """Absolute names of the modules whose names a module takes over."""
+        if file not in self._stars:
+            program = self.programs[file]
+            found = [
+                self.modules.absolute(program.path, each.module, each.level)
+                for each in program.imports
+                if each.bound is None
+            ]
+            self._stars[file] = [name for name in dict.fromkeys(found) if name]
+        return self._stars[file]
+
+    def exports(self, file: int, name: str) -> bool:
+        """Whether a star import of the module brings a name."""
+        exported = self.programs[file].exported
+        return is_given(name, exported) and (exported is not None or self.has(file, name))
+
+    def has(self, file: int, name: str) -> bool:
+        """Whether a module has a name of its own or by a star."""
+        return name in self.programs[file].variables or name in self._star_names.get(file, ())
+
+    @cached_property
+    def _star_names(self) -> dict[int, set[str]]:
+        """The names that star imports bring into modules, through any number of them."""
+        takers: dict[int, list[int]] = {}
+        for file in range(len(self.programs)):
+            for star in self.stars(file):
+                if star in self.modules.paths:
+                    takers.setdefault(self.files[self.modules.paths[star][0]], []).append(file)
+        found: dict[int, set[str]] = {}
+        todo = deque((file, set(self.programs[file].variables)) for file in takers)
+        while todo:
+            file, names = todo.popleft()
+            exported = self.programs[file].exported
+            given = {name for name in names if is_given(name, exported)}
+            for taker in takers.get(file, ()):
+                own = found.setdefault(taker, set())
+                new = given - own
+                if new:
+                    own |= new
+                    todo.append((taker, new))
+        return found
+
+    def _module_attr(self, file: int, name: str, dst: int) -> None:
+        program = self.programs[file]
+        if name in program.variables:
+            self.flow(self.at(file, program.variables[name][1]), dst)
+            return
+        if name in MODULE_TEXTS:
+            self.add(dst, self.thing("Y", "builtins.str"))
+            return
+        own = self.names[file]
+        if self.by_star(file, name, dst):
+            return
+        for path in self.modules.paths.get(own, ())[1:]:
+            # The stub beside the module.
+            other = self.files[path]
+            if other != file and name in self.programs[other].variables:
+                self.flow(self.at(other, self.programs[other].variables[name][1]), dst)
+                return
+        if self.modules.has(f"{own}.{name}"):
+            self.add(dst, self.module(f"{own}.{name}"))
+            return
+        if "__getattr__" in program.variables:
+            thing = self.thing("M", file)
+            hook = self.at(file, program.variables["__getattr__"][1])
+            self.run_hook(hook, [self.thing("J", name)], dst, thing, name)
+            return
+        outside = [star for star in self.stars(file) if not self.modules.has(star)]
+        if len(outside) == 1 and not name.startswith("_"):
+            self.add(dst, self.thing("X", f"{outside[0]}.{name}") | WEAK)
+
+    def by_star(self, file: int, name: str, dst: int) -> bool:
+        """Put what star imports of the repository's modules bring into a node."""
+        # The last one wins.
+        for star in reversed(self.stars(file)):
+            if star in self.modules.paths:
+                other = self.files[self.modules.paths[star][0]]
+                if other != file and self.exports(other, name):
+                    self.flow(self.attr(self.thing("M", other), name), dst)
+                    return True
+        return False
+
+    def unbound(self, file: int, name: str, dst: int) -> None:
+        """A name that nothing in the file binds."""
+        if self.by_star(file, name, dst):
+            return
+        submodule = self.submodule(file, name)
+        if submodule is not None:
+            self.add(dst, self.module(submodule))
+        elif name in BUILTINS:
+            self.add(dst, self.thing("X", f"builtins.{name}"))
+        elif name in MODULE_TEXTS:
+            self.add(dst, self.thing("Y", "builtins.str"))
+        else:
+            outside = [star for star in self.stars(file) if not self.modules.has(star)]
+            if len(outside) == 1:
+                self.add(dst, self.thing("X", f"{outside[0]}.{name}") | WEAK)
+
+    def submodule(self, file: int, name: str) -> str | None:
+        """The module in a package that an import has made a name of the package."""
+        inner = f"{self.names[file]}.{name}"
+        is_package = self.programs[file].path.rpartition("/")[2] in INITS
+        return inner if is_package and self.modules.has(inner) else None
+
+    # -- attributes
+
+    def attr(self, thing: Object, name: str) -> int:
+        """The node of an attribute of a thing."""
+        thing &= ~1
+        named = self._attrs.get(name)
+        if named is None:
+            named = self._attrs[name] = {}
+        node = named.get(thing)
+        if node is not None:
+            return node
+        node = named[thing] = self.node()
+        if name in TEXT_ATTRIBUTES and self.things[thing >> 1].kind in ("C", "F", "B", "M"):
+            self.add(node, self.thing("Y", "builtins.str"))
+        self._readable.get(self.things[thing >> 1].kind, self._of_other)(thing, name, node)
+        return node
+
+    def load_from(self, things: Sequence[Object], name: str, dst: int) -> None:
+        """An attribute of things."""
+        named = self._attrs.get(name, {})
+        for thing in things:
+            node = named.get(thing & ~1)
+            self.flow(self.attr(thing, name) if node is None else node, dst, thing & WEAK)
+
+    def _of_module(self, thing: Object, name: str, node: int) -> None:
+        self.flow(self.field(thing, name), node)
+        # Later, not here: names may come through any number of modules.
+        self.later(self._module_attr, self.things[thing >> 1].one, name, node)
+
+    def _of_namespace(self, thing: Object, name: str, node: int) -> None:
+        self.add(node, self.module(f"{self.things[thing >> 1].one}.{name}"))
+
+    def _of_outside(self, thing: Object, name: str, node: int) -> None:
+        kind, one, _, _ = self.things[thing >> 1]
+        self.flow(self.field(thing, name), node)
+        self._outside_attr(kind, one, name, node)
+
+    def _of_text(self, thing: Object, name: str, node: int) -> None:
+        self._outside_attr("Y", "builtins.str", name, node)
+
+    def _of_instance(self, thing: Object, name: str, node: int) -> None:
+        cls = self.things[thing >> 1].one
+        self.flow(self.field(thing, name), node)
+        if name == "__class__":
+            self.add(node, cls)
+        else:
+            self.watch(cls, name, self._on_instance, thing, thing, name, node)
+
+    def _of_class(self, thing: Object, name: str, node: int) -> None:
+        self.watch(thing, name, self._on_class, thing, thing, name, node)
+
+    def _of_super(self, thing: Object, name: str, node: int) -> None:
+        _, cls, receiver, _ = self.things[thing >> 1]
+        kind, one, _, _ = self.things[receiver >> 1]
+        actual = one if kind == "I" else receiver
+        if self.things[actual >> 1].kind == "C":
+            self.watch(actual, name, self._after, actual, cls, thing, receiver, name, node)
+
+    def _of_container(self, thing: Object, name: str, node: int) -> None:
+        if self.container_has(thing, name):
+            self.add(node, self.thing("E", thing, name))
+
+    def _of_bound(self, thing: Object, name: str, node: int) -> None:
+        _, function, receiver, _ = self.things[thing >> 1]
+        self.flow(self.attr(function, name), node)
+        if name in ("__self__", "__func__"):
+            self.add(node, receiver if name == "__self__" else function)
+
+    def _of_property(self, thing: Object, name: str, node: int) -> None:
+        if name in ("setter", "getter", "deleter"):
+            self.add(node, self.thing("Q", thing, name))
+
+    def _of_dispatcher(self, thing: Object, name: str, node: int) -> None:
+        if name == "register":
+            self.add(node, self.thing("K", thing))
+
+    def _of_other(self, thing: Object, name: str, node: int) -> None:
+        self.flow(self.field(thing, name), node)
+
+    def _outside_attr(self, kind: str, owner: str, name: str, node: int) -> None:
+        if kind == "Y" and name == "__class__":
+            self.add(node, self.thing("X", owner))
+        elif self.modules.has(f"{owner}.{name}"):
+            self.add(node, self.module(f"{owner}.{name}"))
+        elif owner.count(".") < MAX_PARTS and may_have(owner, name):
+            # Of what is neither a module nor a class nobody knows what it is, so it has no further names.
+            is_member = kind == "Y" or (is_class_like(owner) and not is_class_like(name))
+            self.add(node, self.thing("H" if is_member else "X", f"{owner}.{name}"))
+
+    def _after(
+        self,
+        _: Object | None,
+        actual: Object,
+        cls: Object,
+        proxy: Object,
+        receiver: Object,
+        name: str,
+        node: int,
+    ) -> None:
+        """An attribute through `super()`: of the first of the receiver's classes after this one."""
+        if self.things[receiver >> 1].kind == "I":
+            self._on_instance(self.find(actual, name, after=cls), receiver, proxy, name, node)
+        elif cls in self.mro(actual):
+            self._on_class(self.find(actual, name, after=cls), receiver, proxy, name, node)
+        else:
+            # A method of the metaclass, in which the class is the instance.
+            holder = self.find(cls, name, after=cls)
+            if name == "__call__" and (holder is None or self.things[holder >> 1].kind == "X"):
+                self.add(node, self.thing("Z", receiver))
+                self.add(node, self.thing("X", "builtins.type.__call__"))
+            else:
+                self._on_instance(holder, receiver, proxy, name, node)
+
+    def _on_instance(
+        self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
+    ) -> None:
+        if holder is None:
+            if access == receiver and self.things[receiver >> 1].kind == "I":
+                self._fallback(receiver, name, node)
+            elif access != receiver and hasattr(object, name):
+                self.add(node, self.thing("H", f"builtins.object.{name}"))
+            return
+        kind, one, _, _ = self.things[holder >> 1]
+        if kind == "X":
+            if one in ENUMS and name in ("name", "value"):
+                self.add(node, self.thing("Y", "builtins.str"))
+            elif not self._is_stored(self.things[receiver >> 1].one, name):
+                self.add(node, self.thing("H", f"{one}.{name}", receiver))
+        elif (holder, receiver, name, node) not in self._bound:
+            self._bound.add((holder, receiver, name, node))
+            self.wait(self.class_field(holder, name), self._bind, receiver, access, name, node)
+
+    def _fallback(self, receiver: Object, name: str, node: int) -> None:
+        """`__getattr__` of the class."""
+        cls = self.things[receiver >> 1].one
+        if self._is_stored(cls, name):
+            return
+        for hook in ("__getattr__", "__getattribute__"):
+            if not name.startswith("__") and self.is_own(self.find(cls, hook)):
+                self.run_hook(self.attr(receiver, hook), [self.thing("J", name)], node, receiver, name)
+
+    def _on_class(
+        self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
+    ) -> None:
+        if holder is None:
+            if access == receiver:
+                self._on_metaclass(receiver, name, node)
+            elif hasattr(object, name):
+                self.add(node, self.thing("H", f"builtins.object.{name}"))
+            return
+        kind, one, _, _ = self.things[holder >> 1]
+        if kind == "X":
+            self.add(node, self.thing("H", f"{one}.{name}"))
+        elif (holder, receiver, name, node) not in self._bound:
+            self._bound.add((holder, receiver, name, node))
+            self.wait(self.class_field(holder, name), self._bind_class, receiver, access, name, node)
+            if self.is_enum(receiver) and self._is_member(holder, name):
+                self.add(node, self.thing("I", receiver))
+
+    def _is_member(self, cls: Object, name: str) -> bool:
+        """Whether a name of an Enum is one of its members: a variable, whatever its value."""
+        file, declared = self.cls(cls)
+        numbers = declared.attrs[name][1] if name in declared.attrs else ()
+        kinds = {self.programs[file].definitions[number].kind for number in numbers}
+        return not name.startswith("_") and kinds == {VARIABLE}
+
+    def _on_metaclass(self, cls: Object, name: str, node: int) -> None:
+        for value in self.metaclasses(cls):
+            self.wait(value, self._in_metaclass, cls, name, node)
+
+    def _in_metaclass(self, things: Sequence[Object], cls: Object, name: str, node: int) -> None:
+        for thing in things:
+            if self.things[thing >> 1].kind == "C":
+                holder = self.find(thing & ~1, name)
+                if self.is_own(holder):
+                    self.wait(self.class_field(holder, name), self._bind, cls, cls, name, node)
+
+    def _bind(self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int) -> None:
+        """What an attribute of a class becomes on an instance."""
+        for thing in things:
+            kind, one, two, _ = self.things[thing >> 1]
+            weak = thing & WEAK
+            if kind in ("F", "W"):
+                self.add(node, self.thing("B", thing & ~1, receiver) | weak)
+            elif kind == "R":
+                self.wait(self.field(thing, "any"), self._bind, receiver, access, name, node)
+            elif kind == "u":
+                self.bind_partial(thing, receiver, node)
+            elif kind == "P":
+                self.run_hook(self.field(thing, "fget"), [], node, access, name, bound=receiver)
+            elif kind == "T":
+                owner = receiver
+                if self.things[receiver >> 1].kind == "I":
+                    owner = self.things[receiver >> 1].one
+                self.wait(self.field(thing, "inner"), self._bind_inner, two, owner, node)
+            elif kind == "I" and self.is_own(self.find(one, "__get__")):
+                self.run_hook(self.attr(thing, "__get__"), [receiver], node, access, name)
+            else:
+                self.add(node, thing)
+
+    def _bind_class(
+        self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int
+    ) -> None:
+        """What an attribute of a class becomes on the class."""
+        for thing in things:
+            kind, one, two, _ = self.things[thing >> 1]
+            if kind == "F" and self.function(thing)[1].binds == "class":
+                self.add(node, self.thing("B", thing & ~1, receiver) | thing & WEAK)
+            elif kind == "T":
+                self.wait(self.field(thing, "inner"), self._bind_inner, two, receiver, node)
+            elif kind == "I" and self.is_own(self.find(one, "__get__")):
+                self.run_hook(self.attr(thing, "__get__"), [], node, access, name)
+            elif kind not in ("F", "C", "P") and self.is_enum(receiver):
+                self.add(node, self.thing("I", receiver))
+            else:
+                self.add(node, thing)
+
+    def _bind_inner(self, things: Sequence[Object], how: str, owner: Object, node: int) -> None:
+        for thing in things:
+            if how == "classmethod" and self.things[thing >> 1].kind == "F":
+                self.add(node, self.thing("B", thing & ~1, owner) | thing & WEAK)
+            else:
+                self.add(node, thing)
+
+    def bind_partial(self, thing: Object, receiver: Object, node: int) -> None:
+        """A `partialmethod` on an instance."""
+        raise NotImplementedError
+
+    def container_has(self, container: Object, name: str) -> bool:
+        """Whether a container has a method."""
+        raise NotImplementedError
+
+    def run_hook(
+        self,
+        node: int,
+        args: Sequence[Object],
+        dst: int,
+        receiver: Object,
+        name: str,
+        bound: Object | None = None,
+        how: str = "get",
+        value: int = -1,
+    ) -> None:
+        """Call what is in a node because an attribute is read or written."""
+        raise NotImplementedError
+
+    def store(self, things: Sequence[Object], name: str, src: int) -> None:
+        """An attribute of things gets what is in a node."""
+        for thing in things:
+            if thing & WEAK:
+                continue
+            kind, one, _, _ = self.things[thing >> 1]
+            if kind == "C":
+                self._store_on_class(thing, name)
+                self.flow(src, self.class_field(thing, name))
+                continue
+            if kind == "I":
+                self.watch(one, name, self._store_hook, thing, name, src)
+                self._set_by_hook(thing, name, src)
+            elif kind == "M" and name in self.programs[one].variables:
+                self.flow(src, self.at(one, self.programs[one].variables[name][0]))
+            self.flow(src, self.field(thing, name))
+
+    def _set_by_hook(self, thing: Object, name: str, src: int) -> None:
+        """`__setattr__` of the repository's classes."""
+        if self.is_own(self.find(self.things[thing >> 1].one, "__setattr__")):
+            hook, text = self.attr(thing, "__setattr__"), self.thing("J", name)
+            self.run_hook(hook, [text], -1, thing, name, how="set", value=src)
+
+    def _store_hook(self, holder: Object | None, receiver: Object, name: str, src: int) -> None:
+        if not self.is_own(holder):
+            return
+        if ("store", holder, receiver, name, src) not in self._bound:
+            self._bound.add(("store", holder, receiver, name, src))
+            self.wait(self.class_field(holder, name), self._run_store_hook, receiver, name, src)
+
+    def _run_store_hook(self, things: Sequence[Object], receiver: Object, name: str, src: int) -> None:
+        for thing in things:
+            kind, one, _, _ = self.things[thing >> 1]
+            if kind == "P":
+                hook = self.field(thing, "fset")
+                self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
+            elif kind == "I" and self.is_own(self.find(one, "__set__")):
+                self.run_hook(
+                    self.attr(thing, "__set__"), [receiver], -1, receiver, name, how="set", value=src
+                )
+
+
+def is_given(name: str, exported: Sequence[str] | None) -> bool:
+    """Whether a star brings a name along, by the module's `__all__` if it has one.
+
+    >>> is_given("_a", None), is_given("_a", ["_a"]), is_given("b", ["_a"])
+    (False, True, False)
+    """
+    return not name.startswith("_") if exported is None else name in exported

@@ -1,0 +1,195 @@
+"""Functions that make functions, copied for each place that calls them.
+
+    def logged(f):                   @logged             two copies of `logged`, each with its own `wrapper`
+        def wrapper(*args):          def a(): ...        that calls its own function with its own arguments
+            return f(*args)          @logged
+        return wrapper               def b(x): ...
+
+Were there one wrapper for all, every wrapped function would get the arguments of all the others. A copy has
+fresh nodes for everything in the function and in the functions in it; constants, globals and variables of
+functions around are shared. Functions of a line or two are copied as well. Copies are few, small and not too
+deep; beyond that the original serves.
+
+Tests: `tests/test_callgraph_cases.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from codeanatomy.relate.program import NOTHING, Function, Op, Program
+from codeanatomy.relate.values.containers import Containers
+from codeanatomy.relate.values.pending_call import Where
+from codeanatomy.relate.values.solver import WEAK, Object
+
+# Copies of a function, in how many others, and how large it may be.
+MAX_COPIES = 128
+# Operations of a function that is copied even if it makes none: it costs little and tells its callers apart.
+SHORT = 8
+MAX_COPY_DEPTH = 3
+MAX_COPIED_OPS = 400
+
+# What to do for an operation of a file, by its letter.
+Rules: TypeAlias = Mapping[str, Callable[[int, Op], None]]
+
+
+class Copies(Containers):
+    """Functions and their copies."""
+
+    def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
+        super().__init__(programs, limit)
+        # The rules of each round, and the round that is under way.
+        self._rounds: tuple[Rules, ...] = ()
+        self._round = 0
+        # Functions that make functions of their variables, with all functions in them.
+        self._factories = {
+            (file, number): inner
+            for file, program in enumerate(self.programs)
+            for number, inner in factories(program).items()
+        }
+        self._copied: dict[tuple[Object, tuple[int, Any]], Object] = {}
+        self._copy_number: int | None = None
+        self._depths: list[int] = []
+        self._copied_nodes: dict[int, list[int]] = {}
+        self._copy_ops: list[tuple[int, list[Op]]] = []
+        self._hinted_copies: list[tuple[int, Function, Mapping[int, int]]] = []
+        self._used: dict[tuple[int, int], int] = {}
+
+    def original(self, thing: Object) -> Object:
+        """The function that all copies share."""
+        kind, file, number, copy = self.things[thing >> 1]
+        return thing & ~1 if copy is None else self.thing(kind, file, number)
+
+    def copy_for(self, thing: Object, where: Where) -> Object:
+        """The copy of a function for a place that calls it; itself, unless it makes functions."""
+        _, file, number, _ = self.things[thing >> 1]
+        return self.copy_of(thing, where) if (file, number) in self._factories else thing
+
+    def copy_of(self, thing: Object, where: tuple[int, Any]) -> Object:
+        """The copy of a function for a place or a name; itself if there are too many."""
+        _, file, number, outer = self.things[thing >> 1]
+        key = (thing & ~1, where)
+        if key not in self._copied:
+            inner = self._factories.get((file, number), [number])
+            depth = 0 if outer is None else self._depths[outer] + 1
+            used = self._used.get((file, number), 0)
+            if depth >= MAX_COPY_DEPTH or used >= MAX_COPIES or self._size(file, inner) > MAX_COPIED_OPS:
+                return thing
+            self._used[file, number] = used + 1
+            self._copied[key] = self._make_copy(thing, inner, depth)
+        return self._copied[key]
+
+    def held(self, file: int, node: int) -> Sequence[Object]:
+        """The objects in a node of a program, of all copies of its function."""
+        if node < 0:
+            return ()
+        shared = self.offsets[file] + node
+        found = self.objects[shared] or {}
+        copied = self._copied_nodes.get(shared)
+        if copied is not None:
+            found = dict(found)
+            for each in copied:
+                found.update(self.objects[each] or {})
+        strong = [thing for thing in found if not thing & WEAK]
+        if len(strong) == len(found):
+            return strong
+        declared = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind == "I"]
+        if declared and all(self._is_vague(thing) for thing in strong):
+            return declared
+        return strong or list(found)
+
+    def everywhere(self, file: int, *nodes: int) -> Iterator[tuple[int, ...]]:
+        """Nodes of a program side by side, in the function and in each of its copies."""
+        offset = self.offsets[file]
+        yield tuple(node if node < 0 else offset + node for node in nodes)
+        for copy, (owner, _) in enumerate(self._copy_ops):
+            copied = self.copies[copy]
+            if owner == file and any(node in copied for node in nodes):
+                yield tuple(node if node < 0 else copied.get(node, offset + node) for node in nodes)
+
+    def is_cut(self, file: int, node: int) -> bool:
+        """Whether a node of a program, or of a copy, has had more objects than it can hold."""
+        shared = self.offsets[file] + node
+        return node >= 0 and (
+            shared in self.cut or not self.cut.isdisjoint(self._copied_nodes.get(shared, ()))
+        )
+
+    def _is_vague(self, thing: Object) -> bool:
+        """Whether a thing is from outside, so that a declared class of the repository tells more."""
+        kind, one, _, _ = self.things[thing >> 1]
+        return kind == "H" or (kind == "Y" and not one.startswith("builtins."))
+
+    def _size(self, file: int, inner: Sequence[int]) -> int:
+        functions = self.programs[file].functions
+        return sum(functions[each].body[1] - functions[each].body[0] for each in inner)
+
+    def _make_copy(self, thing: Object, inner: Sequence[int], depth: int) -> Object:
+        """Fresh nodes for a function and all in it, and its rules once more for them."""
+        _, file, number, outer = self.things[thing >> 1]
+        program = self.programs[file]
+        functions = program.functions
+        header = functions[number].header
+        bodies = [functions[each].body for each in inner]
+        own = {
+            node
+            for first, last in ((header[2], header[3]), *((body[2], body[3]) for body in bodies))
+            for node in range(first, last)
+        }
+        own.difference_update(program.shared)
+        cells = [cell for cell in program.cells if cell[0] in inner]
+        own.difference_update(cell[1] for cell in program.cells)
+        own.update(cell[1] for cell in cells)
+        copied = dict(self.copies[outer]) if outer is not None else {}
+        for node in sorted(own):
+            copied[node] = self.node()
+            self._copied_nodes.setdefault(self.offsets[file] + node, []).append(copied[node])
+        self.copies.append(copied)
+        self._depths.append(depth)
+        copy = len(self.copies) - 1
+        ranges = [(header[0], header[1]), *((body[0], body[1]) for body in bodies)]
+        self._copy_ops.append(
+            (file, [op for first, last in ranges for op in program.ops[first:last] if op[0] != "c"])
+        )
+        self._apply_to_copy(copy, self._rounds[: self._round + 1])
+        for _, node, versions in cells:
+            for version in versions:
+                if version != NOTHING:
+                    self.flow(copied.get(version, self.offsets[file] + version), copied[node])
+        if number in inner and functions[number].hinted_result != NOTHING:
+            self._hinted_copies.append((file, functions[number], copied))
+        return self.thing("F", file, number, copy)
+
+    def _apply_to_copy(self, copy: int, rounds: Sequence[Rules]) -> None:
+        """The rules of some rounds, for the nodes of a copy."""
+        file, ops = self._copy_ops[copy]
+        before = self.copied, self._copy_number
+        self.copied, self._copy_number = self.copies[copy], copy
+        try:
+            for rules in rounds:
+                for op in ops:
+                    rule = rules.get(op[0])
+                    if rule is not None:
+                        rule(file, op)
+        finally:
+            self.copied, self._copy_number = before
+
+
+def factories(program: Program) -> dict[int, list[int]]:
+    """Functions to copy, each with all functions in it: whose variables inner ones see, and short ones."""
+    makers = {number for number, _, _ in program.cells}
+    makers |= {
+        number
+        for number, function in enumerate(program.functions)
+        if function.parameters and function.owner < 0 and function.body[1] - function.body[0] <= SHORT
+    }
+    inner: dict[int, list[int]] = {number: [number] for number in makers}
+    for number, function in enumerate(program.functions):
+        outer = function.outer
+        while outer >= 0:
+            if outer in inner:
+                inner[outer].append(number)
+            outer = program.functions[outer].outer
+    # A class is not copied, so its methods would miss what is passed to the copy.
+    with_classes = {cls.outer for cls in program.classes}
+    return {number: found for number, found in inner.items() if not with_classes.intersection(found)}

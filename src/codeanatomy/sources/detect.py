@@ -1,0 +1,31 @@
+"""A source is a folder or an archive: what is found in it.
+
+    list_source(Path("requests-2.34.2.tar.gz"), options).kind     # tar
+
+Tests: `tests/test_listing.py`, `tests/test_archives.py`.
+"""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.errors import UsageError
+from codeanatomy.sources.archives import list_archive
+from codeanatomy.sources.listing import Listing, list_folder
+
+
+def list_source(path: Path, options: ExtractOptions) -> Listing:
+    """The entries of a folder or an archive."""
+    try:
+        root = path.resolve(strict=True)
+        mode = root.stat().st_mode
+    # A RuntimeError is a loop of links.
+    except (OSError, RuntimeError, ValueError) as problem:
+        raise UsageError(f"{path} cannot be opened: {problem}", "name a folder or an archive") from problem
+    if stat.S_ISDIR(mode):
+        return list_folder(root, options)
+    if stat.S_ISREG(mode):
+        return list_archive(root, options)
+    raise UsageError(f"{path} is neither a folder nor an archive", "name a folder, a wheel or an sdist")
