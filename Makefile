@@ -85,7 +85,7 @@ bench-aging: $(VENV)/.ready ## a django lake after 50 refreshes, before and afte
 	@PYTHONPATH=tests $(PY) bench/aging.py
 
 callgraph: $(VENV)/.ready ## precision and recall of the labelled call graphs, per construct
-	@$(PY) tests/callgraph_table.py
+	@PYTHONPATH=tests $(PY) -m support.callgraph_table
 
 lock: ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
 	$(say) 'resolving requirements/*.lock'

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 from incremental import COMMAND, OPTIONS, Built, talk, with_longer_body
 
-import corpus
+from support import corpus
 from codeanatomy.config import load_settings
 from codeanatomy.delta.read.duck import database, rows_of
 from codeanatomy.delta.read.readable import require_readable

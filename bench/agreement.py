@@ -23,7 +23,7 @@ from analysis import analyse
 from answers import NOTHING, Answer, Answers, Site
 from witnesses import Cells, pyrefly_cells, scip_cells
 
-import corpus
+from support import corpus
 
 PACKAGES = ("requests", "flask")
 LIMIT = 0.97

@@ -24,7 +24,7 @@ from codeanatomy.relate.compile.file_summary import Witnessed, summary
 from codeanatomy.relate.emit.call_graph import edges
 from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.values.analysis import Values
-from related import sources_below, witnessed
+from support.related import sources_below, witnessed
 
 KB = 1024
 Row: TypeAlias = dict[str, Any]

@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, TypeAlias
 
-import corpus
+from support import corpus
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.ask import VERBS
 from codeanatomy.query.engines.statements import Query, Slice

@@ -22,7 +22,7 @@ from statistics import median
 from analysis import Row, analyse
 from witnesses import Cells, pyrefly_cells, scip_cells
 
-import corpus
+from support import corpus
 
 PACKAGES = ("requests", "flask", "toolz", "pyflakes", "commonmark", "django")
 # The optional witnesses, one at a time and all together.

@@ -15,7 +15,7 @@ start and the time that a whole build takes:
 After each, the published rows of all tables must be those of before, every count of the manifest right, and
 `verify` clean. Every few rounds the next build runs to its end, at once after a kill, and must publish the
 rows of a clean build. A line per round tells when and in which step it died, what the next plan would do, and
-how long the round took. Exit code 1 on any difference. The short version is in `tests/test_failures.py`.
+how long the round took. Exit code 1 on any difference. The short version is in `tests/system/test_failures.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import corpus
+from support import corpus
 from codeanatomy.config import load_settings
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.plan.build_request import Order
@@ -44,8 +44,8 @@ from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import plan
-from processes import left_over, members
-from published import Figures, counted, current, published
+from support.processes import left_over, members
+from support.published import Figures, counted, current, published
 
 VERSIONS = 3
 STEADY = {

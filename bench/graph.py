@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from memory import Memory
 
-import corpus
+from support import corpus
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.delta.read.light import light_table, location

@@ -31,7 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-import corpus
+from support import corpus
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.query.checks.compare import compare_lakes
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-import corpus
+from support import corpus
 
 LIMIT = 2.2
 COMMAND = Path(sys.executable).with_name("codeanatomy")

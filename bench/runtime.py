@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 from analysis import Analysis, Row, analyse, line_starts
 
-import corpus
+from support import corpus
 from codeanatomy.relate.values.analysis import Values
 
 RECORDING = Path(__file__).with_name("recording.py")

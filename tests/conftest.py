@@ -11,23 +11,23 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
-from aging import build_aged_lake
-from ask_lake import build_ask_lake
-from builds import built
+from support.aging import build_aged_lake
+from support.ask_lake import build_ask_lake
+from support.builds import built
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.events import Event
 from codeanatomy.delta.store import Store
 from codeanatomy.spark.session import open_session
-from hostile import repositories_in
+from support.hostile import repositories_in
 
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
 
-# Sources that tests ask questions about; some of them look like tests.
-collect_ignore = ["ask"]
+# Sources that tests read; some of them look like tests.
+collect_ignore = ["cases"]
 
 
 # Whoever is started in the background by a shell ignores it; tests interrupt runs.
@@ -36,7 +36,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--regenerate", action="store_true", help="write the goldens of tests/golden and tests/plans anew"
+        "--regenerate", action="store_true", help="write the goldens of tests/cases/golden and tests/cases/plans anew"
     )
     parser.addoption(
         "--session",

@@ -15,7 +15,7 @@ The way back, `values`, makes lists of structs into dictionaries of lists too.
 Rows that Spark only carries from one Python step to the next are `packed` into streams: as bytes they cost it
 a fraction of what nested rows do.
 
-Tests: `tests/test_arrow.py`.
+Tests: `tests/unit/test_arrow.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     with whole_folder(Path("copy")) as folder: ...                    # with whatever is put into it
 
 Nothing that exists is written over, unless that is asked for, and then only files: of a folder those of the
-same names, while what else is in it stays. Tests: `tests/test_export.py`.
+same names, while what else is in it stays. Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ them are flattened to dotted keys, so a setting has one name everywhere:
 Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, `refresh.<field>` of
 RefreshOptions, `observe.<field>` of ObserveOptions, `tables.<table>.<write|schema|gate|upkeep>.<field>` of
 the policies in `catalog.spec`, and `tables.<table>.cache`. An unknown table, field, column or feature is an
-error that lists what exists. Tests: `tests/test_config.py`.
+error that lists what exists. Tests: `tests/unit/test_config.py`.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ raise TypeError here; Spark cannot refuse them, so never pass one there.
 A lone surrogate is encoded as its three bytes, so that hashing never raises. Text that Spark receives from
 Python has U+FFFD in its place: make the ids of such text on one side only.
 
-The Spark forms are in `codeanatomy.spark.functions`. Tests: `tests/test_ids.py` (golden values),
-`tests/test_functions.py` (agreement).
+The Spark forms are in `codeanatomy.spark.functions`. Tests: `tests/unit/test_ids.py` (golden values),
+`tests/spark/test_functions.py` (agreement).
 """
 
 from __future__ import annotations

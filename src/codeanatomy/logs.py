@@ -13,7 +13,7 @@ A record is one line whatever is in it: names of files and messages of parsers a
 >>> print(one_line("a\nb\x1b[2J"))
 a\nb\x1b[2J
 
-Tests: `tests/test_logs.py`.
+Tests: `tests/unit/test_logs.py`.
 """
 
 from __future__ import annotations

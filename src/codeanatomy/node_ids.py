@@ -7,7 +7,7 @@ True
 
 What has a place is identified by its file and span; nodes of the syntax tree, of which several may have one
 span, by their number too. Everything else has a natural key: a scope its key, a binding its scope and name, a
-name outside of the repository the name itself. Tests: `tests/test_nodes.py`.
+name outside of the repository the name itself. Tests: `tests/unit/test_node_ids.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     extract   1,204/1,790 files, 31 failures
     commit    7/9 tables, 868,417 rows
 
-Tests: `tests/test_progress.py`.
+Tests: `tests/unit/test_progress.py`.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ its line; here `x` follows a character of four bytes, two UTF-16 units, one code
 `col_to_byte` reads its line once per call: to place very many columns of one long non-ASCII line, index the
 line once instead.
 
-The Spark forms are in `codeanatomy.spark.functions`. Tests: `tests/test_spans.py` (slow oracles),
-`tests/test_functions.py` (agreement).
+The Spark forms are in `codeanatomy.spark.functions`. Tests: `tests/unit/test_spans.py` (slow oracles),
+`tests/spark/test_functions.py` (agreement).
 """
 
 from __future__ import annotations

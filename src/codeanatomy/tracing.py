@@ -21,7 +21,7 @@ and the thread of OpenTelemetry's own batches would be there when PySpark forks 
 that cannot be reached costs one warning, never the build. The tracer provider of an application that embeds
 us is neither used nor set.
 
-Tests: `tests/test_tracing.py`.
+Tests: `tests/unit/test_tracing.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 Where to look: `spec` says what a table is, `columns` and `semantics` what tables share, a module per stage
 holds the tables (the witnesses of `extract` are beside it), `check` proves that they fit together.
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

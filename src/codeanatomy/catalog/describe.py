@@ -4,7 +4,7 @@
 >>> policy_facts(table("cpg_nodes"))["partition"]
 'node_kind'
 
-Tests: `tests/test_docs.py`, `tests/test_cli.py`.
+Tests: `tests/unit/cli/test_docs.py`, `tests/unit/cli/test_cli.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ always begin with the repository, so an id is unique in a lake that holds many.
 `is_a` says where else a value may stand: a FileId is the NodeId of the file's node, and a NodeId is an
 EntityId, so `cpg_props.entity_id` may be joined with `repo_files_v1.file_id`.
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

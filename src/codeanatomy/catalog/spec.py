@@ -11,7 +11,7 @@ are computed from it, so a column list is written down exactly once.
 ... ), primary_key=("file_id",), write=policy).column("marks").ddl
 'array<struct<bstart:bigint>>'
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ codeanatomy.errors.CatalogError: [CA001] 1 problem in the catalogue:
   next: mend the table's literal in codeanatomy/catalog
 
 Constraints write SQL words in capitals and columns in small letters, so that a misspelt column is found
-without a SQL parser. Tests, one per rule: `tests/test_catalog.py`.
+without a SQL parser. Tests, one per rule: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

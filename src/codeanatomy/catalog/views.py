@@ -10,7 +10,7 @@ Every row says its repository. Where a row tells of a fact in a source, `path` a
 `confidence` and `method` how much to trust it and why. `external` is true for what the repository does
 not define itself: a builtin, the standard library, another package.
 
-Tests: `tests/test_views.py`.
+Tests: `tests/unit/catalog/test_views.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 The rows are data and go to stdout. How many there are, how fresh, and what is not covered is part of the JSON
 object; with the other formats it is talk on stderr, and Markdown, which is made to be sent on, has both.
 Values come from files that somebody else wrote: nothing in them is markup or commands a terminal. CSV that is
-not for a terminal has them as they are. Tests: `tests/test_questions.py`.
+not for a terminal has them as they are. Tests: `tests/unit/query/test_questions.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     codeanatomy callers Session.send --depth 2 --lake lake
     codeanatomy impact --diff main --lake lake --format markdown
 
-Tests: `tests/test_questions.py`.
+Tests: `tests/unit/query/test_questions.py`.
 """
 
 from __future__ import annotations

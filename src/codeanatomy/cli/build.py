@@ -3,7 +3,7 @@
     codeanatomy build src --lake lake
     codeanatomy plan src --lake lake
 
-Tests: `tests/test_build_command.py`.
+Tests: `tests/unit/cli/test_build_command.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     codeanatomy diff 20260501T12 --lake lake --kind function
     codeanatomy verify --against-clean --lake lake
 
-Tests: `tests/test_run_diff.py`, `tests/test_against_clean.py`.
+Tests: `tests/unit/query/test_run_diff.py`, `tests/unit/run/test_against_clean.py`.
 """
 
 from __future__ import annotations

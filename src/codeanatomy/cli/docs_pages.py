@@ -2,7 +2,7 @@
 
 `codeanatomy docs` writes them, `codeanatomy docs --check` and a test say which are stale. The JSON
 pages are snapshots of the contracts: a change of a table, a policy or an event is a reviewed diff.
-Tests: `tests/test_docs.py`.
+Tests: `tests/unit/cli/test_docs.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@
     ok    java     Java 17 at /usr/bin/java
     warn  archive  none: a session starts some seconds slower -> codeanatomy setup
 
-Tests: `tests/test_doctor.py`.
+Tests: `tests/unit/cli/test_doctor.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     codeanatomy export parquet --lake lake --all --kinds CALL_GRAPH -o graph
     codeanatomy export html --lake lake --focus Session.send -o send.html
 
-Tests: `tests/test_export.py`.
+Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 stdout is data, stderr is talk. Every verb that answers has `--format json`. Errors of our own are
 one message with the next step and the exit code of their class (see `codeanatomy.errors`). The verbs are
-in `codeanatomy.cli`. Tests: `tests/test_cli.py`.
+in `codeanatomy.cli`. Tests: `tests/unit/cli/test_cli.py`.
 """
 
 from __future__ import annotations

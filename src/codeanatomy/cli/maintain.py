@@ -6,7 +6,7 @@
     codeanatomy features cpg_nodes --lake lake --enable deletion_vectors
 
 Exit code 0: all is as the policies want it. 5: something was refused, failed or waits for a build.
-Tests: `tests/test_maintain_command.py`.
+Tests: `tests/unit/maintain/test_maintain_command.py`.
 """
 
 from __future__ import annotations

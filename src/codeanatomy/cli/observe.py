@@ -3,7 +3,7 @@
     codeanatomy observe --lake lake                    # a few lines of every topic
     codeanatomy observe pruning --lake lake --last 50  # all of one
 
-Figures that nobody has recorded are shown as "-". Tests: `tests/test_observing.py`.
+Figures that nobody has recorded are shown as "-". Tests: `tests/unit/lake/test_observations.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     @format_option
     def errors(lake: str, form: Format) -> None: ...
 
-Tests: `tests/test_cli.py`.
+Tests: `tests/unit/cli/test_cli.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     print_grid(("table", "rows"), [("cpg_nodes", "31")])
 
 A value may come from a file that somebody else wrote, so nothing in it is read as markup, and no character
-of it commands a terminal. Tests: `tests/test_cli.py`.
+of it commands a terminal. Tests: `tests/unit/cli/test_cli.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     codeanatomy table cpg_nodes
     codeanatomy config show --with-sources
 
-Tests: `tests/test_cli.py`.
+Tests: `tests/unit/cli/test_cli.py`.
 """
 
 from __future__ import annotations

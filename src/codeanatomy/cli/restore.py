@@ -4,7 +4,7 @@
     codeanatomy restore cpg_nodes --lake lake --to 4
     codeanatomy export-snapshot --lake lake --run 20260501T12 --to /backup/lake
 
-Tests: `tests/test_restoring.py`, `tests/test_snapshot_copy.py`.
+Tests: `tests/unit/maintain/test_restore.py`, `tests/unit/maintain/test_snapshot_export.py`.
 """
 
 from __future__ import annotations

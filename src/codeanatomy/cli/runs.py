@@ -4,7 +4,7 @@
     codeanatomy runs --lake lake
     codeanatomy runs show 20260501T12 --lake lake
 
-Figures that nobody has recorded are shown as "-". Tests: `tests/test_status.py`, `tests/test_runs.py`.
+Figures that nobody has recorded are shown as "-". Tests: `tests/unit/query/test_status.py`, `tests/unit/query/test_runs.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     with session_for(settings, progress) as session:
         build(order, progress, session)          # opens it when first something is asked of Spark
 
-Tests: `tests/test_build_command.py`, `tests/test_against_clean.py`.
+Tests: `tests/unit/cli/test_build_command.py`, `tests/unit/run/test_against_clean.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     codeanatomy sql "SELECT caller FROM calls WHERE callee = 'json.loads'" --lake lake
     codeanatomy sql - --engine spark --lake lake < question.sql
 
-Tests: `tests/test_sql_command.py`.
+Tests: `tests/unit/query/test_sql_command.py`.
 """
 
 from __future__ import annotations

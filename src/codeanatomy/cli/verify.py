@@ -4,7 +4,7 @@
     codeanatomy verify --lake lake --as-of 2026-05-01T12:00Z
     codeanatomy verify --lake lake --against-clean
 
-Tests: `tests/test_cli.py`.
+Tests: `tests/unit/cli/test_cli.py`.
 """
 
 from __future__ import annotations

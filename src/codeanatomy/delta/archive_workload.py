@@ -4,7 +4,7 @@
 
     python -m codeanatomy.delta.archive_workload "-XX:ArchiveClassesAtExit=/cache/x.jsa" /cache/.train-1
 
-Tests: `tests/test_archive.py`.
+Tests: `tests/unit/spark/test_class_archive.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 >>> stamp(Commit("run-7", plan_fingerprint="8a1f"), "append")
 '{"run_id":"run-7","plan_fingerprint":"8a1f","operation":"append"}'
 
-Tests: `tests/test_commit.py`.
+Tests: `tests/spark/test_commit.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ has drifted is read as if it had not:
 
 A cast that can lose something is guarded: the value that does not fit raises an error with the
 column's name in it. A type that has no cast at all is a ContractError when the plan is made.
-Tests: `tests/test_scan.py`, `tests/test_drift.py`.
+Tests: `tests/spark/test_scan.py`, `tests/spark/test_drift.py`.
 """
 
 from __future__ import annotations

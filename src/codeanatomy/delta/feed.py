@@ -9,7 +9,7 @@ with, so the window that follows it is arithmetic, and it lives here alone:
 
 Rows come in the contract's columns plus Delta's `_change_type`, `_commit_version` and
 `_commit_timestamp`. A feed is checked when it is opened, not when it is read: a window whose files
-were vacuumed or whose log entries are gone is a FeedLost right away. Tests: `tests/test_feed.py`.
+were vacuumed or whose log entries are gone is a FeedLost right away. Tests: `tests/spark/test_feed.py`.
 """
 
 from __future__ import annotations

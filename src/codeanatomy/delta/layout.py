@@ -10,7 +10,7 @@ size is kept under a name of our own and applied where rows are exchanged before
        parquet.bloom.filter.enabled#node_id = true
        codeanatomy.ordering = file_id
 
-Tests: `tests/test_layout.py` (from the files), `tests/test_policy.py` (no JVM).
+Tests: `tests/spark/test_layout.py` (from the files), `tests/unit/delta/test_policy.py` (no JVM).
 """
 
 from __future__ import annotations

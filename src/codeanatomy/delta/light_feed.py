@@ -6,7 +6,7 @@ What a commit has changed follows from its entry, as in Spark's feed (`delta.fee
 files where it has some, else those of the files that it added and removed; of a file that is both, the rows
 in which the two deletion vectors differ. A window that cannot be told in full is a FeedLost.
 
-Tests: `tests/test_light_feed.py`.
+Tests: `tests/unit/delta/test_light_feed.py`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ StorePolicy(spark.hadoop.fs.s3a.secret.key)
 >>> policy.hashed()
 {'spark.hadoop.fs.s3a.secret.key': 'dc8331bcb2283e89'}
 
-Tests: `tests/test_store_policy.py`.
+Tests: `tests/unit/delta/test_store_policy.py`.
 """
 
 from __future__ import annotations

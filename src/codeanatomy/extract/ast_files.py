@@ -34,7 +34,7 @@ an identifier and which a constant is read from the grammar that CPython keeps i
 - `# type: ignore` needs a second parse, which reads type comments too. If one of those is misplaced,
   `type_ignores` is null.
 
-Tests: `tests/test_ast_files.py`.
+Tests: `tests/unit/extract/test_ast_files.py`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ What the columns mean where that is a choice:
   its name, an integer of more than 2,048 bits is in hex because Python may refuse to write it in decimal.
 
 Instructions are decoded by `opcodes`, depths found by `stack_depth`. Warnings of the compiler become problems
-once each: it compiles a `finally` block twice. Tests: `tests/test_bytecode_files.py`.
+once each: it compiles a `finally` block twice. Tests: `tests/unit/extract/test_bytecode_files.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ A cell that is left out is null: a list is null where the witness could not read
 looked and found nothing. The columns every row has (file, digest, witness version, errors) are filled in by
 the worker. A witness does not raise; what it raises nevertheless becomes a problem too, see `heard`.
 
-Tests: `tests/test_testimony.py`.
+Tests: `tests/unit/extract/test_evidence.py`.
 """
 
 from __future__ import annotations

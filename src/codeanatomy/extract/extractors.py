@@ -3,7 +3,7 @@
 >>> [witness.table for witness in WITNESSES]
 ['ast_files_v1', 'symtable_files_v1', 'bytecode_files_v1', 'libcst_files_v1', 'tree_sitter_files_v1']
 
-Tests: one file per witness, such as `tests/test_ast_files.py`.
+Tests: one file per witness, such as `tests/unit/extract/test_ast_files.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ One pass over a file feeds all tables: `examine` reads `a.py` once and gives its
 `batches` turns the rows of several files into one Arrow batch per table, in the table's own columns (but for
 the run id, which is no business of a file).
 
-Tests: `tests/test_worker.py`.
+Tests: `tests/unit/extract/test_worker.py`.
 """
 
 from __future__ import annotations

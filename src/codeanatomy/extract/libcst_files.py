@@ -19,7 +19,7 @@ the Python it runs on, and some that no Python accepts; each witness speaks for 
 A syntax error is placed where LibCST's message says, which is the token after the one it does not accept; the
 error's attributes `raw_line` and `raw_column` are often wrong, and its tokenizer says no place at all.
 
-Tests: `tests/test_libcst_files.py`; against LibCST's own providers in `tests/test_libcst_oracle.py`.
+Tests: `tests/unit/extract/test_libcst_files.py`; against LibCST's own providers in `tests/unit/extract/test_libcst_oracle.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 Files are ordered by their id, which is a hash, so that a share is a fair sample; shares with the most bytes
 come first, so that no long one is left for the end. How files are cut never changes their rows.
 
-Tests: `tests/test_shares.py`.
+Tests: `tests/unit/extract/test_partitions.py`.
 """
 
 from __future__ import annotations

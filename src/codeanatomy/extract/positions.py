@@ -10,7 +10,7 @@ Lines and columns are counted from 0, columns in the tool's unit. What is not a 
 noted by whoever asked, in `malformed` or `unplaced`; `problems` tells of both. The tools read files as UTF-8:
 in a file of another encoding only lines that have the same bytes in both are known.
 
-Tests: `tests/test_scip_index.py`, `tests/test_pyrefly_report.py`.
+Tests: `tests/unit/extract/test_scip_index.py`, `tests/unit/extract/test_pyrefly_report.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ its path, whose text gives its columns their byte offsets.
     index.scip of requests    -> row_kind index, path index.scip
       requests/api.py         -> row_kind document, path requests/api.py, file_id of that file
 
-Tests: `tests/test_scip_build.py`.
+Tests: `tests/spark/test_scip_build.py`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ Parameters are in the compiler's order: by position, keyword-only, `*args`, `**k
 function are null for other scopes, methods for all but classes. Scopes of annotations and type parameters
 appear where the interpreter has them.
 
-Tests: `tests/test_symtable_files.py`.
+Tests: `tests/unit/extract/test_symtable_files.py`.
 """
 
 from __future__ import annotations

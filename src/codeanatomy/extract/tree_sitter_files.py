@@ -28,7 +28,7 @@ What tree-sitter 0.26.0 breaks, and is avoided here: the parser's `progress_call
 does a Python exception in that of a query, and so does reading `row` or `column` of a point; the pieces
 of a text are never freed; a predicate in Python never frees the tree.
 
-Tests: `tests/test_tree_sitter_files.py`; `tests/test_tree_sitter_oracle.py` lists where tree-sitter reads a
+Tests: `tests/unit/extract/test_tree_sitter_files.py`; `tests/unit/extract/test_tree_sitter_oracle.py` lists where tree-sitter reads a
 valid file differently than CPython.
 """
 

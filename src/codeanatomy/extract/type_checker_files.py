@@ -6,7 +6,7 @@ order of their ids, and each task reads the parts of the report that it needs.
     Reported(place of requests, ".../report", ".../tree", "pyrefly 1.4.0, rules 1")
       requests/api.py -> call_graphs/requests.api:1003.json, ... -> a row of type_checker_files_v1
 
-Tests: `tests/test_pyrefly_report.py`.
+Tests: `tests/unit/extract/test_pyrefly_report.py`.
 """
 
 from __future__ import annotations

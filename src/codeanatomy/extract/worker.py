@@ -12,7 +12,7 @@ chunk is done again in a new child:
 
 The rows stay packed as Arrow streams (`arrow.packed`), one per table, until a table is written.
 
-Tests: `tests/test_worker.py`.
+Tests: `tests/unit/extract/test_worker.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     x = f(a.b)       refs x, f, a, b; a call site with one argument
 
 What only LibCST knows is left out: comments, and where the names of handlers, patterns and `global` stand.
-Tests: `tests/test_graph_facts.py`.
+Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     context.libcst("refs")                       # LibCST's list, or the tree's where LibCST is silent
     context.definitions[105, 300]                # the function or class with that span
 
-Tests: `tests/test_graph_facts.py`.
+Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations

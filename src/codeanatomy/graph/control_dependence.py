@@ -35,7 +35,7 @@ that follows, and so are n operands of an `or` about the blocks under it. A chai
 `if: return` is n rows. So there is a `limit`: all ways are followed by one block in turn, and when the limit
 is reached, the rows that there are stay, the dependents that are nearest to a choice.
 
-Tests: `tests/test_control.py`.
+Tests: `tests/unit/graph/test_control_dependence.py`.
 """
 
 from __future__ import annotations

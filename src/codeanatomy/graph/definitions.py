@@ -3,7 +3,7 @@
     class A:                 classes: A, contained in the module
         def f(self, x=1):    functions: A.f, contained in A; parameters: self, x of A.f
 
-Tests: `tests/test_graph_facts.py`.
+Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     import os                 external module os, of the standard library
     os.getcwd()               qualified name os.getcwd
 
-They are of the repository as a whole: every file tells those it meets. Tests: `tests/test_graph_facts.py`.
+They are of the repository as a whole: every file tells those it meets. Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations

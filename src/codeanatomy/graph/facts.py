@@ -4,7 +4,7 @@
     facts["calls"]["name"]                    # ("os.getcwd",)
     shared_facts_of(context)["packages"]      # of the repository as a whole, as this file sees it
 
-Tests: `tests/test_graph_facts.py`.
+Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     file.rows("relations_v1")["src_id"]                 # the rows of a flat table
 
 What a witness could not give is an empty dictionary. `READS` says what is read of each table; the run reads
-nothing else. `heard_file` makes a file of rows that are at hand. Tests: `tests/test_graph_facts.py`.
+nothing else. `heard_file` makes a file of rows that are at hand. Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     def f(x):                unit f; entry block and exit; def of x at entry, use of x at `return x`
         return x             the events are of the binding x of f, the use is anchored at the node Name
 
-Tests: `tests/test_graph_flow.py`.
+Tests: `tests/unit/graph/test_flow.py`.
 """
 
 from __future__ import annotations

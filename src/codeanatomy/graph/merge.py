@@ -4,7 +4,7 @@
     merged(told_in(rows))["cpg_nodes"]
 
 Files that speak of the same thing may know different parts of it: of each column the greatest value counts,
-so that the order of files does not matter. Tests: `tests/test_graph_rows.py`.
+so that the order of files does not matter. Tests: `tests/unit/graph/test_rows.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 When a function moves, files that call it have other relations, since ids are made of places: their calls lead
 elsewhere, and nothing else of them is another thing. A refresh then swaps these edges (`rows.link_rows`)
-and leaves the file alone. Tests: `tests/test_graph_links.py`.
+and leaves the file alone. Tests: `tests/unit/graph/test_relation_inputs.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     link_rows(file, "default")      # only the edges that its relations become
 
 Nothing here knows a kind by name: which list it is made of, which fields become which columns and
-properties, and to which profiles it belongs is declared. Tests: `tests/test_graph_rows.py`.
+properties, and to which profiles it belongs is declared. Tests: `tests/unit/graph/test_rows.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     f()                   referenced by the name f
 
 Symbols that are `local` to a document are of its file, the others of the repository.
-Tests: `tests/test_graph_scip.py`.
+Tests: `tests/unit/graph/test_scip.py`.
 """
 
 from __future__ import annotations

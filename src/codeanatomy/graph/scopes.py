@@ -4,7 +4,7 @@
         b = a
 
 What the tables leave out is told by relations: scopes that the compiler puts into the code around them, names
-that only a `global` elsewhere binds, attributes of instances. Tests: `tests/test_graph_facts.py`.
+that only a `global` elsewhere binds, attributes of instances. Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     syntax.first(4, 9, ("Call",))            # the first of these classes
     syntax.ids[7]                            # id of node 7 in the graph
 
-Tests: `tests/test_graph_facts.py`.
+Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations

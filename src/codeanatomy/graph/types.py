@@ -5,7 +5,7 @@
         item: list[T]                  annotation of item; types list[T] and T, its argument
     Pair: TypeAlias = tuple[T, T]      alias Pair
 
-Tests: `tests/test_graph_types.py`.
+Tests: `tests/unit/graph/test_types.py`.
 """
 
 from __future__ import annotations

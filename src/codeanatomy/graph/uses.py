@@ -2,7 +2,7 @@
 
     a.b(1, key=c)      names a, c; attribute b; one call with two arguments; literal 1
 
-Tests: `tests/test_graph_facts.py`.
+Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ longer than ttl has lost the lease only if somebody took it.
 
 Data files of old beats are deleted while beating and at release; a reader whose file is gone reads again.
 
-Tests: `tests/test_lease.py`.
+Tests: `tests/unit/lake/test_lease.py`.
 """
 
 from __future__ import annotations

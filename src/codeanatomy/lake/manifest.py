@@ -5,7 +5,7 @@
 The last commit of a run appends a row for each repository it has built. A repository that failed has a row
 too, with the reason and without pins; its older snapshot stays the published one.
 
-Tests: `tests/test_manifest.py`.
+Tests: `tests/unit/lake/test_manifest.py`.
 """
 
 from __future__ import annotations

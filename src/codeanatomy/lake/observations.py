@@ -13,7 +13,7 @@ and of the lease are not recorded: they hold no data.
 A snapshot is what somebody has read already; what a commit has made of it is in the entries since. No text
 holds the value of an option of the storage (`lake.redaction`).
 
-Tests: `tests/test_observing.py`.
+Tests: `tests/unit/lake/test_observations.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ questions appends lines to a file of its own, as far as it can, and a run, which
 trusted: links are not followed, what is too large or too much is not read (the newest is), and a line that is
 no note of ours is skipped. Of remote lakes nothing is noted: only Spark reads them.
 
-Tests: `tests/test_recorded_queries.py`.
+Tests: `tests/unit/lake/test_recorded_queries.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 Secrets are hidden whatever their length, and with them what is behind a `=` or before the `@` of a URL in
 them. Of other options of the storage long values are: a `true` would be hidden everywhere.
 
-Tests: `tests/test_observing.py`.
+Tests: `tests/unit/lake/test_observations.py`.
 """
 
 from __future__ import annotations

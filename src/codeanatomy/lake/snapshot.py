@@ -15,7 +15,7 @@ UTC, as are all times that are printed; a date without a time is its first momen
 second in which it ended. A run that has restored another says which repositories there are: those that were
 built only after the one that it restored are gone until they are built again.
 
-Tests: `tests/test_snapshot.py`, `tests/test_restoring.py`.
+Tests: `tests/unit/lake/test_snapshot.py`, `tests/unit/maintain/test_restore.py`.
 """
 
 from __future__ import annotations

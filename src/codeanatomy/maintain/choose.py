@@ -4,7 +4,7 @@
         task.operation, task.reason      # "optimize", "96 of 102 files are below 128 MB in 31 partitions"
 
 Pure: what is looked at is in the condition (`maintain.table_state`). Which files and log entries may go is found
-by looking at them (`maintain.removal`). Tests: `tests/test_deciding.py`.
+by looking at them (`maintain.removal`). Tests: `tests/unit/maintain/test_choose.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 A feature can ask more of readers and writers than they can do, and most cannot be taken back. So only those
 are switched on that the policy of the table names as optional or wants anyway. The version that has it is
-published, as after any maintenance. Tests: `tests/test_maintain_command.py`.
+published, as after any maintenance. Tests: `tests/unit/maintain/test_maintain_command.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     [task.reason for task in found.tasks()]      # why each of them
     found.left_alone, found.unpublished          # what waits for a build; what earlier maintenance has left
 
-Nothing is written, and no JVM is started. Tests: `tests/test_upkeep.py`.
+Nothing is written, and no JVM is started. Tests: `tests/unit/maintain/test_maintenance.py`.
 """
 
 from __future__ import annotations

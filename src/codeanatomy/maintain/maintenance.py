@@ -11,7 +11,7 @@ delta_maintenance. A table that fails does not stop the others. Where a build th
 that nobody has published, no published table gets a new one before the next build, which undoes that or goes
 on with it. What maintenance itself has left so is published by the next one: no row of it is another.
 
-Tests: `tests/test_upkeep.py`.
+Tests: `tests/unit/maintain/test_maintenance.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
         run.record([run.event("cpg_nodes", "optimize", "96 small files", outcome="done")])
 
 What a build that has died has left to go on from is kept, unless something else is published meanwhile.
-Tests: `tests/test_upkeep.py`, `tests/test_restoring.py`.
+Tests: `tests/unit/maintain/test_maintenance.py`, `tests/unit/maintain/test_restore.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 Delta's OPTIMIZE does it, with the sizes of the table's policy. Its commits say that no row has changed, so
 a change feed tells nothing of them. Rows that deletion vectors remove are left out of what is written.
 
-Tests: `tests/test_optimizing.py`.
+Tests: `tests/spark/test_optimize.py`.
 """
 
 from __future__ import annotations

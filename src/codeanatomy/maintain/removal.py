@@ -12,7 +12,7 @@ for whom. Entries may go if a checkpoint has all that they say, and nobody needs
 Delta's own VACUUM knows neither runs nor cursors, and looks at the newest version only: what a run that died
 has replaced would go although it is what is published. Whoever removes holds the lease of the lake.
 
-Tests: `tests/test_removing.py`.
+Tests: `tests/unit/maintain/test_removal.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 The rows of the manifest are copies of those that a snapshot stands on, so the next build finds the steps as
 they were done, and an answer the failures of the run that has read the files. Only the versions are new.
 
-Tests: `tests/test_upkeep.py`, `tests/test_restoring.py`.
+Tests: `tests/unit/maintain/test_maintenance.py`, `tests/unit/maintain/test_restore.py`.
 """
 
 from __future__ import annotations

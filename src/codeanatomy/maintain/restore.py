@@ -14,7 +14,7 @@ One table alone does not follow from the others any more. So the published rows 
 and of those after it, that they were made from something else: the next build does them again. Tables that
 no run pins, which tell of runs, are brought back and that is all.
 
-Tests: `tests/test_restoring.py`.
+Tests: `tests/unit/maintain/test_restore.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ is the run it was built by: if that is older than the retention, the next refres
 is writing is no matter of this module: whoever removes something holds the lease of the lake
 (`lake.lease`).
 
-Tests: `tests/test_removing.py`.
+Tests: `tests/unit/maintain/test_removal.py`.
 """
 
 from __future__ import annotations

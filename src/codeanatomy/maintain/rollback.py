@@ -7,7 +7,7 @@
 A table that is what it shall be gets no version. What a commit has made is looked at before anything is
 published. Each table that was moved is a row of delta_maintenance, also if a later one fails.
 
-Tests: `tests/test_restoring.py`.
+Tests: `tests/unit/maintain/test_restore.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ table, all columns in them, and a `manifest.json` that tells what they are.
 
 All versions are looked at first. Files are never changed once they are written, so a build may go on
 meanwhile; if maintenance removes one of them, there is no copy. What is written is beside the target until
-all of it is there. Tests: `tests/test_snapshot_copy.py`.
+all of it is there. Tests: `tests/unit/maintain/test_snapshot_export.py`.
 """
 
 from __future__ import annotations

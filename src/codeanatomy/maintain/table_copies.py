@@ -9,7 +9,7 @@ columns and properties of the table, and no history. No more than a row group is
 
 A log may say anything: a file that is not in the table's own folder is refused.
 
-Tests: `tests/test_snapshot_copy.py`.
+Tests: `tests/unit/maintain/test_snapshot_export.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     found.dead_bytes                           # of files that the newest version does not name
 
 All of it is read from the log and from the names, sizes and times of files; no row is looked at.
-Tests: `tests/test_condition.py`.
+Tests: `tests/unit/maintain/test_table_state.py`.
 """
 
 from __future__ import annotations

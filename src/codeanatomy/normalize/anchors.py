@@ -19,7 +19,7 @@ names the variable there, and null where no node does:
 
 Names are compared as the compiler mangles them: `__x` in class C is `_C__x`.
 
-Tests: `tests/test_anchors.py`.
+Tests: `tests/unit/normalize/test_anchors.py`.
 """
 
 from __future__ import annotations

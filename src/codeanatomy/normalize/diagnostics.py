@@ -24,7 +24,7 @@ whole tree of LibCST, a part of a SCIP document. `rules` adds what the rules of 
 
 Lines count from 1 and columns are bytes, both found from the span; where there is none, they are the
 witness' own. A span that ends with a newline ends in the line of that newline. Tests:
-`tests/test_diagnostics.py`.
+`tests/unit/normalize/test_diagnostics.py`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ What is no disagreement:
 - The compiler drops dead code and compiles a `finally` block twice: a function of symtable may have no code
   object or two. But every code object has parameters that symtable tells of.
 
-Lists are compared as they stand, and as sets where they differ. Tests: `tests/test_diagnostics.py`.
+Lists are compared as they stand, and as sets where they differ. Tests: `tests/unit/normalize/test_diagnostics.py`.
 """
 
 from __future__ import annotations

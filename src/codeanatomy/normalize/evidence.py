@@ -14,7 +14,7 @@ orders the units. The parts of a type share the row of their expression.
 It is made with the rows it is about, file by file: column by column in Arrow, and row by row of complaints,
 which are few.
 
-Tests: `tests/test_normalize.py`.
+Tests: `tests/spark/test_normalize.py`.
 """
 
 from __future__ import annotations

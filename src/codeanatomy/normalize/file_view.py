@@ -9,8 +9,8 @@ None.
 
 `witness_frames` reduces the rows of the witnesses to what the rules read; they come together by file as
 bundles do (`pipeline.bundles`), and `file_of` makes a file of them. `heard_file` does the same to rows that are at
-hand, without Spark. Tests: `tests/test_normalize_files.py`,
-`tests/test_diagnostics.py`.
+hand, without Spark. Tests: `tests/unit/normalize/test_file_view.py`,
+`tests/unit/normalize/test_diagnostics.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ in modules of their own; to the diagnostics this module adds what the rules them
 `not_normalized`, `too_many_reaches`. Evidence is made with the rows it is about.
 
 A family that fails on a file costs the rows of that family and that file, and is told as a diagnostic.
-Tests: `tests/test_normalize_rules.py`.
+Tests: `tests/unit/normalize/test_rules.py`.
 """
 
 from __future__ import annotations

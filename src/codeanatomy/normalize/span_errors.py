@@ -23,7 +23,7 @@ message; if the file has no such place, that is a row too.
 What cannot be told is left out: instructions with a line and no span, since CPython also writes such
 positions for code it made up; and places of CPython's errors, of which only those that exist are kept.
 
-Tests: `tests/test_span_errors.py`.
+Tests: `tests/unit/normalize/test_span_errors.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 A claim is `first byte|end|subject|words`. A topic that the witness says nothing about is None: its list is
 null, or it gave up. Claims without a place are left out.
 
-Tests: `tests/test_diagnostics.py`.
+Tests: `tests/unit/normalize/test_diagnostics.py`.
 """
 
 from __future__ import annotations

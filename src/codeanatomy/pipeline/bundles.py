@@ -5,7 +5,7 @@
 
 Every table is packed where it is read: the rows that belong to a task become one piece, and Spark exchanges
 pieces. So a table of millions of short rows costs no more than its bytes, where a join of lists by file would
-make each of them a row, an aggregate and a row again. Tests: `tests/test_graph.py`.
+make each of them a row, an aggregate and a row again. Tests: `tests/spark/test_graph.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ The catalogue says how, of the tables of the step the strongest wish counts:
     delta_staging    as a Delta table below the lake, until the run is published: after a run that fails, the
                      next goes on from there, if it repeats the step with the same fingerprint
 
-Each use is a row of `view_cache`. Tests: `tests/test_caching.py`.
+Each use is a row of `view_cache`. Tests: `tests/spark/test_caching.py`.
 """
 
 from __future__ import annotations

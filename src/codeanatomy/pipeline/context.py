@@ -1,6 +1,6 @@
 """A run under way: what it works on, and what it has done so far. Steps read it and add to it.
 
-Tests: `tests/test_build.py`.
+Tests: `tests/spark/test_build.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ table is committed. Nothing passes through the driver but the listing and some c
     work_through(run, "extract", gathered, said)                    # runs the witnesses, fills the cache
     commit_tables(run, gathered, worked)
 
-Tests: `tests/test_build.py`.
+Tests: `tests/spark/test_build.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     shared = together(per_file)                            # a row per repository: packages, types, ...
 
 Both go into the same tables, the second without an owner. The accelerators are the same rows in another
-order, written from the same packed streams. Tests: `tests/test_graph.py`.
+order, written from the same packed streams. Tests: `tests/spark/test_graph.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 Only the declared fields of nested lists are read, so Parquet columns that no rule uses are not decoded.
 
-Tests: `tests/test_normalize.py`, `tests/test_relate.py`, `tests/test_plans.py`.
+Tests: `tests/spark/test_normalize.py`, `tests/spark/test_relate.py`, `tests/spark/test_plans.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Inputs are the rows of the repositories that a step works on, at the versions that the run has pinned. A table
 that two steps of a run write to is replaced by the first and appended to by the second.
 
-Tests: `tests/test_normalize.py`, `tests/test_relate.py`.
+Tests: `tests/spark/test_normalize.py`, `tests/spark/test_relate.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 Inputs are the versions that the run has pinned. The rules are our own Python over what the extract stage
 has limited already, and bounded themselves; unlike parsers they run in Spark's worker, without a process
-and a clock for each file. Tests: `tests/test_normalize.py`.
+and a clock for each file. Tests: `tests/spark/test_normalize.py`.
 """
 
 from __future__ import annotations

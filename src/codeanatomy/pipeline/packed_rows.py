@@ -8,7 +8,7 @@ its own column, all of them at the same time. On a local lake the executors writ
 (`delta.write.data_files`): in the order of the frame's rows where that is the table's order, else sorted (`sorting`).
 Elsewhere Spark writes. Nothing passes through the driver but counts.
 
-Tests: `tests/test_build.py`.
+Tests: `tests/spark/test_build.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ repositories run side by side; one that is large takes one core for as long as t
 cores: django's 885 files in the first step as long as in the second, so a solver spread over executors would
 at best halve the second, and would shuffle every set of objects on each of some dozen rounds.
 
-Tests: `tests/test_relate.py`.
+Tests: `tests/spark/test_relate.py`.
 """
 
 from __future__ import annotations

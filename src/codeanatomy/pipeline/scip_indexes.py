@@ -7,7 +7,7 @@
 
 An index that is missing, damaged or cannot be made is a failure of `scip_index_v1`, and the build goes on.
 
-Tests: `tests/test_scip_build.py`.
+Tests: `tests/spark/test_scip_build.py`.
 """
 
 from __future__ import annotations

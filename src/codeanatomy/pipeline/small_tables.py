@@ -6,7 +6,7 @@
 A job costs a quarter of a second before it does anything, and in a new JVM more. So where all packed rows of
 a step are few, a task takes a group of tables and puts each in its order, in memory: the order of the frame's
 rows where that is the table's, else sorted. Large steps write each table by itself, with as many tasks as it
-has files (`packing`, `sorting`). Tests: `tests/test_sorting.py`.
+has files (`packing`, `sorting`). Tests: `tests/spark/test_sorted_tables.py`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ bytes and null comes first, as Spark has it. Rows that make a single range need 
 
 Measured on two cores with two million edges: a fifth of the time of Spark's own sort and writer.
 
-Tests: `tests/test_sorting.py`.
+Tests: `tests/spark/test_sorted_tables.py`.
 """
 
 from __future__ import annotations

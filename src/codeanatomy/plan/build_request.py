@@ -3,7 +3,7 @@
     order = Order("lake", settings, named_sources(("src",)), profile="full")
     asked_of(order).witness_versions["ast_files_v1"]     # 'ast, python 3.11, rules 2'
 
-Tests: `tests/test_steps.py`.
+Tests: `tests/unit/plan/test_steps.py`.
 """
 
 from __future__ import annotations

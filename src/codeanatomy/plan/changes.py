@@ -7,7 +7,7 @@
 
 A file is the same if its bytes are, whatever its times say; one that was renamed is removed and added.
 
-Tests: `tests/test_changes_of_source.py`.
+Tests: `tests/unit/plan/test_changes_of_source.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
       changed     flask/views.py
       lost        flask/app.py: 3 relations, such as flask.views.View
 
-Tests: `tests/test_plan.py`.
+Tests: `tests/unit/plan/test_run_plan.py`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ is now. So a file is read only if one of these holds, and the line of any other 
 A path that is gone is not listed; one that was renamed is new. A lake or a repository that was never built
 knows nothing, so all is read. What this misses: a file that was changed and given back its old size and time,
 and one that the lake has with an edit which was taken back, if its size is the same. Ignore files and the
-first lines of files without a suffix are read in any case, for the listing. Tests: `tests/test_since.py`.
+first lines of files without a suffix are read in any case, for the listing. Tests: `tests/unit/plan/test_git_changes.py`.
 """
 
 from __future__ import annotations

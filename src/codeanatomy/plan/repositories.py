@@ -4,7 +4,7 @@
 [Repository(repo_id='requests', path=PosixPath('src/requests')), \
 Repository(repo_id='flask-3.1.3', path=PosixPath('flask-3.1.3.tar.gz'))]
 
-Tests: `tests/test_repositories.py`.
+Tests: `tests/unit/plan/test_repositories.py`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Every table that is neither at its published nor at a resumed version holds left
 run, and is brought back first. One of which files are missing is emptied and made anew.
 
 Where a step adds rows to a table of another (relate to the diagnostics of normalize), both run, or none.
-Nothing here needs a JVM. Tests: `tests/test_plan.py`.
+Nothing here needs a JVM. Tests: `tests/unit/plan/test_run_plan.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ make the same rows of a repository. What goes into it:
 Spark's plan is not among them, although a fingerprint of a query would begin with it: of a step in Python it
 says no more than MapInArrow, where the code says all, and code can be read without starting a JVM. So a build
 that has nothing to do ends in a second. Versions of tables are pinned and recorded, and not hashed: the same
-source has the same fingerprints in every lake. Tests: `tests/test_steps.py`.
+source has the same fingerprints in every lake. Tests: `tests/unit/plan/test_steps.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
     answer.freshness[0]   # Freshness("requests", "20260501T120000Z-5f0c1d2e", ..., source_state="changed")
 
 The columns that verbs share are declared here, so that `line` means the same in every answer. In every row
-are the file and line, the kind, and how much to trust it and why. Tests: `tests/test_answers.py`.
+are the file and line, the kind, and how much to trust it and why. Tests: `tests/unit/query/test_answers.py`.
 """
 
 from __future__ import annotations

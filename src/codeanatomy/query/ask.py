@@ -3,7 +3,7 @@
     answer(reader, "callers", ("Session.send",), limit=20, depth=2).rows
 
 `VERBS` says of each verb what it is about, where its function is, and what it takes. A function is imported
-when it is asked for, so that an answer needs no more than its own code. Tests: `tests/test_asking.py`.
+when it is asked for, so that an answer needs no more than its own code. Tests: `tests/unit/query/test_ask.py`.
 """
 
 from __future__ import annotations

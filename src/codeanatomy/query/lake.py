@@ -6,7 +6,7 @@
     lake = Lake.open("lake", spark=session)         # the same verbs, as DataFrames of that session
 
 Without a session no JVM is started, and answers have so many rows at most, with the total. Tests:
-`tests/test_asking.py`, `tests/test_spark_lane.py`.
+`tests/unit/query/test_ask.py`, `tests/spark/test_spark_lake.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 `observe.record_queries`, which is off by default. Columns are those that the slices of the questions name,
 and those that the statements filter and join by (`query.sql.columns`).
 
-Tests: `tests/test_recorded_queries.py`.
+Tests: `tests/unit/lake/test_recorded_queries.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ qualified names. What is defined in a repository comes before what it only uses 
 one qualified name in one repository, such as overloads, and the variable they are bound to, are one symbol.
 
 A bare name never means a parameter or a variable of a function, of which there are too many; their qualified
-names do. Tests: `tests/test_symbols.py`.
+names do. Tests: `tests/unit/query/test_symbols.py`.
 """
 
 from __future__ import annotations

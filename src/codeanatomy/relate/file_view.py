@@ -4,7 +4,7 @@
     for file in files_in(batch): summary(file)
     summary(heard_file(place, rows))                   # of rows that are at hand, without Spark
 
-Tests: `tests/test_relate.py`.
+Tests: `tests/spark/test_relate.py`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ of the letters below, and say in their first fields which node they wait for:
     x recv attr site             deleted attribute
     c class site                 a class comes to be
 
-Tests: `tests/test_relate_walk.py`.
+Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
     rows.batch()         # in the table's order
 
 All rows of a file are owned by it: a relation belongs to where its source stands. What is equal but for its
-evidence is one row. Tests: `tests/test_relate_rows.py`.
+evidence is one row. Tests: `tests/unit/relate/test_relation_rows.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 All files of a repository are looked at together, one repository after the other; different repositories
 know nothing of each other. If the analysis of a repository fails, what its scopes say is kept, and every file
-gets a diagnostic. Tests: `tests/test_relate.py`.
+gets a diagnostic. Tests: `tests/spark/test_relate.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ the lease of the lake, plans again if another run has written meanwhile, undoes 
 runs each step as soon as those it reads are done, and publishes its manifest as the last commit. Whatever
 stops it is recorded, and what it has finished is kept in the journal of the lease for the next run.
 
-Tests: `tests/test_build.py`, `tests/test_failures.py`.
+Tests: `tests/spark/test_build.py`, `tests/system/test_failures.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ are compared with those that each choice of options would give (profile, types, 
 or none), and the one that fits is taken. Where none does, the repository was built by other code, with other
 settings or tools, or with an index that was given, and cannot be built the same again.
 
-Tests: `tests/test_against_clean.py`.
+Tests: `tests/unit/run/test_against_clean.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ it.
 
 A column that was used once stays until so many runs have not used it, and where there are more than the
 policy allows, those that were chosen before come first: a choice that changes from run to run would be a
-commit of each table for nothing. Tests: `tests/test_lineage.py`.
+commit of each table for nothing. Tests: `tests/unit/run/test_lineage.py`.
 """
 
 from __future__ import annotations

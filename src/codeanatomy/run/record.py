@@ -7,7 +7,7 @@ A row pins every table of the lake, those that the run has not written too, so t
 all repositories. The rows of a repository of which every step was skipped are left as they are. Everything
 here is written without Spark, so that a run can tell how it ended even when Spark is gone.
 
-Tests: `tests/test_record.py`, `tests/test_build.py`.
+Tests: `tests/spark/test_record.py`, `tests/spark/test_build.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     report(run).tables["ast_files_v1"].version
     unchanged(order, listed, plan, state, 0.3).status       # "unchanged"
 
-Tests: `tests/test_build.py`.
+Tests: `tests/spark/test_build.py`.
 """
 
 from __future__ import annotations

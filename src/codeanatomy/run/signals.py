@@ -3,7 +3,7 @@
     with stoppable():
         work()              # raises Terminated here, in the main thread, where SIGTERM arrives
 
-Tests: `tests/test_failures.py`.
+Tests: `tests/system/test_failures.py`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ at the end that is allowed and at headers that are too long. All of a tar is rea
 is known to be right. Times in a zip have no zone; they are taken as UTC.
 
 In a zip only stored and deflated members are read, as in every wheel: Python unpacks the other kinds without
-a bound. Tests: `tests/test_archives.py`.
+a bound. Tests: `tests/unit/sources/test_archives.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     list_source(Path("requests-2.34.2.tar.gz"), options).kind     # tar
 
-Tests: `tests/test_listing.py`, `tests/test_archives.py`.
+Tests: `tests/unit/sources/test_listing.py`, `tests/unit/sources/test_archives.py`.
 """
 
 from __future__ import annotations

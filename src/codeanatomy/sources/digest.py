@@ -6,7 +6,7 @@
 
 Every path that was considered counts, with the reason why it is not read, or with the digest of its bytes.
 Times, owners and the folder do not. The rows of `repo_files_v1` tell the same, so what was read can be held
-against what was to be read (`rows_digest`). Tests: `tests/test_digests.py`, `tests/test_build.py`.
+against what was to be read (`rows_digest`). Tests: `tests/unit/graph/test_digests.py`, `tests/spark/test_build.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ A repository may be hostile: its own settings can name programs for differences,
 and remotes. So git only looks up names, lists trees and its index, and hands out blobs, which none of these
 has a part in; what differs is found here. Files of the work tree are read as they are.
 
-Tests: `tests/test_changes.py`, `tests/test_since.py`.
+Tests: `tests/unit/plan/test_changes.py`, `tests/unit/plan/test_git_changes.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ becomes a regular expression that cannot backtrack beyond one star, because anal
 (True, None, True)
 
 pathspec is not used: asked folder by folder it differs from git (`*` with `!*/`, `foo/**`), and a hostile
-pattern can hold it up for seconds. Tests: `tests/test_listing.py`, with git itself as the oracle.
+pattern can hold it up for seconds. Tests: `tests/unit/sources/test_listing.py`, with git itself as the oracle.
 """
 
 from __future__ import annotations

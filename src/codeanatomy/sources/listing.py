@@ -26,7 +26,7 @@ What a pattern means is told by `ignoring`. `extract.include` and `extract.exclu
 relative to the root. An excluded folder is not entered; of the include patterns, the one that matches the
 file or the nearest folder above it counts.
 
-Archives are listed by `archives`; `sources` tells them apart. Tests: `tests/test_listing.py`.
+Archives are listed by `archives`; `sources` tells them apart. Tests: `tests/unit/sources/test_listing.py`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ time in steps of milliseconds hides a change of the same size within one step.
 Members of a zip come in the order asked for. A tar has no index: its members come in its own order, in one
 pass that goes from one wanted member to the next. An entry that was skipped is not opened.
 
-Tests: `tests/test_reading.py`.
+Tests: `tests/unit/sources/test_reading.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ or a lone `\r`, and nowhere else: a form feed or U+2028 is part of its line.
 >>> source.at(2, 7), source.line_of(25), source.utf8[25:28].decode()
 (25, 2, "'é")
 
-What cannot be decoded is an `Unreadable` with its reason. Tests: `tests/test_source.py`.
+What cannot be decoded is an `Unreadable` with its reason. Tests: `tests/unit/sources/test_source_file.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ first, in this order, on `spark.driver.extraClassPath`) and else ignores the fil
 it quiet about that. No archive is never an error: it costs seconds, nothing else. (Java 17 leaves out the
 classes of a jar whose path has a space in it, so an archive made there works but gains little.)
 
-Tests: `tests/test_archive.py`.
+Tests: `tests/unit/spark/test_class_archive.py`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ Registering costs about 0.3 s in a warm JVM and 1.3 s in a new one: only a sessi
 from outside needs it.
 
 The Python forms, and the rules for null, are in `codeanatomy.ids` and `codeanatomy.spans`.
-Tests: `tests/test_functions.py`.
+Tests: `tests/spark/test_functions.py`.
 """
 
 from __future__ import annotations

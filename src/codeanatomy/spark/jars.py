@@ -20,7 +20,7 @@ hash was last computed; any difference means a new hash, and a wrong hash means 
 computes all hashes (that is what `codeanatomy doctor` does). A lock file lets one process fetch while
 others wait.
 
-Tests: `tests/test_jars.py`.
+Tests: `tests/unit/spark/test_jars.py`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ The version comes from `java -version`, whose text differs by vendor and age:
 A runtime cut down to a few modules lacks `jdk.incubator.vector`, which Spark's launcher asks for;
 the `release` file beside the runtime tells, and such a Java is refused here rather than by the JVM.
 
-Tests: `tests/test_java.py`.
+Tests: `tests/unit/spark/test_java.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ of operators as texts for people, such as `12.3 MiB (1.0 MiB, ...)`; the exact o
 these are read from the plan of the frame, while it is cached. A call to the JVM takes a tenth of a
 millisecond, so the figures of an operator are fetched as one text; those that are zero are left out.
 
-Tests: `tests/test_measures.py`.
+Tests: `tests/spark/test_metrics.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ expression. A column counts where a Filter or a Join compares it directly, under
 there; what is computed of a column, or passed through Python, is no column of a table any more. Conditions
 that the optimizer adds (`isnotnull`) tell nothing of who filters, and are left out.
 
-Tests: `tests/test_plan_columns.py`.
+Tests: `tests/spark/test_plan_columns.py`.
 """
 
 from __future__ import annotations

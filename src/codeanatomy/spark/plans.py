@@ -18,7 +18,7 @@ be asked for before the frame is released. What is cached and read twice is told
 The physical plan is written line by line from its operators, the same that `measures` takes figures from:
 the number of an operator is that of its line. Stages and generated code wrap operators and are left out.
 
-Tests: `tests/test_plans.py`.
+Tests: `tests/spark/test_plans.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 Starting is most of the cost of a short command, so: the jars lie in a cache and go straight on the
 class path (no Ivy at start), the JVM maps an archive of loaded classes, Delta reads small logs in one
-task, and there is no UI. `bench/startup.py` holds this to account. Tests: `tests/test_session.py`.
+task, and there is no UI. `bench/startup.py` holds this to account. Tests: `tests/spark/test_session.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ else, `codeanatomy verify` checks every built graph against it, and `docs/kinds.
 names lists of facts about a file, which are gathered in `codeanatomy.graph`: a row of the list is a node or
 an edge, and its fields have the names of the columns that they become, unless `fields` says otherwise.
 
-Tests: `tests/test_kinds.py`.
+Tests: `tests/unit/catalog/test_kinds.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An edge's id is `stable_id("edge", kind, src, dst, bstart, bend, role, ordinal)`: two arguments that are
 passed to one parameter, or a type that has another twice among its arguments, are two edges.
 
-Tests: `tests/test_kinds.py`.
+Tests: `tests/unit/catalog/test_kinds.py`.
 """
 
 from __future__ import annotations

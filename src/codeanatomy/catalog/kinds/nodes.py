@@ -4,7 +4,7 @@ Every id is `stable_id(prefix, *key)` (`node_ids`). What has a place is keyed by
 event of a parameter has `entry` for its offset; the ordinal counts events at one offset. A SCIP symbol that
 is local to a document has its file in the key.
 
-Tests: `tests/test_kinds.py`.
+Tests: `tests/unit/catalog/test_kinds.py`.
 """
 
 from __future__ import annotations

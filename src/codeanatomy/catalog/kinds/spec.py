@@ -3,7 +3,7 @@
 >>> Prop("text", "string", "The comment.", required=True).type
 'string'
 
-Tests: `tests/test_kinds.py`.
+Tests: `tests/unit/catalog/test_kinds.py`.
 """
 
 from __future__ import annotations

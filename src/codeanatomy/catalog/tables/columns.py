@@ -6,7 +6,7 @@
 "status IN ('succeeded', 'failed')"
 
 Two bases of lines exist, told apart by name: `line_no` counts from 0 and is for joins, `line` counts from
-1 and is for people. Tests: `tests/test_catalog.py`.
+1 and is for people. Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ rows of `file_line_index_v1` as it has lines. The witnesses are in `extract_cpyt
 why), empty where it looked and found nothing. Whatever becomes a node of the graph carries its line, so that
 no later stage has to look it up.
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

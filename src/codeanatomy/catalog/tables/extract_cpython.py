@@ -4,7 +4,7 @@
 Constant; one row of `bytecode_files_v1` with one code object that loads `f` and stores `x`; one row of
 `symtable_files_v1` with one block in which `x` is assigned and `f` referenced.
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 typeshed, and a row of `type_checker_files_v1` whose call target is `os.getcwd`. They count columns in units
 of their own; `bstart` and `bend` are what those became, null where the position does not exist in the file.
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 one row of `tree_sitter_files_v1` with the nodes module, expression_statement, call, identifier, argument_list
 and identifier. Both still speak where CPython rejects the file.
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ sorted copies), and a row in `cpg_props` for what only some kinds have, such as 
 whole (repository, packages, external modules, qualified names, types) and is derived anew from all its files;
 what each of them says of it is kept in `graph_shared_v1`, from which a refresh goes on (docs/incremental.md).
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

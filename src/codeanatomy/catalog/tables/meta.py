@@ -3,7 +3,7 @@
 A build of two repositories appends two rows to `run_manifest` in one commit, its last. A reader takes the
 newest succeeded row of a repository and opens every table at the version it pins.
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

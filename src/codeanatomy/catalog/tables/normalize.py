@@ -7,7 +7,7 @@ Offsets named `bc_*` count bytes of bytecode, `bstart` and `bend` count bytes of
 The functions are in `codeanatomy.normalize`: of the `py_bc` tables in `flow_tables`, of the types in
 `type_tables`, of the others in `span_errors`, `diagnostics` and `evidence`.
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A commit to `cpg_nodes` is a row of `delta_mutations`; the scan that fed it a row of `delta_scan_plans`; the
 choice of its statistics columns a row of `stats_decisions`. `(run_id, event_no)` names an event.
 
-Tests: `tests/test_catalog.py`.
+Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ CALLS_NAME row from the call to the qualified name `os.getcwd`. A call that noth
 
 The rows are made in `codeanatomy.relate.repository`, by what docs/relate.md tells. What a file contributes to
 them is kept in `relate_programs_v1`, from which a refresh goes on (docs/incremental.md). Tests:
-`tests/test_catalog.py`, `tests/test_relate.py`.
+`tests/unit/catalog/test_catalog.py`, `tests/spark/test_relate.py`.
 """
 
 from __future__ import annotations

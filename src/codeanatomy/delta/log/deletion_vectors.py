@@ -8,7 +8,7 @@ The vectors of a commit are in one file, `deletion_vector_<uuid>.bin`: a byte wi
 and for each vector its size, the number that says how it is coded, a roaring bitmap of 64 bits in portable
 form, and a checksum. A vector is never changed: a commit that takes more rows out writes another.
 
-Tests: `tests/test_vectors.py`.
+Tests: `tests/unit/delta/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ protocol asks no more of a writer than this (`is_plain`); to all others Spark wr
 Rows of a file that stays leave by a deletion vector (`delta.log.deletion_vectors`). Not every reader knows them, so a
 table asks for them from its first vector on, and not before.
 
-Tests: `tests/test_adopt.py`.
+Tests: `tests/spark/test_adopt.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ deltalake reads logs too, but keeps two things to itself: deletion vectors, and 
 written, which whoever adds a file again or brings a version back has to repeat.
 
 Checkpoints in one file or in parts are used; of those of the second kind (`v2Checkpoint`) the entries are
-read instead. Tests: `tests/test_vectors.py`.
+read instead. Tests: `tests/unit/delta/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations

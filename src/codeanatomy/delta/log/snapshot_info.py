@@ -3,7 +3,7 @@
     info = snapshot(store, "cpg_nodes", 3)          # or, without a JVM, `opened(location, 3).info`
     info.min_writer_version, info.partition_columns
 
-Events carry it, so it is apart from what reads it. Tests: `tests/test_scan.py`.
+Events carry it, so it is apart from what reads it. Tests: `tests/spark/test_scan.py`.
 """
 
 from __future__ import annotations

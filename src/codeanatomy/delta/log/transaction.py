@@ -10,7 +10,7 @@ so a new table and its first rows are one commit with NOT NULL, comments and pro
 append costs one job. Conflicts are detected as ever: a concurrent commit of the same application
 transaction, or a change of the table's metadata, fails this one.
 
-Tests: `tests/test_commit.py`, `tests/test_concurrency.py`.
+Tests: `tests/spark/test_commit.py`, `tests/system/test_concurrency.py`.
 """
 
 from __future__ import annotations

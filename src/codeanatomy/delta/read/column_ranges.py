@@ -15,7 +15,7 @@ A domain may be larger than what the file holds, never smaller. Why bounds are n
 - A value that is not of the column's type, or a time without a zone, says nothing.
 - Where the contract gives a column a default, a reader may see it in the place of a null.
 
-Tests: `tests/test_predicate.py`, `tests/test_pruning.py`.
+Tests: `tests/unit/delta/test_predicate.py`, `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations

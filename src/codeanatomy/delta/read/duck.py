@@ -8,7 +8,7 @@ Which files are read is the caller's choice, by what the log says of them (`delt
 of partition columns are taken from the log too. A column that a file lacks is null. Rows that a deletion
 vector removes are left out.
 
-Tests: `tests/test_duck.py`, `tests/test_verify.py`.
+Tests: `tests/unit/delta/test_duck.py`, `tests/unit/query/test_verify.py`.
 """
 
 from __future__ import annotations

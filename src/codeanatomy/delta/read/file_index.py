@@ -10,7 +10,7 @@ columns have in the files, which are others than the table's where columns were 
 column whose stored type is not that of the contract is read through a cast, so nothing is known of it, and of
 a column that a file lacks, neither: that it has no statistics may have other reasons.
 
-Statistics that cannot be read, or are none, keep a file a candidate. Tests: `tests/test_pruning.py`.
+Statistics that cannot be read, or are none, keep a file a candidate. Tests: `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     rows = light_table("lake", "run_manifest", ["run_id", "repo_id"])
     light_files("lake", "cpg_nodes", 3)[0].partition     # {"node_kind": "CLASS"}, of version 3
 
-Only Parquet files and deletion vectors are read this way; nothing is written. Tests: `tests/test_build.py`,
-`tests/test_verify.py`, `tests/test_vectors.py`.
+Only Parquet files and deletion vectors are read this way; nothing is written. Tests: `tests/spark/test_build.py`,
+`tests/unit/query/test_verify.py`, `tests/unit/delta/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ where `bstart` is, and may be true where some `bstart` may be 5 or more. What is
 be all three. A file is read if the whole may be true in it.
 
 Conditions in SQL become these terms in `delta.read.predicate_text`; here is no parser, which takes longer to
-load than a lookup takes. Tests: `tests/test_predicate.py`, `tests/test_pruning.py`.
+load than a lookup takes. Tests: `tests/unit/delta/test_predicate.py`, `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations

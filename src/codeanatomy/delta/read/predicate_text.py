@@ -11,7 +11,7 @@ becomes `Opaque`, which any row may meet: the engine decides. The text is never 
 from what was understood, literals of other than plain characters by their bytes.
 
 Refused are subqueries, several statements, aggregates and windows, arguments and variables, and functions
-that SQLGlot does not know: `reflect` runs any method of Java. Tests: `tests/test_predicate.py`.
+that SQLGlot does not know: `reflect` runs any method of Java. Tests: `tests/unit/delta/test_predicate.py`.
 """
 
 from __future__ import annotations

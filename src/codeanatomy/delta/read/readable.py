@@ -6,7 +6,7 @@
 
 Maintenance removes files and log entries that nobody should need any more. Whoever needs an old version
 nevertheless asks here first, so that nothing is half done when it turns out to be gone. Of a remote table
-only the log is looked at. Tests: `tests/test_restoring.py`.
+only the log is looked at. Tests: `tests/unit/maintain/test_restore.py`.
 """
 
 from __future__ import annotations

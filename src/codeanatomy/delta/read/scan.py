@@ -14,7 +14,7 @@ With a condition, the rows are those that meet it, and only data files are opene
 what the log says of them (`delta.read.file_index`). Of a table whose log is elsewhere Delta knows which, and
 where many files are left.
 
-Tests: `tests/test_scan.py`, `tests/test_pruning.py`.
+Tests: `tests/spark/test_scan.py`, `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ of the table, others get a deletion vector (`delta.write.owner_rows`). So what a
 change, not on those beside them. Where the table's protocol asks for more, Spark reads the new files as rows
 and writes them anew (`replace_by_owner`); without a session that is refused.
 
-Tests: `tests/test_adopt.py`, `tests/test_vectors.py`.
+Tests: `tests/spark/test_adopt.py`, `tests/unit/delta/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations

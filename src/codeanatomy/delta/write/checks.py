@@ -10,7 +10,7 @@ Only then, on the way to the error, the rows are looked at a second time for sam
 
 Rules come from three places: the catalogue's columns (NOT NULL, semantic types), its constraints,
 and CHECK constraints that somebody put on the Delta table itself. A condition that is null counts
-as broken, as in Delta. Tests: `tests/test_constraints.py`.
+as broken, as in Delta. Tests: `tests/spark/test_constraints.py`.
 """
 
 from __future__ import annotations

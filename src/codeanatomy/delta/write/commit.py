@@ -18,7 +18,7 @@ The same `Commit` (run id and sequence) twice is one commit. Conflicts with othe
 with backoff. So is a commit that is not found in the log after Delta reported success: on a local
 file system the rename that publishes a commit is not atomic between processes, and the loser of that
 race is told nothing. MERGE and DELETE rewrite files in the engine's own order; maintenance restores
-the clustering. Tests: `tests/test_commit.py`, `tests/test_concurrency.py`.
+the clustering. Tests: `tests/spark/test_commit.py`, `tests/system/test_concurrency.py`.
 """
 
 from __future__ import annotations

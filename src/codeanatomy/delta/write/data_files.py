@@ -10,7 +10,7 @@ the files itself, into the table's folder, where nobody sees them before a commi
      DataFile("node_kind=CLASS/part-77ab...", ...)]
 
 Rows come in the order of the table: of each partition value those of a source file, then those of the next.
-Tests: `tests/test_adopt.py`.
+Tests: `tests/spark/test_adopt.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
     or partitions differ
 
 Protocol features are switched on only where the policy asks for them, and never off.
-Tests: `tests/test_drift.py`, `tests/test_features.py`.
+Tests: `tests/spark/test_drift.py`, `tests/spark/test_features.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 
 Files whose statistics or partition exclude the owners are not opened (`delta.read.predicate`); of the others
 DuckDB reads the column of owners, and that by which rows are picked, as far as their row groups may hold one.
-Tests: `tests/test_vectors.py`.
+Tests: `tests/unit/delta/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations

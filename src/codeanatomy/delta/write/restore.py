@@ -5,7 +5,7 @@
     bring_back("lake", "cpg_nodes", 4, Commit("run-8"), lambda: store)        # by Spark, where only that can
 
 The log gets a commit of its own, so what was undone stays in the history. Rows that left by a deletion vector
-come back with it, since the log tells of both. Tests: `tests/test_restore.py`.
+come back with it, since the log tells of both. Tests: `tests/unit/delta/test_restore.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ The rules are those of `delta.write.checks`, which Spark evaluates for rows of i
 conditions; NOT NULL is a count that Arrow has. A condition that is null counts as broken. Rows that break a
 rule do not stop their writer: they are told with its files, and whoever adopts the files refuses them.
 
-Tests: `tests/test_adopt.py`.
+Tests: `tests/spark/test_adopt.py`.
 """
 
 from __future__ import annotations

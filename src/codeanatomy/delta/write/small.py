@@ -11,7 +11,7 @@ Every attempt is made for exactly one next version and is never rebased, so that
 it needs a store that can create a file only if there is none (a local file system, or an object store with
 conditional writes). An attempt that fails after its entry was written is found in the log by its stamp.
 
-Tests: `tests/test_small.py`.
+Tests: `tests/unit/delta/test_small.py`.
 """
 
 from __future__ import annotations

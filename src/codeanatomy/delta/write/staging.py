@@ -5,7 +5,7 @@
     clear(store, "relate")
 
 A staged frame is read at the version of its only commit, so half of one is never read: a run that dies while
-it stages leaves a folder without a commit. Tests: `tests/test_caching.py`.
+it stages leaves a folder without a commit. Tests: `tests/spark/test_caching.py`.
 """
 
 from __future__ import annotations

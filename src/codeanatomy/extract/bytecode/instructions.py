@@ -21,7 +21,7 @@ prefixes; some operations are followed by CACHE units, which `co_code` shows as 
 
 How names are packed into arguments is known here for 3.11 only. Under another Python `decoded` asks dis,
 which is slower and gives the same columns; from 3.13 on one instruction may name two variables, "a, b". The
-tests compare both ways. Tests: `tests/test_bytecode_files.py`.
+tests compare both ways. Tests: `tests/unit/extract/test_bytecode_files.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ The walk goes on until a return, a raise or an instruction it has seen, and keep
 later. What control never reaches has no depth: null. Every way to an instruction finds the same depth there;
 the tests check it on all code they see, and the greatest depth against `co_stacksize`.
 
-Tests: `tests/test_bytecode_files.py`.
+Tests: `tests/unit/extract/test_bytecode_files.py`.
 """
 
 from __future__ import annotations

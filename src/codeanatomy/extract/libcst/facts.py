@@ -18,7 +18,7 @@ of patterns, type parameters and names of `type` statements, which that provider
 The scope of a definition is its body. So defaults, decorators, annotations and bases lie in the scope around
 it, and `container` and `owner` follow: a lambda that is a default belongs to what the function belongs to.
 
-Tests: `tests/test_libcst_files.py`.
+Tests: `tests/unit/extract/test_libcst_files.py`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Identifiers that are not uses of a name are given as text, not as `Name` nodes: 
 parameters and what stands in an import. `libcst_walk` follows the recipes and checks each text against the
 source, so a wrong recipe is found out by the first file that has the node.
 
-Tests: `tests/test_libcst_walk.py`.
+Tests: `tests/unit/extract/test_libcst_spans.py`.
 """
 
 from __future__ import annotations

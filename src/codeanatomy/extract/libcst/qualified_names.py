@@ -18,7 +18,7 @@ has it count, whatever their order; each gives one candidate. Where Python says 
 
 Names are compared as the compiler does, in Unicode's form NFKC. Star imports bind nothing that is known here.
 
-Tests: `tests/test_libcst_names.py`.
+Tests: `tests/unit/extract/test_libcst_qualified_names.py`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ nothing at all); a block whose first statement is decorated begins at the decora
 The walk does not recurse: its depth is that of the input. LibCST forgets a form feed in the indentation of a
 statement, so there all white space is skipped.
 
-Tests: `tests/test_libcst_walk.py`.
+Tests: `tests/unit/extract/test_libcst_spans.py`.
 """
 
 from __future__ import annotations

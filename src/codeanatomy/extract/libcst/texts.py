@@ -14,7 +14,7 @@ PEP 484 gives it a meaning:
 
 Elsewhere it is a comment and no more.
 
-Tests: `tests/test_libcst_texts.py`.
+Tests: `tests/unit/extract/test_libcst_texts.py`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ module are kept, because only these decide what an attribute is, and long ones a
 
 Rows are sorted and unique; a position that is not in the file has a null span, and a warning counts them.
 
-Tests: `tests/test_pyrefly_report.py`.
+Tests: `tests/unit/extract/test_pyrefly_report.py`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ columns in bytes of UTF-8, of which a byte order mark is three; lines end where 
 >>> placed(places_of(source), "1:11-1:21")
 (10, 20)
 
-Tests: `tests/test_pyrefly_report.py`.
+Tests: `tests/unit/extract/test_pyrefly_report.py`.
 """
 
 from __future__ import annotations

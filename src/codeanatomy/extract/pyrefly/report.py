@@ -14,7 +14,7 @@ or of another format version is a `Problem`, not an exception:
 >>> read_part(Path("nowhere.json"), Project).message
 'nowhere.json: No such file or directory'
 
-Tests: `tests/test_pyrefly_report.py`.
+Tests: `tests/unit/extract/test_pyrefly_report.py`.
 """
 
 from __future__ import annotations

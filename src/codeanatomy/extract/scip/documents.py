@@ -26,7 +26,7 @@ each document has those that it mentions, so that no row grows with the reposito
 
 A document that is damaged has null cells. A range that is malformed, or is not in the file, has a null span.
 
-Tests: `tests/test_scip_index.py`.
+Tests: `tests/unit/extract/test_scip_index.py`.
 """
 
 from __future__ import annotations

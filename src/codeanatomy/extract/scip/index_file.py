@@ -18,7 +18,7 @@ and so is a second document of the same path. The version of a project in its sy
 hash. Which symbols are the project's own is known for scip-python only, all of whose definitions are of one
 package; it is part of the `Dialect`.
 
-Tests: `tests/test_scip_index.py`.
+Tests: `tests/unit/extract/test_scip_index.py`.
 """
 
 from __future__ import annotations

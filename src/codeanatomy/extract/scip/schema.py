@@ -11,7 +11,7 @@ needs. `*` marks a field that repeats. Enums travel as numbers and are declared 
 Fields that are not listed are skipped by protobuf. A range is a list of three or four numbers in indexes
 older than 2026 and a message of its own in newer ones; both are here.
 
-Tests: `tests/test_scip_index.py`.
+Tests: `tests/unit/extract/test_scip_index.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 The analysed code must not run, and nothing may be written beside it. What else that takes is told with each
 tool: `scip_python`, `pyrefly`.
 
-Tests: `tests/test_scip_python.py`, `tests/test_pyrefly.py`.
+Tests: `tests/unit/extract/test_scip_python.py`, `tests/unit/extract/test_pyrefly.py`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ It sees a folder of links to just the files that were asked for (`foreign`), and
 The report is in JSON, for which the tool has one word: that of another analyser, Pysa. It ends with code 1 if
 it has found type errors, which are no failure here; what they are is not read.
 
-Tests: `tests/test_pyrefly.py`.
+Tests: `tests/unit/extract/test_pyrefly.py`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ the time limit; what was written until then is the partial index.
 In the index, only the place of the folder depends on where it was made. That is taken out, so that the same
 sources give the same bytes.
 
-Tests: `tests/test_scip_python.py`.
+Tests: `tests/unit/extract/test_scip_python.py`.
 """
 
 from __future__ import annotations

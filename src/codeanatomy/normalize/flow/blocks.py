@@ -17,7 +17,7 @@
 - A yield is no end: the frame goes on when it is resumed.
 - Unreachable code has blocks and edges too.
 
-Tests: `tests/test_flow_cases.py` (hand-drawn), `tests/test_flow_oracle.py` (a second implementation).
+Tests: `tests/unit/normalize/test_flow_cases.py` (hand-drawn), `tests/unit/normalize/test_flow_oracle.py` (a second implementation).
 """
 
 from __future__ import annotations

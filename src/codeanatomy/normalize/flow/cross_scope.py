@@ -16,7 +16,7 @@ module's unit, or of a `global` operation anywhere; a name of a class body is th
 not bound it. A del in one unit may unbind what is open in another. Nothing is known here of other files, of
 `globals()`, or of destructors.
 
-Tests: `tests/test_flow_cases.py`, `tests/test_flow_oracle.py`.
+Tests: `tests/unit/normalize/test_flow_cases.py`, `tests/unit/normalize/test_flow_oracle.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ A variable is a name in a space of its unit: `fast`, `cell` (its own, used by in
 variables. Loop targets, imports, handlers' names, definitions of functions and classes are stores like any
 other. A comprehension's `.0`, the iterator it is called with, is a parameter.
 
-Tests: `tests/test_flow_cases.py`, `tests/test_flow_oracle.py`.
+Tests: `tests/unit/normalize/test_flow_cases.py`, `tests/unit/normalize/test_flow_oracle.py`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ diagnostic.
   on LOAD_FAST). `save` is what 3.12 does to a variable that an inlined comprehension hides; the store that
   brings it back is found by its place (`def_use`).
 
-Tests: `tests/test_opcodes.py`, `tests/test_other_pythons.py` (recorded bytecode of 3.12 to 3.14).
+Tests: `tests/unit/normalize/test_opcodes.py`, `tests/unit/normalize/test_other_pythons.py` (recorded bytecode of 3.12 to 3.14).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ They answer whether a use may be unbound, and whether values of other units arri
 
 Variables that nothing in the unit defines need no fixpoint, and most are of that kind. The others are taken
 in groups whose bits, times the blocks, are bounded: a generated file with a hundred thousand of both must
-not fill the memory. Tests: `tests/test_flow_oracle.py`, `tests/test_flow_execution.py`.
+not fill the memory. Tests: `tests/unit/normalize/test_flow_oracle.py`, `tests/unit/normalize/test_flow_execution.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Everything about a file comes from that file alone, so files are worked on in an
 The parts are `control_flow`, `def_use`, `reaching` (within a unit), `scopes` (between units) and `anchors`
 (where in the source); what depends on the interpreter is in `opcodes`.
 
-Tests: `tests/test_flow_tables.py`; the parts name theirs.
+Tests: `tests/unit/normalize/test_flow_tables.py`; the parts name theirs.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ seen from its folder, and what is local or unknown belongs to the scope of its f
     pkg/a.py    from .models import User     pkg/sub/b.py    from ..models import User      one identity
     pkg/a.py    class Foo                    pkg/b.py        class Foo                      two
 
-Tests: `tests/test_type_names.py`.
+Tests: `tests/unit/normalize/test_type_names.py`.
 """
 
 from __future__ import annotations

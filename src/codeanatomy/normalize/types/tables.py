@@ -17,7 +17,7 @@ matched with the parameters by their order; the first parameter of a method may 
 the stars do not fit, the parameters' rows have no name. `(...)` says nothing of parameters, and what CPython
 does not take for a signature is one row with the role `signature`.
 
-Kinds of parts and the normal form: `type_text`. Names: `type_names`. Tests: `tests/test_type_tables.py`.
+Kinds of parts and the normal form: `type_text`. Names: `type_names`. Tests: `tests/unit/normalize/test_type_tables.py`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ is not the whole.
 Texts come from strangers. The parser is CPython's and nothing is evaluated. What goes beyond the bounds below
 is `unparsed`; they are lower than CPython's own, which depend on how deep its stack is at the time.
 
-Tests: `tests/test_type_text.py`.
+Tests: `tests/unit/normalize/test_type_text.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     refresh_extract(run)                   # the same, committed
 
 What a SCIP index or a type checker says is made anew as a whole and held against what is there: only files of
-which it says something else count. Tests: `tests/test_refresh.py`.
+which it says something else count. Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations

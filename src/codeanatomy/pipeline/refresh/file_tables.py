@@ -5,7 +5,7 @@
     inputs.of_files("ast_files_v1", ["file:a", "file:b"])    # by file: of the first those, else the lake's
 
 Only data files that may hold rows of the files are read, by the log's statistics, and of them only row groups
-that do. Tests: `tests/test_refresh_inputs.py`.
+that do. Tests: `tests/unit/pipeline/test_refresh_file_tables.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     foreseen(run)["app"]        # (Impact("app/b.py", "changed"), Impact("app/a.py", "lost", "app.b.f", 2))
 
-So what `codeanatomy plan` tells is what the build will record. Tests: `tests/test_refresh_impact.py`.
+So what `codeanatomy plan` tells is what the build will record. Tests: `tests/unit/pipeline/test_refresh_impact.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 What belongs to the repository as a whole is made of what all files say of it, which is kept by file; it is
 replaced if it differs. Files are worked through in chunks, whose rows become data files at once: a change may
-reach all files of a repository. Tests: `tests/test_refresh.py`.
+reach all files of a repository. Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations

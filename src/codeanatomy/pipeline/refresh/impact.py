@@ -14,7 +14,7 @@
     witness       nothing of that, but a SCIP index or a type checker says something else of the file
 
 Of a file that has several reasons the one that comes first here is told, with the number of its relations.
-Tests: `tests/test_refresh_impact.py`.
+Tests: `tests/unit/pipeline/test_refresh_impact.py`.
 """
 
 from __future__ import annotations

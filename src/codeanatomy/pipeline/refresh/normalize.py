@@ -3,7 +3,7 @@
     redone = normalized(run, refresh, files)
     refresh_normalize(run)                     # the same, committed
 
-Tests: `tests/test_refresh.py`.
+Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ what it made of them.
 [0, 1, 4, 9, 16, 25]
 
 Forked, since what the work needs is large and at hand: a solved repository, rows of many files. So the parent
-must be a process of one thread, which the worker of a refresh is (`worker`). Tests: `tests/test_forking.py`.
+must be a process of one thread, which the worker of a refresh is (`worker`). Tests: `tests/unit/pipeline/test_processes.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A repository that is refreshed: what changed, what is redone of it, and why.
 
-Tests: `tests/test_refresh.py`.
+Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ class hierarchies, what functions return and attributes hold. So the analysis is
 the programs that are kept of all files, which is what a clean build does too; a digest of each file's rows
 then tells whose are other ones. No rule decides beforehand what a change can reach, so none can be wrong.
 
-Tests: `tests/test_refresh.py`.
+Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations

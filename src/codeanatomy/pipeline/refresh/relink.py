@@ -8,7 +8,7 @@
     edges.come["cpg_edges"]                # rows, with their properties in other tables
 
 What a relation becomes depends on those of the same source and kind at most, so only sources of which any
-relation differs are looked at. Tests: `tests/test_relinking.py`.
+relation differs are looked at. Tests: `tests/unit/pipeline/test_relink.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     rows_in({"ast_files_v1": told})                # there: batches by table
     joined("cpg_nodes", [stream, ...])             # here again: what was made of all files, as one table
 
-Tests: `tests/test_refresh_inputs.py`.
+Tests: `tests/unit/pipeline/test_refresh_file_tables.py`.
 """
 
 from __future__ import annotations

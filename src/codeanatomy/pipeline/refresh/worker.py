@@ -5,7 +5,7 @@
 
 A process that reads lakes has threads of Delta and DuckDB in it. What is forked from it may wait for ever for
 a lock that one of them held. So this one is started anew, with nothing but our own modules on its path, and
-whatever has to fork does it there (`forking`). Tests: `tests/test_refresh_worker.py`.
+whatever has to fork does it there (`forking`). Tests: `tests/unit/pipeline/test_refresh_worker.py`.
 """
 
 from __future__ import annotations

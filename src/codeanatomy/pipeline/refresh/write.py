@@ -3,7 +3,7 @@
     replace_rows(run, refresh, "relate", {"relations_v1": Redone(rows, owners)})
 
 New rows are new data files. Where those that they replace share a file with rows that stay, they leave it by
-a deletion vector (`delta.write.adopt`), so what is written is what was redone. Tests: `tests/test_refresh.py`.
+a deletion vector (`delta.write.adopt`), so what is written is what was redone. Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations

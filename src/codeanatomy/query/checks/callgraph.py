@@ -3,7 +3,7 @@
     call_graphs("lake").calls["requests"]["requests.api.get"]     # ["requests.api.request"]
 
 Read without a JVM. What a function calls through several sites, or by several ways of finding out, counts
-once. Tests: `tests/test_relate.py`.
+once. Tests: `tests/spark/test_relate.py`.
 """
 
 from __future__ import annotations

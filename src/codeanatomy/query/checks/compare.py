@@ -14,7 +14,7 @@ built without a stage of, that stage is not compared.
 
 Measured with two lakes of flask, 0.9 million rows together: 1.5 seconds of processor time.
 
-Tests: `tests/test_against_clean.py`.
+Tests: `tests/unit/run/test_against_clean.py`.
 """
 
 from __future__ import annotations

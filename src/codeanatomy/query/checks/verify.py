@@ -11,7 +11,7 @@ with a bound on memory, beyond which it uses the disk.
 Measured with 3.5 million nodes and 5.4 million edges: 30 seconds of processor time, spread over the cores,
 and 2.3 GB; a bound of 1 GB is enough for it, one of 700 MB is not.
 
-Tests: `tests/test_verify.py`.
+Tests: `tests/unit/query/test_verify.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ rows of its repositories: `nodes`, `edges`, `props`, `props_map`, `by_src`, `by_
 declares is in small tables (`CATALOGUE`), so that a rule is one query over all kinds. A row that breaks a
 rule is answered with its place and a message (`PLACE`).
 
-Tests: `tests/test_verify.py`.
+Tests: `tests/unit/query/test_verify.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ module the variable that is assigned there, else the class or module itself. A d
 decorates. Comments, docstrings and blank lines outside of functions do not count. A file that is new, or
 gone, is changed as a whole; a new one that neither git nor the lake knows is not seen.
 
-Tests: `tests/test_changes.py`.
+Tests: `tests/unit/plan/test_changes.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ that was added; where a file has one of a kind and qualified name before and aft
 of the other. A run pins a version of every table; data files that both versions have alike are not read, and
 of those whose deletion vectors differ, only the rows that one of the two removes.
 
-Tests: `tests/test_run_diff.py`.
+Tests: `tests/unit/query/test_run_diff.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     touched(spans, assigned, (8,), starts, texts)      # [Span("shop/money.py", ..., "shop.money.TAX", ...)]
 
 Lines are counted from 0; spans and the starts of lines are bytes of the canonical text, as in the graph.
-Tests: `tests/test_changes.py`.
+Tests: `tests/unit/plan/test_changes.py`.
 """
 
 from __future__ import annotations

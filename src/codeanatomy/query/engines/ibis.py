@@ -12,7 +12,7 @@ expression that is run by its own `execute()` is not.
 
 Ibis sets a time zone and more in any Spark session that it is given. So it gets a session of its own beside
 the caller's, in the same Spark; the views of one are not seen in the other. Ibis 12 declares PySpark below
-4.1; with 4.2 what is used here works. Tests: `tests/test_ibis.py`.
+4.1; with 4.2 what is used here works. Tests: `tests/spark/test_ibis.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 The log of a table says which of its files may hold the rows of a slice, by partition and by the least and
 greatest values (`delta.read.file_index`); DuckDB skips what it can inside of them. What was read is told in
-`scans`. Tests: `tests/test_queries.py`, `tests/test_pruning.py`.
+`scans`. Tests: `tests/unit/lake/test_queries.py`, `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Engines differ where SQL leaves it to them: Spark puts nulls first and DuckDB la
 With Delta's parser in the session, Spark 4.2 binds no argument to a `?` (delta-io/delta, issue 7640); and it
 replaces `${...}` in a statement by settings and variables of the environment, even inside of a literal. So a
 text of other than plain characters, and whatever a user typed, becomes the hexadecimal digits of its bytes:
-there is nothing in them to be understood otherwise. Tests: `tests/test_spark_lane.py`.
+there is nothing in them to be understood otherwise. Tests: `tests/spark/test_spark_lake.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 
 All of them are of one published run, whatever is built meanwhile. A DataFrame is not run before its rows are
 wanted, and it has all of them unless a limit is given; but a verb first looks up what the names mean, in a
-few small jobs. The session is left as it is: see `spark_reader`. Tests: `tests/test_spark_lane.py`.
+few small jobs. The session is left as it is: see `spark_reader`. Tests: `tests/spark/test_spark_lake.py`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ argument for a `?`, and an id, a path or a repository is a value of a slice, whi
 literal of its engine.
 
 A verb asks its reader for small things (`rows`) and returns a query, which is not run yet: one lane reads the
-first rows of it and counts the rest, the other makes a DataFrame of it. Tests: `tests/test_queries.py`.
+first rows of it and counts the rest, the other makes a DataFrame of it. Tests: `tests/unit/lake/test_queries.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     reader.rows(view_query(catalog.views.view("calls"), snapshot), limit=20)
 
 The tables that a view names become slices. What a snapshot knows itself, its repositories and the runs that
-have read them, becomes rows at hand. Tests: `tests/test_views.py`.
+have read them, becomes rows at hand. Tests: `tests/unit/catalog/test_views.py`.
 """
 
 from __future__ import annotations

@@ -7,5 +7,5 @@
 `selection` says which nodes and edges, `rows` is what a format gets of them, batch by batch, `targets` writes
 files that are whole or not there, `exporting` puts them together. `picture` and `page` draw a focus.
 
-Tests: `tests/test_export.py`, `tests/test_picture.py`.
+Tests: `tests/unit/query/test_export.py`, `tests/unit/query/test_picture.py`.
 """

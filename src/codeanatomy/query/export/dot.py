@@ -4,7 +4,7 @@
     "module:..." -> "class:..." [label="CONTAINS"];
 
 `dot -Tsvg graph.dot` draws some hundred nodes, `sfdp` some thousand. Labels are cut, since Graphviz cannot
-read very long texts. Tests: `tests/test_export.py`.
+read very long texts. Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

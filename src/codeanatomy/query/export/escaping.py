@@ -6,7 +6,7 @@ r"""Text from sources, as formats can hold it.
 '&lt;a href=&quot;x&quot;&gt;]]&gt;'
 
 XML 1.0 has no way to write most control characters, and C programs end a text at the first NUL: such a
-character is shown by its picture. Tests: `tests/test_export.py`, `tests/test_picture.py`.
+character is shown by its picture. Tests: `tests/unit/query/test_export.py`, `tests/unit/query/test_picture.py`.
 """
 
 from __future__ import annotations

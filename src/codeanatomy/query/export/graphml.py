@@ -5,7 +5,7 @@
     <edge id="edge:..." source="module:..." target="class:..."><data key="e2">CONTAINS</data>...</edge>
 
 What is null has no element. XML cannot hold control characters; they are shown by their pictures, `␀` for
-NUL (`texts`). Tests: `tests/test_export.py`.
+NUL (`texts`). Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     write(view, target)
 
 It is one file that works without a network, has no script, and forbids itself to load or run anything
-(Content-Security-Policy). Tests: `tests/test_picture.py`.
+(Content-Security-Policy). Tests: `tests/unit/query/test_picture.py`.
 """
 
 from __future__ import annotations

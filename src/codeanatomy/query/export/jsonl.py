@@ -4,7 +4,7 @@
     {"entity":"edge","repo_id":"shop","edge_id":"edge:...","edge_kind":"CONTAINS","src_node_id":...}
 
 Keys are the columns of `cpg_nodes` and `cpg_edges`; what is null is left out. Properties are an object of
-their own, `props`. Tests: `tests/test_export.py`.
+their own, `props`. Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 What leads to the focus is left of it, what it leads to right of it. In a column, boxes move to the average
 height of what they are connected to, some times forth and back; equal ones are in the order of their names,
-so that the same graph gives the same picture. Tests: `tests/test_picture.py`.
+so that the same graph gives the same picture. Tests: `tests/unit/query/test_picture.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ away, with how many there are. If that is too much, by package, then by packages
 smallest are put together. The focus always has a box of its own. The notes, which are in the picture too, say
 what was done.
 
-Tests: `tests/test_picture.py`.
+Tests: `tests/unit/query/test_picture.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Every text is quoted, with quotes doubled; null is nothing at all, which is not 
 may hold line ends, which the importer has to be told. No value is changed, whatever a spreadsheet
 would make of it.
 
-Tests: `tests/test_export.py`.
+Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
     ...],"edges":[
     {"source":"module:...","target":"class:...","key":"edge:...","edge_kind":"CONTAINS",...}]}
 
-One line per node and edge. Versions of networkx before 3.4 say `link="edges"`. Tests: `tests/test_export.py`.
+One line per node and edge. Versions of networkx before 3.4 say `link="edges"`. Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     SELECT name, text FROM 'graph/nodes.parquet' WHERE node_kind = 'DOCSTRING'
 
-A row group is written as soon as it is full. Tests: `tests/test_export.py`.
+A row group is written as soon as it is full. Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
             row[-1]                     # {"text": "# why"}, or None
 
 Nobody holds more than a batch. Formats that need to know all columns beforehand write a column for each
-property that the catalogue declares (`flat`); the others write what there is. Tests: `tests/test_export.py`.
+property that the catalogue declares (`flat`); the others write what there is. Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Kinds of nodes and of edges may be chosen. Only kinds of edges: with all nodes o
 join. Only kinds of nodes: with all edges between such nodes. No edge is exported without both of its nodes.
 
 The order is by kind, then by place, then by id. Large kinds are read by a statement each, so that DuckDB
-sorts one at a time, on disk if it has to. Tests: `tests/test_export.py`.
+sorts one at a time, on disk if it has to. Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

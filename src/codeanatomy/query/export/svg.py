@@ -6,7 +6,7 @@
 
 One file that needs nothing else: no script, no font, no style sheet, no image, no link. Every text comes from
 sources that somebody else wrote, and is escaped where it is put into an element (`_text`, `_title`), and
-nowhere else. Tests: `tests/test_picture.py`.
+nowhere else. Tests: `tests/unit/query/test_picture.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 `target` is a path, or an open stream for the formats that are one file. What is exported is what is around a
 focus, or everything (`selection`). No more than a batch of rows is held, except by pictures, which show a
-focus only. Tests: `tests/test_export.py`.
+focus only. Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 What is not listed is refused, so a new kind of statement, a table function or a function that opens a file is
 refused because nobody has listed it. Each function is one that both engines answer alike: DuckDB has it too,
 SQLGlot translates it, or `duck_rewrites` does. `FUNCTIONS` has an example of each and `FORMS` has those with
-other arguments; both engines run all of them in `tests/test_spark_lane.py`. Arguments that no example has are
+other arguments; both engines run all of them in `tests/spark/test_spark_lake.py`. Arguments that no example has are
 refused: `max(a, 3)` is an error for Spark, and the three greatest for DuckDB.
 
 Left out on purpose: what reads files, the environment or the time (`input_file_name`, `current_user`, `now`),
 what runs code (`reflect`, `java_method`, TRANSFORM), what makes rows (`explode`, `range`), chance (`rand`,
 `any_value`, TABLESAMPLE), what makes texts of any size (`repeat`, `lpad`), and what the engines do not agree
 about: `levenshtein` counts characters or bytes, a DECIMAL has more digits after a division or fewer.
-Tests: `tests/test_sql.py`.
+Tests: `tests/unit/query/test_sql.py`.
 """
 
 from __future__ import annotations

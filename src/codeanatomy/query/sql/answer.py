@@ -6,7 +6,7 @@
     answer.to_pandas()    # types as the values have them
 
 A statement may read any repository, so the freshness and coverage are those of all in the lake.
-Tests: `tests/test_sql.py`, `tests/test_sql_command.py`.
+Tests: `tests/unit/query/test_sql.py`, `tests/unit/query/test_sql_command.py`.
 """
 
 from __future__ import annotations

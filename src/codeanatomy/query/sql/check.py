@@ -13,7 +13,7 @@ is written anew from the tree: names in full and quoted, stars spelled out, comm
 `duck_rewrites`. A number with a point is a DOUBLE.
 
 Columns of the answer have names of their own: a second `line` becomes `line_2`, and `count(*)` is `count`.
-Tests: `tests/test_sql.py`, `tests/test_sql_rewrites.py`.
+Tests: `tests/unit/query/test_sql.py`, `tests/unit/query/test_sql_rewrites.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ relations is a join, wherever it stands. What a query inside gives is followed t
 from; what it computes is nobody's column.
 
 `views_used` does the same for a statement of a user, whose relations are views, which are statements
-themselves. Tests: `tests/test_sql_columns.py`.
+themselves. Tests: `tests/unit/query/test_sql_columns.py`.
 """
 
 from __future__ import annotations

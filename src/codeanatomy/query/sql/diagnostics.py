@@ -4,7 +4,7 @@
                snippet=..., suggestion="did you mean name?")
 
 `code` is one of `CODES`. Lines and columns are counted from 1; `end` is the column after the last character.
-Tests: `tests/test_sql.py`.
+Tests: `tests/unit/query/test_sql.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ are known and gives another one, which is only written for DuckDB. `REWRITES` ha
 called from the innermost part outwards.
 
 Where Spark stops, DuckDB answers null: a division by zero, a text that is no number, a part number of 0.
-Tests: `tests/test_sql.py`, and `tests/test_spark_lane.py`, which compares the answers of both engines.
+Tests: `tests/unit/query/test_sql.py`, and `tests/spark/test_spark_lake.py`, which compares the answers of both engines.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ An answer is that of Spark, but for what `duck_rewrites` says: where Spark stops
 that have no single capital or small letter (the final sigma, `ﬁ`) and the texts of numbers below 0.001 or
 from ten million on are as DuckDB writes them; regular expressions are RE2's, not Java's, which differ where
 they match nothing (`x*`), at the end of a text that ends in a line break (`$`), and in what they know at all.
-Tests: `tests/test_sql.py`.
+Tests: `tests/unit/query/test_sql.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 Done before SQLGlot expands stars and aliases, so that a complaint has its place in the text, and so that
 nothing is expanded that would become too large: `SELECT *, * FROM (SELECT *, * FROM ...)` doubles at every
-level. What cannot be decided here is left to SQLGlot and to the engine. Tests: `tests/test_sql.py`.
+level. What cannot be decided here is left to SQLGlot and to the engine. Tests: `tests/unit/query/test_sql.py`.
 """
 
 from __future__ import annotations

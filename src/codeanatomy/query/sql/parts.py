@@ -5,7 +5,7 @@
     SELECT * FROM calls FOR UPDATE    # clause: 'FOR UPDATE' is not offered
 
 Every part of the tree has to be in `allowed`; of what is not, only the outermost is complained about.
-Tests: `tests/test_sql.py`.
+Tests: `tests/unit/query/test_sql.py`.
 """
 
 from __future__ import annotations

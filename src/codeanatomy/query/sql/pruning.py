@@ -8,7 +8,7 @@ columns alone, and is understood as a whole (`delta.read.predicate_text`). The v
 from: the other side of an outer join would have rows of nulls in the place of those that are left out. Times
 are left to the engine, which has a zone of its own. The statement is run as it is; this only spares files.
 
-Tests: `tests/test_pruning.py`.
+Tests: `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations

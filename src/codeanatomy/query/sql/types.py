@@ -7,7 +7,7 @@
 Engines turn values of one type into another by rules of their own, so what one answers the other refuses;
 here it is written down, with CAST. A type that is not known is not complained about.
 
-Tests: `tests/test_sql.py`.
+Tests: `tests/unit/query/test_sql.py`.
 """
 
 from __future__ import annotations

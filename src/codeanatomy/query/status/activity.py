@@ -7,7 +7,7 @@
 Times of steps and rows of tables are from the manifest, so they are known of every run; what was recorded by
 `lake.observations` and by maintenance is empty where a lake is older than that. No JVM.
 
-Tests: `tests/test_observing.py`.
+Tests: `tests/unit/lake/test_observations.py`.
 """
 
 from __future__ import annotations

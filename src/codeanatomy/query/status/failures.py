@@ -5,7 +5,7 @@
     answer.total       # 31: more than were asked for
 
 A run that finds a repository unchanged does not read it again: what failed is told by the run that did.
-Tests: `tests/test_build.py`, `tests/test_snapshot.py`.
+Tests: `tests/spark/test_build.py`, `tests/unit/lake/test_snapshot.py`.
 """
 
 from __future__ import annotations

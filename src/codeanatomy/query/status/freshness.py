@@ -7,7 +7,7 @@ its digest compared. A folder that was written to since may have new files: if i
 does not know, the source is listed as a build would list it (`source_state`), which takes longer and is
 exact. What this misses: a file that was changed and given back its old size and time.
 
-Tests: `tests/test_freshness.py`.
+Tests: `tests/unit/query/test_freshness.py`.
 """
 
 from __future__ import annotations

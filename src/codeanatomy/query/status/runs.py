@@ -6,7 +6,7 @@
 The manifest says what a run was made from and what it left; `plan_artifacts` what its steps cost. A run that
 was killed has not written the latter: where it is missing, a figure is null.
 
-Tests: `tests/test_runs.py`.
+Tests: `tests/unit/query/test_runs.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 A source has changed if a build by the same options would read other bytes; its listing and all of its files
 are read for that, here and without a JVM. A source that was given relative to some folder is looked for below
-the current one. Tests: `tests/test_status.py`.
+the current one. Tests: `tests/unit/query/test_status.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 As the call graph has it: functions, and modules for what they run when they are imported. A class is called
 where an instance of it is made, and calls what the functions inside of it call. The place of a row is that of
-the (first) call. Tests: `tests/test_verb_calls.py`.
+the (first) call. Tests: `tests/unit/query/test_verb_calls.py`.
 """
 
 from __future__ import annotations

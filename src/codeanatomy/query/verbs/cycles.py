@@ -13,7 +13,7 @@ An import runs when its module is imported, or, inside of a function, when that 
 `if TYPE_CHECKING:`; the `method` says which. All of them connect modules, but where there is a way around of
 the first sort only, that one is shown: it is what fails with a partially initialized module. An import is
 of the module it is about: `from pkg import mod` of `pkg.mod`, not of the packages around it. A function that
-only calls itself is no group. Tests: `tests/test_verb_cycles.py`.
+only calls itself is no group. Tests: `tests/unit/query/test_verb_cycles.py`.
 """
 
 from __future__ import annotations

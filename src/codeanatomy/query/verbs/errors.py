@@ -5,7 +5,7 @@
 
 The kind of a row is the extractor that failed on the file, its method the class of the error. Of the newest
 state, builds that failed after it are told too, first. `query.status.failures` reads them. Tests:
-`tests/test_verb_stats.py`.
+`tests/unit/query/test_verb_stats.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 From A to B are the edges that start at A and those that start at a place inside of it: a call, a name, an
 import, an argument. What a witness says is told as `relations_v1` has it; an edge that nothing had to be
 resolved for, such as HAS_PARAMETER, has no other evidence than the source itself. Of an ambiguous one,
-`amount` is how many alternatives there are. Tests: `tests/test_verb_explain.py`.
+`amount` is how many alternatives there are. Tests: `tests/unit/query/test_verb_explain.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     find(reader, "requests.Session") # what a name means, through re-exports
 
 Whole qualified names come before the ends of them. What only exists outside of the repositories, such as
-`json.loads`, is found too. Tests: `tests/test_verb_find.py`.
+`json.loads`, is found too. Tests: `tests/unit/query/test_verb_find.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ side of an assignment to what is assigned (COPIES), one that is all that is retu
 A step is from variable to variable: the uses of the variable that is asked about, and what they are passed
 and copied to, are one step away. Of a parameter the value that it is given counts, of another variable any
 value it gets.
-Tests: `tests/test_verb_flows.py`.
+Tests: `tests/unit/query/test_verb_flows.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 Steps go from what is used to its user: who calls it, makes an instance of it, names or imports it, inherits
 from it or overrides it. A class, module or package stands for all that is inside of it. A module that is
 reached is not gone on from: what it hands on to others is a use of the thing itself, through any number of
-imports. The place of a row is where the use stands. Tests: `tests/test_verb_impact.py`.
+imports. The place of a row is where the use stands. Tests: `tests/unit/query/test_verb_impact.py`.
 """
 
 from __future__ import annotations

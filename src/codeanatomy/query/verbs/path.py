@@ -13,7 +13,7 @@ of those the first by its names.
 That there is no path is proven only if everything that A leads to is known. Otherwise the answer is
 "unknown", with what stands in the way: calls that could not be resolved, or the depth.
 
-Tests: `tests/test_verb_path.py`.
+Tests: `tests/unit/query/test_verb_path.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 A place is a name, an attribute or an import; where a name both refers to a definition and reads the variable
 it is bound to, that is one place. Uses that are not spelled, such as operators that call methods, are no
-places: `callers` has them. Tests: `tests/test_verb_refs.py`.
+places: `callers` has them. Tests: `tests/unit/query/test_verb_refs.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     Found(Query(..., columns=("symbol", "path", "line")), notes=("variables of functions are not listed",))
 
-Tests: `tests/test_verb_calls.py`.
+Tests: `tests/unit/query/test_verb_calls.py`.
 """
 
 from __future__ import annotations

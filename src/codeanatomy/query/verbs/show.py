@@ -4,7 +4,7 @@
     # signature "def get(url: UriType, params: ParamsType=None, **kwargs) -> Response", callers 2, ...
 
 One row for each definition: overloads have their own. The signature is taken from the source that the lake
-keeps; where this interpreter cannot parse it, from its first line. Tests: `tests/test_verb_show.py`.
+keeps; where this interpreter cannot parse it, from its first line. Tests: `tests/unit/query/test_verb_show.py`.
 """
 
 from __future__ import annotations

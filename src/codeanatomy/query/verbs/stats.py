@@ -9,7 +9,7 @@
     # unknown_receiver  unresolved  510   CALLS 170, REFERS_TO 340
 
 The groups in this order; in each the largest first. A call site has several targets if one of them runs, and
-not all. What leaves the repository is a target too. Tests: `tests/test_verb_stats.py`.
+not all. What leaves the repository is a target too. Tests: `tests/unit/query/test_verb_stats.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 A row is a call, name, attribute, import, base or decorator, as it is written; `method` is the reason. A call
 of an attribute is two: the attribute and the call. Inside of a package is what is below its folder. Tests:
-`tests/test_verb_unresolved.py`.
+`tests/unit/query/test_verb_unresolved.py`.
 """
 
 from __future__ import annotations

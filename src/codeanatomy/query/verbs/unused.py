@@ -25,7 +25,7 @@ Whether something is dead can only be told as far as names can be followed:
 | 0.3 | `base outside`, `overridden`, `overrides` | code outside, or of a base that may be live, may call it |
 
 Private is a name, or one around it, that begins with `_`, and whatever is inside of a function. Tests:
-`tests/test_verb_unused.py`.
+`tests/unit/query/test_verb_unused.py`.
 """
 
 from __future__ import annotations

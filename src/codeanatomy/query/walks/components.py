@@ -4,7 +4,7 @@
     round_trip(["a", "b"], {"a": ["b"], "b": ["a"]}, rank)  # ["a", "b"]: from a to b, and from b back to a
 
 Without recursion: a chain of imports may be longer than Python's stack. What comes out does not depend on the
-order of the edges. Tests: `tests/test_verb_cycles.py`.
+order of the edges. Tests: `tests/unit/query/test_verb_cycles.py`.
 """
 
 from __future__ import annotations

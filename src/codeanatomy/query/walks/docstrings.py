@@ -2,7 +2,7 @@ r"""What definitions say of themselves.
 
     docstrings(reader, ["function:3f..."])      # {"function:3f...": "Send a request.\n\nIt waits."}
 
-Tests: `tests/test_verb_show.py`.
+Tests: `tests/unit/query/test_verb_show.py`.
 """
 
 from __future__ import annotations

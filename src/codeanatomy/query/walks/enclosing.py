@@ -9,7 +9,7 @@ definitions have one span, so the shortest is one. For `users` a decorator belon
 though it stands before it. Who calls is another question: the call graph knows functions and modules only, so
 decorators and the body of a class are run by what is around the class (`CALLERS`, not `decorated`).
 
-Inside of a package is all that is below its folder. Tests: `tests/test_verb_impact.py`.
+Inside of a package is all that is below its folder. Tests: `tests/unit/query/test_verb_impact.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Level by level: the edges that arrive at (`dst`) or leave (`src`) the nodes of a
 are looked up in the copy of the edges that is sorted by that end; for many, the folder of each kind is read
 and sifted. A node is reached once, at its smallest depth, by the way that is trusted most: as much as the
 least trusted edge on it, and no more than where it started. What was started from is reached too, if a cycle
-leads back. Tests: `tests/test_reaching.py`.
+leads back. Tests: `tests/unit/normalize/test_reaching.py`.
 """
 
 from __future__ import annotations

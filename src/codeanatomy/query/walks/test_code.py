@@ -3,7 +3,7 @@
     is_test("tests/data.py", "tests.data.make")     # True: in a folder of tests
     is_test("pkg/a.py", "pkg.a.TestA.run")          # True: by the name of its class
 
-Tests: `tests/test_verb_impact.py`.
+Tests: `tests/unit/query/test_verb_impact.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     around.base_outside(definitions[0])         # "threading.Thread", which may call the methods of its heirs
 
 The facts were read before; here they are put together. Names are compared as they are written. Tests:
-`tests/test_verb_unused.py`.
+`tests/unit/query/test_verb_unused.py`.
 """
 
 from __future__ import annotations

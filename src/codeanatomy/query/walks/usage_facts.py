@@ -4,7 +4,7 @@
     around = surroundings(reader, definitions)
 
 One query for each fact, over the kinds of nodes and edges that tell it; what is made of the facts is in
-`query.walks.usage`. Tests: `tests/test_verb_unused.py`.
+`query.walks.usage`. Tests: `tests/unit/query/test_verb_unused.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ another module, along REFERS_TO backwards, from the variable as a whole. Uses, a
 where they have the same span. The definition of a parameter at the entry of its function begins where the
 parameter does.
 
-Tests: `tests/test_verb_flows.py`.
+Tests: `tests/unit/query/test_verb_flows.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@
 
 A hint is weaker than a value: nobody checks it. An annotation in quotes is parsed, never evaluated.
 
-Tests: `tests/test_relate_hints.py`.
+Tests: `tests/unit/relate/test_annotations.py`.
 """
 
 from __future__ import annotations

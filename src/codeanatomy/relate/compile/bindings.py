@@ -17,7 +17,7 @@ The tree has a Name for most names. For the rest:
   order of the text.
 - What is left is an open use without a scope; so is everything in a file that the compiler refuses.
 
-`x: int` alone defines and writes nothing. Tests: `tests/test_relate_scopes.py`.
+`x: int` alone defines and writes nothing. Tests: `tests/unit/relate/test_scopes.py`.
 """
 
 from __future__ import annotations

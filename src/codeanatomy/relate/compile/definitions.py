@@ -3,7 +3,7 @@
     @d
     def f(x=g): ...        an object for f, a call of d with it, the result is what `f` names from here on
 
-The body of a function waits until the code around it is done. Tests: `tests/test_relate_walk.py`.
+The body of a function waits until the code around it is done. Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Names are read by the compiler's scopes and, where the frame is at hand, by the 
 What can never be called or have attributes of interest, such as None, has no node. Constants share one node
 per type. A literal of many elements keeps constant keys only while they are few.
 
-Tests: `tests/test_relate_walk.py`.
+Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     program = summary(Witnessed(repo_id, file_id, path, ast=..., symtable=..., libcst=...))
 
 The lists are columns, as Arrow has them. A file that CPython cannot parse has a program without anything in
-it but its calls, and a reason why nothing is known of them. Tests: `tests/test_relate_walk.py`.
+it but its calls, and a reason why nothing is known of them. Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     node, definitions = names.read("x")       # by the compiler's scopes, and the versions that stand here
     names.write("x", node, definition)
 
-Constants share one node per type. Tests: `tests/test_relate_walk.py`.
+Constants share one node per type. Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations

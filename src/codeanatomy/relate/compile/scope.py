@@ -11,7 +11,7 @@ looked for from the inside to the outside. The home of a name is the scope that 
 - in a class that binds it the class, though at run time it may be the global as long as it is not bound;
 - of `__class__` in a method the class, which has a cell for it and no symbol.
 
-Tests: `tests/test_relate_scopes.py`.
+Tests: `tests/unit/relate/test_scopes.py`.
 """
 
 from __future__ import annotations

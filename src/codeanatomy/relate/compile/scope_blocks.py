@@ -11,7 +11,7 @@ statements and decorators, which versions see differently, does not matter.
 A scope whose line is not known (in an f-string before 3.12; type variables, whose line differs by version) is
 paired with what the others leave, if there are as many of its name. What does not come out even stays alone.
 
-Tests: `tests/test_relate_scopes.py`.
+Tests: `tests/unit/relate/test_scopes.py`.
 """
 
 from __future__ import annotations

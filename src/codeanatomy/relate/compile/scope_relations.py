@@ -13,7 +13,7 @@ the scope around it: both are in `symtable_files_v1`. What has neither is told h
 scope: the cells of classes (`__class__`), variables of scopes without a block, and attributes that are
 assigned on instances, wherever that is done.
 
-Tests: `tests/test_relate_structure.py`.
+Tests: `tests/unit/relate/test_scope_relations.py`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Two sorts of scopes have no block though all is well, and bind what the tree say
 compiler puts into the code around them (3.12), and what stands in annotations that are never evaluated
 (`from __future__ import annotations`). Their key is that of the block around them and their own label.
 
-Tests: `tests/test_relate_scopes.py`; against the compiler's instructions by `tests/scope_oracle.py`.
+Tests: `tests/unit/relate/test_scopes.py`; against the compiler's instructions by `tests/oracles/scope_oracle.py`.
 """
 
 from __future__ import annotations

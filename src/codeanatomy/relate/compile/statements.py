@@ -10,7 +10,7 @@ Branches are walked one after the other from the same state and their versions j
 a version of its own at its head, into which the end of its body leads; a handler sees what was bound anywhere
 in its `try`. Function bodies wait until the code around them is done.
 
-Tests: `tests/test_relate_walk.py`.
+Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 Numbers and not objects, because a repository has millions of nodes and most are looked at once. A field that
 is a list in CPython's grammar keeps its gaps: the key of `**other` in a dictionary is None.
 
-Tests: `tests/test_relate_tree.py`.
+Tests: `tests/unit/relate/test_syntax_tree.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     a, *b = xs          a is the first element, b a list of the others
     case Point(x=x)     x is the attribute of what is left of the subject
 
-Tests: `tests/test_relate_walk.py`.
+Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations

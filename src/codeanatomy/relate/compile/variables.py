@@ -10,7 +10,7 @@ A frame is a run of statements with one scope. Function bodies are walked later 
 see through a cell all versions that stood while other code could run. Comprehensions and class bodies run on
 the spot, so they see the versions of the frame around.
 
-Tests: `tests/test_relate_walk.py`.
+Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
         def __init__(self): self.x = 1        x is A's, also for instances of classes below
     a.y = 2                                   y is that of the class of a
 
-Tests: `tests/test_relate_emit.py`.
+Tests: `tests/unit/relate/test_emit.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
                      the role `attribute`
     a.nope           REFERS_TO nothing, since there is `no_such_attribute`
 
-Tests: `tests/test_relate_emit.py`.
+Tests: `tests/unit/relate/test_emit.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     edges(values)        # {"main": ["main.C.__init__", "main.f"], "main.f": ["builtins.len"]}
 
 Applying `property`, `staticmethod` or `classmethod` is a declaration and no call. A class counts as the
-constructors that its call reaches. Tests: `tests/test_callgraph_cases.py`.
+constructors that its call reaches. Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     f(x)     CALLS from the call to f, PASSES_TO from x to f's parameter, and the pair counts for CALL_GRAPH
 
 How sure we are depends on how the callee was found: by names alone, by values, by a hint; other witnesses
-confirm that, or add what only they know. Tests: `tests/test_relate_emit.py`.
+confirm that, or add what only they know. Tests: `tests/unit/relate/test_emit.py`.
 """
 
 from __future__ import annotations

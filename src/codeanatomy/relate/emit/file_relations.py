@@ -3,7 +3,7 @@
     class A:
         def m(self): self.x = 1      DECLARES_MODULE  file -> module;  SCOPE_BINDS  scope of A -> x
 
-Tests: `tests/test_relate_structure.py`.
+Tests: `tests/unit/relate/test_scope_relations.py`.
 """
 
 from __future__ import annotations

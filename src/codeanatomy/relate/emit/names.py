@@ -4,7 +4,7 @@
     class Admin(U):                  REFERS_TO U -> class User, INHERITS Admin -> User
         def save(self): ...          OVERRIDES Admin.save -> User.save
 
-Tests: `tests/test_relate_emit.py`.
+Tests: `tests/unit/relate/test_emit.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     answer("REFERS_TO", "NAME_REF", src, place, [], rule="open_name", reason="unbound")           why not
 
 Several answers share a group; none at all is a row that says why. What other witnesses say is weighed here:
-they confirm an answer, contradict it, or add their own. Tests: `tests/test_relate_emit.py`.
+they confirm an answer, contradict it, or add their own. Tests: `tests/unit/relate/test_emit.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 Every name, attribute, import, base class, decorator, argument and call gets a row for each thing it refers
 to, or one without a target that says why. How sure we are is decided in `answers`, what other witnesses say
-is weighed in `verdicts`. Tests: `tests/test_relate_emit.py`.
+is weighed in `verdicts`. Tests: `tests/unit/relate/test_emit.py`.
 """
 
 from __future__ import annotations

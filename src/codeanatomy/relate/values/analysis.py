@@ -10,7 +10,7 @@ class, a default is one of the values) and may be (an annotation is a hint). A c
 result, which is a hint too, but passes nothing into the function.
 
 The rules lie in layers, each on the one before: `solver`, `world`, `hierarchy`, `attributes`, `containers`,
-`copies`, `calls`, `classes`. All instances of a class are one object. Tests: `tests/test_callgraph_cases.py`.
+`copies`, `calls`, `classes`. All instances of a class are one object. Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 What a star spreads may go to every parameter that is still free. The same rule serves values and rows.
 
-Tests: `tests/test_relate_arguments.py`.
+Tests: `tests/unit/relate/test_arguments.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 Where in its hierarchy a class has an attribute is found in `hierarchy`.
 
-Tests: `tests/test_relate_attributes.py`.
+Tests: `tests/unit/relate/test_attributes.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 A call through a hint gives a result, which is a hint too, but passes nothing into the function. A function
 that returns a parameter as it is gives each caller its own argument back.
 
-Tests: `tests/test_callgraph_cases.py`.
+Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     class C(Base, metaclass=Meta)   Meta.__new__, Meta.__init__, Base.__init_subclass__, __set_name__
     C(x)                            Meta.__call__, else C.__new__ and C.__init__; a dataclass's fields get x
 
-Tests: `tests/test_callgraph_cases.py`.
+Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     [?]      those at unknown keys            [keys]       the keys of a dict
 
 A constant key leads to its own elements and to those at unknown keys, an unknown one to all. An instance
-iterates by its special methods. Tests: `tests/test_callgraph_cases.py`.
+iterates by its special methods. Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ fresh nodes for everything in the function and in the functions in it; constants
 functions around are shared. Functions of a line or two are copied as well. Copies are few, small and not too
 deep; beyond that the original serves.
 
-Tests: `tests/test_callgraph_cases.py`.
+Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

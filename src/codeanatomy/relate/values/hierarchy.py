@@ -6,7 +6,7 @@
 When the bases of a class become known later, or a class gets an attribute from outside, all that looked there
 looks again. A base outside of the repository has whatever no class of the repository has.
 
-Tests: `tests/test_relate_attributes.py`.
+Tests: `tests/unit/relate/test_attributes.py`.
 """
 
 from __future__ import annotations

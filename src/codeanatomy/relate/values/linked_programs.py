@@ -23,7 +23,7 @@ Kinds of things:
     E container name     method of a builtin container       W function          @contextmanager
     V function           what a call of the former gives     D container part    view of a dict
 
-Tests: `tests/test_relate_world.py`.
+Tests: `tests/unit/relate/test_linked_programs.py`.
 """
 
 from __future__ import annotations

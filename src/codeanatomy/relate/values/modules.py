@@ -7,7 +7,7 @@
     ns/part/__init__.py      ns.part        ... unless something in the repository imports `ns.part`
 
 What no root has is looked for beside the importing file, as a script finds its neighbours, and else is
-outside. A `.pyi` beside a `.py` is the same module. Tests: `tests/test_relate_modules.py`.
+outside. A `.pyi` beside a `.py` is the same module. Tests: `tests/unit/relate/test_modules.py`.
 """
 
 from __future__ import annotations

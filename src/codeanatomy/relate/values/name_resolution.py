@@ -4,7 +4,7 @@
     import os.path                      os: the module outside
     try: import a / except: a = None    both the module and the variable
 
-Every target is a node of the graph. Tests: `tests/test_relate_definitions.py`.
+Every target is a node of the graph. Tests: `tests/unit/relate/test_name_resolution.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 One call may stand for others: of a partial the function behind it, of a class its constructors, of `map`
 the function it is given. They keep the site, so that everything is told of the place where it happens.
 
-Tests: `tests/test_callgraph_cases.py`.
+Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ wherever it flows. Objects arrive in the order in which they are found, and only
 (difference propagation). A rule waits at a node and is told the new ones. A node that has too many objects
 takes no more and is noted as cut: no answer with a hundred candidates is of use to anybody.
 
-Tests: `tests/test_relate_solver.py`.
+Tests: `tests/unit/relate/test_solver.py`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ a function that has a decorator, and we know what the decorator put in its place
 one thing has many names: ours is the one by which the program imports it. Everything else that has nothing
 in common with us is a `Problem`. Rank is trust, then SCIP before pyrefly before values.
 
-Tests: `tests/test_relate_witnesses.py`.
+Tests: `tests/unit/relate/test_witnesses.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Witnesses speak of definitions by the place of their identifier, or by a qualifi
 definition at a place; a place where nothing is defined is not believed. A name outside is only believed if it
 could be written in Python, and gets the name by which programs import it.
 
-Tests: `tests/test_relate_witnesses.py`.
+Tests: `tests/unit/relate/test_witnesses.py`.
 """
 
 from __future__ import annotations

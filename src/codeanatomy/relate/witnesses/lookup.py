@@ -8,7 +8,7 @@
 SCIP speaks of identifiers. A call of a function or class that an identifier names is a call of it; a variable
 may hold anything, so that of a call of it SCIP says nothing. The type checker speaks of the expressions that
 call, and of functions and classes that are only mentioned. Without witnesses there are no claims, and every
-answer stays as it is. Tests: `tests/test_relate_witnesses.py`.
+answer stays as it is. Tests: `tests/unit/relate/test_witnesses.py`.
 """
 
 from __future__ import annotations

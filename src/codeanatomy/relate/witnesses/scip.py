@@ -9,7 +9,7 @@ defines is found by where the index has the symbol's definition; an attribute (`
 defined in many places, by its class. A symbol of a package that defines nothing here is a name outside.
 
 Symbols are text that anybody may write. One that breaks the grammar, has no definition where it says, or
-names what no program can name, claims nothing. Tests: `tests/test_relate_witnesses.py`.
+names what no program can name, claims nothing. Tests: `tests/unit/relate/test_witnesses.py`.
 """
 
 from __future__ import annotations

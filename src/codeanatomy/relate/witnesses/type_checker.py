@@ -7,7 +7,7 @@
 
 A class outside is named by itself and not by its constructor, a method outside by the class of the receiver
 and not by the base that has it, as the value analysis does. What is synthesised (the `__init__` of a
-dataclass) has no place and claims only its class. Tests: `tests/test_relate_witnesses.py`.
+dataclass) has no place and claims only its class. Tests: `tests/unit/relate/test_witnesses.py`.
 """
 
 from __future__ import annotations

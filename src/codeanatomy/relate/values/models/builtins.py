@@ -6,7 +6,7 @@
 Only what passes functions or objects of the repository on is told; of everything else the name is enough. The
 standard library is in `library_models`.
 
-Tests: `tests/test_callgraph_cases.py`.
+Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

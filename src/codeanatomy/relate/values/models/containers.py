@@ -3,7 +3,7 @@
     names.append(x)          x is an element, anywhere
     table.get("k", d)        what is at the constant key, or d
 
-Tests: `tests/test_callgraph_cases.py`.
+Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     functools.partial(f, a)   a call of it calls f with a first
     contextlib.closing(x)     `with` binds x, and calls x.close at the end
 
-Tests: `tests/test_callgraph_cases.py`.
+Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

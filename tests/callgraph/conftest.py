@@ -1,3 +1,0 @@
-"""The cases are data: pytest is not to import them for their docstrings."""
-
-collect_ignore_glob = ["*/*"]

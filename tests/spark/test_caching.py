@@ -1,0 +1,133 @@
+"""Cache boundaries: what is kept while a step commits, what is recorded of it, and that it is let go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.builds import built
+from codeanatomy import catalog
+from codeanatomy.config import load_settings
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.staging import clear, stage
+from codeanatomy.errors import StorageFailure
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.pipeline import caching
+from codeanatomy.pipeline import packed_rows as packing
+from codeanatomy.pipeline import relate_step as relation
+from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
+from support.little import apart_lake, attacked, put
+
+STAGED = ("tables.relations_v1.cache=delta_staging", "refresh.max_share=0")
+
+
+def uses(lake: Path, run_id: str) -> list[dict[str, Any]]:
+    """What is recorded of the caches of a run."""
+    columns = catalog.table("view_cache").column_names
+    rows = light_table(str(lake), "view_cache", columns).to_pylist()
+    return sorted((row for row in rows if row["run_id"] == run_id), key=lambda row: row["event_no"])
+
+
+def persisted(spark: SparkSession) -> list[str]:
+    """What Spark keeps, besides the logs of tables that Delta keeps for itself."""
+    kept = spark.sparkContext._jsc.getPersistentRDDs().values()
+    names = [str(rdd.name()) for rdd in kept]
+    return [name for name in names if "Delta Table State" not in name]
+
+
+def test_the_strongest_wish_of_a_step_counts() -> None:
+    def boundary(step: str, *flags: str) -> tuple[str, str]:
+        table = caching.boundary(load_settings(flags, env={}, start=None).tables, step)
+        return table.name, table.cache
+
+    assert boundary(RELATE) == ("relations_v1", "memory")
+    assert boundary(RELATE, *STAGED) == ("relations_v1", "delta_staging")
+    assert boundary(GRAPH) == ("cpg_nodes", "memory")
+    assert boundary(GRAPH, "tables.cpg_edges.cache=delta_staging") == ("cpg_edges", "delta_staging")
+    assert boundary(GRAPH, "tables.cpg_nodes.cache=none")[1] == "none"
+
+
+def test_memory_is_recorded_and_let_go(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    lake = apart_lake(spark, tmp_path_factory)
+    assert not persisted(spark)
+    found = uses(lake, Snapshot.open(str(lake)).run_id)
+    stages = {table.name: table.stage for table in catalog.TABLES}
+    assert {stages[use["table_name"]] for use in found} == {EXTRACT, NORMALIZE, RELATE, GRAPH}
+    for use in found:
+        assert (use["policy"], use["location"], use["hit"]) == ("memory", None, False)
+        assert use["size_bytes"] > 1000
+        assert len(use["fingerprint"]) == 32
+
+
+def test_memory_is_let_go_by_a_step_that_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+
+    def broken(*given: Any, **more: Any) -> None:
+        seen.append(persisted(spark))
+        raise StorageFailure("it breaks", "")
+
+    monkeypatch.setattr(packing, "adopt_files", broken)
+    with pytest.raises(StorageFailure, match="step extract failed: it breaks"):
+        built(spark, tmp_path / "lake", {"b": put(tmp_path, "b")})
+    assert any(seen)
+    assert not persisted(spark)
+
+
+def test_what_a_failed_run_has_staged_is_not_computed_again(
+    spark: SparkSession,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake = attacked(tmp_path, apart_lake(spark, tmp_path_factory))
+    named = {"b": put(tmp_path, "b")}
+    (tmp_path / "b" / "more.py").write_bytes(b"import m\n\nm.g()\n")
+    with monkeypatch.context() as patched:
+
+        def broken(*given: Any, **more: Any) -> None:
+            raise StorageFailure("it breaks", "")
+
+        patched.setattr(relation, "replacements", broken)
+        with pytest.raises(StorageFailure, match="step relate failed: it breaks"):
+            built(spark, lake, named, until=RELATE, settings=STAGED)
+    staged = list((lake / "staging" / RELATE).iterdir())
+    assert len(staged) == 1
+    computed = []
+    solve = relation.Solved
+    monkeypatch.setattr(relation, "Solved", lambda *given: computed.append(given) or solve(*given))
+    report = built(spark, lake, named, until=RELATE, settings=STAGED)
+    assert report.steps[EXTRACT] == {"b": "resume"}
+    use = next(use for use in uses(lake, report.run_id) if use["policy"] == "delta_staging")
+    assert use["table_name"] == "relations_v1"
+    assert use["location"] == f"staging/{RELATE}/{staged[0].name}"
+    assert (use["hit"], use["fingerprint"]) == (True, staged[0].name)
+    assert use["size_bytes"] > 0
+    assert not (lake / "staging" / RELATE).exists()
+    assert any(row["src_qname"] == "more" for row in _calls(lake))
+
+
+def _calls(lake: Path) -> list[dict[str, Any]]:
+    rows = Snapshot.open(str(lake)).rows("relations_v1", ["src_qname", "relation_kind"])
+    found: list[dict[str, Any]] = rows.to_pylist()
+    return [row for row in found if row["relation_kind"] == "CALL_GRAPH"]
+
+
+def test_a_frame_that_was_staged_by_half_is_staged_anew(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    place = tmp_path / "staging" / "relate" / "f00d"
+    place.mkdir(parents=True)
+    (place / "part-0.snappy.parquet").write_bytes(b"half of it")
+    first = stage(store, "relate", spark.range(5), "f00d")
+    assert (first.hit, first.rows.count(), first.location) == (False, 5, "staging/relate/f00d")
+    second = stage(store, "relate", spark.range(7), "f00d")
+    assert (second.hit, second.rows.count()) == (True, 5)
+    assert second.size_bytes == first.size_bytes > 0
+    clear(store, "relate")
+    assert not place.exists()
+    clear(store, "relate")

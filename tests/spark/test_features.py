@@ -1,0 +1,83 @@
+"""Protocol features: off until the policy asks, then visible in the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+from codeanatomy.catalog.spec import DeltaSchemaPolicy, FeatureName
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.layout import FEATURES
+from codeanatomy.delta.read.scan import scan, snapshot
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, delete, merge, replace_by_owner
+from codeanatomy.delta.write.evolve import evolve
+from support.things import THINGS, changed, frame, thing, with_policy
+
+MakeStore = Callable[..., Store]
+
+
+def test_the_protocol_stays_at_1_2_until_asked(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))
+    merge(store, "things", frame(spark, thing(1), thing(3)), Commit("r2"))
+    delete(store, "things", "bstart = 2", Commit("r3"))
+    replace_by_owner(store, "things", frame(spark, thing(4)), [thing(4)["file_id"]], Commit("r4"))
+    info = snapshot(store, "things")
+    assert (info.min_reader_version, info.min_writer_version) == (1, 2)
+    assert (info.reader_features, info.writer_features) == ((), ())
+
+
+@pytest.mark.parametrize("existing", [False, True], ids=["new table", "existing table"])
+@pytest.mark.parametrize("name", list(FEATURES))
+def test_each_feature_is_switched_on_by_policy(
+    make_store: MakeStore, spark: SparkSession, name: FeatureName, existing: bool
+) -> None:
+    born = THINGS if existing else with_policy(enable_features=(name,))
+    append(make_store(born), "things", frame(spark, thing(1)), Commit("r1"))
+    asking = make_store(with_policy(enable_features=(name,)))
+    info = evolve(asking, asking.table("things"))
+    feature = FEATURES[name]
+    assert info.properties[feature.property] == feature.value
+    if feature.legacy is None:
+        assert feature.delta_name in info.writer_features
+    else:
+        assert (info.min_reader_version, info.min_writer_version) == feature.legacy
+    assert (info.version > 0) == existing
+    again = evolve(asking, asking.table("things"))
+    assert again.version == info.version, "what is on is not switched on again"
+    assert scan(asking, "things").rows.count() == 1
+
+
+def test_all_features_together(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(with_policy(enable_features=tuple(FEATURES)))
+    append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))
+    delete(store, "things", "bstart = 1", Commit("r2"))
+    info = snapshot(store, "things")
+    assert (info.min_reader_version, info.min_writer_version) == (3, 7)
+    assert {feature.delta_name for feature in FEATURES.values()} <= set(info.writer_features)
+    assert scan(store, "things").rows.count() == 1
+
+
+def test_column_mapping_mode_of_the_schema_policy(make_store: MakeStore, spark: SparkSession) -> None:
+    table = changed(
+        write=with_policy(enable_features=("column_mapping",)).write,
+        schema=DeltaSchemaPolicy(column_mapping_mode="id"),
+    )
+    store = make_store(table)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    assert snapshot(store, "things").properties["delta.columnMapping.mode"] == "id"
+    assert scan(store, "things").rows.count() == 1
+
+
+def test_a_feature_is_never_switched_off(make_store: MakeStore, spark: SparkSession) -> None:
+    append(
+        make_store(with_policy(enable_features=("change_data_feed",))),
+        "things",
+        frame(spark, thing(1)),
+        Commit("r1"),
+    )
+    append(make_store(THINGS), "things", frame(spark, thing(2)), Commit("r2"))
+    assert snapshot(make_store(THINGS), "things").properties["delta.enableChangeDataFeed"] == "true"

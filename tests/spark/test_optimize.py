@@ -1,0 +1,110 @@
+"""Files written anew by Delta's OPTIMIZE: the same rows in fewer files, in order, by the table's policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from msgspec import json
+
+from codeanatomy.delta.commit_stamp import Commit, stamped
+from codeanatomy.delta.feed import Window, feed
+from codeanatomy.delta.light_feed import changed_owners
+from codeanatomy.delta.log.replay import actions, state_of
+from codeanatomy.delta.store import Store
+from codeanatomy.errors import StorageFailure
+from codeanatomy.maintain.optimize import optimize
+from codeanatomy.maintain.table_state import Condition, condition_of
+from unit.delta.test_light_feed import fed
+from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
+
+ORDER = ("file_id", "bstart", "node_id")
+
+
+@pytest.fixture
+def store(make_store: Callable[..., Store]) -> Store:
+    return make_store(fed(NODES))
+
+
+@pytest.fixture
+def lake(store: Store) -> Lake:
+    """A table of two partitions, whose rows have changed by vectors and new files."""
+    made = Lake(store, fed(NODES), "owner_file_id")
+    filled(made, files=6, rows=3)
+    for number in range(4):
+        made.swap(*nodes_of(number, 4), owners=[owner(number)])
+    return made
+
+
+def looked_at(lake: Lake) -> Condition:
+    found = condition_of(lake.location, lake.table)
+    assert found is not None
+    return found
+
+
+def test_a_partition_becomes_one_file(store: Store, lake: Lake) -> None:
+    before = looked_at(lake)
+    done = optimize(store, NODES.name, Commit("run-x"), partitions=[{"node_kind": "CLASS"}])
+    after = looked_at(lake)
+    assert done.version == before.version + 1
+    assert done.metrics["numAddedFiles"] == 1
+    assert {dict(part.values)["node_kind"]: part.files for part in after.parts} == {
+        "CLASS": 1,
+        "FUNCTION": next(part.files for part in before.parts if part.values == (("node_kind", "FUNCTION"),)),
+    }
+    assert sum(part.deleted_rows for part in after.parts if ("node_kind", "CLASS") in part.values) == 0
+    lake.history.append(lake.history[-1])
+    lake.all_see(store, done.version)
+    # What was read is read still.
+    lake.all_see(store, before.version)
+
+
+def test_an_order_is_made_and_no_row_changes(store: Store, lake: Lake) -> None:
+    version = looked_at(lake).version
+    done = optimize(store, NODES.name, Commit("run-x"), order=ORDER)
+    lake.history.append(lake.history[-1])
+    lake.all_see(store, done.version)
+    told = actions(lake.location, done.version)
+    assert not any(each.add.data_change for each in told if each.add)
+    assert not any(each.remove.data_change for each in told if each.remove)
+    # Nobody who follows changes sees one.
+    assert feed(store, NODES.name, Window(starting_version=done.version)).count() == 0
+    owners = changed_owners(store.root, NODES.name, version + 1, done.version, "owner_file_id", "a")
+    assert owners == frozenset()
+    commit = store.log(NODES.name).commit(done.version)
+    made = stamped(commit.user_metadata)
+    assert made is not None
+    assert (commit.operation, made.run_id, made.operation) == ("OPTIMIZE", "run-x", "zorder")
+
+
+def test_files_are_written_by_the_policy(store: Store, lake: Lake) -> None:
+    optimize(store, NODES.name, Commit("run-x"), order=ORDER)
+    adds = state_of(lake.location, lake.version).adds.values()
+    (add,) = [add for add in adds if add.partition_values["node_kind"] == "CLASS"]
+    columns = pq.ParquetFile(Path(lake.location, add.path)).metadata.row_group(0)
+    by_name = {columns.column(n).path_in_schema: columns.column(n) for n in range(columns.num_columns)}
+    assert by_name["node_id"].compression == "ZSTD"
+    assert "node_id" in {bloom.column for bloom in NODES.write.writer.bloom_filters}
+    assert by_name["node_id"].to_dict()["has_dictionary_page"] is False
+    stats = json.decode(add.stats or "")
+    assert set(stats["minValues"]) == {*NODES.write.stats_columns} - {"node_kind"}
+
+
+def test_nothing_to_do_makes_no_version(store: Store, lake: Lake) -> None:
+    first = optimize(store, NODES.name, Commit("run-x"))
+    again = optimize(store, NODES.name, Commit("run-x", 1))
+    assert again.version == first.version
+    assert again.metrics == {}
+
+
+def test_a_partition_that_is_not_there(store: Store, lake: Lake) -> None:
+    version = looked_at(lake).version
+    assert optimize(store, NODES.name, Commit("r"), partitions=[{"node_kind": "NO'NE"}]).version == version
+    assert optimize(store, NODES.name, Commit("r"), partitions=[{"node_kind": None}]).version == version
+
+
+def test_what_delta_refuses_is_an_error(store: Store, lake: Lake) -> None:
+    with pytest.raises(StorageFailure, match=r"cannot be optimized: .*node_kind"):
+        optimize(store, NODES.name, Commit("r"), order=("node_kind",))

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+from pyspark.sql import SparkSession
+
+from codeanatomy.catalog.spec import Column, DeltaFeatureGate
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import Event, GateChecked, Scanned
+from codeanatomy.delta.read.scan import scan, snapshot
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, overwrite
+from codeanatomy.errors import GateError, TableMissing, UnknownName, UsageError
+from support.things import THINGS, changed, frame, thing
+
+MakeStore = Callable[..., Store]
+
+
+@pytest.fixture(scope="module")
+def three_versions(shared_store: MakeStore, spark: SparkSession) -> Store:
+    """One row, two rows, three rows; to be read only."""
+    store = shared_store(THINGS)
+    for number in (1, 2, 3):
+        append(store, "things", frame(spark, thing(number)), Commit(f"r{number}"))
+    return store
+
+
+def test_a_pin_reads_that_version(three_versions: Store) -> None:
+    for version in (0, 1, 2):
+        found = scan(three_versions, "things", version)
+        assert (found.rows.count(), found.snapshot.version) == (version + 1, version)
+
+
+def test_no_pin_is_the_newest_and_stays_there(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    found = scan(store, "things")
+    append(store, "things", frame(spark, thing(2)), Commit("r2"))
+    assert found.rows.count() == 1
+    assert scan(store, "things").rows.count() == 2
+
+
+def test_a_time_is_resolved_to_a_version(three_versions: Store) -> None:
+    second = snapshot(three_versions, "things", 1)
+    moment = datetime.fromtimestamp(second.timestamp_ms / 1000, UTC)
+    assert scan(three_versions, "things", moment).snapshot.version == 1
+    assert scan(three_versions, "things", moment + timedelta(days=1)).snapshot.version == 2
+    with pytest.raises(TableMissing, match="did not exist"):
+        scan(three_versions, "things", moment - timedelta(days=1))
+    with pytest.raises(UsageError, match="time zone"):
+        scan(three_versions, "things", moment.replace(tzinfo=None))
+
+
+def test_a_version_or_table_that_is_not_there(three_versions: Store, make_store: MakeStore) -> None:
+    with pytest.raises(TableMissing, match="no version 99"):
+        scan(three_versions, "things", 99)
+    for nonsense in ("2020-01-01", True, -1, 2**70, 1.5):
+        with pytest.raises(UsageError, match="no version"):
+            scan(three_versions, "things", nonsense)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="nothing"):
+        scan(three_versions, "nothing")
+    with pytest.raises(TableMissing, match="no table"):
+        scan(make_store(), "cpg_nodes")
+
+
+def test_snapshot_info_tells_protocol_properties_and_schema(three_versions: Store) -> None:
+    info = snapshot(three_versions, "things", 1)
+    assert (info.min_reader_version, info.min_writer_version) == (1, 2)
+    assert (info.reader_features, info.writer_features) == ((), ())
+    assert info.partition_columns == ("kind",)
+    assert info.properties["codeanatomy.ordering"] == "kind,file_id,bstart"
+    assert '"semantic_type":"NodeId"' in info.schema_json
+
+
+def test_the_stored_schema_has_comments_not_null_and_meaning(
+    three_versions: Store, spark: SparkSession
+) -> None:
+    stored = spark.read.format("delta").load(three_versions.location("things"))
+    field = stored.schema["thing_id"]
+    assert field.metadata == {"comment": "The thing.", "semantic_type": "NodeId"}
+    described = {
+        row.col_name: row.comment
+        for row in spark.sql(f"DESCRIBE TABLE delta.`{three_versions.location('things')}`").collect()
+    }
+    assert described["thing_id"] == "The thing."
+
+
+def test_the_source_file_of_a_row_can_be_asked_for(three_versions: Store) -> None:
+    rows = scan(three_versions, "things", file_column="source").rows
+    for row in rows.collect():
+        assert f"/kind={row.kind}/" in row.source
+    with pytest.raises(UsageError, match="column"):
+        scan(three_versions, "things", file_column="kind")
+
+
+def test_a_scan_can_be_restricted_to_data_files(three_versions: Store, events: list[Event]) -> None:
+    three_versions = replace(three_versions, record=events.append)
+    every = scan(three_versions, "things", file_column="source").rows.collect()
+    root = three_versions.location("things")
+    some = [row for row in every if row.kind == "K1"]
+    files = [str(Path(row.source.removeprefix("file:")).relative_to(root)) for row in some]
+    found = scan(three_versions, "things", files=files)
+    assert sorted(row.thing_id for row in found.rows.collect()) == sorted(row.thing_id for row in some)
+    assert found.rows.columns == list(THINGS.column_names)
+    assert len(found.rows.inputFiles()) == len(files)
+    last = [event for event in events if isinstance(event, Scanned)][-1]
+    assert last.files == tuple(files)
+    assert scan(three_versions, "things", files=[]).rows.count() == 0
+    with pytest.raises(UnknownName, match="data file"):
+        scan(three_versions, "things", files=["kind=K1/none.parquet"])
+
+
+def test_a_table_that_fails_its_gate_is_refused(
+    three_versions: Store, spark: SparkSession, events: list[Event]
+) -> None:
+    gated = changed(gate=DeltaFeatureGate(min_writer_version=7, required_writer_features=("rowTracking",)))
+    store = replace(three_versions, tables=(gated,), record=events.append)
+    with pytest.raises(GateError, match="writer version 2 < 7; feature rowTracking is not enabled"):
+        scan(store, "things")
+    with pytest.raises(GateError):
+        append(store, "things", frame(spark, thing(4)), Commit("r4"))
+    checks = [event for event in events if isinstance(event, GateChecked)]
+    assert not checks[-1].passed
+    assert checks[-1].problems
+    assert snapshot(three_versions, "things").version == 2
+
+
+def test_missing_and_extra_columns_and_recorded_expressions(
+    make_store: MakeStore, spark: SparkSession, events: list[Event]
+) -> None:
+    old = changed(columns=(*THINGS.columns[:5], Column("gone", "string", "Of old.")))
+    append(make_store(old), "things", frame(spark, thing(1) | {"gone": "x"}, table=old), Commit("r1"))
+    new = structs.replace(THINGS, columns=(*THINGS.columns, Column("added", "bigint", "New.")))
+    found = scan(make_store(new), "things")
+    row = found.rows.first()
+    assert row is not None
+    assert found.rows.columns == list(new.column_names)
+    assert (row.weight, row.marks, row.added, row.bstart) == (1.0, None, None, 1)
+    assert found.projection[-3:] == (
+        "CAST(1.0 AS double)",
+        "CAST(NULL AS array<struct<line:int,word:string>>)",
+        "CAST(NULL AS bigint)",
+    )
+    assert [event for event in events if isinstance(event, Scanned)][-1].projection == found.projection
+
+
+def test_a_pinned_scan_prunes_partitions_and_columns(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(THINGS)
+    overwrite(store, "things", frame(spark, *(thing(n) for n in range(20))), Commit("r1"))
+    rows = scan(store, "things").rows.where("kind = 'K1' AND file_id = 'x'").select("bstart")
+    plan = rows._jdf.queryExecution().executedPlan().toString()
+    assert re.search(r"PartitionFilters: \[[^]]*\(kind#\d+ = K1\)\]", plan)
+    assert "EqualTo(file_id,x)" in plan
+    assert "marks" not in plan

@@ -1,0 +1,46 @@
+"""A lake of several runs, as the tests of maintenance find it, and a look at it from a later year."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from support.clean import clean_lake, refreshed
+from codeanatomy.maintain import inspection as looking
+from codeanatomy.maintain.retention import Guard
+
+RUNS = 6
+
+
+def source(folder: Path, version: int) -> Path:
+    """A package of which every version has another body, and shares the rest."""
+    package = folder / "app"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text("")
+    (package / "base.py").write_text("class Base:\n    def run(self):\n        return 1\n")
+    (package / "user.py").write_text("from app.base import Base\n\n\ndef use():\n    return Base().run()\n")
+    (package / "leaf.py").write_text(f"def leaf(x):\n    return x + {version}\n\n\nleaf({version})\n")
+    return folder
+
+
+def build_aged_lake(folder: Path) -> Path:
+    """Several runs, each of which has changed one file."""
+    for version in range(RUNS):
+        build = refreshed if version else clean_lake
+        build(folder / "lake", {"app": source(folder / "src", version)})
+    return folder / "lake"
+
+
+def copied(lake: Path, folder: Path) -> Path:
+    """A lake to be written to."""
+    shutil.copytree(lake, folder / "lake")
+    return folder / "lake"
+
+
+def in_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maintenance looks at files and logs long after they were written."""
+    later = datetime.now(UTC) + timedelta(hours=24 * 365)
+    monkeypatch.setattr(looking, "Guard", lambda root: Guard(root, later))

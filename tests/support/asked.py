@@ -1,0 +1,35 @@
+"""Commands run in this process, as `main` does: with exit code, stdout and stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from codeanatomy.cli.main import main as cli
+
+Ran: TypeAlias = Callable[..., tuple[int, str, str]]
+
+
+def asking(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path) -> Ran:
+    """Something that runs commands in a folder, with no settings in the environment."""
+    monkeypatch.chdir(folder)
+    for name in os.environ:
+        if name.startswith("CODEANATOMY_"):
+            monkeypatch.delenv(name)
+
+    def call(*args: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["codeanatomy", *args])
+        capfd.readouterr()
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as ending:
+            code = int(ending.code or 0)
+        return code, *capfd.readouterr()
+
+    return call

@@ -1,0 +1,73 @@
+"""A process of its own that commits to a table of things; run by test_concurrency.
+
+    python committer.py swap LAKE NAME COUNT   COUNT commits of one row: every fourth is appended, the
+                                               others swap an owner, which meets what others add meanwhile
+    python committer.py slow LAKE NAME         append many rows, slowly enough to be killed
+
+Prints one JSON line per commit: version, attempts, conflicts. Starts when LAKE/go exists.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from codeanatomy.config import RuntimeProfile
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append, replace_by_owner
+from codeanatomy.ids import stable_id
+from codeanatomy.spark import functions
+from codeanatomy.spark.session import open_session
+from support.things import frame, thing, with_policy
+
+TABLE = with_policy(partition_by=())
+SLOW_ROWS = 300_000
+
+
+def many(spark: SparkSession) -> DataFrame:
+    """Rows enough that writing them takes a while; always the same ones."""
+    return spark.range(SLOW_ROWS).select(
+        functions.stable_id("thing", F.col("id")).alias("thing_id"),
+        F.lit("K").alias("kind"),
+        functions.stable_id("file", F.col("id")).alias("file_id"),
+        F.col("id").alias("bstart"),
+        (F.col("id") + 1).alias("bend"),
+    )
+
+
+def swap(store: Store, name: str, count: int) -> None:
+    for number in range(count):
+        owner = stable_id("file", name, number)
+        rows = frame(store.spark, thing(number, file_id=owner, thing_id=stable_id("thing", name, number)))
+        commit = Commit(name, sequence=number)
+        done = (
+            append(store, "things", rows, commit)
+            if number % 4 == 3
+            else replace_by_owner(store, "things", rows, [owner], commit)
+        )
+        print(json.dumps([done.version, done.attempts, done.conflicts]), flush=True)
+
+
+def main() -> None:
+    verb, lake, name, *rest = sys.argv[1:]
+    # Two young JVMs on two cores: the optimizing compiler would cost more than it gives.
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    spark = open_session(RuntimeProfile(cores=1, driver_memory="1g", shuffle_partitions=2, spark=quick))
+    store = Store(spark, lake, tables=(TABLE,))
+    print(json.dumps("ready"), flush=True)
+    while not (Path(lake) / "go").exists():
+        time.sleep(0.02)
+    if verb == "swap":
+        swap(store, name, int(rest[0]))
+    else:
+        append(store, "things", many(spark), Commit(name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""The graph of sources that a test has at hand, without Spark: every stage as pure functions.
+
+graph = graph_of({"main.py": "def f(): ...\\nf()\\n"})
+[node for node in graph.nodes if node["node_kind"] == "FUNCTION"]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from codeanatomy import catalog
+from codeanatomy.arrow import array, arrow_schema, values
+from codeanatomy.catalog.kinds import Profile
+from codeanatomy.extract.ast_files import ast_files_v1
+from codeanatomy.extract.bytecode_files import bytecode_files_v1
+from codeanatomy.extract.evidence import Testimony
+from codeanatomy.extract.file_rows import file_id
+from codeanatomy.extract.libcst_files import libcst_files_v1
+from codeanatomy.extract.symtable_files import symtable_files_v1
+from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
+from codeanatomy.graph.file_view import READS, File
+from codeanatomy.graph.merge import merged
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
+from codeanatomy.ids import stable_id
+from codeanatomy.normalize.file_view import File as Normalized
+from codeanatomy.normalize.file_view import Lines
+from codeanatomy.normalize.rules import file_rows as normalized_rows
+from codeanatomy.relate.compile.file_summary import Witnessed, summary
+from codeanatomy.relate.repository import repository_rows
+from support.normalized import OPTIONS, source_of
+
+WITNESSES = {
+    "ast_files_v1": ast_files_v1,
+    "bytecode_files_v1": bytecode_files_v1,
+    "libcst_files_v1": libcst_files_v1,
+    "symtable_files_v1": symtable_files_v1,
+    "tree_sitter_files_v1": tree_sitter_files_v1,
+}
+
+
+COMPLAINTS = {
+    "ast_files_v1": "cpython",
+    "symtable_files_v1": "cpython",
+    "bytecode_files_v1": "cpython",
+    "libcst_files_v1": "libcst",
+    "tree_sitter_files_v1": "tree_sitter",
+}
+
+
+class Graph(NamedTuple):
+    """Rows of the graph's tables."""
+
+    nodes: list[dict[str, Any]]
+    edges: list[dict[str, Any]]
+    props: list[dict[str, Any]]
+    props_map: list[dict[str, Any]]
+
+
+def graph_of(
+    sources: Mapping[str, str | bytes],
+    profile: Profile = "full",
+    scip: Mapping[str, Mapping[str, Any]] | None = None,
+    repo_id: str = "test",
+) -> Graph:
+    """The graph of a repository; `scip` has the lists of an index by path."""
+    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in (NODES, EDGES, PROPS, PROPS_MAP)}
+    shared: list[dict[str, pa.RecordBatch]] = []
+    for file in graph_files(sources, scip or {}, repo_id):
+        made = file_rows(file, profile)
+        for name, found in made.tables.items():
+            batches[name].append(found)
+        shared.append(made.shared)
+    for name, found in merged(shared).items():
+        batches[name].append(found)
+    return Graph(*(_rows(batches[name]) for name in (NODES, EDGES, PROPS, PROPS_MAP)))
+
+
+def graph_files(
+    sources: Mapping[str, str | bytes], scip: Mapping[str, Mapping[str, Any]], repo_id: str
+) -> list[File]:
+    """Files as the graph stage sees them."""
+    heard = {path: _heard(path, text) for path, text in sources.items()}
+    said = {
+        path: {"repo_files_v1": _row(path, sources[path])} | {name: one.cells for name, one in told.items()}
+        for path, told in heard.items()
+    }
+    programs = []
+    for path, told in said.items():
+        names = ("ast_files_v1", "symtable_files_v1", "libcst_files_v1")
+        occurrences = scip.get(path, {})
+        witnessed = Witnessed(
+            repo_id, file_id(repo_id, path), path, *(told[name] for name in names), scip=occurrences
+        )
+        programs.append(summary(witnessed))
+    related = {program.path: tables for program, tables in repository_rows(programs)}
+    files = []
+    for path, told in said.items():
+        normal = Normalized(
+            repo_id,
+            file_id(repo_id, path),
+            path,
+            *(told[name] for name in ("ast_files_v1", "libcst_files_v1", "bytecode_files_v1")),
+            lines=_lines(path, sources[path]),
+        )
+        flat = {name: [rows] for name, rows in normalized_rows(normal).items()}
+        for name, rows in related[path].items():
+            flat.setdefault(name, []).append(rows)
+        flat["diagnostics_norm_v1"].append(_diagnostics(repo_id, path, heard[path]))
+        tables = {**told, "scip_index_v1": scip.get(path, {})}
+        tables |= {name: _columns(rows) for name, rows in flat.items() if name in READS}
+        files.append(File(repo_id, file_id(repo_id, path), path, tables))
+    return files
+
+
+def _heard(path: str, text: str | bytes) -> dict[str, Testimony]:
+    source = source_of(text, path)
+    return {name: witness(source, OPTIONS) for name, witness in WITNESSES.items()}
+
+
+def _row(path: str, text: str | bytes) -> dict[str, Any]:
+    source = source_of(text, path)
+    return {
+        "file_sha256": sha256(source.raw).hexdigest(),
+        "size_bytes": len(source.raw),
+        "encoding": source.encoding,
+        "newline": source.newline,
+        "is_stub": path.endswith(".pyi"),
+    }
+
+
+def _diagnostics(repo_id: str, path: str, told: Mapping[str, Testimony]) -> pa.RecordBatch:
+    """What the witnesses themselves complain about; Spark makes these rows, and more, in a build."""
+    table = catalog.table("diagnostics_norm_v1")
+    found: dict[str, dict[str, Any]] = {}
+    for name, kind in COMPLAINTS.items():
+        for problem in told[name].problems:
+            code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", problem.error_type).lower()
+            place = (problem.bstart, problem.bend, problem.line)
+            diag_id = stable_id("diag", repo_id, file_id(repo_id, path), kind, code, *place, problem.message)
+            found[diag_id] = {
+                "diag_id": diag_id,
+                "diag_kind": kind,
+                "diag_severity": problem.severity,
+                "diag_code": code,
+                "diag_line_start": problem.line,
+                "bstart": problem.bstart,
+                "bend": problem.bend,
+                "message": problem.message,
+            }
+    arrays = [array(column, [row.get(column.name) for row in found.values()]) for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
+
+
+def _columns(batches: Iterable[pa.RecordBatch]) -> dict[str, list[Any]]:
+    table = pa.Table.from_batches(list(batches)).combine_chunks()
+    return {name: values(table.column(name).combine_chunks()) for name in table.column_names}
+
+
+def _rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def _lines(path: str, given: str | bytes) -> Lines:
+    """The line index of a source."""
+    found = source_of(given, path)
+    starts, size = found.line_starts, len(found.utf8)
+    begins = [start for start in starts if start < size]
+    if not begins:
+        return Lines()
+    ends = [*begins[1:], size]
+    kinds = ["lf" if found.utf8[end - 1 : end] in (b"\n", b"\r") else "none" for end in ends]
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "line_no": list(range(len(begins))),
+            "line_start_byte": begins,
+            "line_end_byte": ends,
+            "newline_kind": kinds,
+        }
+    )
+    return Lines([batch])

@@ -1,0 +1,81 @@
+"""Bytecode of other Pythons, recorded once: what the compiler of each made of the same programs.
+
+    python tests/support/recorded.py        # under the Python to be recorded; writes tests/cases/bytecode/3.13.json.gz
+
+Only the fields that the flow rules read are kept. The programs are those of the hand-drawn cases, whose facts
+are known; `tests/unit/normalize/test_other_pythons.py` compares.
+"""
+
+from __future__ import annotations
+
+from support.folders import CASES
+
+import gzip
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.ast_files import ast_files_v1
+from codeanatomy.extract.bytecode_files import bytecode_files_v1
+from codeanatomy.normalize.anchors import AST_LISTS
+from codeanatomy.normalize.file_view import File
+from codeanatomy.normalize.flow.tables import EXCEPTION_FIELDS, INSTRUCTION_FIELDS, UNIT_FIELDS
+from codeanatomy.sources.source_file import Source, decode
+
+FOLDER = CASES / "bytecode"
+OPTIONS = ExtractOptions()
+
+
+def recording(source: Source) -> dict[str, Any]:
+    """What is kept of a text."""
+    ast, bytecode = ast_files_v1(source, OPTIONS).cells, bytecode_files_v1(source, OPTIONS).cells
+    units = bytecode["code_objects"]
+    return {
+        "text": source.text,
+        "ast": {name: chosen(ast[name], fields) for name, fields in AST_LISTS.items()},
+        "bytecode": {
+            "python_version": bytecode["python_version"],
+            "code_objects": {
+                **chosen(units, UNIT_FIELDS),
+                "instructions": [chosen(each, INSTRUCTION_FIELDS) for each in units["instructions"]],
+                "exception_table": [chosen(each, EXCEPTION_FIELDS) for each in units["exception_table"]],
+            },
+        },
+    }
+
+
+def chosen(columns: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    return {field: columns[field] for field in fields}
+
+
+def recorded(version: str) -> dict[str, File]:
+    """The programs as a Python saw them, by name."""
+    with gzip.open(FOLDER / f"{version}.json.gz", "rt", encoding="utf-8") as stream:
+        programs = json.load(stream)
+    return {
+        name: File("test", f"file:{name}", name, ast=each["ast"], libcst={}, bytecode=each["bytecode"])
+        for name, each in programs.items()
+    }
+
+
+def record(programs: Mapping[str, str]) -> Path:
+    """Write what this Python makes of the programs."""
+    found = {}
+    for name, text in programs.items():
+        source = decode(name, text.encode())
+        assert isinstance(source, Source)
+        found[name] = recording(source)
+    path = FOLDER / f"{sys.version_info.major}.{sys.version_info.minor}.json.gz"
+    FOLDER.mkdir(exist_ok=True)
+    # Without a time in it: the same programs give the same bytes.
+    path.write_bytes(gzip.compress(json.dumps(found, separators=(",", ":")).encode(), mtime=0))
+    return path
+
+
+if __name__ == "__main__":
+    from test_flow_cases import CASES
+
+    print(record({name: case.code.removeprefix("\n") for name, case in CASES.items()}))

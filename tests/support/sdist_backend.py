@@ -1,0 +1,23 @@
+"""A build backend that builds nothing: it stands in for setuptools while pip downloads a source distribution.
+
+pip saves a source distribution only once its backend has told its name and version, and setuptools runs code
+of the package to find them. They are in the archive already, in `PKG-INFO`. `corpus` puts a copy of this
+file where pip finds it as `setuptools.build_meta`.
+
+Tests: `tests/unit/test_corpus.py`.
+"""
+
+from __future__ import annotations
+
+import email
+import shutil
+from pathlib import Path
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: object = None) -> str:
+    """The hook of PEP 517, which pip calls in the folder of the unpacked archive."""
+    told = email.message_from_bytes(Path("PKG-INFO").read_bytes())
+    folder = Path(metadata_directory, f"{told['Name']}-{told['Version']}.dist-info")
+    folder.mkdir()
+    shutil.copyfile("PKG-INFO", folder / "METADATA")
+    return folder.name

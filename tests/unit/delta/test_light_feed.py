@@ -1,0 +1,173 @@
+"""Whose rows have changed, told without a JVM: as Spark's change feed has it, or not at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from msgspec import structs
+
+from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.feed import Window, feed
+from codeanatomy.delta.light_feed import changed_owners
+from codeanatomy.delta.log.replay import state_of
+from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.write.restore import restore_table
+from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
+from unit.delta.test_deletion_vectors import NODES, Lake, Row, filled, nodes_of, owner
+
+Changes = Counter[tuple[int, str, str, str | None]]
+
+
+def fed(table: Table) -> Table:
+    return structs.replace(table, write=structs.replace(table.write, enable_features=("change_data_feed",)))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    table = fed(NODES)
+    return Lake(Tables(str(tmp_path / "lake"), tables=(table,)), table, "owner_file_id")
+
+
+def changed(lake: Lake, first: int, last: int, repo_id: str = "a") -> set[int]:
+    """The numbers of the owners that were touched."""
+    found = changed_owners(lake.tables.root, NODES.name, first, last, "owner_file_id", repo_id)
+    numbers = {owner(number, repo_id): number for number in range(40)}
+    return {numbers[each] for each in found}
+
+
+def told(rows: list[Row], version: int, kind: str) -> Changes:
+    return Counter((version, kind, row["node_id"], row["owner_file_id"]) for row in rows)
+
+
+def test_spark_reads_the_same_feed(make_store: Callable[..., Store], lake: Lake) -> None:
+    store = make_store(lake.table)
+    assert store.root == lake.tables.root
+    filled(lake, files=6, rows=3)
+    lake.swap(*nodes_of(2, 2), owners=[owner(2)])
+    lake.swap(*nodes_of(2, 1), *nodes_of(4, 1), owners=[owner(2), owner(3), owner(4)])
+    lake.swap(*nodes_of(None, 2), shared_of=["a"])
+    rows = feed(store, NODES.name, Window(starting_version=1)).collect()
+    names = ("_commit_version", "_change_type", "node_id", "owner_file_id")
+    # Rows of these owners and no others, each once.
+    assert Counter(tuple(row[name] for name in names) for row in rows) == (
+        told(nodes_of(2, 3), 1, "delete")
+        + told(nodes_of(2, 2), 1, "insert")
+        + told([*nodes_of(2, 2), *nodes_of(3, 3), *nodes_of(4, 3)], 2, "delete")
+        + told([*nodes_of(2, 1), *nodes_of(4, 1)], 2, "insert")
+        + told(nodes_of(None, 2), 3, "insert")
+    )
+    assert [changed(lake, version, version) for version in range(4)] == [
+        set(range(6)),
+        {2},
+        {2, 3, 4},
+        set(),
+    ]
+    assert changed(lake, 1, 3) == {2, 3, 4}
+    # Spark's own deletion, with a vector, and its update, with change files.
+    address = f"delta.`{lake.location}`"
+    store.spark.sql(f"DELETE FROM {address} WHERE owner_file_id = '{owner(5)}' AND bstart > 0")
+    assert changed(lake, 4, 4) == {5}
+    store.spark.sql(f"UPDATE {address} SET line = 2 WHERE owner_file_id = '{owner(0)}'")
+    assert changed(lake, 5, 5) == {0}
+    assert any("cdc" in line for line in entry(lake, 5).read_text().splitlines())
+    # Moves rows, and changes none.
+    store.spark.sql(f"OPTIMIZE {address}")
+    assert lake.version == 6
+    assert changed(lake, 6, 6) == set()
+    restore_table(store.root, NODES.name, 3, Commit("undo", sequence=-1))
+    since = feed(store, NODES.name, Window(starting_version=7)).select("owner_file_id").distinct()
+    assert {row[0] for row in since.collect() if row[0]} == {owner(number) for number in changed(lake, 7, 7)}
+    assert changed(lake, 7, 7) >= {0, 5}
+
+
+def entry(lake: Lake, version: int) -> Path:
+    return Path(lake.location, "_delta_log", f"{version:020}.json")
+
+
+def test_only_rows_of_the_repository(lake: Lake) -> None:
+    lake.swap(*nodes_of(1, 2), *nodes_of(2, 2, repo_id="b"))
+    lake.swap(*nodes_of(2, 1, repo_id="b"), owners=[owner(2, "b")])
+    assert changed(lake, 0, 1) == {1}
+    assert changed(lake, 0, 0, "b") == changed(lake, 1, 1, "b") == {2}
+    assert changed(lake, 1, 1) == changed(lake, 0, 1, "c") == set()
+
+
+def test_a_version_that_was_brought_back(lake: Lake) -> None:
+    filled(lake, files=6)
+    lake.swap(*nodes_of(1, 1), owners=[owner(1)])
+    lake.swap(owners=[owner(1), owner(2)])
+    restore_table(lake.tables.root, NODES.name, 1, Commit("undo"))
+    # The vectors of the two versions differ in rows of 2; those of 1 are in a file of their own.
+    assert changed(lake, 3, 3) == {1, 2}
+    assert changed(lake, 2, 3) == {1, 2}
+    restore_table(lake.tables.root, NODES.name, None, Commit("undo", sequence=1))
+    assert changed(lake, 4, 4) == set(range(6))
+
+
+def test_other_columns_of_changed_rows(lake: Lake) -> None:
+    filled(lake, files=3)
+    lake.swap(*nodes_of(1, 1, "CLASS"), owners=[owner(1)])
+    found = changed_owners(lake.tables.root, NODES.name, 1, 1, "node_kind", "a")
+    assert found == {"CLASS", "FUNCTION"}
+    assert changed_owners(lake.tables.root, NODES.name, 1, 1, "path", "a") == {"1.py"}
+
+
+def test_windows(lake: Lake) -> None:
+    filled(lake, files=3)
+    root = lake.tables.root
+    with pytest.raises(FeedOutOfRange, match="starts at version 1, the newest of cpg_nodes is 0"):
+        changed(lake, 1, 1)
+    assert changed_owners(root, NODES.name, 1, 1, "path", "a", allow_out_of_range=True) == frozenset()
+    # Empty, and beyond the newest at its end.
+    assert changed(lake, 0, -1) == set()
+    assert changed(lake, 0, 9) == {0, 1, 2}
+    for first, last in ((-1, 0), (2, 0)):
+        with pytest.raises(UsageError, match="no window"):
+            changed(lake, first, last)
+    with pytest.raises(TableMissing):
+        changed_owners(f"{root}/nowhere", NODES.name, 0, 0, "path", "a")
+
+
+def test_what_is_gone_is_lost(lake: Lake) -> None:
+    filled(lake, files=3)
+    lake.swap(*nodes_of(1, 1), owners=[owner(1)])
+    lake.swap(owners=[owner(2)])
+    vectors = sorted(Path(lake.location).glob("*.bin"), key=lambda path: path.stat().st_mtime_ns)
+    kept = vectors[-1].read_bytes()
+    vectors[-1].unlink()
+    with pytest.raises(FeedLost, match="version 2 of cpg_nodes was vacuumed"):
+        changed(lake, 1, 2)
+    assert changed(lake, 1, 1) == {1}
+    vectors[-1].write_bytes(kept)
+    path = Path(lake.location, min(state_of(lake.location, 0).adds))
+    path.unlink()
+    with pytest.raises(FeedLost, match=f"was vacuumed: .*{path.name}"):
+        changed(lake, 1, 1)
+    DeltaTable(lake.location).create_checkpoint()
+    for version in (0, 1):
+        entry(lake, version).unlink()
+    with pytest.raises(FeedLost, match="no entry for version 1"):
+        changed(lake, 1, 2)
+    assert changed(lake, 2, 1) == set()
+
+
+def test_what_was_not_recorded_is_lost(lake: Lake) -> None:
+    root = lake.tables.root
+    plain = Lake(Tables(root), NODES, "owner_file_id")
+    filled(plain, files=3)
+    with pytest.raises(FeedLost, match="did not record changes at version 0"):
+        changed(plain, 0, 0)
+    table = DeltaTable(plain.location)
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    plain.history.append(plain.history[-1])
+    plain.swap(owners=[owner(1)])
+    assert changed(plain, 1, 2) == {1}
+    table.update_incremental()
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    with pytest.raises(FeedLost, match="stopped recording changes at version 3"):
+        changed(plain, 2, 3)

@@ -1,0 +1,289 @@
+"""The type checker itself, on small programs and in a build."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.builds import built, rows
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Silenced
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.extract.tools.pyrefly import Checked, check_with_pyrefly, find_pyrefly
+from codeanatomy.extract.type_checker_files import TYPES, TypesShare, examine_types, spread_types
+from codeanatomy.pipeline import type_checker
+from codeanatomy.plan.repositories import Repository, list_repositories
+from codeanatomy.progress import Progress
+
+Json = dict[str, Any]
+NOTHING_SILENCED: Silenced = {}
+
+PROGRAM = {
+    "src/shop/__init__.py": "",
+    "src/shop/base.py": """\
+import os
+from pathlib import Path
+
+class Base:
+    def __init__(self, path: Path):
+        self.path = path
+
+    def run(self):
+        return os.path.join("a", "b").upper()
+
+    @property
+    def size(self):
+        return self.path.stat().st_size
+
+class Child(Base):
+    def run(self):
+        return super().run()
+""",
+    "src/shop/use.py": """\
+from shop.base import Base, Child
+
+class Holder:
+    def __init__(self, base: Base):
+        self.base = base
+
+    def __iter__(self):
+        return iter([1])
+
+    def go(self):
+        é = "😀"; self.base.run()
+        return é.strip(), self.base.size
+
+def outer(path):
+    def inner():
+        return Child(path)
+    holder = Holder(inner())
+    for each in holder:
+        print(each)
+    unknown(each)
+    return map(inner, [])
+""",
+    "script.py": "import shop.use as u\nu.outer('x')\n",
+    "odd-name.py": "def g(): ...\ng()\n",
+}
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def checked_rows(folder: Path, work: Path) -> dict[str, Json]:
+    """The rows of a folder, made without Spark."""
+    options, tool = ExtractOptions(), find_pyrefly()
+    assert tool is not None
+    listed = list_repositories([Repository("r", folder)], options, Progress(io.StringIO()))
+    report = type_checker._checked(tool, "r", listed.listings["r"], work, options)
+    assert not isinstance(report, TypesShare), report.problems
+    shares = spread_types([report])
+    found = [row for share in shares for row in examine_types(share, options, NOTHING_SILENCED, _nothing)]
+    return {row["place"]["path"]: row[TYPES] for row in found}
+
+
+def _nothing(file: int, step: int) -> None:
+    pass
+
+
+def calls(row: Json, text: str) -> dict[str, set[tuple[str, str | None]]]:
+    """By the source text that calls: form and target."""
+    cells = row["call_targets"]
+    found: dict[str, set[tuple[str, str | None]]] = {}
+    for place, form in enumerate(cells["call_form"]):
+        at = slice(cells["call_bstart"][place], cells["call_bend"][place])
+        target = form, cells["target_name"][place]
+        found.setdefault(text.encode()[at].decode(), set()).add(target)
+    return found
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Json]:
+    folder = tmp_path_factory.mktemp("program")
+    return checked_rows(write(folder / "source", PROGRAM), folder / "work")
+
+
+def test_calls_through_attributes_of_instances(program: dict[str, Json]) -> None:
+    row = program["src/shop/use.py"]
+    found = calls(row, PROGRAM["src/shop/use.py"])
+    assert found["self.base.run()"] == {("call", "shop.base.Base.run")}
+    assert found["é.strip()"] == {("call", "builtins.str.strip")}
+    assert found["self.base.size"] == {("property", "shop.base.Base.size")}
+    assert found["Child(path)"] == {("init", "shop.base.Base.__init__")}
+    assert found["inner()"] == {("call", "shop.use.outer.inner")}
+    assert ("iteration", "shop.use.Holder.__iter__") in found["holder"]
+    assert ("argument", "shop.use.outer.inner") in found["map(inner, [])"]
+    assert ("reference", "shop.use.outer.inner") in found["inner"]
+    cells = row["call_targets"]
+    (place,) = (n for n, name in enumerate(cells["target_name"]) if name == "shop.base.Base.__init__")
+    at = slice(cells["target_bstart"][place], cells["target_bend"][place])
+    assert PROGRAM[cells["target_path"][place]].encode()[at] == b"__init__"
+    assert cells["receiver_class"][place] == "shop.base.Child"
+
+
+def test_what_others_return(program: dict[str, Json]) -> None:
+    found = calls(program["src/shop/base.py"], PROGRAM["src/shop/base.py"])
+    assert found['os.path.join("a", "b")'] == {("call", "posixpath.join")}
+    assert found['os.path.join("a", "b").upper()'] == {("call", "builtins.str.upper")}
+    assert found["self.path.stat()"] == {("call", "pathlib.Path.stat")}
+    assert found["super().run()"] == {("call", "shop.base.Base.run")}
+
+
+def test_modules_are_found_below_src_and_without_a_name(program: dict[str, Json]) -> None:
+    assert calls(program["script.py"], PROGRAM["script.py"])["u.outer('x')"] == {("call", "shop.use.outer")}
+    row = program["odd-name.py"]
+    assert calls(row, PROGRAM["odd-name.py"])["g()"] == {("call", "odd-name.g")}
+    assert row["call_targets"]["target_path"] == ["odd-name.py"]
+
+
+def test_receivers_have_classes(program: dict[str, Json]) -> None:
+    types, text = program["src/shop/use.py"]["expression_types"], PROGRAM["src/shop/use.py"].encode()
+    spans = zip(types["bstart"], types["bend"], types["class_names"], strict=True)
+    known = {text[bstart:bend].decode(): names for bstart, bend, names in spans}
+    assert (known["self.base"], known["holder"]) == (["shop.base.Base"], ["shop.use.Holder"])
+
+
+def test_the_unresolved_is_told(program: dict[str, Json]) -> None:
+    cells = program["src/shop/use.py"]["unresolved_calls"]
+    text = PROGRAM["src/shop/use.py"].encode()
+    spans = zip(cells["call_bstart"], cells["call_bend"], cells["reason"], strict=True)
+    found = {text[bstart:bend].decode(): reason for bstart, bend, reason in spans}
+    assert found["unknown(each)"] == "UnexpectedPyreflyTarget"
+
+
+def test_same_bytes_same_rows(program: dict[str, Json], tmp_path: Path) -> None:
+    assert checked_rows(write(tmp_path / "again", PROGRAM), tmp_path / "work") == program
+
+
+def test_the_project_does_not_steer_it(
+    program: dict[str, Json], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does the environment; and no Python is asked."""
+    note, commands = tmp_path / "note", tmp_path / "commands"
+    commands.mkdir()
+    for name in ("python", "python3", "conda", "git"):
+        (commands / name).write_text(f"#!/bin/sh\necho {name} >> {note}\n")
+        (commands / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYREFLY_CONFIG", str(tmp_path / "nowhere.toml"))
+    steering = {
+        "pyproject.toml": "[tool.pyrefly]\nreplace-imports-with-any = ['shop.*']\n",
+        "pyrefly.toml": "project-excludes = ['**']\n",
+        ".gitignore": "",
+    }
+    source = write(tmp_path / "source", PROGRAM | steering)
+    before = sorted(source.rglob("*"))
+    assert checked_rows(source, tmp_path / "work") == program
+    assert sorted(source.rglob("*")) == before
+    assert not note.exists()
+
+
+def test_files_that_are_hard_to_read(tmp_path: Path) -> None:
+    broken = "def f(:\n  pass\nopen('x')\n"
+    source = write(tmp_path / "source", {"good.py": "open('x')\n", "broken.py": broken})
+    (source / "latin.py").write_bytes("# coding: latin-1\nname = 'é'\n".encode("latin-1"))
+    (source / "bom.py").write_bytes(b"\xef\xbb\xbfopen('x')\r\n\x0copen('y')\n")
+    (source / "deep.py").write_text("x = " + "(" * 20_000 + ")" * 20_000 + "\n")
+    found = checked_rows(source, tmp_path / "work")
+    assert found["latin.py"]["errors"]["error_type"] == ["undecodable"]
+    assert found["bom.py"]["call_targets"]["call_bstart"] == [0, 12]
+    assert found["broken.py"]["call_targets"]["target_name"] == ["builtins.open"]
+    assert found["deep.py"]["errors"]["error_type"] == []
+    assert found["good.py"]["witness_version"].startswith("pyrefly 1.")
+
+
+class Impostor:
+    """A tool of ours in its place."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.command = folder / "impostor"
+        self.source = write(folder / "source", {"a.py": "x = 1\n"})
+
+    def checked(self, script: str, seconds: float = 20) -> Checked:
+        self.command.write_text(f"#!{sys.executable}\nimport sys, time\nfrom pathlib import Path\n{script}\n")
+        self.command.chmod(0o755)
+        work = self.folder / "work"
+        work.mkdir()
+        return check_with_pyrefly(self.command, self.source, ["a.py"], work, seconds)
+
+
+@pytest.fixture
+def impostor(tmp_path: Path) -> Impostor:
+    return Impostor(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "said"),
+    [
+        ("print('panicked'); sys.exit(101)", "checker_failed", "ended with code 101: panicked"),
+        ("import os; os.abort()", "checker_failed", "ended with code -6"),
+        ("sys.exit(0)", "checker_failed", "ended with code 0"),
+    ],
+)
+def test_a_crash_is_a_problem(impostor: Impostor, script: str, error: str, said: str) -> None:
+    (problem,) = impostor.checked(script).problems
+    assert problem.error_type == error
+    assert said in problem.message
+
+
+def test_another_format_is_a_problem(impostor: Impostor) -> None:
+    report = "report = Path(sys.argv[sys.argv.index('--report-pysa') + 1])"
+    write_it = "report.mkdir(); (report / 'pyrefly.pysa.json').write_text('{\"format_version\": 7}')"
+    (problem,) = impostor.checked(f"if 'check' in sys.argv:\n  {report}\n  {write_it}").problems
+    assert problem.error_type == "unknown_format"
+
+
+def test_time_is_limited(impostor: Impostor) -> None:
+    (problem,) = impostor.checked("time.sleep(60 * ('check' in sys.argv))", 1).problems
+    assert problem.error_type == "time_limit"
+
+
+def test_a_tool_that_cannot_be_run_is_a_problem(impostor: Impostor) -> None:
+    work = impostor.folder / "work"
+    work.mkdir()
+    checked = check_with_pyrefly(impostor.folder / "nowhere", impostor.source, ["a.py"], work, 5)
+    assert [problem.error_type for problem in checked.problems] == ["checker_failed"]
+
+
+def test_without_the_tool_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type_checker, "find_pyrefly", lambda: None)
+    run: Any = SimpleNamespace(order=SimpleNamespace(types="auto"))
+    with type_checker.type_tasks(run, {}) as tasks:
+        assert tasks == []
+
+
+def test_in_a_build(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, an archive, and a repository on which the tool fails."""
+    lake, source, tool = tmp_path / "lake", write(tmp_path / "source", PROGRAM), tmp_path / "tool"
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("packed/mod.py", "def f(): ...\nf()\n")
+    failing = write(tmp_path / "failing", {"fatal.py": "print(1)\n"})
+    tool.write_text(f'#!/bin/sh\n[ -e tree/fatal.py ] && exit 3\nexec {find_pyrefly()} "$@"\n')
+    tool.chmod(0o755)
+    monkeypatch.setattr(type_checker, "find_pyrefly", lambda: tool)
+    repositories = {"shop": source, "archive": tmp_path / "archive.zip", "failing": failing}
+    report = built(spark, lake, repositories, types="auto")
+    found = {row["path"]: row for row in rows(lake, TYPES)}
+    assert (report.status, report.tables[TYPES].rows) == ("succeeded", len(PROGRAM) + 1)
+    assert found.keys() == {*PROGRAM, "packed/mod.py"}
+    calls = {call["target_name"]: call["target_path"] for call in found["src/shop/use.py"]["call_targets"]}
+    assert calls["shop.base.Base.run"] == "src/shop/base.py"
+    assert calls["builtins.print"] is None
+    (call,) = found["packed/mod.py"]["call_targets"]
+    assert (call["target_name"], call["target_bstart"], call["call_bstart"]) == ("packed.mod.f", 4, 13)
+    failures = [row for row in rows(lake, FAILURES) if row["extractor_name"] == TYPES]
+    assert [(row["repo_id"], row["error_type"]) for row in failures] == [("failing", "checker_failed")]

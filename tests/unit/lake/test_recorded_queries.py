@@ -1,0 +1,279 @@
+"""Questions that are recorded: what is kept of them, where, and what is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from msgspec import json, structs
+
+from support.clean import clean_lake
+from codeanatomy import catalog
+from codeanatomy.catalog.settings import ObserveOptions
+from codeanatomy.cli.main import cli
+from codeanatomy.config import load_settings
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.errors import CodeAnatomyError
+from codeanatomy.lake import recorded_queries as queries
+from codeanatomy.lake.recorded_queries import FOLDER, Noted, note, noted, take
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.lake import Lake
+from support.edits import write_tree
+
+AT = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def own_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small one, without Spark."""
+    folder = tmp_path_factory.mktemp("recorded")
+    write_tree(
+        folder / "source",
+        {
+            "a.py": b"def wonderful():\n    return 1\n",
+            "b.py": b"import a\n\n\nclass C:\n    def g(self):\n        return a.wonderful()\n",
+        },
+    )
+    clean_lake(folder / "lake", {"app": folder / "source"})
+    return folder / "lake"
+
+
+@pytest.fixture
+def lake(own_lake: Path) -> Path:
+    shutil.rmtree(own_lake / FOLDER, ignore_errors=True)
+    queries._spool.cache_clear()
+    return own_lake
+
+
+def spooled(lake: Path) -> list[Path]:
+    return sorted((lake / FOLDER).glob("*")) if (lake / FOLDER).exists() else []
+
+
+def a_function(lake: Path) -> str:
+    row = Lake.open(lake).sql("SELECT callee FROM calls WHERE NOT external LIMIT 1").rows[0]
+    return str(row["callee"])
+
+
+def test_it_is_off_by_default(lake: Path) -> None:
+    assert not load_settings(env={}, start=None).observe.record_queries
+    opened = Lake.open(lake)
+    opened.find("*")
+    opened.sql("SELECT * FROM calls")
+    assert spooled(lake) == []
+
+
+def test_the_setting_is_shown() -> None:
+    assert "record_queries=True" in repr(ObserveOptions(record_queries=True))
+    assert load_settings(("observe.record_queries=true",), env={}, start=None).observe.record_queries
+
+
+def test_a_verb_is_noted_with_its_columns_and_files(lake: Path) -> None:
+    name = a_function(lake)
+    answer = Lake.open(lake, record_queries=True).callers(name)
+    assert answer.rows
+    (file,) = spooled(lake)
+    assert file.name.startswith(f"{os.getpid()}-")
+    assert file.suffix == ".jsonl"
+    found = take(str(lake))
+    assert found
+    assert spooled(lake) == []
+    assert {each.purpose for each in found} == {"callers"}
+    edges = [each for each in found if each.table == "cpg_edges_by_dst"]
+    assert any("dst_node_id" in each.filter_columns for each in edges)
+    pins = Snapshot.open(str(lake)).pins
+    for each in found:
+        files = light_files(str(lake), each.table, each.version)
+        assert each.version == pins[each.table].version
+        assert each.total_files == len(files)
+        assert 0 <= (each.candidate_files or 0) <= len(files)
+        named = {*each.filter_columns, *each.join_columns, *each.projected_columns}
+        assert named <= set(catalog.table(each.table).column_names)
+    # The names of those who call are looked up by id.
+    assert any("node_id" in each.join_columns for each in found if each.table == "cpg_nodes")
+
+
+def test_no_value_of_a_question_is_kept(lake: Path) -> None:
+    secret = "nobody_may_know_that_I_ask_for_this"
+    opened = Lake.open(lake, record_queries=True)
+    opened.find(f"{secret}*")
+    opened.sql(f"SELECT name FROM symbols WHERE path = '{secret}' OR name LIKE '{secret}%'")
+    opened.callers(a_function(lake))
+    kept = b"".join(file.read_bytes() for file in spooled(lake))
+    assert kept
+    for text in (secret, "wonderful", "a.py"):
+        assert text.encode() not in kept
+    assert b"IN (?)" in kept
+
+
+def test_a_statement_is_noted_with_the_columns_of_tables(lake: Path) -> None:
+    Lake.open(lake, record_queries=True).sql("SELECT caller FROM calls WHERE path = 'x.py' AND line > 2")
+    found = take(str(lake))
+    assert {each.purpose for each in found} == {"sql"}
+    (edges,) = [each for each in found if each.table == "cpg_edges"]
+    assert {"edge_kind", "path", "line"} <= set(edges.filter_columns)
+    assert {"src_node_id", "dst_node_id"} <= set(edges.join_columns)
+    # Conditions of the statement are DuckDB's to push where a view is more than a table.
+    assert edges.pushed_filters == ("edge_kind IN (?)",)
+    assert (edges.candidate_files or 0) < (edges.total_files or 0)
+
+
+def test_a_statement_over_a_whole_table_is_noted_with_the_files_it_was_spared(lake: Path) -> None:
+    opened = Lake.open(lake, record_queries=True)
+    opened.sql("SELECT name FROM nodes WHERE node_kind = 'CLASS' AND length(name) > 0")
+    (found,) = take(str(lake))
+    *_, read = (each for each in opened.reader.scans if each.table == "cpg_nodes")
+    assert (found.pushed_filters, found.filter_columns) == (("node_kind = ?",), ("node_kind",))
+    assert (found.total_files, found.candidate_files) == (read.total_files, read.candidate_files)
+    assert 0 < (found.candidate_files or 0) < (found.total_files or 0)
+
+
+def test_a_question_that_is_refused_is_not_noted(lake: Path) -> None:
+    opened = Lake.open(lake, record_queries=True)
+    for ask in (
+        lambda: opened.sql("SELECT nme FROM symbols"),
+        lambda: opened.callers("no_such_thing_at_all"),
+    ):
+        with pytest.raises(CodeAnatomyError):
+            ask()
+    assert spooled(lake) == []
+
+
+def test_answers_are_the_same(lake: Path) -> None:
+    name = a_function(lake)
+    plain, recorded = Lake.open(lake), Lake.open(lake, record_queries=True)
+    assert recorded.callers(name, depth=2) == plain.callers(name, depth=2)
+    assert recorded.show(name) == plain.show(name)
+
+
+def test_the_command_line_records_where_it_is_set(lake: Path) -> None:
+    on = ("--set", "observe.record_queries=true")
+    for flags, kept in (((), 0), (on, 1)):
+        done = CliRunner().invoke(cli, [*flags, "find", "*", "--lake", str(lake)])
+        assert done.exit_code == 0, done.output
+        assert bool(take(str(lake))) == bool(kept)
+    done = CliRunner().invoke(cli, [*on, "sql", "SELECT count(*) FROM calls", "--lake", str(lake)])
+    assert done.exit_code == 0, done.output
+    assert take(str(lake))
+
+
+def test_a_lake_that_cannot_be_written_is_no_error(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> int:
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(os, "open", refused)
+    assert Lake.open(lake, record_queries=True).find("*").rows
+    monkeypatch.undo()
+    (lake / FOLDER).rmdir()
+    # A file in the place of the folder.
+    (lake / FOLDER).write_text("")
+    queries._spool.cache_clear()
+    try:
+        assert Lake.open(lake, record_queries=True).find("*").rows
+        assert take(str(lake)) == []
+    finally:
+        (lake / FOLDER).unlink()
+
+
+def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "FILE_BYTES", 1_000)
+    one = Noted(AT, "find", "cpg_nodes", 1)
+    for _ in range(100):
+        note(str(tmp_path), [one])
+    (file,) = spooled(tmp_path)
+    assert 800 < file.stat().st_size <= 1_000
+    (found,) = take(str(tmp_path))
+    assert 5 < found.count < 100
+
+
+def test_so_is_the_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "MOST_FILES", 3)
+    for process in range(10):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        note(str(tmp_path), [Noted(AT, "find", "cpg_nodes", 1)])
+    assert len(spooled(tmp_path)) == 3
+    assert [each.count for each in take(str(tmp_path))] == [3]
+
+
+def test_what_is_read_of_all_files_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest files first; what was not read is gone all the same."""
+    (tmp_path / FOLDER).mkdir(parents=True)
+    for number in range(10):
+        # The names are in the opposite order of time.
+        file = tmp_path / FOLDER / f"{9 - number}-a.jsonl"
+        file.write_bytes(json.encode(Noted(AT, "find", "cpg_nodes", number)) + b"\n")
+        os.utime(file, (number, number))
+    monkeypatch.setattr(queries, "ALL_BYTES", 3 * file.stat().st_size)
+    assert sorted(each.version for each in noted(str(tmp_path))) == [7, 8, 9]
+    monkeypatch.setattr(queries, "MOST_NOTES", 2)
+    assert sorted(each.version for each in take(str(tmp_path))) == [8, 9]
+    assert spooled(tmp_path) == []
+
+
+def test_questions_that_differ_in_time_only_are_one(tmp_path: Path) -> None:
+    one, other = (
+        Noted(AT, "find", "cpg_nodes", 1),
+        Noted(AT, "find", "cpg_nodes", 1, filter_columns=("path",)),
+    )
+    later = [structs.replace(one, at=AT.replace(hour=hour)) for hour in (5, 9, 7)]
+    note(str(tmp_path), [one, later[0], other, *later[1:]])
+    assert take(str(tmp_path)) == [other, structs.replace(one, at=AT.replace(hour=9), count=4)]
+
+
+def test_what_lies_in_the_folder_is_not_trusted(tmp_path: Path) -> None:
+    good = Noted(AT, "find", "cpg_nodes", 1, 4, 2, ("path IN (?)",), ("path",))
+    folder = tmp_path / FOLDER
+    folder.mkdir(parents=True)
+    line = json.decode(json.encode(good))
+    wrong: list[object] = [
+        b"",
+        b"null",
+        b"[1, 2",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        {**line, "table": "no_such_table"},
+        {**line, "table": 3},
+        {**line, "version": -1},
+        {**line, "version": 10**30},
+        {**line, "at": "2026-05-01"},
+        {**line, "at": "2026-05-01T12:00:00"},
+        {**line, "purpose": "x" * 1000},
+        {**line, "filter_columns": ["x" * 1000]},
+        {**line, "filter_columns": ["x"] * 1000},
+        {**line, "pushed_filters": ["x" * 5000]},
+        {**line, "candidate_files": 9},
+        {**line, "count": 0},
+        {**line, "count": 10**9},
+        {**line, "more": "fields"},
+    ]
+    lines = [each if isinstance(each, bytes) else json.encode(each) for each in wrong]
+    (folder / "1-a.jsonl").write_bytes(b"\n".join([json.encode(good), *lines, json.encode(good), b'{"at":']))
+    (folder / "2-b.jsonl").mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(json.encode(good))
+    (folder / "3-c.jsonl").symlink_to(elsewhere)
+    os.mkfifo(folder / "4-d.jsonl")
+    (folder / "other.txt").write_bytes(json.encode(good))
+    twice = structs.replace(good, count=2)
+    assert noted(str(tmp_path)) == [twice]
+    assert take(str(tmp_path)) == [twice]
+    assert take(str(tmp_path)) == []
+    assert elsewhere.exists()
+    assert (folder / "other.txt").exists()
+
+
+def test_notes_of_several_processes_are_in_the_order_of_time(tmp_path: Path) -> None:
+    for process, hour in (("1-a", 3), ("2-b", 1), ("3-c", 2)):
+        each = Noted(AT.replace(hour=hour), "find", "cpg_nodes", hour)
+        (tmp_path / FOLDER).mkdir(parents=True, exist_ok=True)
+        (tmp_path / FOLDER / f"{process}.jsonl").write_bytes(json.encode(each) + b"\n")
+    assert [each.version for each in noted(str(tmp_path))] == [1, 2, 3]
+    assert [each.version for each in take(str(tmp_path))] == [1, 2, 3]
+
+
+def test_a_remote_lake_has_no_notes() -> None:
+    note("s3a://bucket/lake", [Noted(AT, "find", "cpg_nodes", 1)])
+    assert noted("s3a://bucket/lake") == take("s3a://bucket/lake") == []

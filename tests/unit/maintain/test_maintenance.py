@@ -1,0 +1,358 @@
+"""Maintenance of a real lake: rows stay, files go, runs stay readable, and the next build goes on from it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+from pyspark.sql import SparkSession
+
+from support.aging import RUNS, copied, in_a_year, source
+from support.clean import clean_lake, no_session, refreshed
+from codeanatomy import catalog
+from codeanatomy.config import load_settings
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.read.light import light_table, newest_version
+from codeanatomy.delta.read.readable import is_readable
+from codeanatomy.delta.write.restore import restore_table
+from codeanatomy.errors import (
+    CommitConflict,
+    LeaseHeld,
+    StorageFailure,
+    TableMissing,
+    UsageError,
+    VersionGone,
+)
+from codeanatomy.lake.lease import StepDone, acquire, read_lease
+from codeanatomy.lake.manifest import append_manifest, read_manifest
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.maintain import maintenance as upkeep
+from codeanatomy.maintain.inspection import Outcome, Upkeep
+from codeanatomy.maintain.maintenance import UpkeepReport, maintain
+from codeanatomy.maintain.maintenance_run import Writing
+from codeanatomy.maintain.removal import remove
+from codeanatomy.progress import Progress
+from codeanatomy.query.checks.compare import compare_lakes
+from codeanatomy.query.checks.verify import verify
+
+SETTINGS = load_settings(env={}, start=None)
+# Every table costs some jobs.
+SOME = ("file_line_index_v1", "cpg_nodes", "run_manifest")
+
+
+@pytest.fixture
+def lake(aged_lake: Path, tmp_path: Path) -> Path:
+    return copied(aged_lake, tmp_path)
+
+
+def upkept(
+    lake: Path, session: Callable[[], SparkSession] = no_session, *tables: str, **asked: Any
+) -> UpkeepReport:
+    wanted = Upkeep(str(lake), asked.pop("settings", SETTINGS), tables, **asked)
+    return maintain(wanted, Progress(io.StringIO()), session)
+
+
+def operations(report: UpkeepReport) -> dict[str, list[str]]:
+    done: dict[str, list[str]] = {}
+    for each in report.outcomes:
+        done.setdefault(each.operation, []).append(each.table_name)
+    return done
+
+
+def of_table(report: UpkeepReport, name: str) -> list[Outcome]:
+    return [each for each in report.outcomes if each.table_name == name]
+
+
+def counted(lake: Path, name: str, version: int | None = None) -> int:
+    return len(light_table(str(lake), name, [catalog.table(name).primary_key[0]], version=version))
+
+
+def read_all(lake: Snapshot) -> None:
+    for name in lake.pins:
+        lake.rows(name, [catalog.table(name).primary_key[0]])
+
+
+def test_a_dry_run_says_what_and_why_and_writes_nothing(lake: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in lake.rglob("*")}
+    report = upkept(lake, dry_run=True)
+    assert report.run_id is None
+    assert "cpg_nodes" in operations(report)["optimize"]
+    (nodes,) = of_table(report, "cpg_nodes")
+    assert nodes.outcome == "planned"
+    assert nodes.reason.endswith("partitions")
+    assert {path: path.stat().st_mtime_ns for path in lake.rglob("*")} == before
+
+
+@pytest.mark.parametrize("tables", [SOME, pytest.param((), marks=pytest.mark.full)], ids=["some", "all"])
+def test_a_lake_is_compacted_and_is_the_same(
+    lake: Path, aged_lake: Path, spark: SparkSession, tmp_path: Path, tables: tuple[str, ...]
+) -> None:
+    before = Snapshot.open(str(lake))
+    report = upkept(lake, lambda: spark, *tables)
+    assert {each.outcome for each in report.outcomes} == {"done"}
+    assert report.published
+    after = Snapshot.open(str(lake))
+    assert after.run_id == report.run_id
+    for name in ("cpg_nodes", "file_line_index_v1"):
+        assert after.pin(name).version > before.pin(name).version
+        assert len(after.files(name)) < len(before.files(name))
+    # Rows that vectors had removed were not written again.
+    assert any(file.vector for file in before.files("file_line_index_v1"))
+    assert not any(file.vector for file in after.files("file_line_index_v1"))
+    difference = compare_lakes(str(aged_lake), str(lake))
+    assert difference.total == 0, difference
+    assert verify(str(lake), None, 5).total == 0
+    # Every run that was published is what it was.
+    for row in read_manifest(str(lake)):
+        for pin in row.output_pins:
+            assert pin.rows == counted(lake, pin.table_name, pin.version)
+    recorded = light_table(str(lake), "delta_maintenance", ["run_id", "operation", "outcome", "reason"])
+    assert len(recorded) == len(report.outcomes)
+    # Nothing is left to do, and nothing is done.
+    again = upkept(lake, no_session, *tables)
+    assert (again.run_id, again.outcomes) == (None, ())
+    # A build finds it as it was, and goes on from it.
+    assert refreshed(lake, {"app": source(tmp_path / "src", RUNS - 1)}).status == "unchanged"
+    refreshed(lake, {"app": source(tmp_path / "src", 77)})
+    clean_lake(tmp_path / "clean", {"app": tmp_path / "src"})
+    assert compare_lakes(str(lake), str(tmp_path / "clean")).total == 0
+
+
+def test_old_versions_go_and_runs_within_the_retention_stay(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = sorted(read_manifest(str(lake)), key=lambda row: row.finished_at)
+    # A retention that begins between the third run and the fourth, whenever it is looked at.
+    moment = runs[2].finished_at + (runs[3].finished_at - runs[2].finished_at) / 10
+    hours = (datetime.now(UTC) - moment).total_seconds() / 3600
+    report = upkept(lake, operations=("vacuum",), retention_hours=hours, unsafe=True)
+    assert operations(report).keys() == {"vacuum"}
+    assert {each.outcome for each in report.outcomes} == {"done"}
+    # The third is what was published when the retention began.
+    for row in runs[2:]:
+        for pin in row.output_pins:
+            assert counted(lake, pin.table_name, pin.version) == pin.rows
+    assert not all(is_readable(str(lake), pin.table_name, pin.version) for pin in runs[1].output_pins)
+    with pytest.raises(VersionGone, match=f"run {runs[1].run_id} cannot be read any more"):
+        read_all(Snapshot.open(str(lake), runs[1].run_id))
+    in_a_year(monkeypatch)
+    assert {each.outcome for each in upkept(lake, operations=("vacuum",)).outcomes} == {"done"}
+    for name, newest in Snapshot.open(str(lake)).pins.items():
+        assert counted(lake, name) == newest.rows
+    assert verify(str(lake), None, 5).total == 0
+    assert upkept(lake, operations=("vacuum",)).outcomes == ()
+
+
+@pytest.mark.full
+def test_logs_are_cleaned_up_to_what_is_needed(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in range(200, 206):
+        refreshed(lake, {"app": source(tmp_path / "src", version)})
+    log = lake / "graph/cpg_nodes/_delta_log"
+    assert len(list(log.glob("*.json"))) == RUNS + 6
+    upkept(lake, operations=("checkpoint",), by_hand=True)
+    in_a_year(monkeypatch)
+    report = upkept(lake, operations=("cleanup_log",))
+    (nodes,) = of_table(report, "cpg_nodes")
+    assert (nodes.outcome, nodes.retention_hours) == ("done", 720)
+    assert len(list(log.glob("*.json"))) == 1
+    assert verify(str(lake), None, 5).total == 0
+    refreshed(lake, {"app": source(tmp_path / "src", 300)})
+    clean_lake(tmp_path / "clean", {"app": tmp_path / "src"})
+    assert compare_lakes(str(lake), str(tmp_path / "clean")).total == 0
+
+
+def test_a_short_retention_has_to_be_asked_for_twice(lake: Path) -> None:
+    with pytest.raises(UsageError, match=r"vacuum of .* would keep 167 hours, less than 168"):
+        upkept(lake, operations=("vacuum",), retention_hours=167)
+    with pytest.raises(UsageError, match=r"cleanup_log of .* would keep 1 hours"):
+        upkept(lake, operations=("cleanup_log",), retention_hours=1)
+    short = load_settings(("tables.cpg_nodes.upkeep.vacuum_hours=1",), env={}, start=None)
+    with pytest.raises(UsageError, match="vacuum of cpg_nodes would keep 1 hours"):
+        upkept(lake, settings=short)
+    report = upkept(lake, no_session, "cpg_nodes", operations=("vacuum",), retention_hours=0, unsafe=True)
+    assert [each.outcome for each in report.outcomes] == ["done"]
+    assert counted(lake, "cpg_nodes") == Snapshot.open(str(lake)).pin("cpg_nodes").rows
+
+
+def test_a_running_build_is_named_and_not_disturbed(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_year(monkeypatch)
+    with acquire(str(lake), "run-now", ["app"], wait=False, tell=print, base_run_id=None):
+        with pytest.raises(LeaseHeld, match="is being written by run run-now"):
+            upkept(lake, operations=("vacuum",), wait=False)
+        # To look is not to write.
+        assert upkept(lake, operations=("vacuum",), dry_run=True).outcomes
+
+
+def test_by_hand_what_is_needed_is_refused_and_named(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_year(monkeypatch)
+    older = read_manifest(str(lake))[1]
+    # As if the newest published run read an old version: a build that has died has replaced its files.
+    last = max(read_manifest(str(lake)), key=lambda row: row.finished_at)
+    monkeypatch.setattr(
+        "codeanatomy.maintain.retention.read_manifest",
+        lambda root: [older, structs.replace(last, output_pins=older.output_pins)],
+    )
+    asked = {"operations": ("vacuum",), "by_hand": True}
+    refused = of_table(upkept(lake, no_session, "ast_files_v1", **asked), "ast_files_v1")
+    assert [each.outcome for each in refused] == ["refused"]
+    assert f"for run {last.run_id}, which reads version" in refused[0].reason
+    assert "--keep-needed removes the other" in refused[0].reason
+    pinned = {pin.table_name: pin for pin in older.output_pins}["ast_files_v1"]
+    assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
+    # By policy it is kept, and told.
+    kept_for = upkept(lake, no_session, "ast_files_v1", operations=("vacuum",), dry_run=True).kept
+    assert f"for run {last.run_id}, which reads version" in kept_for["ast_files_v1"]
+    (kept,) = of_table(upkept(lake, no_session, "ast_files_v1", keep_needed=True, **asked), "ast_files_v1")
+    assert kept.outcome == "done"
+    assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
+
+
+def test_a_vacuum_racing_with_builds_loses_nothing(lake: Path, tmp_path: Path) -> None:
+    def build_some() -> None:
+        for version in range(100, 103):
+            refreshed(lake, {"app": source(tmp_path / "src", version)})
+
+    vacuums = 0
+    with ThreadPoolExecutor(1) as builder:
+        building = builder.submit(build_some)
+        while not building.done():
+            report = upkept(lake, operations=("vacuum",), retention_hours=0, unsafe=True)
+            assert {each.outcome for each in report.outcomes} <= {"done"}
+            vacuums += report.run_id is not None
+        building.result()
+    assert vacuums
+    clean_lake(tmp_path / "clean", {"app": tmp_path / "src"})
+    assert compare_lakes(str(lake), str(tmp_path / "clean")).total == 0
+    assert verify(str(lake), None, 5).total == 0
+
+
+def test_what_a_dead_build_has_left_is_left_alone(lake: Path) -> None:
+    # Somebody has written to a table, and nobody has published it.
+    restore_table(str(lake), "cpg_nodes", 0, Commit("dead", sequence=5))
+    version = newest_version(str(lake), "cpg_edges")
+    report = upkept(lake, no_session, "cpg_nodes", "cpg_edges")
+    assert "1 tables have versions that nobody has published (cpg_nodes" in report.left_alone["cpg_edges"]
+    assert newest_version(str(lake), "cpg_edges") == version
+    assert not report.published
+
+
+@pytest.mark.parametrize("is_of_this", [True, False])
+def test_the_journal_of_a_dead_build_is_kept(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, is_of_this: bool
+) -> None:
+    in_a_year(monkeypatch)
+    base = Snapshot.open(str(lake)).run_id if is_of_this else "another"
+    lease = acquire(str(lake), "run-dead", ["app"], wait=False, tell=print, base_run_id=base)
+    lease.note(StepDone("extract", {"app": "f"}, {"app": {"ast_files_v1": 4}}, {"ast_files_v1": 9}))
+    lease.release(keep_journal=True)
+    upkept(lake, operations=("vacuum",))
+    row = read_lease(str(lake))
+    assert row is not None
+    if not is_of_this:
+        # It builds on something that is not published any more: nobody may go on from it.
+        assert row.done == ()
+        return
+    (step,) = row.done
+    assert (step.step_name, step.fingerprints, step.made_by) == ("extract", {"app": "f"}, {"app": "run-dead"})
+
+
+def test_a_table_that_fails_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_year(monkeypatch)
+
+    def failing(removal: Any) -> None:
+        if "cpg_nodes" in removal.folder:
+            raise StorageFailure("the disk says no", "wait")
+        remove(removal)
+
+    monkeypatch.setattr(upkeep, "remove", failing)
+    report = upkept(lake, operations=("vacuum",))
+    outcomes = {each.table_name: each.outcome for each in report.outcomes}
+    assert outcomes.pop("cpg_nodes") == "failed"
+    assert set(outcomes.values()) == {"done"}
+
+
+def test_a_damaged_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_year(monkeypatch)
+    newest = max((lake / "graph/cpg_nodes/_delta_log").glob("*.json"))
+    newest.write_text("no json\n")
+    report = upkept(lake, operations=("vacuum",))
+    assert [each.outcome for each in of_table(report, "cpg_nodes")] == ["failed"]
+    assert "cannot be read" in of_table(report, "cpg_nodes")[0].reason
+    assert {each.outcome for each in of_table(report, "cpg_edges")} == {"done"}
+
+
+def test_what_maintenance_has_left_unpublished_is_published_by_the_next(
+    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(upkeep, "_publish", dies)
+        with pytest.raises(KeyboardInterrupt):
+            upkept(lake, lambda: spark, "file_line_index_v1")
+    pin = Snapshot.open(str(lake)).pin("file_line_index_v1").version
+    assert newest_version(str(lake), "file_line_index_v1") == pin + 1
+    # What was done is recorded nevertheless.
+    recorded = light_table(str(lake), "delta_maintenance", ["table_name", "delta_version"]).to_pylist()
+    assert recorded == [{"table_name": "file_line_index_v1", "delta_version": pin + 1}]
+    report = upkept(lake, no_session, "file_line_index_v1")
+    assert (report.published, report.left_alone) == (True, {})
+    assert Snapshot.open(str(lake)).pin("file_line_index_v1").version == pin + 1
+
+
+def test_somebody_who_publishes_meanwhile_is_not_overwritten(
+    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = upkeep._publish
+
+    def late(run: Writing, *rest: Any) -> None:
+        row = read_manifest(str(lake))[-1]
+        other = structs.replace(row, run_id="other", finished_at=datetime.now(UTC))
+        append_manifest(str(lake), [other], Commit("other"), after=None)
+        publish(run, *rest)
+
+    monkeypatch.setattr(upkeep, "_publish", late)
+    with pytest.raises(CommitConflict):
+        upkept(lake, lambda: spark, "file_line_index_v1")
+    assert Snapshot.open(str(lake)).run_id == "other"
+
+
+def test_a_stranger_that_writes_meanwhile_is_not_published(
+    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Snapshot.open(str(lake))
+    publish = upkeep._publish
+
+    def late(run: Writing, *rest: Any) -> None:
+        restore_table(str(lake), "file_line_index_v1", 0, Commit("stranger", sequence=5))
+        publish(run, *rest)
+
+    monkeypatch.setattr(upkeep, "_publish", late)
+    with pytest.raises(CommitConflict, match="run stranger wrote to file_line_index_v1"):
+        upkept(lake, lambda: spark, "file_line_index_v1")
+    assert Snapshot.open(str(lake)).run_id == before.run_id
+
+
+def test_a_log_is_checkpointed(lake: Path) -> None:
+    report = upkept(lake, no_session, "cpg_nodes", operations=("checkpoint",), by_hand=True)
+    assert [each.outcome for each in report.outcomes] == ["done"]
+    assert list((lake / "graph/cpg_nodes/_delta_log").glob("*.checkpoint.parquet"))
+    assert upkept(lake, no_session, "cpg_nodes", operations=("checkpoint",), by_hand=True).outcomes == ()
+
+
+def test_wrong_names_and_empty_places(lake: Path, tmp_path: Path) -> None:
+    with pytest.raises(TableMissing, match="has no tables"):
+        upkept(tmp_path / "nothing", dry_run=True)
+    with pytest.raises(TableMissing, match="has no view_cache"):
+        upkept(lake, no_session, "view_cache", dry_run=True)
+    with pytest.raises(UsageError, match="kept small by whoever holds the lease"):
+        upkept(lake, no_session, "run_lease")

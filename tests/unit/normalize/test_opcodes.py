@@ -1,0 +1,49 @@
+"""The meanings of operations against what the running interpreter says of them."""
+
+from __future__ import annotations
+
+import dis
+import platform
+
+import pytest
+
+from codeanatomy.normalize.flow.opcodes import EVENTS, KNOWN_VERSIONS, Opcodes, opcodes_of
+from codeanatomy.normalize.flow.tables import flow_of, py_bc_blocks_norm_v1
+from support.normalized import file_of, source_of
+
+
+def current() -> Opcodes:
+    rules = opcodes_of(platform.python_version())
+    assert rules is not None
+    return rules
+
+
+def test_every_jump_of_this_python_is_known() -> None:
+    jumps = {dis.opname[op] for op in (*dis.hasjrel, *dis.hasjabs) if op < 256}
+    rules = current()
+    assert jumps <= {*rules.jumps, *rules.steps, *rules.marks, *rules.taken}
+
+
+def test_every_variable_of_this_python_is_known() -> None:
+    """Operations with a local or a cell are events, but for those that hand over the cell itself."""
+    touching = {dis.opname[op] for op in (*dis.haslocal, *dis.hasfree) if op < 256}
+    assert touching - set(EVENTS) == {"LOAD_CLOSURE", "MAKE_CELL"} & touching
+
+
+def test_names_that_are_no_variables() -> None:
+    named = {dis.opname[op] for op in dis.hasname if op < 256}
+    others = named - set(EVENTS)
+    assert all("ATTR" in name or "METHOD" in name or name.startswith("IMPORT_") for name in others), others
+
+
+@pytest.mark.parametrize("version", KNOWN_VERSIONS)
+def test_a_known_version_has_rules(version: str) -> None:
+    assert opcodes_of(f"{version}.1") is not None
+
+
+@pytest.mark.parametrize("version", ["2.7.18", "3.10.1", "3.99.0", "nonsense", ""])
+def test_an_unknown_version_is_refused(version: str) -> None:
+    assert opcodes_of(version) is None
+    file = file_of(source_of("x = 1\n"))
+    other = type(file)("r", file.file_id, "a.py", file.ast, {}, {**file.bytecode, "python_version": version})
+    assert py_bc_blocks_norm_v1(flow_of(other))["bc_block_id"] == []

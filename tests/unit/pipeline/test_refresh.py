@@ -1,0 +1,1069 @@
+"""Refreshes: which files a change makes a build redo, and that the rows are then those of a clean build.
+
+A case is a small repository, an edit of it and the files that are redone for it, with the reason for each. A
+clean lake is built beside every refreshed one, by the same code and from nothing (`clean`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import itertools
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from support.clean import clean_lake, no_session, order, refreshed
+from codeanatomy import catalog
+from codeanatomy.delta.read.light import light_table, location, logged_paths
+from codeanatomy.errors import FeedLost
+from codeanatomy.extract.file_rows import FAILURES, file_id
+from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
+from codeanatomy.extract.tools.pyrefly import find_pyrefly
+from codeanatomy.lake.lease import Lease, LeaseRow, acquire
+from codeanatomy.lake.manifest import RunManifest, read_manifest
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.refresh import extract as extracting
+from codeanatomy.pipeline.refresh import write as writing
+from codeanatomy.pipeline.refresh.refresh_state import Refresh
+from codeanatomy.plan import steps
+from codeanatomy.plan.build_request import ScipChoice
+from codeanatomy.plan.run_plan import Plan, State
+from codeanatomy.progress import Progress
+from codeanatomy.query.checks.compare import TABLES, compare_lakes
+from codeanatomy.run import build as building
+from codeanatomy.run.build import Prepared, build, plan
+from codeanatomy.run.report import BuildReport
+from support.edits import GARBAGE, Tree, write_tree
+from unit.sources.test_archives import zip_bytes
+
+APP = "app"
+NEW = ("added", "changed", "removed")
+EXTRACTED = tuple(
+    table.name
+    for table in TABLES
+    if table.stage == "extract" and table.name not in ("scip_index_v1", "type_checker_files_v1")
+)
+# What a file says of the repository as a whole has no owner, and is replaced where it differs.
+GRAPHED = tuple(table.name for table in TABLES if table.stage == "graph")
+
+Files = Mapping[str, str | bytes | None]
+
+
+class Case(NamedTuple):
+    """An edit, and the files that are redone."""
+
+    before: Files
+    edit: Files
+    redone: dict[str, str]
+
+
+def tree_of(files: Files) -> Tree:
+    """Texts as bytes; without the margin that they have here."""
+    return {
+        path: content if isinstance(content, bytes) else dedent(content).lstrip("\n").encode()
+        for path, content in files.items()
+        if content is not None
+    }
+
+
+class Edited:
+    """A repository that is edited, its lake, and a clean one of each state."""
+
+    def __init__(self, work: Path, files: Files, **asked: Any) -> None:
+        self.work, self.asked = work, asked
+        self.source, self.lake = work / "source", work / "lake"
+        self.tree = tree_of(files)
+        self.cleaned = 0
+        write_tree(self.source, self.tree)
+        if not self.lake.exists():
+            clean_lake(self.lake, self.sources, **asked)
+
+    def copied(self, work: Path) -> Edited:
+        """The same in another folder."""
+        shutil.copytree(self.lake, work / "lake")
+        return Edited(work, self.tree, **self.asked)
+
+    @property
+    def sources(self) -> dict[str, Path]:
+        return {APP: self.source}
+
+    def edit(self, files: Files) -> None:
+        gone = {path for path, content in files.items() if content is None}
+        self.tree = {
+            path: content for path, content in (self.tree | tree_of(files)).items() if path not in gone
+        }
+        write_tree(self.source, self.tree, list(files))
+
+    def refreshed(self, files: Files, *settings: str) -> BuildReport:
+        """The report of a build after an edit."""
+        self.edit(files)
+        return refreshed(self.lake, self.sources, *settings, **self.asked)
+
+    def expect_clean(self) -> Path:
+        """The lake has the rows and the counts of a clean one, which is returned."""
+        self.cleaned += 1
+        clean = self.work / f"clean-{self.cleaned}"
+        clean_lake(clean, self.sources, **self.asked)
+        expect_equal(self.lake, clean)
+        return clean
+
+    @property
+    def row(self) -> RunManifest:
+        return Snapshot.open(str(self.lake)).repositories[APP]
+
+    def versions(self) -> dict[str, int]:
+        return {name: pin.version for name, pin in Snapshot.open(str(self.lake)).pins.items()}
+
+    def redone(self, run_id: str) -> dict[str, str]:
+        """Why each file was redone, as a run has recorded it."""
+        found = light_table(str(self.lake), "refresh_impact", ["run_id", "path", "reason"]).to_pylist()
+        return {row["path"]: row["reason"] for row in found if row["run_id"] == run_id}
+
+
+def expect_equal(lake: Path, clean: Path) -> None:
+    found = compare_lakes(str(lake), str(clean))
+    assert not found.tables, (found.tables, found.differences[:5])
+    ours, theirs = (Snapshot.open(str(each)) for each in (lake, clean))
+    # The failures of older runs stay in their table.
+    names = theirs.pins.keys() - {FAILURES}
+    assert {name: ours.pins[name].rows or 0 for name in names} == {
+        name: theirs.pins[name].rows or 0 for name in names
+    }
+    for repo_id, row in theirs.repositories.items():
+        here = ours.repositories[repo_id]
+        for name in (*names, FAILURES):
+            assert here.row_counts.get(name, 0) == row.row_counts.get(name, 0), name
+        assert here.error_counts == row.error_counts
+
+
+def rows_of(lake: Path, name: str, paths: Mapping[str, str]) -> tuple[int, int]:
+    """The published rows of a table that belong to files, and those that belong to none."""
+    owner = catalog.table(name).owner or ""
+    found = Snapshot.open(str(lake)).rows(name, [owner]).column(owner)
+    ids = {file_id(APP, path) for path in paths}
+    return sum(each in ids for each in found.to_pylist()), pc.sum(pc.is_null(found)).as_py() or 0
+
+
+def rewritten(edited: Edited, name: str, files: Mapping[str, str]) -> set[int]:
+    """How many rows a table gets when files are redone: perhaps with what belongs to no file."""
+    owned, unowned = rows_of(edited.lake, name, files)
+    return {owned, owned + unowned} if name in GRAPHED else {owned}
+
+
+def new_rows(edited: Edited, name: str, version: int, paths: Collection[str]) -> int:
+    """How many rows of files a table has that it had not in a version."""
+    table = catalog.table(name)
+    ids = pa.array([file_id(APP, path) for path in sorted(paths)], pa.string())
+    where = pc.field(table.owner or "").isin(ids)
+    lake, columns = str(edited.lake), table.column_names
+    was, now = (light_table(lake, name, columns, where, each) for each in (version, edited.versions()[name]))
+    counts = [Counter(map(repr, rows.to_pylist())) for rows in (was, now)]
+    return (counts[1] - counts[0]).total()
+
+
+def expect_only(edited: Edited, report: BuildReport, before: dict[str, int], redone: dict[str, str]) -> None:
+    """What was written: all rows of edited files, of others those that differ; nothing else got a version."""
+    edits = {path: reason for path, reason in redone.items() if reason in NEW}
+    others = redone.keys() - edits.keys()
+    is_moved = {redone[path] for path in others} <= {"moved"}
+    for name, version in edited.versions().items():
+        if name == FAILURES:
+            continue
+        written = report.tables[name].rows if name in report.tables else 0
+        assert version == before[name] + (name in report.tables), name
+        stage = catalog.table(name).stage
+        if stage in ("extract", "normalize"):
+            assert written in rewritten(edited, name, edits), name
+            continue
+        differ = new_rows(edited, name, before[name], others)
+        if name == "relations_v1":
+            # An edited file may have the relations that it had.
+            assert differ <= written <= differ + rows_of(edited.lake, name, edits)[0], name
+        elif name == "relate_programs_v1":
+            # What an analysis starts from, with the digest of what it found.
+            assert written in rewritten(edited, name, redone), name
+        else:
+            least, most = rewritten(edited, name, edits), rewritten(edited, name, redone)
+            assert min(least) + differ <= written <= max(most), name
+            assert not is_moved or written in {each + differ for each in least}, name
+
+
+CASES = {
+    "the body of a function, of the same length": Case(
+        {
+            "lib.py": """
+                def f():
+                    return 1
+
+
+                def g():
+                    return 2
+                """,
+            "use.py": """
+                from lib import f, g
+
+                f()
+                g()
+                """,
+            "other.py": """
+                import use
+                """,
+        },
+        {
+            "lib.py": """
+                def f():
+                    return 9
+
+
+                def g():
+                    return 2
+                """,
+        },
+        {"lib.py": "changed"},
+    ),
+    "the body of a function, with others below": Case(
+        {
+            "lib.py": """
+                def f():
+                    return 1
+
+
+                def g():
+                    return 2
+                """,
+            "use.py": """
+                from lib import g
+
+                g()
+                """,
+            "other.py": """
+                import use
+                """,
+        },
+        {
+            "lib.py": """
+                def f():
+                    return 1000
+
+
+                def g():
+                    return 2
+                """,
+        },
+        {"lib.py": "changed", "use.py": "moved"},
+    ),
+    "a comment at the end": Case(
+        {"lib.py": "def f():\n    return 1\n", "use.py": "from lib import f\nf()\n"},
+        {"lib.py": "def f():\n    return 1\n# Done.\n\n\n"},
+        {"lib.py": "changed"},
+    ),
+    "a new file has the name that was missing": Case(
+        {"use.py": "from lib import helper\nhelper()\n", "other.py": "import use\n"},
+        {"lib.py": "def helper():\n    pass\n"},
+        {"lib.py": "added", "use.py": "resolved"},
+    ),
+    "a file gets the name that was missing": Case(
+        {"use.py": "from lib import f, helper\nhelper(f)\n", "lib.py": "def f():\n    pass\n"},
+        {"lib.py": "def f():\n    pass\ndef helper():\n    pass\n"},
+        {"lib.py": "changed", "use.py": "resolved"},
+    ),
+    "a module is deleted": Case(
+        {"use.py": "import lib\nlib.f()\n", "lib.py": "def f():\n    pass\n", "other.py": "import use\n"},
+        {"lib.py": None},
+        {"lib.py": "removed", "use.py": "lost"},
+    ),
+    "a module is renamed": Case(
+        {
+            "use.py": "import lib\nlib.f()\n",
+            "lib.py": "def f():\n    pass\n",
+            "late.py": "import tool\ntool.f()\n",
+        },
+        {"lib.py": None, "tool.py": "def f():\n    pass\n"},
+        {"lib.py": "removed", "tool.py": "added", "use.py": "lost", "late.py": "resolved"},
+    ),
+    "a file moves to another package": Case(
+        {
+            "one/__init__.py": "",
+            "two/__init__.py": "",
+            "one/lib.py": "from . import other\ndef f():\n    pass\n",
+            "one/other.py": "",
+            "use.py": "from one.lib import f\nf()\n",
+        },
+        {"one/lib.py": None, "two/lib.py": "from . import other\ndef f():\n    pass\n"},
+        {"one/lib.py": "removed", "two/lib.py": "added", "use.py": "lost"},
+    ),
+    "a module becomes a package": Case(
+        {"lib.py": "def f():\n    pass\n", "use.py": "from lib import f\nf()\n", "other.py": "import use\n"},
+        {"lib.py": None, "lib/__init__.py": "def f():\n    pass\n"},
+        {"lib.py": "removed", "lib/__init__.py": "added", "use.py": "moved"},
+    ),
+    "the source of a star import gets a name": Case(
+        {"lib.py": "def f():\n    pass\n", "use.py": "from lib import *\nf()\ng()\n"},
+        {"lib.py": "def f():\n    pass\ndef g():\n    pass\n"},
+        {"lib.py": "changed", "use.py": "resolved"},
+    ),
+    "the source of a star import loses a name": Case(
+        {"lib.py": "def f():\n    pass\ndef g():\n    pass\n", "use.py": "from lib import *\nf()\ng()\n"},
+        {"lib.py": "def f():\n    pass\n"},
+        {"lib.py": "changed", "use.py": "lost"},
+    ),
+    "a later star import brings the name": Case(
+        {
+            "one.py": "def f():\n    pass\n",
+            "two.py": "def g():\n    pass\n",
+            "use.py": "from one import *\nfrom two import *\nf()\n",
+        },
+        {"two.py": "def f():\n    pass\n"},
+        {"two.py": "changed", "use.py": "star_import"},
+    ),
+    "__all__ lists another name": Case(
+        {
+            "lib.py": "__all__ = ['f']\ndef f():\n    pass\ndef g():\n    pass\n",
+            "use.py": "from lib import *\ng()\n",
+            "other.py": "from lib import f\nf()\n",
+        },
+        {"lib.py": "__all__ = ['g']\ndef f():\n    pass\ndef g():\n    pass\n"},
+        {"lib.py": "changed", "use.py": "resolved"},
+    ),
+    "a re-export of a re-export leads elsewhere": Case(
+        {
+            "deep.py": "def f():\n    pass\ndef g():\n    pass\n",
+            "middle/__init__.py": "from deep import f as h\n",
+            "top.py": "from middle import h\n",
+            "use.py": "from top import h\nh()\n",
+        },
+        {"middle/__init__.py": "from deep import g as h\n"},
+        {"middle/__init__.py": "changed", "top.py": "import", "use.py": "import"},
+    ),
+    "a base class gets a method": Case(
+        {
+            "base.py": "class Base:\n    pass\n",
+            "sub.py": "from base import Base\nclass Sub(Base):\n    pass\n",
+            "use.py": "from sub import Sub\nSub().run()\n",
+        },
+        {"base.py": "class Base:\n    def run(self):\n        pass\n"},
+        {"base.py": "changed", "sub.py": "moved", "use.py": "resolved"},
+    ),
+    "a method is overridden in the middle": Case(
+        {
+            "top.py": "class Top:\n    def run(self):\n        pass\n",
+            "middle.py": "from top import Top\nclass Middle(Top):\n    no = 0000000000000000000\n",
+            "low.py": "from middle import Middle\nclass Low(Middle):\n    pass\n",
+            "use.py": "from low import Low\nLow().run()\n",
+        },
+        {"middle.py": "from top import Top\nclass Middle(Top):\n    def run(self):\n        0\n"},
+        {"middle.py": "changed", "use.py": "value"},
+    ),
+    "all that changes is what there is to complain about": Case(
+        {
+            "tops.py": "class A:\n    pass\nclass B(A):\n    pass\n",
+            "use.py": "from tops import A, B\nclass C(A, B):\n    pass\n",
+        },
+        {"tops.py": "class A:\n    pass\nclass B( ):\n    pass\n"},
+        {"tops.py": "changed", "use.py": "reference"},
+    ),
+    "a function returns something else": Case(
+        {
+            "kinds.py": """
+                class A:
+                    def m(self):
+                        pass
+
+
+                class B:
+                    def m(self):
+                        pass
+                """,
+            "make.py": "from kinds import A, B\ndef f():\n    return A()\n",
+            "use.py": "from make import f\nx = f()\nx.m()\n",
+        },
+        {"make.py": "from kinds import A, B\ndef f():\n    return B()\n"},
+        {"make.py": "changed", "use.py": "value"},
+    ),
+    "another callback is stored": Case(
+        {
+            "box.py": "class Box:\n    def __init__(self, act):\n        self.act = act\n"
+            "    def run(self):\n        self.act()\n",
+            "acts.py": "def one():\n    pass\ndef two():\n    pass\n",
+            "fill.py": "from acts import one, two\nfrom box import Box\nBox(one).run()\n",
+        },
+        {"fill.py": "from acts import one, two\nfrom box import Box\nBox(two).run()\n"},
+        {"fill.py": "changed", "box.py": "value"},
+    ),
+    "another decorator": Case(
+        {
+            "deco.py": """
+                def one(f):
+                    return f
+
+
+                def two(f):
+                    def inner():
+                        return f()
+
+                    return inner
+                """,
+            "lib.py": "from deco import one, two\n@one\ndef g():\n    pass\n",
+            "use.py": "from lib import g\ng()\n",
+        },
+        {"lib.py": "from deco import one, two\n@two\ndef g():\n    pass\n"},
+        {"lib.py": "changed", "deco.py": "resolved", "use.py": "value"},
+    ),
+    "another name for an import": Case(
+        {"lib.py": "def f():\n    pass\n", "use.py": "import lib as a\na.f()\n", "other.py": "import use\n"},
+        {"use.py": "import lib as b\nb.f()\n"},
+        {"use.py": "changed"},
+    ),
+    "a file of another encoding": Case(
+        {
+            "lib.py": "# -*- coding: utf-8 -*-\nname = 'ä'\ndef f():\n    pass\n",
+            "use.py": "from lib import f\nf()\n",
+        },
+        {"lib.py": "# -*- coding: latin1 -*-\nname = 'ä'\ndef f():\n    pass\n".encode("latin-1")},
+        {"lib.py": "changed", "use.py": "moved"},
+    ),
+    "a stub beside a module": Case(
+        {"lib.py": "def f():\n    pass\n", "use.py": "from lib import f\nf()\n"},
+        {"lib.pyi": "def f() -> None: ...\n"},
+        {"lib.pyi": "added"},
+    ),
+    "a package that had no __init__": Case(
+        {"lib/part.py": "def f():\n    pass\n", "use.py": "import lib\nfrom lib.part import f\nf()\n"},
+        {"lib/__init__.py": "x = 1\n"},
+        {"lib/__init__.py": "added", "use.py": "moved"},
+    ),
+}
+
+
+# One of each family; all of them are in `make test-full`.
+QUICK = frozenset(
+    {
+        "the body of a function, with others below",
+        "a new file has the name that was missing",
+        "a module is deleted",
+        "a module is renamed",
+        "the source of a star import gets a name",
+        "a re-export of a re-export leads elsewhere",
+        "__all__ lists another name",
+        "a base class gets a method",
+        "a function returns something else",
+        "a file of another encoding",
+    }
+)
+
+
+def test_quick_cases_are_cases() -> None:
+    assert CASES.keys() >= QUICK
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=() if name in QUICK else pytest.mark.full)
+        for name, case in CASES.items()
+    ],
+)
+def test_what_a_change_reaches_is_redone(case: Case, tmp_path: Path) -> None:
+    edited = Edited(tmp_path, case.before)
+    before = edited.versions()
+    report = edited.refreshed(case.edit)
+    assert edited.redone(report.run_id) == case.redone
+    expect_only(edited, report, before, case.redone)
+    edited.expect_clean()
+
+
+# Something of everything, for what is not about one kind of change.
+MIXED: Files = {
+    "lib.py": "def f():\n    return 1\n\n\ndef g():\n    return f()\n",
+    "use.py": "from lib import f, g\nfrom missing import h\n\nx = f()\ng(h)\n",
+    "other.py": "import use\n\n\nclass Thing:\n    def run(self):\n        return use.x\n",
+    "broken.py": "def broken(:\n",
+    "garbage.py": GARBAGE,
+    "README.md": "# Read me\n",
+}
+LONGER: Files = {"lib.py": "def f():\n    return 1000\n\n\ndef g():\n    return f()\n"}
+REACHED = {"lib.py": "changed", "use.py": "moved"}
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Edited:
+    """A lake that is copied, not written to."""
+    return Edited(tmp_path_factory.mktemp("mixed"), MIXED)
+
+
+@pytest.fixture(scope="module")
+def longer(mixed: Edited, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clean lake of the same after an edit."""
+    edited = mixed.copied(tmp_path_factory.mktemp("longer"))
+    edited.edit(LONGER)
+    clean_lake(edited.work / "clean", edited.sources)
+    return edited.work / "clean"
+
+
+@pytest.fixture
+def edited(mixed: Edited, tmp_path: Path) -> Edited:
+    return mixed.copied(tmp_path)
+
+
+def log_of(lake: Path) -> dict[str, int]:
+    """Every entry of every log of a lake, but of the lease."""
+    found = sorted(lake.glob("**/_delta_log/*.json"))
+    return {
+        str(path.relative_to(lake)): path.stat().st_mtime_ns for path in found if "run_lease" not in str(path)
+    }
+
+
+@pytest.mark.parametrize("how", ["nothing", "touched", "other file"])
+def test_nothing_is_written_where_nothing_changed(how: str, edited: Edited) -> None:
+    if how == "touched":
+        for path in edited.source.iterdir():
+            os.utime(path, (1, 1))
+    if how == "other file":
+        edited.edit({"README.md": "# Read more\n", "notes.txt": "new\n"})
+    before = log_of(edited.lake)
+    for _ in range(2):
+        report = refreshed(edited.lake, edited.sources)
+        assert (report.status, report.tables) == ("unchanged", {})
+        assert log_of(edited.lake) == before
+    assert plan(order(edited.lake, edited.sources), Progress(io.StringIO()), impact=True).nothing_to_do
+
+
+def test_after_a_refresh_there_is_nothing_to_do(edited: Edited, longer: Path) -> None:
+    before = edited.versions()
+    report = edited.refreshed(LONGER)
+    assert edited.redone(report.run_id) == REACHED
+    expect_only(edited, report, before, REACHED)
+    expect_equal(edited.lake, longer)
+    assert (edited.row.mode, edited.row.run_id) == ("incremental", report.run_id)
+    logged = log_of(edited.lake)
+    assert refreshed(edited.lake, edited.sources).status == "unchanged"
+    assert log_of(edited.lake) == logged
+
+
+def test_an_edit_its_undoing_and_the_edit_again(mixed: Edited, edited: Edited, longer: Path) -> None:
+    edited.refreshed(LONGER)
+    expect_equal(edited.lake, longer)
+    report = edited.refreshed({"lib.py": MIXED["lib.py"]})
+    assert edited.redone(report.run_id) == REACHED
+    expect_equal(edited.lake, mixed.lake)
+    edited.refreshed(LONGER)
+    expect_equal(edited.lake, longer)
+
+
+def test_syntax_that_is_broken_and_mended(edited: Edited) -> None:
+    report = edited.refreshed({"lib.py": "def f(:\n    return 1\n"})
+    assert edited.redone(report.run_id) == {"lib.py": "changed", "use.py": "lost"}
+    assert complaints(edited) == {"broken.py", "garbage.py", "lib.py"}
+    expect_failures(edited)
+    report = edited.refreshed({"lib.py": MIXED["lib.py"]})
+    assert edited.redone(report.run_id) == {"lib.py": "changed", "use.py": "resolved"}
+    assert complaints(edited) == {"broken.py", "garbage.py"}
+    expect_failures(edited)
+
+
+def test_failures_of_files_that_nobody_edited_are_told_by_the_new_run(edited: Edited) -> None:
+    first = edited.row
+    report = edited.refreshed(LONGER)
+    assert failures(edited.lake, report.run_id) == failures(edited.lake, first.extract_run_id) != []
+    assert report.errors == edited.row.error_counts == first.error_counts
+    edited.refreshed({"use.py": GARBAGE, "broken.py": "fine = 1\n", "garbage.py": None})
+    assert {path for path, *_ in failures(edited.lake, edited.row.extract_run_id)} == {"use.py"}
+    expect_failures(edited)
+
+
+def complaints(edited: Edited) -> set[str]:
+    rows = Snapshot.open(str(edited.lake)).rows("diagnostics_norm_v1", ["path", "diag_severity"]).to_pylist()
+    return {row["path"] for row in rows if row["diag_severity"] == "error"}
+
+
+def failures(lake: Path, run_id: str) -> list[tuple[str, ...]]:
+    columns = ["path", "extractor_name", "error_type", "run_id"]
+    rows = Snapshot.open(str(lake)).rows(FAILURES, columns).to_pylist()
+    return sorted(tuple(map(str, row.values()))[:-1] for row in rows if row["run_id"] == run_id)
+
+
+def expect_failures(edited: Edited) -> None:
+    """As `expect_clean`, and the newest run has the failures of a clean one."""
+    clean = edited.expect_clean()
+    theirs = Snapshot.open(str(clean)).repositories[APP].extract_run_id
+    assert failures(edited.lake, edited.row.extract_run_id) == failures(clean, theirs)
+
+
+def test_a_file_that_cannot_be_opened_any_more(edited: Edited, tmp_path: Path) -> None:
+    (edited.source / "lib.py").unlink()
+    (edited.source / "lib.py").symlink_to(tmp_path / "nowhere")
+    report = refreshed(edited.lake, edited.sources)
+    assert edited.redone(report.run_id)["use.py"] == "lost"
+    expect_failures(edited)
+
+
+def test_the_first_file_of_an_empty_repository(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, {"README.md": "# Empty\n"})
+    report = edited.refreshed({"a.py": "import b\n"})
+    assert edited.redone(report.run_id) == {"a.py": "added"}
+    edited.expect_clean()
+
+
+def test_the_last_file_is_deleted(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, {"a.py": "import b\n", "README.md": "# Empty\n"})
+    report = edited.refreshed({"a.py": None})
+    assert edited.redone(report.run_id) == {"a.py": "removed"}
+    edited.expect_clean()
+
+
+def test_one_of_two_repositories_changes_then_both(tmp_path: Path) -> None:
+    sources = {name: tmp_path / name for name in ("one", "two")}
+    lake, clean = tmp_path / "lake", tmp_path / "clean"
+    for source in sources.values():
+        write_tree(source, tree_of(MIXED))
+    clean_lake(lake, sources)
+    before = Snapshot.open(str(lake))
+    write_tree(sources["two"], tree_of({**MIXED, **LONGER}))
+    report = refreshed(lake, sources)
+    assert report.steps["graph"] == {"one": "skip", "two": "refresh"}
+    assert report.repositories["one"].status == "unchanged"
+    after = Snapshot.open(str(lake))
+    assert after.repositories["one"] == before.repositories["one"]
+    found = compare_lakes(after, before, ["one"])
+    assert not found.tables
+    impact = light_table(str(lake), "refresh_impact", ["run_id", "repo_id", "path"]).to_pylist()
+    assert {(row["repo_id"], row["path"]) for row in impact if row["run_id"] == report.run_id} == {
+        ("two", path) for path in REACHED
+    }
+    for source in sources.values():
+        write_tree(source, tree_of({**MIXED, "lib.py": None, "new.py": "import lib\n"}))
+    report = refreshed(lake, sources)
+    assert report.steps["graph"] == {"one": "refresh", "two": "refresh"}
+    clean_lake(clean, sources)
+    expect_equal(lake, clean)
+    assert refreshed(lake, sources).status == "unchanged"
+
+
+def test_the_full_profile(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, MIXED, profile="full")
+    before = edited.versions()
+    report = edited.refreshed(LONGER)
+    assert edited.redone(report.run_id) == REACHED
+    expect_only(edited, report, before, REACHED)
+    edited.expect_clean()
+
+
+def test_several_processes_make_the_same_rows(edited: Edited, longer: Path) -> None:
+    edited.refreshed(LONGER, "refresh.processes=3")
+    expect_equal(edited.lake, longer)
+
+
+def test_up_to_a_step(edited: Edited) -> None:
+    edited.asked = {"until": "relate"}
+    report = edited.refreshed(LONGER)
+    assert report.steps == {name: {APP: "refresh"} for name in ("extract", "normalize", "relate")}
+    assert "graph" not in edited.row.plan_fingerprints
+    edited.expect_clean()
+    edited.asked = {}
+    assert actions(edited)["graph"] == ("run", "last built without it")
+    assert actions(edited)["relate"][0] == "skip"
+
+
+def actions(edited: Edited, *settings: str, **asked: Any) -> dict[str, tuple[str, str]]:
+    """What a build would do, and why."""
+    found = plan(order(edited.lake, edited.sources, *settings, **asked), Progress(io.StringIO()))
+    return {step.name: (each.action, each.why) for step in found.steps for each in step.repositories}
+
+
+def test_what_cannot_be_refreshed_is_built_anew(edited: Edited) -> None:
+    edited.edit(LONGER)
+    assert {action for action, _ in actions(edited).values()} == {"refresh"}
+    assert actions(edited)["extract"][1] == "paths: 1 changed"
+    for asked in (
+        actions(edited, full=True),
+        actions(edited, "refresh.max_share=0"),
+        actions(edited, "refresh.max_share=0.1"),
+        actions(edited, "extract.max_value_chars=77"),
+    ):
+        assert {action for action, _ in asked.values()} == {"run"}
+    assert actions(edited, full=True)["extract"][1] == "the source changed, and all files are asked for"
+    told = "1 of 5 paths changed: more than refresh.max_share"
+    assert actions(edited, "refresh.max_share=0.19")["extract"] == ("run", told)
+    assert actions(edited, "refresh.max_share=0.2")["extract"][0] == "refresh"
+
+
+def test_a_changed_setting_is_told(edited: Edited) -> None:
+    assert actions(edited, "extract.max_value_chars=77")["extract"] == ("run", "settings changed")
+    found = actions(edited, profile="full")
+    assert {name: action for name, (action, _) in found.items()} == {
+        "extract": "skip",
+        "normalize": "skip",
+        "relate": "skip",
+        "graph": "run",
+    }
+
+
+def test_only_a_step_with_other_rules_runs(edited: Edited, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = steps.code_digest
+    edited.edit(LONGER)
+    for changed, runs in {
+        "graph": {"graph"},
+        "normalize": {"normalize", "relate", "graph"},
+        "relate": {"normalize", "relate", "graph"},
+        "extract": {"extract", "normalize", "relate", "graph"},
+    }.items():
+        monkeypatch.setattr(
+            steps, "code_digest", lambda step, other=changed: "new" if step == other else digest(step)
+        )
+        assert {name for name, (action, _) in actions(edited).items() if action == "run"} == runs
+        monkeypatch.undo()
+
+
+def test_a_folder_in_the_place_of_a_file(edited: Edited) -> None:
+    report = edited.refreshed({"lib.py": None, "lib.py/part.py": "import use\n"})
+    redone = {"lib.py": "removed", "lib.py/part.py": "added", "use.py": "lost"}
+    assert edited.redone(report.run_id) == redone
+    edited.expect_clean()
+
+
+def test_names_that_need_care(tmp_path: Path) -> None:
+    work = tmp_path / "it's a lake"
+    work.mkdir()
+    before = {
+        "näme's.py": "def f():\n    return 1\n",
+        "sp ace/__init__.py": "",
+        "sp ace/ü.py": "x = 1\n",
+        "a%20b.py": "x = 1\n",
+        "a b.py": "import sys\n",
+    }
+    edited = Edited(work, before)
+    edit = {"näme's.py": "x = 2\n", "sp ace/ü.py": None, "a%20b.py": "x = 2\n"}
+    report = edited.refreshed(edit)
+    assert edited.redone(report.run_id).keys() == edit.keys()
+    edited.expect_clean()
+
+
+def test_an_archive_that_changes(tmp_path: Path) -> None:
+    sources = {APP: tmp_path / "source.zip"}
+    sources[APP].write_bytes(zip_bytes(tree_of(MIXED).items()))
+    clean_lake(tmp_path / "lake", sources)
+    sources[APP].write_bytes(zip_bytes(tree_of({**MIXED, **LONGER}).items()))
+    report = refreshed(tmp_path / "lake", sources)
+    assert report.steps["extract"] == {APP: "refresh"}
+    assert report.tables["ast_files_v1"].rows == 1
+    clean_lake(tmp_path / "clean", sources)
+    expect_equal(tmp_path / "lake", tmp_path / "clean")
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "a run that wrote nothing", "a build"])
+def test_a_plan_is_made_again_if_anybody_has_had_the_lease(
+    meanwhile: str, edited: Edited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = building._planned
+    # Whether each plan was made with the lease in hand.
+    made: list[bool] = []
+    leased: list[str] = []
+
+    def noted(prepared: Prepared, left: LeaseRow | None) -> tuple[Plan, State]:
+        made.append(bool(leased))
+        return planned(prepared, left)
+
+    def late(root: str, run_id: str, repo_ids: Sequence[str], **asked: Any) -> Lease:
+        with monkeypatch.context() as plain:
+            plain.setattr(building, "_planned", planned)
+            plain.setattr(building, "acquire", acquire)
+            if meanwhile == "a build":
+                refreshed(edited.lake, edited.sources)
+        if meanwhile == "a run that wrote nothing":
+            acquire(root, "other", repo_ids, **asked).release(keep_journal=False)
+        leased.append(run_id)
+        return acquire(root, run_id, repo_ids, **asked)
+
+    monkeypatch.setattr(building, "_planned", noted)
+    monkeypatch.setattr(building, "acquire", late)
+    report = edited.refreshed(LONGER)
+    assert made == [False] + ([] if meanwhile == "nothing" else [True])
+    assert report.status == ("unchanged" if meanwhile == "a build" else "succeeded")
+    monkeypatch.undo()
+    edited.expect_clean()
+
+
+def test_beside_a_repository_that_cannot_be_built(edited: Edited, longer: Path, tmp_path: Path) -> None:
+    edited.edit(LONGER)
+    report = refreshed(edited.lake, {**edited.sources, "none": tmp_path / "nowhere"})
+    assert (report.status, report.repositories[APP].status) == ("failed", "succeeded")
+    expect_equal(edited.lake, longer)
+    assert refreshed(edited.lake, edited.sources).status == "unchanged"
+
+
+def rewrite(source: Path) -> None:
+    (source / "lib.py").write_text("def g():\n    return 55\n")
+
+
+def remove(source: Path) -> None:
+    (source / "lib.py").unlink()
+
+
+def rewrite_another(source: Path) -> None:
+    (source / "use.py").write_text("import lib\n")
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "again"),
+    [(rewrite, set()), (remove, {"lib.py"}), (rewrite_another, {"use.py", "other.py"})],
+)
+def test_a_source_that_changes_while_it_is_read(
+    meanwhile: Callable[[Path], None], again: set[str], edited: Edited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was made of a file is recorded as made of what was read; the rest is for the next build."""
+    real = extracting.extracted
+
+    def late(run: Run, refresh: Refresh) -> dict[str, writing.Redone]:
+        meanwhile(edited.source)
+        return real(run, refresh)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(extracting, "extracted", late)
+        first = edited.refreshed(LONGER)
+    report = refreshed(edited.lake, edited.sources)
+    assert (edited.redone(report.run_id).keys() if report.run_id != first.run_id else set()) == again
+    edited.expect_clean()
+    assert refreshed(edited.lake, edited.sources).status == "unchanged"
+
+
+class Died(Exception):
+    """A run that ends here."""
+
+
+def dying(
+    monkeypatch: pytest.MonkeyPatch, place: str, call: int, problem: type[BaseException] = Died
+) -> None:
+    """Let a function that a refresh calls raise at one of its calls."""
+    module, name = place.rsplit(".", 1)
+    owner = importlib.import_module(f"codeanatomy.run.{module}")
+    real, calls = getattr(owner, name), itertools.count(1)
+
+    def raising(*args: Any, **options: Any) -> Any:
+        if next(calls) == call:
+            raise problem
+        return real(*args, **options)
+
+    monkeypatch.setattr(owner, name, raising)
+
+
+PLACES = {
+    "in extract": ("refresh.extracting.extracted", 1),
+    "at the sixth table": ("refresh.writing.adopt_files", 6),
+    "in normalize": ("refresh.normalizing.normalized", 1),
+    "in relate": ("refresh.relating.related", 1),
+    "among the tables of normalize and relate": ("refresh.writing.adopt_files", 17),
+    "in graph": ("refresh.graphing.graphed", 1),
+    "among the tables of graph": ("refresh.writing.adopt_files", 23),
+    "at what is recorded": ("build.record_artifacts", 1),
+    "at publication": ("build.publish", 1),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_build_over_what_a_dead_one_left(
+    place: str, edited: Edited, longer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = edited.row
+    with monkeypatch.context() as dead:
+        dying(dead, *PLACES[place])
+        with pytest.raises(Died):
+            edited.refreshed(LONGER)
+    assert edited.row == published
+    report = refreshed(edited.lake, edited.sources)
+    assert edited.redone(report.run_id) == REACHED
+    expect_equal(edited.lake, longer)
+    assert refreshed(edited.lake, edited.sources).status == "unchanged"
+
+
+def test_dead_runs_over_dead_runs_and_another_edit(edited: Edited, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that succeeds is about another source than those that died."""
+    edited.refreshed({"other.py": "import use\n"})
+    with monkeypatch.context() as dead:
+        dying(dead, "refresh.writing.adopt_files", 24)
+        with pytest.raises(Died):
+            edited.refreshed(LONGER)
+    with monkeypatch.context() as dead:
+        dying(dead, "build.publish", 1, KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt):
+            edited.refreshed({"new.py": "import lib\n\nlib.f()\n"})
+    assert edited.refreshed({"lib.py": MIXED["lib.py"], "broken.py": None}).status == "succeeded"
+    edited.expect_clean()
+
+
+def test_a_dead_run_whose_edit_is_undone(
+    mixed: Edited, edited: Edited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as dead:
+        dying(dead, "refresh.graphing.graphed", 1, KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt):
+            edited.refreshed(LONGER)
+    edited.refreshed({"lib.py": MIXED["lib.py"]})
+    expect_equal(edited.lake, mixed.lake)
+    assert refreshed(edited.lake, edited.sources).status == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("stop", "step", "place"),
+    [
+        (signal.SIGINT, "extract", "extracting.extracted"),
+        (signal.SIGTERM, "normalize", "normalizing.normalized"),
+        (signal.SIGTERM, "relate", "relating.related"),
+        (signal.SIGINT, "graph", "graphing.graphed"),
+    ],
+)
+def test_a_refresh_that_is_told_to_stop_ends_in_its_step(
+    stop: signal.Signals,
+    step: str,
+    place: str,
+    edited: Edited,
+    longer: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module, name = place.split(".")
+    owner = importlib.import_module(f"codeanatomy.pipeline.refresh.{module}")
+    real = getattr(owner, name)
+
+    def stopped(run: Run, *more: Any) -> Any:
+        os.kill(os.getpid(), stop)
+        assert run.stopping.wait(60)
+        return real(run, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, stopped)
+        with pytest.raises(KeyboardInterrupt):
+            edited.refreshed(LONGER)
+    last = max(read_manifest(str(edited.lake)), key=lambda row: row.finished_at)
+    assert (last.status, last.error) == ("cancelled", f"stopped by the user in step {step}")
+    assert refreshed(edited.lake, edited.sources).status == "succeeded"
+    expect_equal(edited.lake, longer)
+
+
+def told_by_build(edited: Edited) -> str:
+    """What a build says while it works."""
+    said = io.StringIO()
+    build(order(edited.lake, edited.sources, **edited.asked), Progress(said), no_session)
+    return said.getvalue()
+
+
+def test_a_refresh_records_what_it_has_read_of_the_feeds(edited: Edited) -> None:
+    edited.refreshed(LONGER)
+    windows = {each.table_name: (each.from_version, each.to_version) for each in edited.row.change_windows}
+    pins = edited.versions()
+    assert windows.keys() == {"repo_files_v1", "relations_v1"}
+    assert all(last == pins[name] for name, (_, last) in windows.items())
+    edited.edit({"lib.py": MIXED["lib.py"]})
+    assert "compared" not in told_by_build(edited)
+    again = {each.table_name: (each.from_version, each.to_version) for each in edited.row.change_windows}
+    assert {name: first for name, (first, _) in again.items()} == {
+        name: last + 1 for name, (_, last) in windows.items()
+    }
+
+
+def test_without_a_feed_what_differs_is_found_by_comparison(
+    edited: Edited, longer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: Any, **__: Any) -> frozenset[str]:
+        raise FeedLost("the log has no entry for version 3", "build with --full")
+
+    monkeypatch.setattr(writing, "changed_owners", lost)
+    edited.edit(LONGER)
+    assert "the log has no entry for version 3: compared with what is published instead" in told_by_build(
+        edited
+    )
+    assert edited.redone(edited.row.run_id) == REACHED
+    assert edited.row.change_windows == ()
+    expect_equal(edited.lake, longer)
+
+
+def test_a_feed_whose_files_were_vacuumed(tmp_path: Path) -> None:
+    """The window of a repository has the commits of others, and their files may be gone."""
+    edited = Edited(tmp_path, MIXED)
+    other = tmp_path / "other"
+    write_tree(other, tree_of(MIXED))
+    sources = {**edited.sources, "other": other}
+    shutil.rmtree(edited.lake)
+    clean_lake(edited.lake, sources)
+    for text in ("x = 1\n", "x = 2\n"):
+        write_tree(other, tree_of({**MIXED, "lib.py": text}))
+        refreshed(edited.lake, {"other": other})
+    folder = Path(location(str(edited.lake), "repo_files_v1"))
+    kept = set(logged_paths(str(edited.lake), "repo_files_v1", edited.versions()["repo_files_v1"]))
+    vacuumed = [path for path in folder.rglob("*.parquet") if str(path.relative_to(folder)) not in kept]
+    assert vacuumed
+    for path in vacuumed:
+        path.unlink()
+    edited.edit(LONGER)
+    assert "was vacuumed" in told_by_build(edited)
+    assert edited.redone(edited.row.run_id) == REACHED
+    clean_lake(tmp_path / "clean", sources)
+    expect_equal(edited.lake, tmp_path / "clean")
+
+
+def index(path: Path, *documents: tuple[str, int]) -> ScipChoice:
+    """An index that knows a name in each of some files."""
+    made = [
+        Document(
+            relative_path=name,
+            language="python",
+            position_encoding=1,
+            occurrences=[Occurrence(range=[line, 4, 5], symbol=f"local {line}", symbol_roles=1)],
+        )
+        for name, line in documents
+    ]
+    metadata = Metadata(tool_info={"name": "by-hand", "version": "1"})
+    path.write_bytes(Index(metadata=metadata, documents=made).SerializeToString())
+    return ScipChoice(given={APP: path})
+
+
+def test_of_another_index_only_what_it_says_otherwise_counts(tmp_path: Path) -> None:
+    given = tmp_path / "index.scip"
+    edited = Edited(tmp_path, MIXED, scip=index(given, ("lib.py", 0), ("other.py", 4)))
+    before = edited.versions()
+    index(given, ("lib.py", 0), ("other.py", 4))
+    assert edited.refreshed({}).status == "unchanged"
+    index(given, ("lib.py", 4), ("other.py", 4))
+    report = edited.refreshed({})
+    # With the row of the index itself.
+    assert report.tables["scip_index_v1"].rows == 2
+    assert report.tables["cpg_nodes"].rows in rewritten(edited, "cpg_nodes", {"lib.py": "changed"})
+    after = edited.versions()
+    assert {name for name in EXTRACTED if after[name] != before[name]} == set()
+    edited.expect_clean()
+    # Documents of files that are not there, and one less.
+    index(given, ("lib.py", 4), ("nowhere.py", 0), ("late.py", 0))
+    edited.refreshed({})
+    edited.expect_clean()
+    # One of them is there now.
+    edited.refreshed({"late.py": "def late():\n    pass\n"})
+    edited.expect_clean()
+    edited.asked = {}
+    report = edited.refreshed({})
+    assert "scip_index_v1" in report.tables
+    edited.expect_clean()
+
+
+@pytest.mark.skipif(find_pyrefly() is None, reason="pyrefly is not installed")
+@pytest.mark.full
+def test_what_a_type_checker_says_of_other_files(tmp_path: Path) -> None:
+    before = {
+        "lib.py": "def f() -> int:\n    return 1\n",
+        "use.py": "from lib import f\nx = f()\nprint(x)\n",
+        "other.py": "y = 1\nprint(y)\n",
+    }
+    edited = Edited(tmp_path, before, types="auto")
+    report = edited.refreshed({"lib.py": "def f() -> str:\n    return ''\n"})
+    assert report.tables["type_checker_files_v1"].rows == 2
+    edited.expect_clean()
+    edited.refreshed({"lib.py": None})
+    edited.expect_clean()

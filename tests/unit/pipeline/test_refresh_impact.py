@@ -1,0 +1,216 @@
+"""The reasons for which files are redone, and that a plan tells those that a build records."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from support.clean import clean_lake, order, refreshed
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.extract.file_rows import file_id
+from codeanatomy.pipeline.refresh.file_tables import Inputs
+from codeanatomy.pipeline.refresh.impact import impact_of
+from codeanatomy.pipeline.refresh.refresh_state import Refresh
+from codeanatomy.pipeline.refresh.relink import relinked
+from codeanatomy.plan.changes import Change, Impact
+from codeanatomy.progress import Progress
+from codeanatomy.relate.relation_rows import RELATIONS
+from codeanatomy.run.build import plan
+from support.edits import write_tree
+
+PATHS = {file_id("r", path): path for path in ("a.py", "b.py")}
+A, B = PATHS
+
+
+class Leads:
+    """A relation of `a.py`, by where it leads to."""
+
+    def __init__(
+        self,
+        name: str | None = "lib.f",
+        node: str | None = "function:1",
+        *,
+        kind: str = "REFERS_TO",
+        method: str = "import",
+        source: str = "name_ref:1",
+        ends_at: str = "FUNCTION",
+        path: str = "a.py",
+    ) -> None:
+        self.cells = {
+            catalog.table(RELATIONS).owner: file_id("r", path),
+            "path": path,
+            "relation_kind": kind,
+            "src_id": source,
+            "dst_id": node,
+            "dst_kind": None if node is None else ends_at,
+            "dst_qname": name,
+            "resolution_method": method,
+        }
+
+
+def table(*relations: Leads) -> pa.Table:
+    schema = arrow_schema(catalog.table(RELATIONS))
+    columns = [pa.array([each.cells.get(field.name) for each in relations], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def impact(
+    before: tuple[Leads, ...], now: tuple[Leads, ...], changes: tuple[Change, ...] = (), *owners: str
+) -> tuple[Impact, ...]:
+    files = frozenset(owners or [A])
+    found = relinked(table(*before), table(*now), files)
+    paths = {owner: PATHS[owner] for owner in sorted(files - {change.file_id for change in changes})}
+    return impact_of(Refresh("r", 0, changes, Inputs("nowhere", {})), found, paths)
+
+
+NOWHERE = Leads(None, None)
+OUTSIDE = Leads("lib.f", "qname:1", ends_at="QUALIFIED_NAME")
+REASONS = {
+    "nothing to something": (NOWHERE, Leads(), "resolved"),
+    "a name outside to something": (OUTSIDE, Leads(), "resolved"),
+    "a call of a name outside to one of a function": (
+        Leads("lib.f", "qname:1", kind="CALLS_NAME", ends_at="QUALIFIED_NAME"),
+        Leads(kind="CALLS"),
+        "resolved",
+    ),
+    "something to nothing": (Leads(), NOWHERE, "lost"),
+    "something to a name outside": (Leads(), OUTSIDE, "lost"),
+    "a module to one outside": (
+        Leads("lib", "module:1", kind="IMPORTS_MODULE", ends_at="MODULE"),
+        Leads("lib", "external_module:1", kind="IMPORTS_MODULE", ends_at="EXTERNAL_MODULE"),
+        "lost",
+    ),
+    "another star import": (Leads(method="star_import"), Leads("b.f", "function:2"), "star_import"),
+    "another import": (Leads(kind="IMPORTS_NAME"), Leads("b.f", "function:2", kind="IMPORTS_NAME"), "import"),
+    "another re-export": (Leads(kind="RE_EXPORTS"), Leads("b.f", "function:2", kind="RE_EXPORTS"), "import"),
+    "another base": (Leads("A", "class:1", kind="INHERITS"), Leads("B", "class:2", kind="INHERITS"), "class"),
+    "another method is overridden": (
+        Leads("A.m", kind="OVERRIDES"),
+        Leads("B.m", "function:2", kind="OVERRIDES"),
+        "class",
+    ),
+    "another value": (
+        Leads("A.m", kind="CALLS", method="values"),
+        Leads("B.m", "function:2", kind="CALLS", method="values"),
+        "value",
+    ),
+    "a class in the place of a function": (
+        Leads("lib.f", kind="CALLS", method="values"),
+        Leads("lib.F", "class:1", kind="INSTANTIATES", method="values", ends_at="CLASS"),
+        "value",
+    ),
+    "the same at another place": (Leads(), Leads(node="function:2"), "moved"),
+    "anything else": (Leads(), Leads("b.f", "function:2"), "reference"),
+    "another name outside": (
+        OUTSIDE,
+        Leads("lib.g", "qname:2", ends_at="QUALIFIED_NAME"),
+        "reference",
+    ),
+    "the same by another witness": (Leads(), Leads(), "reference"),
+}
+
+
+@pytest.mark.parametrize(("before", "now", "reason"), REASONS.values(), ids=REASONS)
+def test_a_reason_for_each_way_to_lead_elsewhere(before: Leads, now: Leads, reason: str) -> None:
+    assert [(each.path, each.reason) for each in impact((before,), (now,))] == [("a.py", reason)]
+
+
+def test_the_first_reason_is_told_with_its_number() -> None:
+    moved = [Leads("lib.g", f"function:{side}", source="name_ref:9") for side in (2, 3)]
+    found = [Leads(f"lib.f{number}", f"function:f{number}", source=f"name_ref:{number}") for number in (1, 2)]
+    lost = [Leads(None, None, source=f"name_ref:{number}") for number in (1, 2)]
+    assert impact((moved[0], *lost), (moved[1], *found)) == (Impact("a.py", "resolved", "lib.f1", 2),)
+    assert impact((moved[0], *found), (moved[1], *lost)) == (Impact("a.py", "lost", "lib.f1", 2),)
+    assert impact((moved[0],), (moved[1],)) == (Impact("a.py", "moved", "lib.g", 1),)
+
+
+def test_one_of_several_targets_that_is_another_one() -> None:
+    kept = Leads("A.m", "function:0", kind="CALLS", method="values")
+    old, new = (Leads(f"{name}.m", f"function:{name}", kind="CALLS", method="values") for name in "BC")
+    assert impact((kept, old), (kept, new)) == (Impact("a.py", "value", "B.m", 1),)
+    # It has led somewhere all the time.
+    assert impact((kept,), (kept, new))[0].reason == "value"
+
+
+def test_files_that_were_edited_come_first_and_need_no_other_reason() -> None:
+    changes = (Change("b.py", B, "changed"), Change("c.py", file_id("r", "c.py"), "removed"))
+    found = impact(
+        (Leads(), Leads(path="b.py")),
+        (Leads(None, None), Leads("x.y", "function:7", path="b.py")),
+        changes,
+        A,
+        B,
+    )
+    assert found == (
+        Impact("b.py", "changed"),
+        Impact("c.py", "removed"),
+        Impact("a.py", "lost", "lib.f", 1),
+    )
+
+
+def test_a_file_that_has_no_relations_any_more() -> None:
+    assert impact((Leads(),), ()) == (Impact("a.py", "lost", "lib.f", 1),)
+
+
+BEFORE = {
+    "lib.py": b"def f():\n    return 1\n\n\ndef g():\n    return f()\n",
+    "gone.py": b"def h():\n    pass\n",
+    "use.py": b"from lib import g\ng()\n",
+    "late.py": b"from new import k\nk()\n",
+    "lost.py": b"from gone import h\nh()\n",
+    "same.py": b"import sys\n",
+}
+AFTER = {
+    **BEFORE,
+    "lib.py": b"def f():\n    return 1000\n\n\ndef g():\n    return f()\n",
+    "new.py": b"def k():\n    pass\n",
+}
+del AFTER["gone.py"]
+
+
+def test_a_plan_tells_what_the_build_records_and_writes_nothing(tmp_path: Path) -> None:
+    source, lake = tmp_path / "source", tmp_path / "lake"
+    write_tree(source, BEFORE)
+    clean_lake(lake, {"r": source})
+    write_tree(source, AFTER)
+    files = sorted(str(path) for path in lake.rglob("*"))
+    asked = order(lake, {"r": source})
+    assert plan(asked, Progress(io.StringIO())).impact == {}
+    foreseen = plan(asked, Progress(io.StringIO()), impact=True)
+    assert sorted(str(path) for path in lake.rglob("*")) == files
+    assert {each.path: each.reason for each in foreseen.impact["r"]} == {
+        "gone.py": "removed",
+        "lib.py": "changed",
+        "new.py": "added",
+        "late.py": "resolved",
+        "lost.py": "lost",
+        "use.py": "moved",
+    }
+    report = refreshed(lake, {"r": source})
+    assert recorded(lake, report.run_id) == set(foreseen.impact["r"])
+    assert plan(asked, Progress(io.StringIO()), impact=True).impact == {}
+    # Up to a step before the relations only what was edited is known.
+    write_tree(source, BEFORE)
+    extract = plan(order(lake, {"r": source}, until="normalize"), Progress(io.StringIO()), impact=True)
+    assert {each.path: each.reason for each in extract.impact["r"]} == {
+        "gone.py": "added",
+        "lib.py": "changed",
+        "new.py": "removed",
+    }
+    report = refreshed(lake, {"r": source}, until="normalize")
+    assert recorded(lake, report.run_id) == set(extract.impact["r"])
+
+
+def recorded(lake: Path, run_id: str) -> set[Impact]:
+    columns = ["run_id", "path", "reason", "name", "relations"]
+    rows = light_table(str(lake), "refresh_impact", columns).to_pylist()
+    return {
+        Impact(row["path"], row["reason"], row["name"], row["relations"])
+        for row in rows
+        if row["run_id"] == run_id
+    }

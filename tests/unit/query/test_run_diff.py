@@ -1,0 +1,325 @@
+"""What differs between two runs: nodes and edges that are new, gone or other than they were."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from support.asked import Ran, asking
+from support.builds import built
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.read.light import light_files, location
+from codeanatomy.delta.store import Tables as LakeTables
+from codeanatomy.delta.write.adopt import adopt_files
+from codeanatomy.delta.write.data_files import write_files
+from codeanatomy.errors import TableMissing, UnknownName, UsageError
+from codeanatomy.query.diff.runs import Change, KindCount, RunDiff, Values, diff_runs
+from support.tiny_graph import (
+    ARGUMENT,
+    CALL,
+    FUNCTION,
+    PARAMETER,
+    REPO,
+    RUN,
+    A,
+    B,
+    Tables,
+    derived,
+    edge,
+    healthy,
+    made,
+    manifest,
+    node,
+    one,
+    prop,
+    write,
+)
+
+NODES, EDGES, PROPS = "cpg_nodes", "cpg_edges", "cpg_props"
+MOVED, NEW = made("function", "moved"), made("class", "new")
+END = made("ts_missing", "end")
+CALLS = edge("CALLS", CALL, FUNCTION)["edge_id"]
+
+
+def named() -> Tables:
+    """The first run: its functions have names."""
+    tables = healthy()
+    one(tables[NODES], node_id=FUNCTION).update(name="f", qualname="a.f")
+    one(tables[NODES], node_id=PARAMETER).update(name="x", qualname="a.f.x")
+    return tables
+
+
+def changed() -> Tables:
+    """The second run: `f` has moved, a class is new, an error is gone, and some are other than before."""
+    tables = named()
+    moved = {"node_id": MOVED, "bstart": 1, "bend": 15, "line": 2}
+    one(tables[NODES], node_id=FUNCTION).update(moved)
+    tables[NODES].append(node(NEW, "CLASS", B, (0, 0), name="New", qualname="b.New"))
+    tables[NODES].remove(one(tables[NODES], node_id=END))
+    tables[EDGES].remove(one(tables[EDGES], dst_node_id=END))
+    one(tables[NODES], node_id=ARGUMENT).update(bend=19, name="one")
+    one(tables[EDGES], edge_id=CALLS).update(dst_node_id=MOVED, confidence=0.5)
+    for row in tables[PROPS]:
+        if row["prop_key"] == "parameter_count":
+            row["entity_id"] = MOVED
+        elif row["prop_key"] == "has_default":
+            row["value_bool"] = True
+        elif row["prop_key"] == "cut":
+            row["value_string"] = "few"
+    tables[PROPS].append(prop(one(tables[NODES], node_id=A), "encoding", "utf-8"))
+    return tables
+
+
+def publish(lake: Path, tables: Tables, run_id: str, minute: int, mode: str) -> None:
+    """A run that writes these tables, and leaves the others as they are."""
+    write(lake, tables, mode)
+    places = {table.name: lake / table.path for table in catalog.TABLES if table.stage != "meta"}
+    there = {name: place for name, place in places.items() if place.exists()}
+    pins = [
+        {"table_name": name, "version": DeltaTable(str(place)).version()} for name, place in there.items()
+    ]
+    times = {
+        "started_at": datetime(2026, 1, 1, 0, minute - 1, tzinfo=UTC),
+        "finished_at": datetime(2026, 1, 1, 0, minute, tzinfo=UTC),
+    }
+    write(lake, {"run_manifest": [manifest({}, run_id=run_id, output_pins=pins, **times)]})
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lake = tmp_path_factory.mktemp("runs")
+    write(lake, derived(named()))
+    publish(lake, {name: changed()[name] for name in (NODES, EDGES, PROPS)}, "run-2", 2, "overwrite")
+    return lake
+
+
+def rows_of(found: RunDiff, kind: str) -> list[Change]:
+    return [row for row in found.rows if row.kind == kind]
+
+
+def test_counts_by_kind_in_the_order_of_the_catalogue(lake: Path) -> None:
+    found = diff_runs(str(lake), RUN)
+    assert (found.run_a, found.run_b) == (RUN, "run-2")
+    assert found.counts == (
+        KindCount("node", "FILE", 0, 0, 1),
+        KindCount("node", "CLASS", 1, 0, 0),
+        KindCount("node", "FUNCTION", 1, 1, 0),
+        KindCount("node", "PARAMETER", 0, 0, 1),
+        KindCount("node", "ARGUMENT", 0, 0, 1),
+        KindCount("node", "TS_MISSING", 0, 1, 0),
+        KindCount("edge", "CALLS", 0, 0, 1),
+        KindCount("edge", "HAS_DIAGNOSTIC", 0, 1, 0),
+    )
+    assert (found.total, found.cut, found.more, len(found.rows)) == (9, 0, None, 9)
+    assert [row.kind for row in found.rows if row.kind != "FUNCTION"] == [
+        each.kind for each in found.counts if each.kind != "FUNCTION"
+    ]
+
+
+def test_what_is_new_has_its_place_and_what_is_gone_the_one_it_had(lake: Path) -> None:
+    found = diff_runs(str(lake), RUN)
+    [new] = rows_of(found, "CLASS")
+    assert new == Change("added", "node", "CLASS", "b.New", "b.py", 1, {}, None, REPO, NEW)
+    [gone] = rows_of(found, "TS_MISSING")
+    assert (gone.change, gone.symbol, gone.path, gone.line, gone.id) == ("removed", None, "a.py", 2, END)
+
+
+def test_a_node_that_was_moved_tells_of_the_other(lake: Path) -> None:
+    found = diff_runs(str(lake), RUN)
+    assert [(row.change, row.symbol, row.line, row.detail) for row in rows_of(found, "FUNCTION")] == [
+        ("removed", "a.f", 1, "now: a.py:2"),
+        ("added", "a.f", 2, "before: a.py:1"),
+    ]
+    assert found.notes == ("nodes that were moved or edited, and so removed and added: 1",)
+
+
+def test_what_changed_has_old_and_new_values_of_columns_and_properties(lake: Path) -> None:
+    found = diff_runs(str(lake), RUN)
+    [argument] = rows_of(found, "ARGUMENT")
+    assert argument.differs == {"bend": Values(18, 19), "name": Values(None, "one")}
+    assert argument.detail == "bend: 18 -> 19, name: null -> one"
+    # The rows of these are the same in both runs.
+    [parameter] = rows_of(found, "PARAMETER")
+    assert (parameter.symbol, parameter.differs) == ("a.f.x", {"has_default": Values(False, True)})
+    [file] = rows_of(found, "FILE")
+    assert (file.id, file.differs) == (A, {"encoding": Values(None, "utf-8")})
+
+
+def test_an_edge_is_called_by_its_ends(lake: Path) -> None:
+    found = diff_runs(str(lake), RUN)
+    [calls] = rows_of(found, "CALLS")
+    assert (calls.change, calls.element, calls.symbol, calls.id) == (
+        "changed",
+        "edge",
+        "CALLSITE -> a.f",
+        CALLS,
+    )
+    assert calls.differs == {
+        "dst_node_id": Values(FUNCTION, MOVED),
+        "confidence": Values(1.0, 0.5),
+        "cut": Values("many", "few"),
+    }
+    [gone] = rows_of(found, "HAS_DIAGNOSTIC")
+    assert (gone.change, gone.symbol, gone.path) == ("removed", "FILE -> TS_MISSING", "a.py")
+
+
+def test_the_other_way_round_new_is_gone(lake: Path) -> None:
+    there, back = diff_runs(str(lake), RUN), diff_runs(str(lake), "latest", RUN)
+    assert (back.run_a, back.run_b) == ("run-2", RUN)
+    swapped = {"added": "removed", "removed": "added", "changed": "changed"}
+    assert {(row.id, swapped[row.change]) for row in back.rows} == {
+        (row.id, row.change) for row in there.rows
+    }
+
+
+def test_a_run_and_itself(lake: Path) -> None:
+    found = diff_runs(str(lake), "latest")
+    assert (found.run_a, found.counts, found.rows, found.total) == ("run-2", (), (), 0)
+
+
+def test_kinds_repositories_and_limits(lake: Path) -> None:
+    everything = diff_runs(str(lake), RUN)
+    some = diff_runs(str(lake), RUN, kinds=["function", "PARAMETER", "Calls"])
+    assert [each.kind for each in some.counts] == ["FUNCTION", "PARAMETER", "CALLS"]
+    assert all(row in everything.rows for row in some.rows)
+    cut = diff_runs(str(lake), RUN, limit=4)
+    assert (cut.rows, cut.total, cut.cut, cut.more) == (everything.rows[:4], 9, 5, "--limit 9")
+    assert cut.counts == everything.counts
+    assert diff_runs(str(lake), RUN, repo_id=REPO) == everything
+    with pytest.raises(UnknownName, match="kind 'FUNKTION'"):
+        diff_runs(str(lake), RUN, kinds=["funktion"])
+    with pytest.raises(UnknownName, match="repository 'other'"):
+        diff_runs(str(lake), RUN, repo_id="other")
+    with pytest.raises(UsageError, match="a limit of 0"):
+        diff_runs(str(lake), RUN, limit=0)
+
+
+def test_runs_are_named_by_their_beginning(lake: Path) -> None:
+    with pytest.raises(UnknownName, match="2 begin with"):
+        diff_runs(str(lake), "run-")
+    with pytest.raises(UnknownName, match="unknown run 'gone'"):
+        diff_runs(str(lake), RUN, "gone")
+    assert diff_runs(str(lake), "2026-01-01T00:01Z").run_a == RUN
+
+
+def test_data_files_of_both_runs_are_not_read(tmp_path: Path) -> None:
+    write(tmp_path, derived(named()))
+    new = [node(NEW, "CLASS", B, (0, 0), name="New", qualname="b.New")]
+    publish(tmp_path, {NODES: new}, "run-2", 2, "append")
+    for name in (NODES, EDGES, PROPS):
+        for file in light_files(str(tmp_path), name, 0):
+            Path(location(str(tmp_path), name), file.path).unlink()
+    assert [(row.change, row.symbol) for row in diff_runs(str(tmp_path), RUN).rows] == [("added", "b.New")]
+
+
+def test_rows_that_a_deletion_vector_removes(tmp_path: Path) -> None:
+    lake, table = LakeTables(str(tmp_path)), catalog.table(NODES)
+    ordered = sorted(named()[NODES], key=lambda row: str(row["node_kind"]))
+    batch = pa.RecordBatch.from_pylist(ordered, schema=arrow_schema(table))
+    files = write_files(lake.location(NODES), table, [batch])
+    adopt_files(lake, NODES, files, [], Commit(RUN), by="owner_file_id")
+    write(tmp_path, {name: rows for name, rows in derived(named()).items() if name != NODES})
+    adopt_files(lake, NODES, [], [B], Commit("run-2"), by="owner_file_id")
+    publish(tmp_path, {}, "run-2", 2, "append")
+    assert any(file.vector for file in light_files(str(tmp_path), NODES))
+    gone = {row["node_id"]: row["node_kind"] for row in named()[NODES] if row["owner_file_id"] == B}
+    for first, last, change in ((RUN, "run-2", "removed"), ("run-2", RUN, "added")):
+        found = diff_runs(str(tmp_path), first, last)
+        assert {row.id: row.kind for row in found.rows} == gone
+        assert {(row.change, row.path) for row in found.rows} == {(change, "b.py")}
+        [file] = diff_runs(str(tmp_path), first, last, kinds=["file"]).rows
+        assert (file.change, file.id) == (change, B)
+
+
+def test_a_run_without_a_graph_cannot_be_compared(tmp_path: Path) -> None:
+    tables = named()
+    write(tmp_path, {"repo_files_v1": tables["repo_files_v1"]})
+    publish(tmp_path, {}, "run-1", 1, "append")
+    with pytest.raises(TableMissing, match="cpg_props is not published"):
+        diff_runs(str(tmp_path), "run-1")
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
+    return asking(capfd, monkeypatch, tmp_path)
+
+
+def test_the_command_in_all_formats(run: Ran, lake: Path) -> None:
+    asked = ("diff", RUN, "latest", "--lake", str(lake), "--kind", "function", "--kind", "argument")
+    code, out, err = run(*asked)
+    told: dict[str, Any] = json.loads(out)
+    assert (code, err, told["status"], told["total"]) == (0, "", "ok", 3)
+    assert told["rows"][2]["differs"]["bend"] == {"was": 18, "now": 19}
+    assert [json.loads(line) for line in run(*asked, "--format", "jsonl")[1].splitlines()] == told["rows"]
+    code, out, err = run(*asked, "--format", "table", "--limit", "2")
+    assert out.splitlines()[:3] == [
+        "element  kind      added  removed  changed",
+        "node     FUNCTION  1      1        0",
+        "node     ARGUMENT  0      0        1",
+    ]
+    assert "removed  FUNCTION  a.py:1  a.f     now: a.py:2" in out
+    assert f"1 added, 1 removed, 1 changed from run {RUN} to run run-2, 1 not shown (--limit 3)" in err
+    assert "- 1 added, 1 removed, 1 changed" in run(*asked, "--format", "markdown")[1]
+    first, *_ = csv.DictReader(io.StringIO(run(*asked, "--format", "csv")[1]))
+    assert (first["change"], first["path"], first["line"], first["id"]) == ("removed", "a.py", "1", FUNCTION)
+
+
+def test_the_command_tells_why_there_is_no_answer(run: Ran, lake: Path) -> None:
+    code, out, err = run("diff", "gone", "--lake", str(lake))
+    assert (code, json.loads(out)["status"]) == (2, "error")
+    assert "unknown run 'gone'" in err
+
+
+BEFORE = "def stays():\n    return 1\n\n\ndef goes():\n    return stays()\n\n\ndef moves(x):\n    return x\n"
+AFTER = (
+    "def stays():\n    return 1\n\n\ndef comes():\n    return stays()\n\n\n# One line further.\n"
+    "def moves(x):\n    return x\n"
+)
+
+
+@pytest.mark.full
+def test_two_builds_of_a_repository(spark: SparkSession, tmp_path: Path) -> None:
+    source, lake = tmp_path / "pkg", tmp_path / "lake"
+    source.mkdir()
+    (source / "other.py").write_text("import m\n\nm.moves(2)\n")
+    for text in (BEFORE, AFTER):
+        (source / "m.py").write_text(text)
+        assert built(spark, lake, {"pkg": source}, until=None).status == "succeeded"
+    first, _ = (
+        DeltaTable(str(lake / "meta" / "run_manifest")).to_pyarrow_table().sort_by("started_at")["run_id"]
+    )
+    found = diff_runs(str(lake), str(first), kinds=["function", "call_graph", "module"], limit=1000)
+    assert [
+        (row.change, row.symbol, row.path, row.line, row.detail) for row in rows_of(found, "FUNCTION")
+    ] == [
+        ("added", "m.comes", "m.py", 5, None),
+        ("removed", "m.goes", "m.py", 5, None),
+        ("removed", "m.moves", "m.py", 9, "now: m.py:10"),
+        ("added", "m.moves", "m.py", 10, "before: m.py:9"),
+    ]
+    assert {(row.change, row.symbol) for row in rows_of(found, "CALL_GRAPH")} == {
+        ("removed", "m.goes -> m.stays"),
+        ("added", "m.comes -> m.stays"),
+        ("removed", "other -> m.moves"),
+        ("added", "other -> m.moves"),
+    }
+    [module] = rows_of(found, "MODULE")
+    assert (module.change, module.symbol, module.differs) == (
+        "changed",
+        "m",
+        {"bend": Values(len(BEFORE), len(AFTER))},
+    )
+    # All that is in the file that nobody touched is the same, but for what leads out of it.
+    nodes = diff_runs(str(lake), str(first), limit=1000).rows
+    assert not [row for row in nodes if row.element == "node" and row.path == "other.py"]

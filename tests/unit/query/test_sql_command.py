@@ -1,0 +1,110 @@
+"""`codeanatomy sql`, on both engines."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from msgspec import structs
+from pyspark.sql import SparkSession
+
+from support.asked import Ran, asking
+from codeanatomy.errors import SqlRefused, UsageError
+from codeanatomy.query.lake import Lake
+from codeanatomy.query.sql.spark import run_spark_sql
+
+KINDS = "SELECT kind, count(*) AS amount FROM symbols WHERE repo_id = 'depot' GROUP BY kind ORDER BY kind"
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
+    return asking(capfd, monkeypatch, tmp_path)
+
+
+def test_rows_in_every_format(run: Ran, ask_lake: Path) -> None:
+    code, out, err = run("sql", KINDS, "--lake", str(ask_lake))
+    answer = json.loads(out)
+    assert (code, err, answer["status"]) == (0, "", "ok")
+    kinds = [row["kind"] for row in answer["rows"]]
+    assert (kinds, len(kinds)) == (sorted(kinds), 6)
+    assert {"kind": "CLASS", "amount": 1} in answer["rows"]
+    assert (answer["total"], answer["cut"], answer["more"], answer["notes"]) == (6, 0, None, [])
+    assert [fresh["source_state"] for fresh in answer["freshness"]] == ["unchanged"] * 3
+    lines = [f"{row['kind']},{row['amount']}" for row in answer["rows"]]
+    code, out, err = run("sql", KINDS, "--lake", str(ask_lake), "--format", "csv")
+    assert (code, out.splitlines()) == (0, ["kind,amount", *lines])
+    assert err.splitlines()[0] == "6 rows"
+    assert f"depot: run {answer['run_id']}; the source has not changed since" in err.splitlines()
+    code, out, _ = run("sql", KINDS, "--lake", str(ask_lake), "--format", "jsonl")
+    assert [json.loads(line) for line in out.splitlines()] == answer["rows"]
+    code, out, _ = run("sql", KINDS, "--lake", str(ask_lake), "--format", "table")
+    assert [line.split() for line in out.splitlines()] == [["kind", "amount"], *(x.split(",") for x in lines)]
+    code, out, _ = run("sql", KINDS, "--lake", str(ask_lake), "--format", "markdown")
+    assert "| CLASS | 1 |" in out.splitlines()
+
+
+def test_a_limit_says_that_there_is_more(run: Ran, ask_lake: Path) -> None:
+    code, out, err = run(
+        "sql", "SELECT * FROM symbols", "--limit", "2", "--lake", str(ask_lake), "--format", "jsonl"
+    )
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert re.match(r"[\d,]+ rows, [\d,]+ not shown \(--limit \d+\)\n", err)
+
+
+def test_a_statement_from_standard_input(run: Ran, ask_lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(KINDS))
+    code, out, _ = run("sql", "-", "--lake", str(ask_lake))
+    assert (code, json.loads(out)["subject"]) == (0, [KINDS])
+
+
+def test_a_refusal_says_where(run: Ran, ask_lake: Path) -> None:
+    code, out, err = run("sql", "SELECT knd FROM symbols", "--lake", str(ask_lake))
+    (wrong,) = json.loads(out)["diagnostics"]
+    assert (code, wrong["line"], wrong["column"], wrong["suggestion"]) == (2, 1, 8, "did you mean kind?")
+    assert "CA015" in err
+    code, out, _ = run("sql", "SELECT '\udcff'", "--lake", str(ask_lake))
+    assert (code, json.loads(out)["diagnostics"][0]["message"]) == (2, "it is no UTF-8")
+    code, out, _ = run("sql", "DROP TABLE symbols", "--lake", str(ask_lake), "--format", "table")
+    assert (code, out) == (2, "")
+
+
+def test_the_same_by_spark(spark: SparkSession, ask_lake: Path) -> None:
+    lake = Lake.open(str(ask_lake), spark=spark)
+    by_spark = run_spark_sql(lake, KINDS, limit=100, seconds=120)
+    light = Lake.open(str(ask_lake)).sql(KINDS)
+    assert structs.replace(by_spark, sql="") == structs.replace(light, sql="")
+    few = run_spark_sql(lake, KINDS, limit=1, seconds=120)
+    assert (len(few), few.total, few.cut, few.more) == (1, None, None, "--limit 10")
+    with pytest.raises(UsageError):
+        run_spark_sql(lake, KINDS, limit=-1, seconds=1)
+    with pytest.raises(SqlRefused):
+        run_spark_sql(lake, "SELECT reflect('java.lang.System', 'exit')", limit=1, seconds=1)
+    # Only that is stopped: another job of the same context goes on, and the session is as it was.
+    done: list[int] = []
+    other = Thread(target=lambda: done.append(count_slowly(spark)))
+    other.start()
+    with pytest.raises(SqlRefused, match="no answer in"):
+        run_spark_sql(lake, SLOW, limit=1, seconds=0.1)
+    other.join()
+    assert done == [2]
+    assert list(spark.sparkContext.getJobTags()) == []
+
+
+# For some seconds and no more: a task may not notice that it was cancelled, and keeps its core until it ends.
+SLOW = "SELECT count(*) FROM nodes a CROSS JOIN nodes b CROSS JOIN (SELECT * FROM nodes LIMIT 9) c"
+
+
+def count_slowly(spark: SparkSession) -> int:
+    """A job that takes longer than the statement may."""
+
+    def wait(numbers: Iterator[int]) -> Iterator[int]:
+        time.sleep(1)
+        return numbers
+
+    return spark.sparkContext.parallelize([1, 2], 1).mapPartitions(wait).count()

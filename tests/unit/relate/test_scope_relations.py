@@ -1,0 +1,380 @@
+"""Modules, scopes and the names that no symbol table lists; and that every end of a row can be found."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, compress
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from support import corpus
+from support import callgraph_score as score
+from codeanatomy.extract.file_rows import file_id
+from codeanatomy.node_ids import ast_node_id, binding_id, module_id, node_id, package_id, scope_id
+from codeanatomy.relate import repository
+from codeanatomy.relate.compile.bindings import binding_relations
+from codeanatomy.relate.compile.file_summary import Witnessed, summary
+from codeanatomy.relate.compile.scope_relations import scope_relations
+from codeanatomy.relate.compile.scope_tree import scopes_of
+from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.relation_rows import RELATIONS, Rows
+from codeanatomy.relate.repository import repository_rows
+from codeanatomy.relate.values.analysis import Values
+from support.related import sources_below, witnessed
+
+Row = dict[str, Any]
+Sources = Mapping[str, str | bytes]
+TOP = "module:top@0#0"
+MAIN = file_id("test", "main.py")
+
+
+def rows_of(files: Sequence[Witnessed]) -> list[Row]:
+    made = repository_rows([summary(file) for file in files])
+    return [row for _, tables in made for row in tables[RELATIONS].to_pylist()]
+
+
+def related(sources: Sources, *kinds: str) -> list[Row]:
+    """The rows of some kinds, in the order of the text."""
+    texts = {path: dedent(text) if isinstance(text, str) else text for path, text in sources.items()}
+    rows = rows_of([witnessed(text, path) for path, text in texts.items()])
+    found = [row for row in rows if row["relation_kind"] in kinds]
+    assert all(row["confidence"] == 1.0 and row["evidence"] for row in found)
+    return sorted(found, key=lambda row: (row["path"], row["bstart"] or 0, row["role"] or ""))
+
+
+def told(rows: Sequence[Row], *fields: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[field] for field in fields) for row in rows]
+
+
+# -- files
+
+
+def test_a_file_declares_the_module_that_it_is() -> None:
+    rows = related({"src/pkg/__init__.py": "", "src/pkg/core.py": "x = 1\n"}, "DECLARES_MODULE")
+    ids = [file_id("test", path) for path in ("src/pkg/__init__.py", "src/pkg/core.py")]
+    assert told(rows, "src_kind", "src_id", "dst_kind", "dst_id", "dst_qname", "owner_file_id") == [
+        ("FILE", ids[0], "MODULE", module_id(ids[0]), "pkg", ids[0]),
+        ("FILE", ids[1], "MODULE", module_id(ids[1]), "pkg.core", ids[1]),
+    ]
+    assert told(rows, "bstart", "line", "origin", "rule_name", "resolution_method")[0] == (
+        (None, None, "imports", "module", "path")
+    )
+
+
+def test_a_file_that_python_refuses_declares_its_module() -> None:
+    rows = related({"a.py": "def f(:\n", "b.py": "nonlocal x\n"}, "DECLARES_MODULE", "OWNS_SCOPE")
+    assert told(rows, "relation_kind", "dst_qname") == [("DECLARES_MODULE", "a"), ("DECLARES_MODULE", "b")]
+
+
+SELF = {
+    "main.py": "class A:\n  def __init__(self): self.x = 1\n",
+    "use.py": "from main import A\nA().y = 2\n",
+}
+
+
+@pytest.mark.parametrize("part", ["solve", "rows_of"])
+def test_what_fails_leaves_the_module_and_the_scopes(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("ours")
+
+    monkeypatch.setattr(Values if part == "solve" else repository.Analysis, part, fail)
+    rows = related(SELF, "DECLARES_MODULE", "OWNS_SCOPE", "SCOPE_BINDS")
+    found = {(row["path"], row["relation_kind"], row["dst_qname"] or row["role"]) for row in rows}
+    # Other files may refer to the attributes of a class, though the rows of its file failed.
+    bound = {("main.py", "SCOPE_BINDS", f"main.A.{name}") for name in "xy"} if part == "rows_of" else set()
+    assert found == bound | {
+        ("main.py", "DECLARES_MODULE", "main"),
+        ("main.py", "OWNS_SCOPE", "module"),
+        ("main.py", "OWNS_SCOPE", "class"),
+        ("main.py", "OWNS_SCOPE", "function"),
+        ("use.py", "DECLARES_MODULE", "use"),
+        ("use.py", "OWNS_SCOPE", "module"),
+    }
+
+
+# -- scopes
+
+
+def test_scopes_are_owned_by_what_makes_them() -> None:
+    text = "class A:\n  def m(self): return lambda: [x for x in self]\n"
+    rows = related({"main.py": text}, "OWNS_SCOPE")
+    tree = Tree(witnessed(text).ast["nodes"] or {})
+    listcomp = tree.kind.index("ListComp")
+    method = f"{TOP}/class:A@1#0/function:m@2#0"
+    inner = f"{method}/function:lambda@2#0"
+    last = f"{inner}/function:listcomp@2#0"
+    assert told(rows, "role", "src_kind", "src_id", "dst_id", "bstart", "bend", "line") == [
+        ("class", "CLASS", node_id("CLASS", MAIN, 0, 56), scope_id(MAIN, f"{TOP}/class:A@1#0"), 0, 56, 1),
+        ("module", "MODULE", module_id(MAIN), scope_id(MAIN, TOP), 0, 57, tree.line[0]),
+        ("function", "FUNCTION", node_id("FUNCTION", MAIN, 11, 56), scope_id(MAIN, method), 11, 56, 2),
+        ("lambda", "FUNCTION", node_id("FUNCTION", MAIN, 31, 56), scope_id(MAIN, inner), 31, 56, 2),
+        ("comprehension", "AST_NODE", ast_node_id(MAIN, 39, 56, listcomp), scope_id(MAIN, last), 39, 56, 2),
+    ]
+    assert {(row["dst_kind"], row["dst_qname"], row["src_qname"]) for row in rows} == {("SCOPE", None, None)}
+
+
+def test_a_lambda_without_a_place_owns_its_scope() -> None:
+    file = witnessed("lambda: 0\n")
+    nodes = dict(file.ast["nodes"] or {})
+    at = nodes["kind"].index("Lambda")
+    for name in ("bstart", "bend"):
+        nodes[name] = [None if number == at else value for number, value in enumerate(nodes[name])]
+    [row] = [row for row in scope_rows(file, nodes) if row["role"] == "lambda"]
+    assert (row["src_id"], row["bstart"]) == (node_id("FUNCTION", MAIN, None, None), None)
+
+
+def scope_rows(
+    file: Witnessed,
+    nodes: Mapping[str, Sequence[Any]] | None = None,
+    blocks: Mapping[str, Sequence[Any]] | None = None,
+) -> list[Row]:
+    """The rows of the scopes of a file, with another tree or other blocks."""
+    tree = Tree(nodes or file.ast["nodes"] or {})
+    scopes = scopes_of(tree, blocks or file.symtable["blocks"])
+    rows = Rows(file.repo_id, file.file_id, file.path)
+    binding_relations(rows, tree, scopes, {name: found for name, found in file.libcst.items() if found})
+    scope_relations(rows, tree, scopes)
+    return rows.rows()
+
+
+UNEVALUATED = """
+from __future__ import annotations
+class A:
+    def f(self, x: [(lambda n: n) for m in (lambda: __class__)()]): ...
+"""
+
+
+def test_scopes_without_a_block_have_parents() -> None:
+    rows = scope_rows(witnessed(UNEVALUATED))
+    parents = [row for row in rows if row["relation_kind"] == "SCOPE_PARENT"]
+    owners = {row["dst_id"]: row["role"] for row in rows if row["relation_kind"] == "OWNS_SCOPE"}
+    assert [(row["role"], row["src_qname"], owners[row["dst_id"]]) for row in parents] == [
+        ("comprehension", "listcomp", "class"),
+        ("lambda", "lambda", "comprehension"),
+        ("lambda", "lambda", "class"),
+    ]
+    assert {row["src_id"] for row in parents} < owners.keys()
+    bound = [row for row in rows if row["relation_kind"] == "SCOPE_BINDS"]
+    assert sorted((owners[row["src_id"]], row["role"]) for row in bound) == [
+        ("class", "__class__"),
+        ("comprehension", "m"),
+        ("lambda", "n"),
+    ]
+
+
+def test_scopes_with_a_block_have_parents_elsewhere() -> None:
+    assert related({"main.py": "def f(): return [x for x in lambda: 0]\n"}, "SCOPE_PARENT") == []
+
+
+def test_of_lost_scopes_nothing_is_said() -> None:
+    """Without the block of the class, nothing in it is known; annotations neither."""
+    file = witnessed(UNEVALUATED)
+    blocks = file.symtable["blocks"] or {}
+    kept = [at for at, key in enumerate(blocks["scope_key"]) if "/" not in key]
+    rows = scope_rows(file, blocks={name: [values[at] for at in kept] for name, values in blocks.items()})
+    structure = [row for row in rows if row["relation_kind"].startswith(("SCOPE", "OWNS"))]
+    assert [(row["relation_kind"], row["role"]) for row in structure] == [("OWNS_SCOPE", "module")]
+
+
+# -- bindings
+
+
+def test_cells_of_classes_are_bound_by_their_scopes() -> None:
+    """Not so a global that only a function binds: CPython lists it in the module, too."""
+    text = """
+        def f():
+            global only
+            only = 2
+        class A:
+            def m(self): return super().m(), __class__
+        class B:
+            def m(self): ...
+    """
+    rows = related({"main.py": text, "use.py": "import main\nmain.only\n"}, "SCOPE_BINDS")
+    cls = scope_id(MAIN, f"{TOP}/class:A@5#0")
+    fields = ("src_kind", "src_id", "dst_kind", "dst_id", "role", "rule_name", "dst_qname", "owner_file_id")
+    assert told(rows, *fields) == [
+        ("SCOPE", cls, "BINDING", binding_id(cls, "__class__"), "__class__", "scope", None, MAIN)
+    ]
+    assert told(rows, "bstart", "origin", "resolution_method") == [(None, "symtable", "scope")]
+
+
+def test_attributes_belong_to_the_file_of_their_class() -> None:
+    main = """
+        class A:
+            listed = 1
+            gone = 1
+            del gone
+            hint: int
+            used = print
+            def __init__(self):
+                self.x = self.x = self.__private = self.listed = self.gone = self.hint = self.print = 1
+                self.__class__ = B
+                super().__init__()
+        class B(A):
+            def m(self): self.x = 2
+    """
+    use = "from main import A\na = A()\na.y = a.x\nA.z = 1\n"
+    rows = related({"main.py": main, "use.py": use, "more.py": use}, "SCOPE_BINDS")
+    assert {(row["owner_file_id"], row["path"]) for row in rows} == {(MAIN, "main.py")}
+    cls, sub = (scope_id(MAIN, f"{TOP}/{key}") for key in ("class:A@2#0", "class:B@12#0"))
+    assert told(rows, "src_id", "dst_id", "role", "rule_name", "dst_qname") == [
+        (cls, binding_id(cls, "_A__private"), "_A__private", "attribute", "main.A._A__private"),
+        (cls, binding_id(cls, "__class__"), "__class__", "scope", None),
+        (cls, binding_id(cls, "print"), "print", "attribute", "main.A.print"),
+        *((scope, binding_id(scope, "x"), "x", "attribute", name) for scope, name in sorted([
+            (cls, "main.A.x"), (sub, "main.B.x")
+        ])),
+        (cls, binding_id(cls, "y"), "y", "attribute", "main.A.y"),
+        (cls, binding_id(cls, "z"), "z", "attribute", "main.A.z"),
+    ]  # fmt: skip
+
+
+def test_free_names_are_those_of_the_scope_that_binds_them() -> None:
+    text = """
+    class A:
+        def m(self, n):
+            super().m()
+            def through():
+                return lambda: (n, n)
+    """
+    cls = f"{TOP}/class:A@2#0"
+    method = f"{cls}/function:m@3#0"
+    through = f"{method}/function:through@5#0"
+    keys = {
+        binding_id(scope_id(MAIN, key), name): f"{key.rpartition(':')[2]} {name}"
+        for key in (cls, method, through, f"{through}/function:lambda@6#0")
+        for name in ("n", "__class__")
+    }
+    rows = related({"main.py": text}, "BINDING_RESOLVES_TO")
+    found = [(keys[row["src_id"]], keys[row["dst_id"]], row["role"], row["line"]) for row in rows]
+    assert sorted(found, key=str) == [
+        ("lambda@6#0 n", "m@3#0 n", "free", 6),
+        ("m@3#0 __class__", "A@2#0 __class__", "free", None),
+        ("through@5#0 n", "m@3#0 n", "free", None),
+    ]
+    assert [one["witness"] for one in rows[0]["evidence"]] == ["symtable"]
+
+
+def test_free_names_of_a_file_that_only_cpython_reads() -> None:
+    text = "(x): int = 1\ndef f(a):\n    return lambda: a\n"
+    file = witnessed(text)
+    assert file.libcst.get("refs") is None
+    [row] = related({"main.py": text}, "BINDING_RESOLVES_TO")
+    assert (row["role"], row["line"]) == ("free", None)
+
+
+# -- all ends
+
+
+def labelled() -> Iterator[list[Witnessed]]:
+    for case in score.cases():
+        yield [witnessed(text, path, case.repo_id) for path, text in sources_below(case.folder).items()]
+
+
+def package(name: str) -> list[Witnessed]:
+    return [witnessed(text, path, name) for path, text in sources_below(corpus.package(name)).items()]
+
+
+def places(found: Mapping[str, Sequence[Any]] | None, prefix: str = "") -> set[tuple[Any, Any]]:
+    return set(zip(found[f"{prefix}bstart"], found[f"{prefix}bend"], strict=True)) if found else set()
+
+
+def nodes_of(file: Witnessed) -> Iterator[tuple[str, str]]:
+    """Kinds and ids of the nodes that the witnesses list in a file."""
+    refs = file.libcst.get("refs")
+    names = places(refs)
+    spans = {
+        "FUNCTION": places(file.ast.get("defs")) | places(file.libcst.get("defs"), "def_"),
+        "PARAMETER": places(file.libcst.get("params")),
+        "CALLSITE": places(file.libcst.get("callsites"), "call_") | places(file.ast.get("calls")),
+        "ARGUMENT": places(file.libcst.get("call_args")) | generators(file),
+        "NAME_REF": names,
+        "ATTRIBUTE_REF": names,
+        "TYPE_PARAM": names,
+        "IMPORT_ALIAS": places(file.libcst.get("imports"), "alias_"),
+        "DECORATOR": places(file.libcst.get("decorators")),
+    }
+    spans["CLASS"] = spans["FUNCTION"]
+    for kind, found in spans.items():
+        for bstart, bend in found:
+            yield kind, node_id(kind, file.file_id, bstart, bend)
+    nodes = file.ast.get("nodes") or {"bstart": (), "bend": ()}
+    for number, (bstart, bend) in enumerate(zip(nodes["bstart"], nodes["bend"], strict=True)):
+        yield "AST_NODE", ast_node_id(file.file_id, bstart, bend, number)
+    yield "MODULE", module_id(file.file_id)
+    yield "FILE", file.file_id
+
+
+def generators(file: Witnessed) -> set[tuple[Any, Any]]:
+    """Generators: CPython has the parentheses of a call as those of its only argument, LibCST has not."""
+    nodes = file.ast.get("nodes")
+    if not nodes:
+        return set()
+    rows = zip(nodes["kind"], nodes["bstart"], nodes["bend"], strict=True)
+    return {(bstart, bend) for kind, bstart, bend in rows if kind == "GeneratorExp"}
+
+
+OUTSIDE = {"QUALIFIED_NAME", "EXTERNAL_MODULE"}
+
+
+def check(files: Sequence[Witnessed]) -> Counter[str]:
+    """Every end of every row is listed by a witness, or told of by a row of the file it belongs to."""
+    scopes, bindings, free = {}, set(), set()
+    known: defaultdict[str, set[str]] = defaultdict(set)
+    for file in files:
+        for kind, node in nodes_of(file):
+            known[kind].add(node)
+        blocks = file.symtable.get("blocks") or {"scope_key": (), "symbols": ()}
+        for key, symbols in zip(blocks["scope_key"], blocks["symbols"], strict=True):
+            own = scope_id(file.file_id, key)
+            scopes[own] = file.file_id
+            bindings.update(binding_id(own, name) for name in symbols["name"])
+            free.update(binding_id(own, name) for name in compress(symbols["name"], symbols["is_free"]))
+    rows = rows_of(files)
+    parents = [row for row in rows if row["relation_kind"] == "SCOPE_PARENT"]
+    scopes |= {row["src_id"]: row["owner_file_id"] for row in parents}
+    assert len({row["src_id"] for row in parents}) == len(parents)
+    bound = Counter(row["dst_id"] for row in rows if row["relation_kind"] == "SCOPE_BINDS")
+    assert set(bound.values()) <= {1}
+    assert not bindings & bound.keys()
+    for row in rows:
+        if row["relation_kind"] == "SCOPE_BINDS":
+            assert scopes[row["src_id"]] == row["owner_file_id"], row
+            assert row["dst_id"] == binding_id(row["src_id"], row["role"])
+    resolved = [row for row in rows if row["relation_kind"] == "BINDING_RESOLVES_TO"]
+    assert len({row["src_id"] for row in resolved}) == len(resolved)
+    assert {row["src_id"] for row in resolved if row["role"] != "global"} == free
+    known["PACKAGE"] = {
+        package_id(row["repo_id"], around)
+        for row in rows
+        if row["relation_kind"] == "DECLARES_MODULE"
+        for around in accumulate(row["dst_qname"].split(".")[:-1], lambda *parts: ".".join(parts))
+    }
+    known["SCOPE"] |= scopes.keys()
+    known["BINDING"] |= bindings | bound.keys()
+    for row in rows:
+        for end in ("src", "dst"):
+            kind = row[f"{end}_kind"]
+            assert kind is None or kind in OUTSIDE or row[f"{end}_id"] in known[kind], row
+    owned = [row["dst_id"] for row in rows if row["relation_kind"] == "OWNS_SCOPE"]
+    assert sorted(owned) == sorted(scopes)
+    modules = [row["src_id"] for row in rows if row["relation_kind"] == "DECLARES_MODULE"]
+    assert sorted(modules) == sorted(file.file_id for file in files)
+    return Counter(row["relation_kind"] for row in rows)
+
+
+def test_all_ends_of_the_labelled_cases_are_known() -> None:
+    seen: Counter[str] = Counter()
+    for files in labelled():
+        seen += check(files)
+    assert min(seen[kind] for kind in ("DECLARES_MODULE", "OWNS_SCOPE", "SCOPE_BINDS")) > 100
+
+
+@pytest.mark.parametrize("name", ["requests", pytest.param("flask", marks=pytest.mark.full)])
+def test_all_ends_of_packages_are_known(name: str) -> None:
+    seen = check(package(name))
+    assert min(seen[kind] for kind in ("DECLARES_MODULE", "OWNS_SCOPE")) > 10

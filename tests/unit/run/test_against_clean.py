@@ -1,0 +1,314 @@
+"""Two lakes are the same if all their rows are, and a lake is what a build from nothing gives."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from msgspec import structs
+from pyspark.sql import SparkSession
+
+from support.asked import Ran, asking
+from support.builds import built
+from codeanatomy import catalog
+from codeanatomy.config import load_settings
+from codeanatomy.delta.read.light import light_files, location
+from codeanatomy.errors import UnknownName, UsageError
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.progress import Progress
+from codeanatomy.query.checks.compare import Comparison, Counts, compare_lakes
+from codeanatomy.run.clean_build import orders_of, rebuilt
+from codeanatomy.spark import session as sessions
+from support.little import apart_lake, attacked, built_lake, put
+from support.tiny_graph import CALL, FUNCTION, REPO, A, B, Row, Tables, derived, edge, healthy, manifest, node, write
+
+NODES, EDGES, FILES, TREES, MAP = "cpg_nodes", "cpg_edges", "repo_files_v1", "ast_files_v1", "cpg_props_map"
+DIAGNOSTICS = "diagnostics_norm_v1"
+CALLS_ID = edge("CALLS", CALL, FUNCTION)["edge_id"]
+DETAILS = {"code": "E1", "source": "compiler"}
+Change = Callable[[Tables], object]
+
+
+def tables_with(change: Change | None = None) -> Tables:
+    """The tables of the lake that is compared, after a change that only one of them shows."""
+    tables = derived(healthy())
+    diagnostic = {"repo_id": REPO, "diag_id": "diag:1", "file_id": A, "path": "a.py", "details": DETAILS}
+    tables[DIAGNOSTICS] = [diagnostic]
+    # Rows of the tables are shared by those that are made of them.
+    copied = {name: [dict(row) for row in rows] for name, rows in tables.items()}
+    pinned = {name: rows for name, rows in copied.items() if name != "run_manifest"}
+    copied["run_manifest"] = [manifest(pinned)]
+    if change is not None:
+        change(copied)
+    return copied
+
+
+def row_of(tables: Tables, name: str, **wanted: object) -> Row:
+    return next(row for row in tables[name] if all(row.get(key) == value for key, value in wanted.items()))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lake = tmp_path_factory.mktemp("whole")
+    write(lake, tables_with())
+    return lake
+
+
+def damaged(folder: Path, whole: Path, change: Change) -> Path:
+    """A copy of the lake in which the tables that a change is about are written anew."""
+    before, after = tables_with(), tables_with(change)
+    lake = Path(shutil.copytree(whole, folder / "here"))
+    for name in before:
+        if before[name] != after.get(name):
+            shutil.rmtree(lake / catalog.table(name).path)
+            write(lake, {name: after[name]} if name in after else {})
+    return lake
+
+
+def compared(folder: Path, whole: Path, change: Change) -> Comparison:
+    return compare_lakes(str(damaged(folder, whole, change)), str(whole))
+
+
+def test_the_same_rows_are_the_same_lake(tmp_path: Path, whole: Path) -> None:
+    found = compared(tmp_path, whole, lambda tables: tables[NODES].reverse())
+    assert (found.total, found.tables, found.differences) == (0, {}, ())
+    assert found.rows[NODES] == 2 * len(healthy()[NODES])
+
+
+def test_a_row_less(tmp_path: Path, whole: Path) -> None:
+    found = compared(
+        tmp_path, whole, lambda tables: tables[EDGES].remove(row_of(tables, EDGES, edge_id=CALLS_ID))
+    )
+    assert found.tables == {EDGES: Counts(0, 1)}
+    [row] = found.differences
+    assert (row.table, row.side, row.repo_id, row.key) == (EDGES, "only_clean", REPO, {"edge_id": CALLS_ID})
+    assert (row.times, row.place, row.differs) == (1, "a.py", ())
+    assert json.loads(row.row)["dst_node_id"] == FUNCTION
+
+
+def test_a_row_more(tmp_path: Path, whole: Path) -> None:
+    found = compared(tmp_path, whole, lambda tables: tables[NODES].append(node("class:new", "CLASS", B)))
+    assert found.tables == {NODES: Counts(1, 0)}
+    assert [(row.side, row.key) for row in found.differences] == [("only_here", {"node_id": "class:new"})]
+
+
+@pytest.mark.parametrize("name", [NODES, EDGES, FILES, TREES, MAP, "relations_v1", "cpg_edges_by_dst"])
+def test_a_row_that_is_there_again(tmp_path: Path, whole: Path, name: str) -> None:
+    found = compared(tmp_path, whole, lambda tables: tables[name].extend([dict(tables[name][0])] * 2))
+    assert found.tables == {name: Counts(2, 0)}
+    assert [(row.side, row.times, row.differs) for row in found.differences] == [("only_here", 2, ())]
+
+
+CHANGES: dict[str, tuple[str, Change, str]] = {
+    "another value": (NODES, lambda tables: row_of(tables, NODES, node_id=CALL).update(line=7), "line"),
+    "a null that became a value": (
+        NODES,
+        lambda tables: row_of(tables, NODES, node_id=FUNCTION).update(qualname="a.f"),
+        "qualname",
+    ),
+    "a value that became null": (
+        EDGES,
+        lambda tables: row_of(tables, EDGES, edge_id=CALLS_ID).update(bstart=None),
+        "bstart",
+    ),
+    "a list in another order": (
+        TREES,
+        lambda tables: row_of(tables, TREES, file_id=A)["nodes"].reverse(),
+        "nodes",
+    ),
+    "zero in a list once more": (
+        TREES,
+        lambda tables: row_of(tables, TREES, file_id=B).update(nodes=[{"ast_id": 0}] * 2),
+        "nodes",
+    ),
+    "a list that became null": (
+        TREES,
+        lambda tables: row_of(tables, TREES, file_id=B).update(nodes=None),
+        "nodes",
+    ),
+    "a property": (
+        MAP,
+        lambda tables: tables[MAP][0].update(
+            props=[{**tables[MAP][0]["props"][0], "value_string": "other"}, *tables[MAP][0]["props"][1:]]
+        ),
+        "props",
+    ),
+    "a text in a map": (
+        DIAGNOSTICS,
+        lambda tables: tables[DIAGNOSTICS][0].update(details={**DETAILS, "code": "E2"}),
+        "details",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_row_that_changed(tmp_path: Path, whole: Path, what: str) -> None:
+    name, change, column = CHANGES[what]
+    found = compared(tmp_path, whole, change)
+    assert found.tables == {name: Counts(1, 1)}
+    assert [row.side for row in found.differences] == ["only_here", "only_clean"]
+    assert [row.differs for row in found.differences] == [(column,), (column,)]
+    assert found.differences[0].key == found.differences[1].key
+
+
+def later(tables: Tables) -> None:
+    for row in tables[FILES]:
+        row["mtime_ns"] = 5
+
+
+def turned(tables: Tables) -> None:
+    tables[DIAGNOSTICS][0]["details"] = dict(reversed(DETAILS.items()))
+
+
+@pytest.mark.parametrize("change", [later, turned], ids=["times of files", "the order of a map"])
+def test_what_is_no_result_is_not_compared(tmp_path: Path, whole: Path, change: Change) -> None:
+    assert compared(tmp_path, whole, change).total == 0
+
+
+def test_counts_are_in_full_where_rows_are_cut(tmp_path: Path, whole: Path) -> None:
+    def change(tables: Tables) -> None:
+        for row in tables[NODES]:
+            row["name"] = "x" * 5000
+
+    found = compare_lakes(str(damaged(tmp_path, whole, change)), str(whole), limit=3)
+    count = len(healthy()[NODES])
+    assert found.tables == {NODES: Counts(count, count)}
+    assert (found.total, len(found.differences)) == (2 * count, 3)
+    assert max(len(row.row) for row in found.differences) < 2100
+
+
+def test_a_table_that_a_lake_lacks_is_empty(tmp_path: Path, whole: Path) -> None:
+    def change(tables: Tables) -> None:
+        del tables[NODES]
+        tables["run_manifest"] = [
+            manifest({name: rows for name, rows in tables.items() if name != "run_manifest"})
+        ]
+
+    assert compared(tmp_path, whole, change).tables == {NODES: Counts(0, len(healthy()[NODES]))}
+
+
+def test_a_stage_that_nobody_made_is_not_compared(tmp_path: Path, whole: Path) -> None:
+    def without_graph(tables: Tables) -> None:
+        tables["run_manifest"][0]["plan_fingerprints"] = {"extract": "0" * 32}
+
+    def changed(tables: Tables) -> None:
+        without_graph(tables)
+        tables[NODES].pop()
+        tables[FILES].pop()
+
+    clean = damaged(tmp_path / "clean", whole, without_graph)
+    assert set(compare_lakes(str(damaged(tmp_path, whole, changed)), str(clean)).tables) == {FILES}
+
+
+def test_rows_of_nobody_count_unless_repositories_are_named(tmp_path: Path, whole: Path) -> None:
+    def change(tables: Tables) -> None:
+        tables[NODES].append({**node("class:new", "CLASS", B), "repo_id": "stranger"})
+
+    here = Snapshot.open(str(damaged(tmp_path, whole, change)))
+    assert compare_lakes(here, str(whole)).tables == {NODES: Counts(1, 0)}
+    assert compare_lakes(here, str(whole), [REPO]).total == 0
+    with pytest.raises(UnknownName, match="stranger"):
+        compare_lakes(here, str(whole), ["stranger"])
+
+
+@pytest.mark.full
+def test_repositories_built_at_once_are_those_built_apart(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    apart, once = apart_lake(spark, tmp_path_factory), built_lake(spark, tmp_path_factory, 0)
+    found = compare_lakes(str(apart), str(once))
+    assert not found.differences
+    assert all(found.rows[name] for name in (NODES, EDGES, "relations_v1", "normalize_evidence_v1", TREES))
+    # Another version of `a` is another; `b` is the same.
+    other = built_lake(spark, tmp_path_factory, 1)
+    assert {NODES, EDGES, FILES, TREES} < set(compare_lakes(str(apart), str(other)).tables)
+    assert compare_lakes(str(apart), str(other), ["b"]).total == 0
+
+
+SETTINGS = load_settings((), env={}, start=None)
+
+
+def quiet() -> Progress:
+    return Progress(io.StringIO())
+
+
+@pytest.fixture(scope="module")
+def refreshed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake whose repositories were built in two ways, one of them twice, and its sources beside it."""
+    folder = tmp_path_factory.mktemp("refreshed")
+    lake = folder / "lake"
+    assert built(spark, lake, {"b": put(folder, "b")}, until="normalize").status == "succeeded"
+    for version in (0, 1):
+        source = {"a": put(folder, "a", version)}
+        assert built(spark, lake, source, until=None, profile="full").status == "succeeded"
+    return lake
+
+
+def test_a_lake_is_what_a_clean_build_gives(spark: SparkSession, refreshed: Path, tmp_path: Path) -> None:
+    here = Snapshot.open(str(refreshed))
+    clean = rebuilt(here, SETTINGS, str(tmp_path / "clean"), quiet(), lambda: spark)
+    assert {name: row.plan_fingerprints for name, row in clean.repositories.items()} == {
+        name: row.plan_fingerprints for name, row in here.repositories.items()
+    }
+    found = compare_lakes(here, clean)
+    assert not found.differences, found.differences
+
+
+def test_the_options_are_those_of_the_build(refreshed: Path) -> None:
+    rows = Snapshot.open(str(refreshed)).repositories
+    orders = orders_of(rows, SETTINGS, "aside", quiet())
+    assert {order.repositories[0].repo_id: (order.profile, order.until) for order in orders} == {
+        "a": ("full", None),
+        "b": ("default", "normalize"),
+    }
+
+
+def test_what_cannot_be_repeated_is_refused(refreshed: Path, tmp_path: Path) -> None:
+    rows = Snapshot.open(str(refreshed)).chosen("b")
+    copy = shutil.copytree(refreshed.parent / "b", tmp_path / "b")
+    moved = {"b": structs.replace(rows["b"], repo_root=str(copy))}
+    assert len(orders_of(moved, SETTINGS, "aside", quiet())) == 1
+    with pytest.raises(UsageError, match="other settings"):
+        orders_of(moved, load_settings(("extract.max_value_chars=9",), env={}, start=None), "aside", quiet())
+    (copy / "m.py").write_text("changed = 1\n")
+    with pytest.raises(UsageError, match="the source of b has changed since run"):
+        orders_of(moved, SETTINGS, "aside", quiet())
+    shutil.rmtree(copy)
+    with pytest.raises(UsageError, match="b cannot be built anew"):
+        orders_of(moved, SETTINGS, "aside", quiet())
+    with pytest.raises(UsageError, match="is not known"):
+        orders_of({"b": structs.replace(rows["b"], repo_root=None)}, SETTINGS, "aside", quiet())
+
+
+@pytest.fixture
+def run(
+    spark: SparkSession, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Ran:
+    """Commands in this process, with the session of the tests."""
+    monkeypatch.setattr(sessions, "open_session", lambda _: spark)
+    monkeypatch.setattr(sessions, "close_session", lambda _: None)
+    return asking(capfd, monkeypatch, tmp_path)
+
+
+def test_the_command_tells_what_differs(run: Ran, refreshed: Path, tmp_path: Path) -> None:
+    lake = attacked(tmp_path, refreshed)
+    where = ("verify", "--against-clean", "--lake", str(lake), "--repo-id", "b")
+    code, out, err = run(*where, "--format", "json")
+    assert (code, json.loads(out)["total"], json.loads(out)["differences"]) == (0, 0, [])
+    assert "0 rows differ;" in err
+    # A data file that has lost a row, although the log knows nothing of it.
+    name = "file_line_index_v1"
+    for file in light_files(str(lake), name):
+        place = Path(location(str(lake), name), file.path)
+        rows = pq.read_table(place)
+        pq.write_table(rows.slice(1) if rows["repo_id"][0].as_py() == "b" else rows, place)
+    code, out, err = run(*where)
+    assert code == 1
+    assert "only_clean" in out
+    assert f"{name}: 0 rows only here, 1 only clean" in err
+    assert "1 rows differ;" in err
