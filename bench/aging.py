@@ -39,7 +39,6 @@ from typing import Any, NamedTuple
 
 from incremental import COMMAND, OPTIONS, Built, talk, with_longer_body
 
-from support import corpus
 from codeanatomy.config import load_settings
 from codeanatomy.delta.read.duck import database, rows_of
 from codeanatomy.delta.read.readable import require_readable
@@ -50,6 +49,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.engines.statements import Query, Slice, nodes
 from codeanatomy.query.lake import Lake
+from support import corpus
 
 SEED = 11
 # Modules whose bodies one edit changes.

@@ -28,11 +28,11 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, TypeAlias
 
-from support import corpus
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.ask import VERBS
 from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.lake import Lake, Verbs
+from support import corpus
 
 COMMAND = Path(sys.executable).with_name("codeanatomy")
 BARE = (sys.executable, "-c", "import deltalake, duckdb")

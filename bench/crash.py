@@ -36,7 +36,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support import corpus
 from codeanatomy.config import load_settings
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.plan.build_request import Order
@@ -44,6 +43,7 @@ from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import plan
+from support import corpus
 from support.processes import left_over, members
 from support.published import Figures, counted, current, published
 

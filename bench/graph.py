@@ -31,10 +31,10 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from memory import Memory
 
-from support import corpus
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.delta.read.light import light_table, location
+from support import corpus
 
 # A script that runs Joern on a folder and prints its seconds.
 PEER = Path(os.environ.get("JOERN_RUN", "joern-run.sh"))

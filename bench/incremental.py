@@ -31,9 +31,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from support import corpus
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.query.checks.compare import compare_lakes
+from support import corpus
 
 COMMAND = Path(sys.executable).with_name("codeanatomy")
 OPTIONS = ("--types", "off", "--master", "local[2]", "--format", "json")

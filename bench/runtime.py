@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 
 from analysis import Analysis, Row, analyse, line_starts
 
-from support import corpus
 from codeanatomy.relate.values.analysis import Values
+from support import corpus
 
 RECORDING = Path(__file__).with_name("recording.py")
 LIMIT = 0.85

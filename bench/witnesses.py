@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from support import scip_tool
 from codeanatomy.extract.pyrefly.cells import module_cells
 from codeanatomy.extract.pyrefly.names import Names
 from codeanatomy.extract.pyrefly.report import PROJECT, Module, Project, read_part
@@ -21,6 +20,7 @@ from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import read_document, read_frames
 from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
 from codeanatomy.sources.source_file import Source, decode
+from support import scip_tool
 from support.related import sources_below
 
 SECONDS = 600

@@ -11,15 +11,15 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
-from support.aging import build_aged_lake
-from support.ask_lake import build_ask_lake
-from support.builds import built
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.events import Event
 from codeanatomy.delta.store import Store
 from codeanatomy.spark.session import open_session
+from support.aging import build_aged_lake
+from support.ask_lake import build_ask_lake
+from support.builds import built
 from support.hostile import repositories_in
 
 # How long an example takes depends on what else the machine does.
@@ -36,7 +36,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--regenerate", action="store_true", help="write the goldens of tests/cases/golden and tests/cases/plans anew"
+        "--regenerate",
+        action="store_true",
+        help="write the goldens of tests/cases/golden and tests/cases/plans anew",
     )
     parser.addoption(
         "--session",

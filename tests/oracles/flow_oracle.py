@@ -26,12 +26,12 @@ from heapq import heappop, heappush
 from types import CodeType
 from typing import Any, NamedTuple, TypeAlias
 
-from oracles.bytecode_oracle import OPTIONS, compiled
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.file_view import File
 from codeanatomy.sources.source_file import Source
+from oracles.bytecode_oracle import OPTIONS, compiled
 
 Rows: TypeAlias = dict[str, set[tuple[Any, ...]]]
 TABLES = ("blocks", "edges", "events", "reaches")

@@ -16,8 +16,6 @@ from msgspec import json
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
-from support import corpus
-from support.builds import built, rows, timeless
 from codeanatomy.catalog.settings import ObserveOptions
 from codeanatomy.config import load_settings
 from codeanatomy.extract.extractors import WITNESSES
@@ -31,6 +29,8 @@ from codeanatomy.run.build import build, plan
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import rows_digest, source_digest
 from codeanatomy.tracing import open_trace
+from support import corpus
+from support.builds import built, rows, timeless
 
 TABLES = tables_of(WITNESSES)
 WITNESS_TABLES = tuple(witness.table for witness in WITNESSES)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from support.builds import built
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.delta.read.light import light_table
@@ -20,6 +19,7 @@ from codeanatomy.pipeline import caching
 from codeanatomy.pipeline import packed_rows as packing
 from codeanatomy.pipeline import relate_step as relation
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
+from support.builds import built
 from support.little import apart_lake, attacked, put
 
 STAGED = ("tables.relations_v1.cache=delta_staging", "refresh.max_share=0")

@@ -14,8 +14,6 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from support import corpus
-from support.builds import built, rows, timeless
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import KINDS
 from codeanatomy.config import load_settings
@@ -26,6 +24,8 @@ from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, TABLES
 from codeanatomy.pipeline.bundles import SETTINGS
 from codeanatomy.pipeline.graph_step import graphed, together
 from codeanatomy.spark.session import isolated
+from support import corpus
+from support.builds import built, rows, timeless
 from support.graphed import graph_of
 from support.hostile import GOLDEN, STRANGE
 from support.related import sources_below

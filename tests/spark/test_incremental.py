@@ -11,8 +11,6 @@ from unittest.mock import patch
 import pytest
 from pyspark.sql import SparkSession
 
-from support import clean
-from support import little
 from codeanatomy import catalog
 from codeanatomy.delta.feed import Window, feed
 from codeanatomy.delta.read.light import light_table
@@ -23,6 +21,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import build, plan
 from codeanatomy.run.report import BuildReport
+from support import clean, little
 
 STAGES = ("extract", "normalize", "relate", "graph")
 

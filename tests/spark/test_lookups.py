@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support import corpus
-from support.clean import clean_lake
 from codeanatomy.config import load_settings
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.maintain.inspection import Upkeep
@@ -17,6 +15,8 @@ from codeanatomy.maintain.maintenance import maintain
 from codeanatomy.progress import Progress
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice
+from support import corpus
+from support.clean import clean_lake
 
 TABLES = ("cpg_nodes", "cpg_edges_by_src", "cpg_edges_by_dst")
 # Of a package they are what larger ones are of a company.

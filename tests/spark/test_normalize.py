@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from support import corpus
-from support.builds import built, rows
 from codeanatomy import catalog
 from codeanatomy.arrow import unpacked
 from codeanatomy.config import load_settings
@@ -20,6 +18,8 @@ from codeanatomy.delta.store import Store
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.span_errors import span_errors_v1
 from codeanatomy.pipeline.normalize_step import FILE_INPUTS, gather
+from support import corpus
+from support.builds import built, rows
 
 NORMALIZED = [table for table in catalog.TABLES if table.stage == "normalize"]
 FILES = {

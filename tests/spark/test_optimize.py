@@ -17,8 +17,8 @@ from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.optimize import optimize
 from codeanatomy.maintain.table_state import Condition, condition_of
-from unit.delta.test_light_feed import fed
 from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
+from unit.delta.test_light_feed import fed
 
 ORDER = ("file_id", "bstart", "node_id")
 

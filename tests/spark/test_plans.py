@@ -8,8 +8,6 @@ reviewed.
 
 from __future__ import annotations
 
-from support.folders import CASES
-
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -41,6 +39,7 @@ from codeanatomy.relate.file_view import AST, BLOCKS, LIBCST, OCCURRENCES
 from codeanatomy.relate.program import CALL_TARGETS
 from codeanatomy.spark.plans import PlanTexts, normalised, plan_texts
 from codeanatomy.spark.session import isolated
+from support.folders import CASES
 
 PLANS = CASES / "plans"
 Read: TypeAlias = Callable[[str], DataFrame]

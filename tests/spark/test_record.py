@@ -9,7 +9,6 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from support.builds import built
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import stamped
 from codeanatomy.delta.read.light import light_table, location, table_facts
@@ -18,6 +17,7 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.run_plan import written_tables
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, catalog_hash, fingerprint
 from codeanatomy.run.report import BuildReport
+from support.builds import built
 from support.little import attacked, built_lake, put
 from support.published import counted
 

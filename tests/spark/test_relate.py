@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from support.builds import built, rows
-from support.callgraph_score import FOLDER, cases
 from codeanatomy import catalog
 from codeanatomy.cli.main import cli
 from codeanatomy.relate.compile.file_summary import summary
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import repository_rows
+from support.builds import built, rows
+from support.callgraph_score import FOLDER, cases
 from support.little import apart_lake, attacked, put
 from support.related import sources_below, witnessed
 

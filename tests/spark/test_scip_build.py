@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from support import corpus
-from support import scip_tool
-from support.builds import built, rows
 from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
 from codeanatomy.plan.build_request import ScipChoice
+from support import corpus, scip_tool
+from support.builds import built, rows
 
 SOURCE = {"a.py": "é = 1\nprint(é)\n", "b.py": "import a\n"}
 

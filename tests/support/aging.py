@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.clean import clean_lake, refreshed
 from codeanatomy.maintain import inspection as looking
 from codeanatomy.maintain.retention import Guard
+from support.clean import clean_lake, refreshed
 
 RUNS = 6
 

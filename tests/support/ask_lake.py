@@ -7,17 +7,15 @@ is a refresh. Both are made without Spark, whose rows are the same (`test_increm
 
 from __future__ import annotations
 
-from support.folders import CASES
-
 import shutil
 from pathlib import Path
 
-from codeanatomy.query.engines.light import LightReader
 from codeanatomy.lake.snapshot import Snapshot
-
+from codeanatomy.query.checks.verify import verify
+from codeanatomy.query.engines.light import LightReader
 from support import corpus
 from support.clean import clean_lake, refreshed
-from codeanatomy.query.checks.verify import verify
+from support.folders import CASES
 
 SOURCES = CASES / "ask"
 

@@ -39,8 +39,6 @@ Tests: `tests/unit/relate/test_callgraph_labels.py`.
 
 from __future__ import annotations
 
-from support.folders import CASES
-
 import argparse
 import json
 import sys
@@ -49,6 +47,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TextIO
+
+from support.folders import CASES
 
 FOLDER = CASES / "callgraph"
 

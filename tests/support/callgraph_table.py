@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from support.callgraph_score import cases, report, scores
 from codeanatomy.relate.emit.call_graph import edges
+from support.callgraph_score import cases, report, scores
 from support.related import solved, sources_below
 
 if __name__ == "__main__":

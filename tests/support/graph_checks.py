@@ -10,17 +10,13 @@ Tests: `tests/unit/graph/test_graph_checks.py`.
 
 from __future__ import annotations
 
-from support.folders import CASES
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from support import corpus
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
@@ -29,6 +25,8 @@ from codeanatomy.graph.file_view import File
 from codeanatomy.graph.merge import merged
 from codeanatomy.graph.rows import TABLES, file_rows
 from codeanatomy.ids import stable_id
+from support import corpus
+from support.folders import CASES
 from support.graphed import Graph, graph_files
 from support.normalized import source_of
 from support.related import sources_below

@@ -13,8 +13,8 @@ import re
 from functools import partial
 from pathlib import Path
 
-from support import corpus
 from codeanatomy.errors import UnknownName
+from support import corpus
 
 PINS = """
 flask==2.2.0 --hash=sha256:10dc2bae7a9b6ab59111d6dbece2e08fb0015d2e88d296c40323cc0c7aac2c2e

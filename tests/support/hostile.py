@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from support.folders import CASES
-
 from pathlib import Path
 
 from support.callgraph_score import cases
+from support.folders import CASES
 
 GOLDEN = CASES / "golden"
 HOSTILE = {

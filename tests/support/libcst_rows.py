@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from support import corpus
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Testimony
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.sources.source_file import Source, decode
+from support import corpus
 
 PACKAGES = ("requests", "flask", "django")
 

@@ -8,8 +8,6 @@ are known; `tests/unit/normalize/test_other_pythons.py` compares.
 
 from __future__ import annotations
 
-from support.folders import CASES
-
 import gzip
 import json
 import sys
@@ -24,6 +22,7 @@ from codeanatomy.normalize.anchors import AST_LISTS
 from codeanatomy.normalize.file_view import File
 from codeanatomy.normalize.flow.tables import EXCEPTION_FIELDS, INSTRUCTION_FIELDS, UNIT_FIELDS
 from codeanatomy.sources.source_file import Source, decode
+from support.folders import CASES
 
 FOLDER = CASES / "bytecode"
 OPTIONS = ExtractOptions()

@@ -22,10 +22,10 @@ from unittest import mock
 
 import pytest
 
-from support import corpus
 from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.tools.scip_python import Indexed, index_with_scip_python
 from codeanatomy.spark.jars import cache_folder, lock
+from support import corpus
 
 PINS = Path(__file__).with_name("scip")
 NPM = ("ci", "--legacy-peer-deps", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")

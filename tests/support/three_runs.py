@@ -21,7 +21,6 @@ from unittest.mock import patch
 import pytest
 from msgspec import structs
 
-from support.clean import clean_lake, no_session, refreshed
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.lake.manifest import RunManifest
@@ -34,6 +33,7 @@ from codeanatomy.progress import Progress
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared
 from codeanatomy.run.report import BuildReport
+from support.clean import clean_lake, no_session, refreshed
 
 # By repository, by file, the text in each of three states.
 FILES: dict[str, dict[str, tuple[str | None, str | None, str | None]]] = {

@@ -15,11 +15,11 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from support import corpus
-from support.builds import rows, timeless
 from codeanatomy.extract.extractors import WITNESSES
 from codeanatomy.extract.worker import tables_of
 from codeanatomy.spark.java import find_java
+from support import corpus
+from support.builds import rows, timeless
 
 DEPLOY = "org.apache.spark.deploy"
 START_SECONDS = 60

@@ -17,13 +17,13 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from support import committer
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write import commit as commit_module
 from codeanatomy.delta.write.commit import LOST, Retry, append
 from codeanatomy.errors import CommitConflict
+from support import committer
 from support.things import frame, thing
 
 MakeStore = Callable[..., Store]

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from support.builds import built
 from codeanatomy import catalog
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import CodeAnatomyError, LeaseHeld, StepFailed, StorageFailure, UsageError
@@ -31,6 +30,7 @@ from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run import build as building
 from codeanatomy.run.signals import Terminated
+from support.builds import built
 from support.little import apart_lake, attacked, built_lake, put
 from support.processes import left_over, members
 from support.published import Figures, counted, current, published

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support import corpus
 from codeanatomy.errors import EnvironmentProblem, UnknownName
+from support import corpus
 
 BUILD_SYSTEM = "[build-system]\nrequires = ['setuptools']\nbuild-backend = 'setuptools.build_meta'\n"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from support.folders import ROOT
-
 import ast
 import os
 import re
@@ -12,6 +10,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
+from support.folders import ROOT
 
 PACKAGE = ROOT / "src" / "codeanatomy"
 MODULES = sorted(PACKAGE.rglob("*.py"))

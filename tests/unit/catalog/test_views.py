@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from sqlglot import parse_one
 
-from support.ask_lake import reader_of
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.views import VIEWS, View, view
@@ -18,6 +17,7 @@ from codeanatomy.errors import UnknownName
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Held, Query, Slice
 from codeanatomy.query.engines.views import HELD, view_query
+from support.ask_lake import reader_of
 
 KINDS = {"node_kind": {*NODE_KINDS}, "edge_kind": {*EDGE_KINDS}}
 # Views that tell of edges, one row each.

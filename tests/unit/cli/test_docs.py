@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from support.folders import ROOT
-
 import inspect
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from codeanatomy.cli.main import COMMANDS, cli
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import events
 from codeanatomy.spark.functions import FUNCTIONS
+from support.folders import ROOT
 
 PAGES = ROOT / "docs"
 FAMILY = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from support.folders import ROOT
-
 import importlib.util
 import json
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.views import VIEWS
+from support.folders import ROOT
 
 EXAMPLES = ROOT / "examples"
 NOTEBOOK: dict[str, Any] = json.loads((EXAMPLES / "ask.ipynb").read_text(encoding="utf-8"))

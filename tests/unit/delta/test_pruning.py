@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from msgspec import json, structs
 from pyspark.sql import SparkSession
 
-from support.ask_lake import reader_of
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Column, DeltaWritePolicy, Table
@@ -48,6 +47,7 @@ from codeanatomy.query.sql.check import check
 from codeanatomy.query.sql.light import run_sql
 from codeanatomy.query.sql.pruning import conditions_of
 from codeanatomy.query.symbols import resolve
+from support.ask_lake import reader_of
 from support.things import THINGS, changed, file_id, frame, thing
 
 Row = dict[str, Any]

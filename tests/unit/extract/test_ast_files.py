@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from support.folders import TESTS
-
 import ast
 import io
 import re
@@ -22,13 +20,14 @@ from unicodedata import normalize
 
 import pytest
 
-from support import corpus
 from codeanatomy.arrow import array
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.tables.extract_cpython import AST_FILES_V1
 from codeanatomy.extract import ast_files
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.sources.source_file import Source, decode
+from support import corpus
+from support.folders import TESTS
 
 OPTIONS = ExtractOptions()
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

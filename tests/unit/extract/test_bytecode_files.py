@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from support import corpus
-from oracles.bytecode_oracle import OPTIONS, Row, check, code_objects, compiled, rows, source_of
 from codeanatomy.arrow import array
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.tables.extract_cpython import BYTECODE_FILES_V1
@@ -22,6 +20,8 @@ from codeanatomy.extract.bytecode.instructions import by_dis, by_tables
 from codeanatomy.extract.bytecode_files import bytecode_files_v1, spelled
 from codeanatomy.extract.evidence import Problem
 from codeanatomy.sources.source_file import Source, decode
+from oracles.bytecode_oracle import OPTIONS, Row, check, code_objects, compiled, rows, source_of
+from support import corpus
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
 COLUMN = next(column for column in BYTECODE_FILES_V1.columns if column.name == "code_objects")

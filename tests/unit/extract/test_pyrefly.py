@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from support.builds import built, rows
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Silenced
 from codeanatomy.extract.file_rows import FAILURES
@@ -22,6 +21,7 @@ from codeanatomy.extract.type_checker_files import TYPES, TypesShare, examine_ty
 from codeanatomy.pipeline import type_checker
 from codeanatomy.plan.repositories import Repository, list_repositories
 from codeanatomy.progress import Progress
+from support.builds import built, rows
 
 Json = dict[str, Any]
 NOTHING_SILENCED: Silenced = {}

@@ -20,8 +20,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support import corpus
-from support import scip_tool
 from codeanatomy.arrow import array
 from codeanatomy.catalog.tables.extract_program import SCIP_INDEX_V1
 from codeanatomy.extract.scip import schema as scip_schema
@@ -37,6 +35,7 @@ from codeanatomy.extract.scip.index_file import (
 )
 from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence, SymbolInformation
 from codeanatomy.sources.source_file import Source, decode
+from support import corpus, scip_tool
 
 PYTHON = Metadata(tool_info={"name": "scip-python", "version": "0.6.6"}, text_document_encoding=1)
 UTF16 = Dialect("utf16", bom_columns=1)

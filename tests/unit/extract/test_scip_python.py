@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from support import scip_tool
 from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import Frames, read_document, read_frames
@@ -25,6 +24,7 @@ from codeanatomy.extract.tools.scip_python import (
     index_with_scip_python,
 )
 from codeanatomy.sources.source_file import Source, decode
+from support import scip_tool
 
 SOURCES: dict[str, bytes] = {
     "plain.py": b"import crlf\n\ndef f(a):\n    return a\n\nname = f(crlf.one)\n",

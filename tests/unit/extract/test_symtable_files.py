@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from support.folders import TESTS
-
 import ast
 import subprocess
 import symtable
@@ -21,12 +19,13 @@ from typing import Any
 
 import pytest
 
-from support import corpus
 from codeanatomy.arrow import array
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.tables.extract_cpython import SYMTABLE_FILES_V1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.sources.source_file import Source, decode
+from support import corpus
+from support.folders import TESTS
 
 OPTIONS = ExtractOptions()
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

@@ -14,10 +14,20 @@ from unicodedata import normalize
 
 import pytest
 
-from support import corpus
 from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
 from codeanatomy.sources.source_file import Source, decode
-from support.tree_sitter_rows import WHOLE, Row, check_captures, check_tree, matches, rows, source_of, speak, texts
+from support import corpus
+from support.tree_sitter_rows import (
+    WHOLE,
+    Row,
+    check_captures,
+    check_tree,
+    matches,
+    rows,
+    source_of,
+    speak,
+    texts,
+)
 
 FACTS = {
     ast.FunctionDef: "function_definition",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from support.folders import TESTS
-
 import os
 import resource
 import shutil
@@ -27,6 +25,7 @@ from codeanatomy.extract.partitions import Share, Sourced, spread
 from codeanatomy.extract.worker import extract_task, tables_of
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.source_file import Source
+from support.folders import TESTS
 
 EMPTY = {
     column.name: {field.name: [] for field in column.fields}

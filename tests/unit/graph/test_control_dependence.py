@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles.bytecode_oracle import compiled, source_of
 from codeanatomy.graph.control_dependence import Dependence, Dependences, control_dependence
 from codeanatomy.sources.source_file import Source
+from oracles.bytecode_oracle import compiled, source_of
 from oracles.flow_oracle import Step, Unit, rows_of, units_of
 from unit.normalize.test_flow_cases import ARROWS, parts, passes_on
 from unit.normalize.test_flow_cases import CASES as FLOW_CASES

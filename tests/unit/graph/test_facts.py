@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from support import callgraph_score as score
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.graph import definitions
 from codeanatomy.graph import external as outside
@@ -19,6 +18,7 @@ from codeanatomy.graph.facts import MADE, SHARED
 from codeanatomy.graph.file_view import File, each
 from codeanatomy.graph.rows import file_rows
 from codeanatomy.node_ids import module_id, node_id
+from support import callgraph_score as score
 from support.graph_checks import (
     Row,
     Sources,

@@ -6,23 +6,21 @@ change that is meant, `pytest tests/unit/graph/test_goldens.py --regenerate` wri
 
 from __future__ import annotations
 
-from support.folders import CASES
-
 import ast
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from support.annotated import Row, Text, Unshown, annotated, displayed
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, Profile
 from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import Dialect
 from codeanatomy.extract.scip.schema import Document, Occurrence, SymbolInformation
+from support.annotated import Row, Text, Unshown, annotated, displayed
+from support.folders import CASES
 from support.graph_checks import CONSTRUCTS
 from support.graphed import Graph, graph_of
 from support.normalized import source_of

@@ -13,9 +13,6 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from support.asked import asking
-from support.builds import built
-from support.clean import clean_lake, refreshed
 from codeanatomy import catalog
 from codeanatomy.catalog.tables.meta import RUN_LEASE, RUN_MANIFEST
 from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
@@ -35,6 +32,9 @@ from codeanatomy.query.lake import Lake
 from codeanatomy.query.status.activity import TOPICS, Observation, observe
 from codeanatomy.run import build as building
 from codeanatomy.run.build import REFRESH
+from support.asked import asking
+from support.builds import built
+from support.clean import clean_lake, refreshed
 from support.small_lakes import NOON, SmallLake
 
 FIRST = {

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from support.ask_lake import reader_of
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.read.column_ranges import Domain
 from codeanatomy.delta.read.file_index import LoggedFile
@@ -14,6 +13,7 @@ from codeanatomy.errors import TableMissing
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Held, Query, Slice, edges, nodes, of_repository
 from codeanatomy.query.verbs.result import held as answered
+from support.ask_lake import reader_of
 
 SHAPE = (Column("name", "string", "."), Column("size", "int", "."))
 

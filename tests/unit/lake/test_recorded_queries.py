@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 from msgspec import json, structs
 
-from support.clean import clean_lake
 from codeanatomy import catalog
 from codeanatomy.catalog.settings import ObserveOptions
 from codeanatomy.cli.main import cli
@@ -22,6 +21,7 @@ from codeanatomy.lake import recorded_queries as queries
 from codeanatomy.lake.recorded_queries import FOLDER, Noted, note, noted, take
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.lake import Lake
+from support.clean import clean_lake
 from support.edits import write_tree
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)

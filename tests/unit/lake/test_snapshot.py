@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from deltalake import DeltaTable
 
-from support.asked import Ran, asking
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.checks.callgraph import call_graphs
 from codeanatomy.query.status.failures import failures
+from support.asked import Ran, asking
 from support.small_lakes import ERRORS, HASH, MINUTE, NOON, RELATIONS, SmallLake
 
 FIRST, SECOND, THIRD = "20260501T115930Z-aaaa", "20260501T120030Z-bbbb", "20260501T120130Z-cccc"

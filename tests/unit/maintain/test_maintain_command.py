@@ -8,11 +8,11 @@ import pytest
 from msgspec import json
 from pyspark.sql import SparkSession
 
-from support.aging import copied, in_a_year
-from support.asked import Ran, asking
 from codeanatomy.delta.read.light import newest_version
 from codeanatomy.lake.lease import acquire
 from codeanatomy.lake.snapshot import Snapshot
+from support.aging import copied, in_a_year
+from support.asked import Ran, asking
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ import pytest
 from msgspec import structs
 from pyspark.sql import SparkSession
 
-from support.aging import RUNS, copied, in_a_year, source
-from support.clean import clean_lake, no_session, refreshed
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.delta.commit_stamp import Commit
@@ -40,6 +38,8 @@ from codeanatomy.maintain.removal import remove
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
+from support.aging import RUNS, copied, in_a_year, source
+from support.clean import clean_lake, no_session, refreshed
 
 SETTINGS = load_settings(env={}, start=None)
 # Every table costs some jobs.

@@ -21,8 +21,8 @@ from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 from codeanatomy.maintain.removal import removable_entries, removable_files, remove
 from codeanatomy.maintain.retention import Guard
 from codeanatomy.maintain.table_state import condition_of
-from unit.delta.test_light_feed import fed
 from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
+from unit.delta.test_light_feed import fed
 
 NAME = NODES.name
 NOW = datetime.now(UTC)

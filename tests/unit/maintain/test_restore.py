@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from support.folders import TESTS
-
 import io
 import json
 import shutil
@@ -20,9 +18,6 @@ from deltalake.schema import PrimitiveType
 from msgspec import structs
 from pyspark.sql import SparkSession
 
-from support.asked import Ran, asking
-from support.builds import built
-from support.clean import order
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit, stamped
 from codeanatomy.delta.log.deletion_vectors import vector_file
@@ -47,6 +42,10 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.status.failures import failures
 from codeanatomy.run.build import plan
+from support.asked import Ran, asking
+from support.builds import built
+from support.clean import order
+from support.folders import TESTS
 from support.published import counted
 from support.small_lakes import ERRORS, HASH, RELATIONS, SmallLake
 from support.three_runs import ThreeRuns, clean, copied, restored, rows, table_rows, three_runs

@@ -15,8 +15,6 @@ from deltalake import DeltaTable
 from msgspec import structs
 from pyspark.sql import SparkSession
 
-from support.asked import Ran, asking
-from support.clean import refreshed
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.deletion_vectors import vector_file
@@ -33,6 +31,8 @@ from codeanatomy.maintain.snapshot_export import export_snapshot
 from codeanatomy.maintain.table_copies import copied_bytes, copy_table
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.status.failures import failures
+from support.asked import Ran, asking
+from support.clean import refreshed
 from support.published import counted
 from support.three_runs import FILES, ThreeRuns, copied, rows, table_rows, three_runs
 

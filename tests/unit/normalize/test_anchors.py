@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
-from support import corpus
 from codeanatomy.normalize.flow.tables import Flow, flow_of, py_bc_blocks_norm_v1, py_bc_def_use_events_v1
+from support import corpus
 from support.normalized import file_of, source_of, sources_in
 
 

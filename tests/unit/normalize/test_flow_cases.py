@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import pytest
 
-from oracles.bytecode_oracle import compiled, source_of
 from codeanatomy.sources.source_file import Source
+from oracles.bytecode_oracle import compiled, source_of
 from oracles.flow_oracle import Rows, Step, Unit, facts_of, rows_of, units_of
 
 ARROWS = {

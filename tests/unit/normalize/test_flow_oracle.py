@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from support import corpus
-from oracles.bytecode_oracle import compiled, source_of
 from codeanatomy.sources.source_file import Source, decode
+from oracles.bytecode_oracle import compiled, source_of
 from oracles.flow_oracle import Event, Unit, difference, facts_of, units_of
 from oracles.flow_programs import programs
+from support import corpus
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
 QUICK = settings(

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from support import corpus
 from codeanatomy import catalog
 from codeanatomy.catalog.tables.columns import PLACE
 from codeanatomy.normalize.file_view import Columns
@@ -22,6 +21,7 @@ from codeanatomy.normalize.flow.tables import (
     py_bc_def_use_events_v1,
     py_bc_reaches_v1,
 )
+from support import corpus
 from support.normalized import file_of, source_of, sources_in
 
 TABLES = {

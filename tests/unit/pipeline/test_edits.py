@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from support.folders import TESTS
-
 import ast
 import os
 import subprocess
@@ -20,14 +18,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support import corpus
-from support import edits
 from codeanatomy.errors import UnknownName
 from codeanatomy.relate.compile.file_summary import summary
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.repository import repository_rows
 from codeanatomy.sources.source_file import Source, decode
+from support import corpus, edits
 from support.edits import KINDS, Edit, Tree, meant_to_parse, read_tree, repository, script, write_tree
+from support.folders import TESTS
 from support.graph_checks import problems_of, text_problems_of
 from support.graphed import graph_of
 from support.histories import history

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import pytest
 
-from support.clean import clean_lake, order, refreshed
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import plan
+from support.clean import clean_lake, order, refreshed
 from support.edits import Tree, read_tree, repository, script, write_tree
 from support.histories import history
 

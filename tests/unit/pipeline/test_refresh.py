@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from support.clean import clean_lake, no_session, order, refreshed
 from codeanatomy import catalog
 from codeanatomy.delta.read.light import light_table, location, logged_paths
 from codeanatomy.errors import FeedLost
@@ -44,6 +43,7 @@ from codeanatomy.query.checks.compare import TABLES, compare_lakes
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared, build, plan
 from codeanatomy.run.report import BuildReport
+from support.clean import clean_lake, no_session, order, refreshed
 from support.edits import GARBAGE, Tree, write_tree
 from unit.sources.test_archives import zip_bytes
 

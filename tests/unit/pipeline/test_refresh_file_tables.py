@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support.clean import clean_lake, refreshed
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.extract.file_rows import FAILURES, file_id
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.pipeline.refresh.file_tables import Inputs, by_owner
+from support.clean import clean_lake, refreshed
 from support.edits import write_tree
 
 TREE = {

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support.clean import clean_lake, order, refreshed
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.read.light import light_table
@@ -21,6 +20,7 @@ from codeanatomy.plan.changes import Change, Impact
 from codeanatomy.progress import Progress
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run.build import plan
+from support.clean import clean_lake, order, refreshed
 from support.edits import write_tree
 
 PATHS = {file_id("r", path): path for path in ("a.py", "b.py")}

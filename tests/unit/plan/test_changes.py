@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from support.ask_lake import SOURCES, reader_of
 from codeanatomy.errors import UsageError
 from codeanatomy.query.diff.changed_definitions import Changes, changed_symbols, differing
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.verbs.impact import impact
+from support.ask_lake import SOURCES, reader_of
 
 VALUES = "shop/paths/values.py"
 LIMITS = "shop/paths/limits.py"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from support.clean import clean_lake, order
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.changes import FILES, Change, changes_of, stored_lines
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import Line, Lines, source_lines
+from support.clean import clean_lake, order
 from support.edits import GARBAGE, write_tree
 
 TREE = {

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from support.clean import clean_lake, order, refreshed
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UsageError
 from codeanatomy.lake.snapshot import Snapshot
@@ -23,6 +22,7 @@ from codeanatomy.run.build import prepare
 from codeanatomy.sources import reading
 from codeanatomy.sources.digest import Lines, source_lines
 from codeanatomy.sources.listing import Entry, list_folder
+from support.clean import clean_lake, order, refreshed
 
 OPTIONS = ExtractOptions()
 FIRST = "pkg/first.py"

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from support.asked import Ran, asking
 from codeanatomy.cli.answers import print_answer
 from codeanatomy.cli.options import AnswerFormat
 from codeanatomy.errors import CodeAnatomyError, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
 from codeanatomy.query.ask import VERBS
 from codeanatomy.query.lake import Lake
+from support.asked import Ran, asking
 
 FORMATS: tuple[AnswerFormat, ...] = ("table", "json", "jsonl", "csv", "markdown")
 # Documented, in `codeanatomy.errors`; 0 where a name may well be looked for and not be found.

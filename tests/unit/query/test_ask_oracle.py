@@ -17,15 +17,15 @@ from typing import Any, TypeAlias
 import pytest
 from pyspark.sql import SparkSession
 
-from support import corpus
-from oracles.ask_oracle import Definition, Found, Sources
-from support.builds import built
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.ask import function_of
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.symbols import resolve, with_lines
 from codeanatomy.query.verbs.result import Found as Answered
+from oracles.ask_oracle import Definition, Found, Sources
+from support import corpus
+from support.builds import built
 
 COMMAND = Path(sys.executable).with_name("codeanatomy")
 SEED = 9

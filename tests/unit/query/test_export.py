@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from support.ask_lake import reader_of
 from codeanatomy.atomic_output import new_file, new_folder
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.kinds.spec import Prop
@@ -31,6 +30,7 @@ from codeanatomy.query.export.escaping import visible
 from codeanatomy.query.export.rows import EDGES, NODES, Counting, Counts, Rows
 from codeanatomy.query.export.write import FILES, FOLDERS, FORMS, PICTURES, export_graph
 from codeanatomy.query.symbols import resolve
+from support.ask_lake import reader_of
 
 GRAPHML = "{http://graphml.graphdrawing.org/xmlns}"
 # Names that would end a text, a tag, a line or a cell where it is not escaped.

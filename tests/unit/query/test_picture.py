@@ -14,7 +14,6 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 
-from support.ask_lake import reader_of
 from codeanatomy.cli.main import cli
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.light import LightReader
@@ -28,6 +27,7 @@ from codeanatomy.query.export.selection import Chosen
 from codeanatomy.query.export.svg import LABELS, drawn
 from codeanatomy.query.export.write import export_graph
 from codeanatomy.query.symbols import resolve
+from support.ask_lake import reader_of
 from unit.query.test_export import EDGES, HOSTILE, NODES, edge_row, node_row
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from support.asked import Ran, asking
 from codeanatomy.cli.answers import about
 from codeanatomy.cli.ask import COMMANDS, PARAMETERS
 from codeanatomy.query.answers import COLUMNS
 from codeanatomy.query.ask import VERBS
 from codeanatomy.query.lake import Lake
+from support.asked import Ran, asking
 
 CALLERS = ("callers", "shop.cart.Cart.total", "--depth", "2", "--repo", "shop")
 

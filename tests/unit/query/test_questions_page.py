@@ -5,8 +5,6 @@ After a change that is meant, `pytest tests/unit/query/test_questions_page.py --
 
 from __future__ import annotations
 
-from support.folders import ROOT
-
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ import pytest
 
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.sql.light import SqlAnswer
+from support.folders import ROOT
 
 PAGE = ROOT / "docs" / "questions.md"
 QUESTION = re.compile(

@@ -14,8 +14,6 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from support.asked import Ran, asking
-from support.builds import built
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
@@ -25,6 +23,8 @@ from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import TableMissing, UnknownName, UsageError
 from codeanatomy.query.diff.runs import Change, KindCount, RunDiff, Values, diff_runs
+from support.asked import Ran, asking
+from support.builds import built
 from support.tiny_graph import (
     ARGUMENT,
     CALL,

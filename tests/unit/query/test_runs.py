@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from support.asked import Ran, asking
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import UnknownName
 from codeanatomy.lake.manifest import InputPin
 from codeanatomy.query.status.runs import PinLine, RunReport, Runs, StepLine, run_report, runs
+from support.asked import Ran, asking
 from support.small_lakes import HASH, MINUTE, NOON, SmallLake
 
 OTHER = HASH[::-1]

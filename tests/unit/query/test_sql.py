@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from support.ask_lake import reader_of
 from codeanatomy.catalog.views import VIEWS, view
 from codeanatomy.delta.read.duck import spill_folder
 from codeanatomy.errors import EXIT_USAGE, SqlRefused, UsageError
@@ -23,6 +22,7 @@ from codeanatomy.query.sql.allowed import function_arguments
 from codeanatomy.query.sql.check import TOKENS
 from codeanatomy.query.sql.diagnostics import CODES, Diagnostic
 from codeanatomy.query.sql.light import SqlAnswer, check, guarded, run_sql, selected
+from support.ask_lake import reader_of
 
 # By the code of the first diagnostic.
 REFUSED = {

@@ -14,10 +14,10 @@ import pytest
 from msgspec import structs
 from pyspark.sql import SparkSession
 
-from support.asked import Ran, asking
 from codeanatomy.errors import SqlRefused, UsageError
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.sql.spark import run_spark_sql
+from support.asked import Ran, asking
 
 KINDS = "SELECT kind, count(*) AS amount FROM symbols WHERE repo_id = 'depot' GROUP BY kind ORDER BY kind"
 

@@ -8,8 +8,6 @@ Here DuckDB is asked, without a JVM; `tests/spark/test_spark_lake.py` asks Spark
 
 from __future__ import annotations
 
-from support.folders import CASES
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,9 +15,10 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from support.ask_lake import reader_of
 from codeanatomy.query.sql.allowed import FORMS, FUNCTIONS
 from codeanatomy.query.sql.light import SqlAnswer, run_sql
+from support.ask_lake import reader_of
+from support.folders import CASES
 
 FILE = CASES / "sql" / "functions.json"
 Answers: TypeAlias = dict[str, dict[str, Any]]

@@ -7,9 +7,6 @@ runs the translation. All three have to give the rows of the case.
 
 from __future__ import annotations
 
-from support.folders import CASES
-
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -21,10 +18,9 @@ from codeanatomy.catalog.views import VIEWS
 from codeanatomy.query.engines.light import held_rows
 from codeanatomy.query.engines.statements import Held
 from codeanatomy.query.sql.light import check
+from support.folders import CASES
 
-FIXTURES: dict[str, Any] = msgspec.json.decode(
-    (CASES / "sql" / "rewrites.json").read_bytes()
-)
+FIXTURES: dict[str, Any] = msgspec.json.decode((CASES / "sql" / "rewrites.json").read_bytes())
 CASES: list[dict[str, Any]] = FIXTURES["cases"]
 each_case = pytest.mark.parametrize("case", CASES, ids=[case["title"] for case in CASES])
 # Every view with all its columns; what a row does not have is null.

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from support.asked import Ran, asking
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import TableMissing
 from codeanatomy.lake.lease import LeaseRow, acquire
@@ -18,6 +17,7 @@ from codeanatomy.query.status import status as module
 from codeanatomy.query.status.status import LakeStatus, Writer, status
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import source_digest
+from support.asked import Ran, asking
 from support.small_lakes import HASH, MINUTE, NOON, SmallLake
 
 OPTIONS = ExtractOptions()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from support.ask_lake import reader_of
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.symbols import resolve, symbols_named, with_lines
+from support.ask_lake import reader_of
 
 
 @pytest.fixture(scope="module")

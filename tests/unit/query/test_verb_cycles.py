@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from support.ask_lake import reader_of
 from codeanatomy.errors import UsageError
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.verbs.cycles import COLUMNS, cycles
 from codeanatomy.query.walks.components import components, round_trip
+from support.ask_lake import reader_of
 
 Graph = dict[str, set[str]]
 

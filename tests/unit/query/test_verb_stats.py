@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from support.ask_lake import reader_of
 from codeanatomy.errors import UnknownName
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.verbs.errors import errors
 from codeanatomy.query.verbs.stats import COLUMNS, GROUPS, stats
+from support.ask_lake import reader_of
 from support.small_lakes import SmallLake
 
 

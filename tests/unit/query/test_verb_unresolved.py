@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from support.ask_lake import reader_of
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.symbols import resolve
 from codeanatomy.query.verbs.unresolved import COLUMNS, unresolved
+from support.ask_lake import reader_of
 
 MODULE = "shop.waste.unknown"
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.ask_lake import reader_of
 from codeanatomy.errors import UsageError
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.verbs.unused import COLUMNS, unused
+from support.ask_lake import reader_of
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from support import callgraph_score as score
 from codeanatomy.arrow import unpacked
 from codeanatomy.node_ids import binding_id, scope_id
 from codeanatomy.relate.emit.call_graph import edges
@@ -19,6 +18,7 @@ from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.name_resolution import MODULE_KEY
+from support import callgraph_score as score
 from support.related import solved, sources_below
 
 CASES = score.cases()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from support.folders import TESTS
-
 import hashlib
 import os
 import random
@@ -18,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from support import callgraph_score as score
 from codeanatomy.arrow import packed
 from codeanatomy.node_ids import PREFIXES
 from codeanatomy.relate.emit.call_graph import edges
 from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import MAX_OBJECTS
+from support import callgraph_score as score
+from support.folders import TESTS
 from support.related import solved, sources_below
 
 Row = dict[str, Any]

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from support import corpus
-from support import callgraph_score as score
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.node_ids import ast_node_id, binding_id, module_id, node_id, package_id, scope_id
 from codeanatomy.relate import repository
@@ -23,6 +21,8 @@ from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.relation_rows import RELATIONS, Rows
 from codeanatomy.relate.repository import repository_rows
 from codeanatomy.relate.values.analysis import Values
+from support import callgraph_score as score
+from support import corpus
 from support.related import sources_below, witnessed
 
 Row = dict[str, Any]

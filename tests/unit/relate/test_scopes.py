@@ -11,7 +11,6 @@ from textwrap import dedent
 
 import pytest
 
-from support import corpus
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.libcst_files import libcst_files_v1
@@ -22,8 +21,9 @@ from codeanatomy.relate.compile.scope_tree import Scope, scopes_of
 from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.relation_rows import Rows
 from codeanatomy.sources.source_file import Source
-from support.normalized import source_of, sources_in
 from oracles.scope_oracle import Agreement, Bound, agreement, bound
+from support import corpus
+from support.normalized import source_of, sources_in
 
 OPTIONS = ExtractOptions()
 SHORT = {"READS": "read", "WRITES": "write", "DELETES": "del"}

@@ -12,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from support import corpus
-from support import scip_tool
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.partitions import Place
 from codeanatomy.extract.scip.documents import document_cells
@@ -29,6 +27,7 @@ from codeanatomy.relate.witnesses.claims import public_name, span_key
 from codeanatomy.relate.witnesses.scip import parsed
 from codeanatomy.sources.listing import list_folder
 from codeanatomy.sources.source_file import Source, decode
+from support import corpus, scip_tool
 from support.related import programs_of, sources_below, witnessed
 
 Row = dict[str, Any]

@@ -13,8 +13,6 @@ import pytest
 from msgspec import structs
 from pyspark.sql import SparkSession
 
-from support.asked import Ran, asking
-from support.builds import built
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.delta.read.light import light_files, location
@@ -24,8 +22,24 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import Comparison, Counts, compare_lakes
 from codeanatomy.run.clean_build import orders_of, rebuilt
 from codeanatomy.spark import session as sessions
+from support.asked import Ran, asking
+from support.builds import built
 from support.little import apart_lake, attacked, built_lake, put
-from support.tiny_graph import CALL, FUNCTION, REPO, A, B, Row, Tables, derived, edge, healthy, manifest, node, write
+from support.tiny_graph import (
+    CALL,
+    FUNCTION,
+    REPO,
+    A,
+    B,
+    Row,
+    Tables,
+    derived,
+    edge,
+    healthy,
+    manifest,
+    node,
+    write,
+)
 
 NODES, EDGES, FILES, TREES, MAP = "cpg_nodes", "cpg_edges", "repo_files_v1", "ast_files_v1", "cpg_props_map"
 DIAGNOSTICS = "diagnostics_norm_v1"

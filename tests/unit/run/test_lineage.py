@@ -12,8 +12,6 @@ import pytest
 from msgspec import json, structs
 from pyspark.sql import SparkSession
 
-from support.builds import built, rows
-from support.clean import clean_lake, order, refreshed
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table, UsedColumn
 from codeanatomy.config import load_settings
@@ -27,6 +25,8 @@ from codeanatomy.query.lake import Lake
 from codeanatomy.run import lineage
 from codeanatomy.run.build import prepare
 from codeanatomy.run.lineage import Use, lineage_of, with_lineage
+from support.builds import built, rows
+from support.clean import clean_lake, order, refreshed
 from support.edits import write_tree
 
 NODES = "cpg_nodes"

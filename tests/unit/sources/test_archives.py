@@ -20,13 +20,13 @@ from pathlib import Path
 import pytest
 from msgspec import msgpack
 
-from support import corpus
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UsageError
 from codeanatomy.sources.archives import safe_path
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.listing import Entry, Listing
 from codeanatomy.sources.reading import read_entries
+from support import corpus
 
 DEFAULT = ExtractOptions()
 WHEN = 1_600_000_000

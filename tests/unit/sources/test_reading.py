@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from support import corpus
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.sources import reading
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.listing import Entry, Listing
 from codeanatomy.sources.reading import Reading, read_entries
 from codeanatomy.sources.source_file import Unreadable
+from support import corpus
 from unit.sources.test_archives import PACKERS, contents, patched, stored, tar_bytes, zip_bytes
 
 DEFAULT = ExtractOptions()
