@@ -1,37 +1,15 @@
-"""What one file says about values: its definitions, and constraints among numbered nodes.
+"""Define the program of one file: its definitions, and constraints among numbered nodes.
 
     def f(g): return g()         function 0, result node 0, parameter node 1, a call of 1 into 5, 5 into 0
     h = f(len)                   an object (function 0) in node 2, `len` in node 3, a call of 2 with 3 into 4
 
-A node stands for an expression, a version of a variable, a parameter, or a result: a set of objects that the
-solver fills. Numbers are the file's own; `World.at` adds an offset. Operations are tuples that begin with one
-of the letters below, and say in their first fields which node they wait for:
+A node stands for an expression, a version of a variable, a parameter, or a result: a set of abstract objects
+that the solver fills. Node numbers are local to the file; `LinkedPrograms.at` adds the file's offset. An
+operation is a tuple that starts with one of the codes `OP_*` below, followed by the operands listed there.
+`compile` writes operations, `values` applies them.
 
-    = src dst                    everything in src is in dst
-    o node kind what             a function F, class C or container L by number, a constant K by type,
-                                 a string J by its text, or one that begins with it j, is in node
-    n name dst                   a name that nothing in the file binds
-    m dst number                 what an import binds
-    . recv attr dst site         attribute
-    : recv attr src site         assignment to an attribute
-    ( callee dst site args       call; args are (how, keyword, node), see `Arg`
-    [ recv key dst site index    subscript, by constant key or None; index is the node of the key
-    ] recv key src site          assignment to a subscript
-    * src dst site               element by iteration
-    , src place dst              element by unpacking: "0", "-1" from the end, "1:1" between, None for any
-    w src dst site               what `with` binds
-    a src dst site               what `await` gives
-    y src dst                    what `yield from` gives
-    d recv names args dst site   the first special method of these that the class has
-    b left right name dst site   binary operator: `__add__`, reflected, in place
-    r src site                   raised
-    e src dst                    caught: instances of the classes
-    t hint dst                   annotation
-    i src classes dst            what is left after `isinstance`
-    k dict src                   a key
-    u dict src                   all elements of another dictionary
-    x recv attr site             deleted attribute
-    c class site                 a class comes to be
+Codes and kinds are one character long because programs are stored packed in `relate_programs_v1`, and plain
+strings instead of enums because the solver compares them millions of times.
 
 Tests: `tests/unit/relate/test_statements.py`.
 """
@@ -64,8 +42,147 @@ CALL_TARGETS = (
     "receiver_class",
     "is_override_candidate",
 )
-# Kinds of definitions that a name may mean.
+# Kinds of definitions that a name may refer to.
 FUNCTION, CLASS, PARAMETER, IMPORT, VARIABLE = "FCPIV"
+
+# Operations, with their operands. `site` indexes `Program.sites`.
+
+# src dst: every object of src is in dst.
+OP_COPY = "="
+# node kind operand: an object of this kind is in node. Kind is OBJ_FUNCTION, OBJ_CLASS or OBJ_CONTAINER with
+# a number, OBJ_CONSTANT with the name of a builtin type, OBJ_STRING or OBJ_STRING_PREFIX with the text.
+OP_MAKE = "o"
+# name dst: read a name that the file does not bind.
+OP_UNBOUND_NAME = "n"
+# dst number: bind import `number`.
+OP_IMPORT = "m"
+# receiver attribute dst site
+OP_LOAD_ATTRIBUTE = "."
+# receiver attribute src site
+OP_STORE_ATTRIBUTE = ":"
+# receiver attribute site
+OP_DELETE_ATTRIBUTE = "x"
+# callee dst site args: args are tuples (how, keyword, node), see `Arg`.
+OP_CALL = "("
+# receiver key dst site index: subscript by constant key (None if not constant); index is the node of the key.
+OP_LOAD_ITEM = "["
+# receiver key src site
+OP_STORE_ITEM = "]"
+# dict src: src holds a key of the dict.
+OP_STORE_KEY = "k"
+# dict src: add all elements of another dict.
+OP_UPDATE = "u"
+# src dst site: element by iteration.
+OP_ITERATE = "*"
+# src position dst: element by unpacking: "0", "-1" from the end, "1:1" between, None for any.
+OP_UNPACK = ","
+# src dst site: value bound by `with`.
+OP_WITH = "w"
+# src dst site: result of `await`.
+OP_AWAIT = "a"
+# src dst: result of `yield from`.
+OP_YIELD_FROM = "y"
+# receiver names args dst site: call the first of these special methods that the class has.
+OP_SPECIAL_METHOD = "d"
+# left right name dst site: binary operator by the name of its method without underscores (add, iadd, lt).
+OP_BINARY = "b"
+# src site: raise.
+OP_RAISE = "r"
+# src dst: instances of the classes in src, caught by `except`.
+OP_EXCEPT = "e"
+# src classes dst: objects of src that pass `isinstance` with the classes.
+OP_ISINSTANCE = "i"
+# hint dst: the annotation (one of the HINT_* tuples below) of dst.
+OP_ANNOTATE = "t"
+# class site: a class statement runs.
+OP_CREATE_CLASS = "c"
+
+# Key of a subscript that is a slice.
+SLICE = ":"
+
+# Hints: what an annotation states, as nested tuples that start with one of these.
+
+# node: an instance of the classes in node.
+HINT_INSTANCE = "n"
+# node: the class itself (`type[Foo]`).
+HINT_CLASS = "c"
+# kind hint: a list, set, generator... of such elements.
+HINT_CONTAINER = "l"
+# hint hint: a dict, by key and value.
+HINT_DICT = "d"
+# hint: a callable that returns this.
+HINT_CALLABLE = "f"
+# hints: a tuple with these elements.
+HINT_TUPLE = "t"
+# hints: any of these.
+HINT_UNION = "u"
+
+# Kinds of abstract objects, with what identifies an object of the kind (`values.linked_programs.ObjectKey`).
+
+# file number: function, method or lambda.
+OBJ_FUNCTION = "F"
+# file number
+OBJ_CLASS = "C"
+# file
+OBJ_MODULE = "M"
+# name: namespace package.
+OBJ_NAMESPACE = "N"
+# class: all instances of a class, as one object.
+OBJ_INSTANCE = "I"
+# file number: list, tuple, dict, set or generator, by where it is created.
+OBJ_CONTAINER = "L"
+# type: operand of OP_MAKE only; becomes an OBJ_EXTERNAL_INSTANCE of the builtin type.
+OBJ_CONSTANT = "K"
+# text: string that may be the name of an attribute.
+OBJ_STRING = "J"
+# text: string that starts with the text.
+OBJ_STRING_PREFIX = "j"
+# name: anything defined outside of the repository, by qualified name.
+OBJ_EXTERNAL = "X"
+# name: instance of an external class.
+OBJ_EXTERNAL_INSTANCE = "Y"
+# name receiver: member of an instance of an external class.
+OBJ_EXTERNAL_MEMBER = "H"
+# function receiver
+OBJ_BOUND_METHOD = "B"
+# class receiver: result of `super()`.
+OBJ_SUPER = "S"
+# class: `type.__call__` of a class.
+OBJ_TYPE_CALL = "Z"
+# function: result of calling a generator function.
+OBJ_GENERATOR = "G"
+# function: result of calling an async function.
+OBJ_COROUTINE = "A"
+# key: property.
+OBJ_PROPERTY = "P"
+# property part: `x.setter`, `x.getter` or `x.deleter`.
+OBJ_PROPERTY_DECORATOR = "Q"
+# key: staticmethod or classmethod object.
+OBJ_STATIC_OR_CLASS_METHOD = "T"
+# container name: method of a builtin container.
+OBJ_CONTAINER_METHOD = "E"
+# container part: keys, values or items view of a dict.
+OBJ_DICT_VIEW = "D"
+# key: `dataclasses.field(...)`.
+OBJ_DATACLASS_FIELD = "O"
+# key call: functools.partial.
+OBJ_PARTIAL = "U"
+# key call: functools.partialmethod.
+OBJ_PARTIAL_METHOD = "u"
+# key: functools.wraps(f).
+OBJ_WRAPS = "w"
+# key: function decorated with functools.singledispatch.
+OBJ_SINGLEDISPATCH = "R"
+# dispatcher: `f.register`. Same letter as OBJ_CONSTANT, which is never the kind of an object.
+OBJ_SINGLEDISPATCH_REGISTER = "K"
+# function: function decorated with contextlib.contextmanager.
+OBJ_CONTEXT_FUNCTION = "W"
+# function: result of calling an OBJ_CONTEXT_FUNCTION.
+OBJ_CONTEXT_MANAGER = "V"
+# key: contextlib.closing or nullcontext.
+OBJ_CLOSING = "c"
+# key: callable stated by an annotation `Callable[..., X]`.
+OBJ_HINTED_CALLABLE = "f"
 
 
 class Parameter(Struct, array_like=True, frozen=True):

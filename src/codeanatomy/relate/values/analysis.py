@@ -18,7 +18,55 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codeanatomy.relate.program import NOTHING, Op, Program
+from codeanatomy.relate.program import (
+    HINT_CALLABLE,
+    HINT_CLASS,
+    HINT_CONTAINER,
+    HINT_DICT,
+    HINT_INSTANCE,
+    HINT_TUPLE,
+    HINT_UNION,
+    NOTHING,
+    OBJ_CLASS,
+    OBJ_CLOSING,
+    OBJ_CONSTANT,
+    OBJ_CONTAINER,
+    OBJ_CONTEXT_MANAGER,
+    OBJ_EXTERNAL,
+    OBJ_EXTERNAL_INSTANCE,
+    OBJ_FUNCTION,
+    OBJ_HINTED_CALLABLE,
+    OBJ_INSTANCE,
+    OBJ_PROPERTY,
+    OBJ_STRING,
+    OBJ_STRING_PREFIX,
+    OP_ANNOTATE,
+    OP_AWAIT,
+    OP_BINARY,
+    OP_CALL,
+    OP_COPY,
+    OP_CREATE_CLASS,
+    OP_DELETE_ATTRIBUTE,
+    OP_EXCEPT,
+    OP_IMPORT,
+    OP_ISINSTANCE,
+    OP_ITERATE,
+    OP_LOAD_ATTRIBUTE,
+    OP_LOAD_ITEM,
+    OP_MAKE,
+    OP_RAISE,
+    OP_SPECIAL_METHOD,
+    OP_STORE_ATTRIBUTE,
+    OP_STORE_ITEM,
+    OP_STORE_KEY,
+    OP_UNBOUND_NAME,
+    OP_UNPACK,
+    OP_UPDATE,
+    OP_WITH,
+    OP_YIELD_FROM,
+    Op,
+    Program,
+)
 from codeanatomy.relate.values.classes import Classes
 from codeanatomy.relate.values.external_names import is_subclass
 from codeanatomy.relate.values.pending_call import NOWHERE, Call, Where, plain
@@ -47,28 +95,34 @@ class Values(Classes):
         self.raised = self.node()
         self._raised_in = [self.node() for _ in self.programs]
         self._rounds = (
-            {"=": self._copy, "o": self._make, "n": self._open, "m": self._import, ".": self._load},
             {
-                ":": self._store,
-                "(": self._call,
-                "[": self._item,
-                "]": self._set_item,
-                "k": self._set_key,
-                "u": self._update,
-                "*": self._iterate,
-                ",": self._unpack,
-                "w": self._with,
-                "a": self._await,
-                "y": self._yield_from,
-                "d": self._special,
-                "b": self._operator,
-                "r": self._raise,
-                "e": self._except,
-                "i": self._isinstance,
-                "x": self._delete,
-                "c": self.create_class,
+                OP_COPY: self._copy,
+                OP_MAKE: self._make,
+                OP_UNBOUND_NAME: self._open,
+                OP_IMPORT: self._import,
+                OP_LOAD_ATTRIBUTE: self._load,
             },
-            {"t": self._hint, "e": self._caught_unraised},
+            {
+                OP_STORE_ATTRIBUTE: self._store,
+                OP_CALL: self._call,
+                OP_LOAD_ITEM: self._item,
+                OP_STORE_ITEM: self._set_item,
+                OP_STORE_KEY: self._set_key,
+                OP_UPDATE: self._update,
+                OP_ITERATE: self._iterate,
+                OP_UNPACK: self._unpack,
+                OP_WITH: self._with,
+                OP_AWAIT: self._await,
+                OP_YIELD_FROM: self._yield_from,
+                OP_SPECIAL_METHOD: self._special,
+                OP_BINARY: self._operator,
+                OP_RAISE: self._raise,
+                OP_EXCEPT: self._except,
+                OP_ISINSTANCE: self._isinstance,
+                OP_DELETE_ATTRIBUTE: self._delete,
+                OP_CREATE_CLASS: self.create_class,
+            },
+            {OP_ANNOTATE: self._hint, OP_EXCEPT: self._caught_unraised},
         )
 
     def solve(self) -> None:
@@ -98,14 +152,16 @@ class Values(Classes):
 
     def _make(self, file: int, op: Op) -> None:
         _, node, kind, what = op
-        if kind == "K":
-            self.add(self.at(file, node), self.thing("Y", f"builtins.{what}"))
+        if kind == OBJ_CONSTANT:
+            self.add(self.at(file, node), self.thing(OBJ_EXTERNAL_INSTANCE, f"builtins.{what}"))
             return
-        if kind in ("J", "j"):
+        if kind in (OBJ_STRING, OBJ_STRING_PREFIX):
             self.add(self.at(file, node), self.thing(kind, what))
             return
-        thing = self.thing(kind, file, what, self._copy_number if kind in ("F", "L") else None)
-        if kind == "L":
+        thing = self.thing(
+            kind, file, what, self._copy_number if kind in (OBJ_FUNCTION, OBJ_CONTAINER) else None
+        )
+        if kind == OBJ_CONTAINER:
             self._kinds[thing], self._sizes[thing] = self.programs[file].containers[what]
         self.add(self.at(file, node), thing)
 
@@ -128,9 +184,9 @@ class Values(Classes):
     def _delete_from(self, things: Sequence[Object], name: str) -> None:
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "I":
+            if kind == OBJ_INSTANCE:
                 if self.is_own(self.find(one, "__delattr__")):
-                    text = self.thing("J", name)
+                    text = self.thing(OBJ_STRING, name)
                     self.run_hook(self.attr(thing, "__delattr__"), [text], -1, thing, name, how="del")
                 holder = self.find(one, name)
                 if self.is_own(holder):
@@ -138,7 +194,7 @@ class Values(Classes):
 
     def _run_delete(self, things: Sequence[Object], receiver: Object, name: str) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "P":
+            if self.things[thing >> 1].kind == OBJ_PROPERTY:
                 hook = self.field(thing, "fdel")
                 self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="del")
 
@@ -175,7 +231,7 @@ class Values(Classes):
         enter, leave = ("__aenter__", "__aexit__") if is_async else ("__enter__", "__exit__")
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "I":
+            if kind == OBJ_INSTANCE:
                 if not self.is_own(self.find(one, enter)):
                     # From outside: nearly all give themselves.
                     self.add(dst, thing)
@@ -184,18 +240,18 @@ class Values(Classes):
                 if is_async:
                     self.wait(given, self._awaited, dst, where)
                 self.special([thing], [leave], Call(where, [], -1, role="with"))
-            elif kind == "c":
+            elif kind == OBJ_CLOSING:
                 self.flow(self.field(thing, "inner"), dst, thing & WEAK)
                 self.wait(self.field(thing, "inner"), self._closed, Call(where, [], -1, role="with"))
-            elif kind == "V":
+            elif kind == OBJ_CONTEXT_MANAGER:
                 self.flow(self.node_of(one, self.function(one)[1].yields), dst, thing & WEAK)
-            elif kind == "Y":
+            elif kind == OBJ_EXTERNAL_INSTANCE:
                 self.add(dst, thing)
 
     def _closed(self, things: Sequence[Object], call: Call) -> None:
         """What `closing` closes at the end."""
         for thing in things:
-            if self.things[thing >> 1].kind == "I":
+            if self.things[thing >> 1].kind == OBJ_INSTANCE:
                 self.wait_call(self.attr(thing, "close"), call)
 
     def _await(self, file: int, op: Op) -> None:
@@ -227,15 +283,19 @@ class Values(Classes):
     def _operate(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "I":
+            if kind == OBJ_INSTANCE:
                 self.special([thing], names, call)
-            elif kind == "L":
+            elif kind == OBJ_CONTAINER:
                 both = self.make_container(self.kind_of(thing), call.where)
                 self.put(both, None, self.field(thing, "[*]"))
                 self.wait(call.argument(0), self.merge_from, both)
                 self.add(call.dst, both)
-            elif kind == "J" or (kind == "Y" and one.startswith(("builtins.", "pathlib."))):
-                self.add(call.dst, self.thing("Y", "builtins.str" if kind == "J" else one))
+            elif kind == OBJ_STRING or (
+                kind == OBJ_EXTERNAL_INSTANCE and one.startswith(("builtins.", "pathlib."))
+            ):
+                self.add(
+                    call.dst, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str" if kind == OBJ_STRING else one)
+                )
                 if names[0] == "__mod__":
                     self._format(call)
 
@@ -247,7 +307,7 @@ class Values(Classes):
 
     def _format_all(self, things: Sequence[Object], shown: Call) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "L":
+            if self.things[thing >> 1].kind == OBJ_CONTAINER:
                 self.wait(self.field(thing, "[*]"), self.special, ("__str__", "__repr__"), shown)
 
     def _reflect(
@@ -255,7 +315,7 @@ class Values(Classes):
     ) -> None:
         for other in self.objects[left] or ():
             kind, one, _, _ = self.things[other >> 1]
-            if kind == "I" and any(self.find(one, each) is not None for each in names):
+            if kind == OBJ_INSTANCE and any(self.find(one, each) is not None for each in names):
                 return
         self.special(things, [name], call)
 
@@ -266,10 +326,10 @@ class Values(Classes):
     def _raised(self, things: Sequence[Object], call: Call) -> None:
         for thing in things:
             kind = self.things[thing >> 1].kind
-            if kind == "C":
+            if kind == OBJ_CLASS:
                 self.invoke([thing], call)
-            if kind in ("C", "I"):
-                instance = self.thing("I", thing & ~1) if kind == "C" else thing
+            if kind in (OBJ_CLASS, OBJ_INSTANCE):
+                instance = self.thing(OBJ_INSTANCE, thing & ~1) if kind == OBJ_CLASS else thing
                 self.add(self.raised, instance)
                 self.add(self._raised_in[call.where[0]], instance)
 
@@ -280,9 +340,9 @@ class Values(Classes):
         """What is raised anywhere and of the class; of classes outside, in this file, or just an instance."""
         for cls in classes:
             kind = self.things[cls >> 1].kind
-            if kind == "C":
+            if kind == OBJ_CLASS:
                 self.wait(self.raised, self._kept, cls & ~1, dst)
-            elif kind == "L":
+            elif kind == OBJ_CONTAINER:
                 self.wait(self.field(cls, "[*]"), self._caught, file, dst)
             else:
                 self.instances([cls], dst, 0)
@@ -296,11 +356,11 @@ class Values(Classes):
     def instances(self, things: Sequence[Object], dst: int, weak: int) -> None:
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "C":
-                self.add(dst, self.thing("I", thing & ~1) | weak)
-            elif kind == "X" and not one.startswith(SPECIAL_FORMS):
-                self.add(dst, self.thing("Y", one) | weak)
-            elif kind == "L":
+            if kind == OBJ_CLASS:
+                self.add(dst, self.thing(OBJ_INSTANCE, thing & ~1) | weak)
+            elif kind == OBJ_EXTERNAL and not one.startswith(SPECIAL_FORMS):
+                self.add(dst, self.thing(OBJ_EXTERNAL_INSTANCE, one) | weak)
+            elif kind == OBJ_CONTAINER:
                 self.wait(self.field(thing, "[*]"), self.instances, dst, weak)
 
     def _isinstance(self, file: int, op: Op) -> None:
@@ -310,9 +370,9 @@ class Values(Classes):
     def _narrow(self, classes: Sequence[Object], src: int, dst: int) -> None:
         for cls in classes:
             kind = self.things[cls >> 1].kind
-            if kind == "L":
+            if kind == OBJ_CONTAINER:
                 self.wait(self.field(cls, "[*]"), self._narrow, src, dst)
-            elif kind in ("C", "X"):
+            elif kind in (OBJ_CLASS, OBJ_EXTERNAL):
                 self.wait(src, self._kept, cls & ~1, dst)
                 self.instances([cls], dst, WEAK)
 
@@ -320,16 +380,18 @@ class Values(Classes):
         outside = self.things[cls >> 1]
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "I":
+            if kind == OBJ_INSTANCE:
                 keep = cls in self.mro(one) or any(
                     is_subclass(base, outside.one) for base in self.outside_bases(one)
                 )
-            elif kind in ("Y", "J"):
-                keep = outside.kind == "X" and outside.one == (one if kind == "Y" else "builtins.str")
-            elif kind == "L":
-                keep = outside.kind == "X" and outside.one == f"builtins.{self.kind_of(thing)}"
+            elif kind in (OBJ_EXTERNAL_INSTANCE, OBJ_STRING):
+                keep = outside.kind == OBJ_EXTERNAL and outside.one == (
+                    one if kind == OBJ_EXTERNAL_INSTANCE else "builtins.str"
+                )
+            elif kind == OBJ_CONTAINER:
+                keep = outside.kind == OBJ_EXTERNAL and outside.one == f"builtins.{self.kind_of(thing)}"
             else:
-                keep = outside.kind == "X"
+                keep = outside.kind == OBJ_EXTERNAL
             if keep:
                 self.add(dst, thing)
 
@@ -341,27 +403,27 @@ class Values(Classes):
         if hint is None:
             return
         kind = hint[0]
-        if kind == "n":
+        if kind == HINT_INSTANCE:
             self.wait(self.at(file, hint[1]), self.instances, dst, WEAK)
-        elif kind == "c":
+        elif kind == HINT_CLASS:
             self.wait(self.at(file, hint[1]), self._classes, dst)
-        elif kind == "u":
+        elif kind == HINT_UNION:
             for each in hint[1]:
                 self.hinted(file, each, dst)
-        elif kind == "f":
-            function = self.thing("f", dst)
+        elif kind == HINT_CALLABLE:
+            function = self.thing(OBJ_HINTED_CALLABLE, dst)
             self.hinted(file, hint[1], self.field(function, "result"))
             self.add(dst, function | WEAK)
-        elif kind in ("l", "t", "d"):
+        elif kind in (HINT_CONTAINER, HINT_TUPLE, HINT_DICT):
             self._hinted_container(file, hint, dst)
 
     def _hinted_container(self, file: int, hint: Sequence[Any], dst: int) -> None:
-        container = self.thing("L", "hint", dst)
-        self._kinds[container] = {"l": hint[1], "t": "tuple", "d": "dict"}[hint[0]]
+        container = self.thing(OBJ_CONTAINER, "hint", dst)
+        self._kinds[container] = {HINT_CONTAINER: hint[1], HINT_TUPLE: "tuple", HINT_DICT: "dict"}[hint[0]]
         inner: list[tuple[str | None, Any]] = [(None, hint[-1])]
-        if hint[0] == "t":
+        if hint[0] == HINT_TUPLE:
             inner = [(str(at), each) for at, each in enumerate(hint[1])]
-        elif hint[0] == "d":
+        elif hint[0] == HINT_DICT:
             self.hinted(file, hint[1], self.field(container, "[keys]"))
         for key, each in inner:
             node = self.node()
@@ -371,7 +433,7 @@ class Values(Classes):
 
     def _classes(self, things: Sequence[Object], dst: int) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind in ("C", "X"):
+            if self.things[thing >> 1].kind in (OBJ_CLASS, OBJ_EXTERNAL):
                 self.add(dst, thing | WEAK)
 
     def _call(self, file: int, op: Op) -> None:
@@ -387,10 +449,12 @@ class Values(Classes):
 
     def _decorated(self, things: Sequence[Object], given: int, dst: int) -> None:
         """What a decorator makes: of a class, that class or one made in a function, no other it has seen."""
-        classes = [thing & ~1 for thing in self.objects[given] or () if self.things[thing >> 1].kind == "C"]
+        classes = [
+            thing & ~1 for thing in self.objects[given] or () if self.things[thing >> 1].kind == OBJ_CLASS
+        ]
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            cls = {"C": thing & ~1, "I": one}.get(kind)
+            cls = {OBJ_CLASS: thing & ~1, OBJ_INSTANCE: one}.get(kind)
             is_other = cls is not None and cls not in classes and self.cls(cls)[1].outer < 0
             if not (classes and is_other):
                 self.add(dst, thing)
@@ -399,10 +463,10 @@ class Values(Classes):
         """`self` is an instance of its class, `cls` the class, defaults are values."""
         for file, program in enumerate(self.programs):
             for number, function in enumerate(program.functions):
-                thing = self.thing("F", file, number)
+                thing = self.thing(OBJ_FUNCTION, file, number)
                 nodes = [self.at(file, each.node) for each in function.parameters]
                 if function.owner >= 0 and function.parameters and not self.objects[nodes[0]]:
-                    cls = self.thing("C", file, function.owner)
+                    cls = self.thing(OBJ_CLASS, file, function.owner)
                     if function.parameters[0].how in ("positional", "positional_only"):
                         for each in self._heirs(cls, function.name):
                             self._receive(each, function.binds, nodes[0])
@@ -427,7 +491,7 @@ class Values(Classes):
         if binds in ("class", "class_argument"):
             self.add(node, cls)
             return
-        instance = self.thing("I", cls)
+        instance = self.thing(OBJ_INSTANCE, cls)
         self.add(node, instance)
         holder = self.find(cls, "__init__")
         if self.is_own(holder):
@@ -436,7 +500,7 @@ class Values(Classes):
     def _assume(self, things: Sequence[Object], instance: Object) -> None:
         """An instance was made somewhere else, by its `__init__`."""
         for thing in things:
-            if self.things[thing >> 1].kind == "F" and thing & ~1 not in self.invoked:
+            if self.things[thing >> 1].kind == OBJ_FUNCTION and thing & ~1 not in self.invoked:
                 _, function = self.function(thing)
                 if function.parameters:
                     self.add(self.node_of(thing, function.parameters[0].node), instance)
@@ -445,7 +509,11 @@ class Values(Classes):
         """What a decorator that nothing is known of makes of a definition still stands for it."""
         for file, program in enumerate(self.programs):
             for op in program.ops:
-                if op[0] == "(" and program.sites[op[3]].role == "decorator" and not self.held(file, op[1]):
+                if (
+                    op[0] == OP_CALL
+                    and program.sites[op[3]].role == "decorator"
+                    and not self.held(file, op[1])
+                ):
                     for src, dst in self.everywhere(file, op[4][0][2], op[2]):
                         self.flow(src, dst)
 

@@ -17,7 +17,34 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from codeanatomy.relate.program import VARIABLE, Program
+from codeanatomy.relate.program import (
+    OBJ_BOUND_METHOD,
+    OBJ_CLASS,
+    OBJ_CONTAINER,
+    OBJ_CONTAINER_METHOD,
+    OBJ_CONTEXT_FUNCTION,
+    OBJ_EXTERNAL,
+    OBJ_EXTERNAL_INSTANCE,
+    OBJ_EXTERNAL_MEMBER,
+    OBJ_FUNCTION,
+    OBJ_INSTANCE,
+    OBJ_MODULE,
+    OBJ_NAMESPACE,
+    OBJ_PARTIAL_METHOD,
+    OBJ_PROPERTY,
+    OBJ_PROPERTY_DECORATOR,
+    OBJ_SINGLEDISPATCH,
+    OBJ_SINGLEDISPATCH_REGISTER,
+    OBJ_STATIC_OR_CLASS_METHOD,
+    OBJ_STRING,
+    OBJ_SUPER,
+    OBJ_TYPE_CALL,
+    OP_DELETE_ATTRIBUTE,
+    OP_LOAD_ATTRIBUTE,
+    OP_STORE_ATTRIBUTE,
+    VARIABLE,
+    Program,
+)
 from codeanatomy.relate.values.external_names import BUILTINS, is_class_like, may_have
 from codeanatomy.relate.values.hierarchy import ENUMS, Hierarchy
 from codeanatomy.relate.values.modules import INITS
@@ -27,7 +54,7 @@ MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__p
 TEXT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 MAX_PARTS = 12
 # What operations do to an attribute, by their letters.
-HOWS = {".": "get", ":": "set", "x": "del"}
+HOWS = {OP_LOAD_ATTRIBUTE: "get", OP_STORE_ATTRIBUTE: "set", OP_DELETE_ATTRIBUTE: "del"}
 
 
 class Attributes(Hierarchy):
@@ -41,18 +68,18 @@ class Attributes(Hierarchy):
         self._bound: set[tuple[Any, ...]] = set()
         # What an attribute of a thing is, by its kind.
         self._readable: Mapping[str, Callable[[Object, str, int], None]] = {
-            "M": self._of_module,
-            "N": self._of_namespace,
-            "X": self._of_outside,
-            "Y": self._of_outside,
-            "J": self._of_text,
-            "I": self._of_instance,
-            "C": self._of_class,
-            "S": self._of_super,
-            "L": self._of_container,
-            "B": self._of_bound,
-            "P": self._of_property,
-            "R": self._of_dispatcher,
+            OBJ_MODULE: self._of_module,
+            OBJ_NAMESPACE: self._of_namespace,
+            OBJ_EXTERNAL: self._of_outside,
+            OBJ_EXTERNAL_INSTANCE: self._of_outside,
+            OBJ_STRING: self._of_text,
+            OBJ_INSTANCE: self._of_instance,
+            OBJ_CLASS: self._of_class,
+            OBJ_SUPER: self._of_super,
+            OBJ_CONTAINER: self._of_container,
+            OBJ_BOUND_METHOD: self._of_bound,
+            OBJ_PROPERTY: self._of_property,
+            OBJ_SINGLEDISPATCH: self._of_dispatcher,
         }
         # Functions that run when an attribute is read, written or deleted: by name and how, then by thing.
         self.attr_calls: dict[tuple[str, str], dict[Object, dict[Object, None]]] = {}
@@ -63,8 +90,12 @@ class Attributes(Hierarchy):
         """A module by its absolute name."""
         paths = self.modules.paths.get(name)
         if paths:
-            return self.thing("M", self.files[paths[0]])
-        return self.thing("N", name) if name in self.modules.namespaces else self.thing("X", name)
+            return self.thing(OBJ_MODULE, self.files[paths[0]])
+        return (
+            self.thing(OBJ_NAMESPACE, name)
+            if name in self.modules.namespaces
+            else self.thing(OBJ_EXTERNAL, name)
+        )
 
     def imported(self, file: int, number: int, dst: int) -> None:
         """Put what an import binds into a node."""
@@ -138,7 +169,7 @@ class Attributes(Hierarchy):
             self.flow(self.at(file, program.variables[name][1]), dst)
             return
         if name in MODULE_TEXTS:
-            self.add(dst, self.thing("Y", "builtins.str"))
+            self.add(dst, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
             return
         own = self.names[file]
         if self.by_star(file, name, dst):
@@ -153,13 +184,13 @@ class Attributes(Hierarchy):
             self.add(dst, self.module(f"{own}.{name}"))
             return
         if "__getattr__" in program.variables:
-            thing = self.thing("M", file)
+            thing = self.thing(OBJ_MODULE, file)
             hook = self.at(file, program.variables["__getattr__"][1])
-            self.run_hook(hook, [self.thing("J", name)], dst, thing, name)
+            self.run_hook(hook, [self.thing(OBJ_STRING, name)], dst, thing, name)
             return
         outside = [star for star in self.stars(file) if not self.modules.has(star)]
         if len(outside) == 1 and not name.startswith("_"):
-            self.add(dst, self.thing("X", f"{outside[0]}.{name}") | WEAK)
+            self.add(dst, self.thing(OBJ_EXTERNAL, f"{outside[0]}.{name}") | WEAK)
 
     def by_star(self, file: int, name: str, dst: int) -> bool:
         """Put what star imports of the repository's modules bring into a node."""
@@ -168,7 +199,7 @@ class Attributes(Hierarchy):
             if star in self.modules.paths:
                 other = self.files[self.modules.paths[star][0]]
                 if other != file and self.exports(other, name):
-                    self.flow(self.attr(self.thing("M", other), name), dst)
+                    self.flow(self.attr(self.thing(OBJ_MODULE, other), name), dst)
                     return True
         return False
 
@@ -180,13 +211,13 @@ class Attributes(Hierarchy):
         if submodule is not None:
             self.add(dst, self.module(submodule))
         elif name in BUILTINS:
-            self.add(dst, self.thing("X", f"builtins.{name}"))
+            self.add(dst, self.thing(OBJ_EXTERNAL, f"builtins.{name}"))
         elif name in MODULE_TEXTS:
-            self.add(dst, self.thing("Y", "builtins.str"))
+            self.add(dst, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
         else:
             outside = [star for star in self.stars(file) if not self.modules.has(star)]
             if len(outside) == 1:
-                self.add(dst, self.thing("X", f"{outside[0]}.{name}") | WEAK)
+                self.add(dst, self.thing(OBJ_EXTERNAL, f"{outside[0]}.{name}") | WEAK)
 
     def submodule(self, file: int, name: str) -> str | None:
         """The module in a package that an import has made a name of the package."""
@@ -206,8 +237,13 @@ class Attributes(Hierarchy):
         if node is not None:
             return node
         node = named[thing] = self.node()
-        if name in TEXT_ATTRIBUTES and self.things[thing >> 1].kind in ("C", "F", "B", "M"):
-            self.add(node, self.thing("Y", "builtins.str"))
+        if name in TEXT_ATTRIBUTES and self.things[thing >> 1].kind in (
+            OBJ_CLASS,
+            OBJ_FUNCTION,
+            OBJ_BOUND_METHOD,
+            OBJ_MODULE,
+        ):
+            self.add(node, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
         self._readable.get(self.things[thing >> 1].kind, self._of_other)(thing, name, node)
         return node
 
@@ -232,7 +268,7 @@ class Attributes(Hierarchy):
         self._outside_attr(kind, one, name, node)
 
     def _of_text(self, thing: Object, name: str, node: int) -> None:
-        self._outside_attr("Y", "builtins.str", name, node)
+        self._outside_attr(OBJ_EXTERNAL_INSTANCE, "builtins.str", name, node)
 
     def _of_instance(self, thing: Object, name: str, node: int) -> None:
         cls = self.things[thing >> 1].one
@@ -248,13 +284,13 @@ class Attributes(Hierarchy):
     def _of_super(self, thing: Object, name: str, node: int) -> None:
         _, cls, receiver, _ = self.things[thing >> 1]
         kind, one, _, _ = self.things[receiver >> 1]
-        actual = one if kind == "I" else receiver
-        if self.things[actual >> 1].kind == "C":
+        actual = one if kind == OBJ_INSTANCE else receiver
+        if self.things[actual >> 1].kind == OBJ_CLASS:
             self.watch(actual, name, self._after, actual, cls, thing, receiver, name, node)
 
     def _of_container(self, thing: Object, name: str, node: int) -> None:
         if self.container_has(thing, name):
-            self.add(node, self.thing("E", thing, name))
+            self.add(node, self.thing(OBJ_CONTAINER_METHOD, thing, name))
 
     def _of_bound(self, thing: Object, name: str, node: int) -> None:
         _, function, receiver, _ = self.things[thing >> 1]
@@ -264,24 +300,24 @@ class Attributes(Hierarchy):
 
     def _of_property(self, thing: Object, name: str, node: int) -> None:
         if name in ("setter", "getter", "deleter"):
-            self.add(node, self.thing("Q", thing, name))
+            self.add(node, self.thing(OBJ_PROPERTY_DECORATOR, thing, name))
 
     def _of_dispatcher(self, thing: Object, name: str, node: int) -> None:
         if name == "register":
-            self.add(node, self.thing("K", thing))
+            self.add(node, self.thing(OBJ_SINGLEDISPATCH_REGISTER, thing))
 
     def _of_other(self, thing: Object, name: str, node: int) -> None:
         self.flow(self.field(thing, name), node)
 
     def _outside_attr(self, kind: str, owner: str, name: str, node: int) -> None:
-        if kind == "Y" and name == "__class__":
-            self.add(node, self.thing("X", owner))
+        if kind == OBJ_EXTERNAL_INSTANCE and name == "__class__":
+            self.add(node, self.thing(OBJ_EXTERNAL, owner))
         elif self.modules.has(f"{owner}.{name}"):
             self.add(node, self.module(f"{owner}.{name}"))
         elif owner.count(".") < MAX_PARTS and may_have(owner, name):
             # Of what is neither a module nor a class nobody knows what it is, so it has no further names.
-            is_member = kind == "Y" or (is_class_like(owner) and not is_class_like(name))
-            self.add(node, self.thing("H" if is_member else "X", f"{owner}.{name}"))
+            is_member = kind == OBJ_EXTERNAL_INSTANCE or (is_class_like(owner) and not is_class_like(name))
+            self.add(node, self.thing(OBJ_EXTERNAL_MEMBER if is_member else OBJ_EXTERNAL, f"{owner}.{name}"))
 
     def _after(
         self,
@@ -294,16 +330,16 @@ class Attributes(Hierarchy):
         node: int,
     ) -> None:
         """An attribute through `super()`: of the first of the receiver's classes after this one."""
-        if self.things[receiver >> 1].kind == "I":
+        if self.things[receiver >> 1].kind == OBJ_INSTANCE:
             self._on_instance(self.find(actual, name, after=cls), receiver, proxy, name, node)
         elif cls in self.mro(actual):
             self._on_class(self.find(actual, name, after=cls), receiver, proxy, name, node)
         else:
             # A method of the metaclass, in which the class is the instance.
             holder = self.find(cls, name, after=cls)
-            if name == "__call__" and (holder is None or self.things[holder >> 1].kind == "X"):
-                self.add(node, self.thing("Z", receiver))
-                self.add(node, self.thing("X", "builtins.type.__call__"))
+            if name == "__call__" and (holder is None or self.things[holder >> 1].kind == OBJ_EXTERNAL):
+                self.add(node, self.thing(OBJ_TYPE_CALL, receiver))
+                self.add(node, self.thing(OBJ_EXTERNAL, "builtins.type.__call__"))
             else:
                 self._on_instance(holder, receiver, proxy, name, node)
 
@@ -311,17 +347,17 @@ class Attributes(Hierarchy):
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
     ) -> None:
         if holder is None:
-            if access == receiver and self.things[receiver >> 1].kind == "I":
+            if access == receiver and self.things[receiver >> 1].kind == OBJ_INSTANCE:
                 self._fallback(receiver, name, node)
             elif access != receiver and hasattr(object, name):
-                self.add(node, self.thing("H", f"builtins.object.{name}"))
+                self.add(node, self.thing(OBJ_EXTERNAL_MEMBER, f"builtins.object.{name}"))
             return
         kind, one, _, _ = self.things[holder >> 1]
-        if kind == "X":
+        if kind == OBJ_EXTERNAL:
             if one in ENUMS and name in ("name", "value"):
-                self.add(node, self.thing("Y", "builtins.str"))
+                self.add(node, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
             elif not self._is_stored(self.things[receiver >> 1].one, name):
-                self.add(node, self.thing("H", f"{one}.{name}", receiver))
+                self.add(node, self.thing(OBJ_EXTERNAL_MEMBER, f"{one}.{name}", receiver))
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
             self.wait(self.class_field(holder, name), self._bind, receiver, access, name, node)
@@ -333,7 +369,7 @@ class Attributes(Hierarchy):
             return
         for hook in ("__getattr__", "__getattribute__"):
             if not name.startswith("__") and self.is_own(self.find(cls, hook)):
-                self.run_hook(self.attr(receiver, hook), [self.thing("J", name)], node, receiver, name)
+                self.run_hook(self.attr(receiver, hook), [self.thing(OBJ_STRING, name)], node, receiver, name)
 
     def _on_class(
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
@@ -342,16 +378,16 @@ class Attributes(Hierarchy):
             if access == receiver:
                 self._on_metaclass(receiver, name, node)
             elif hasattr(object, name):
-                self.add(node, self.thing("H", f"builtins.object.{name}"))
+                self.add(node, self.thing(OBJ_EXTERNAL_MEMBER, f"builtins.object.{name}"))
             return
         kind, one, _, _ = self.things[holder >> 1]
-        if kind == "X":
-            self.add(node, self.thing("H", f"{one}.{name}"))
+        if kind == OBJ_EXTERNAL:
+            self.add(node, self.thing(OBJ_EXTERNAL_MEMBER, f"{one}.{name}"))
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
             self.wait(self.class_field(holder, name), self._bind_class, receiver, access, name, node)
             if self.is_enum(receiver) and self._is_member(holder, name):
-                self.add(node, self.thing("I", receiver))
+                self.add(node, self.thing(OBJ_INSTANCE, receiver))
 
     def _is_member(self, cls: Object, name: str) -> bool:
         """Whether a name of an Enum is one of its members: a variable, whatever its value."""
@@ -366,7 +402,7 @@ class Attributes(Hierarchy):
 
     def _in_metaclass(self, things: Sequence[Object], cls: Object, name: str, node: int) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "C":
+            if self.things[thing >> 1].kind == OBJ_CLASS:
                 holder = self.find(thing & ~1, name)
                 if self.is_own(holder):
                     self.wait(self.class_field(holder, name), self._bind, cls, cls, name, node)
@@ -376,20 +412,20 @@ class Attributes(Hierarchy):
         for thing in things:
             kind, one, two, _ = self.things[thing >> 1]
             weak = thing & WEAK
-            if kind in ("F", "W"):
-                self.add(node, self.thing("B", thing & ~1, receiver) | weak)
-            elif kind == "R":
+            if kind in (OBJ_FUNCTION, OBJ_CONTEXT_FUNCTION):
+                self.add(node, self.thing(OBJ_BOUND_METHOD, thing & ~1, receiver) | weak)
+            elif kind == OBJ_SINGLEDISPATCH:
                 self.wait(self.field(thing, "any"), self._bind, receiver, access, name, node)
-            elif kind == "u":
+            elif kind == OBJ_PARTIAL_METHOD:
                 self.bind_partial(thing, receiver, node)
-            elif kind == "P":
+            elif kind == OBJ_PROPERTY:
                 self.run_hook(self.field(thing, "fget"), [], node, access, name, bound=receiver)
-            elif kind == "T":
+            elif kind == OBJ_STATIC_OR_CLASS_METHOD:
                 owner = receiver
-                if self.things[receiver >> 1].kind == "I":
+                if self.things[receiver >> 1].kind == OBJ_INSTANCE:
                     owner = self.things[receiver >> 1].one
                 self.wait(self.field(thing, "inner"), self._bind_inner, two, owner, node)
-            elif kind == "I" and self.is_own(self.find(one, "__get__")):
+            elif kind == OBJ_INSTANCE and self.is_own(self.find(one, "__get__")):
                 self.run_hook(self.attr(thing, "__get__"), [receiver], node, access, name)
             else:
                 self.add(node, thing)
@@ -400,21 +436,21 @@ class Attributes(Hierarchy):
         """What an attribute of a class becomes on the class."""
         for thing in things:
             kind, one, two, _ = self.things[thing >> 1]
-            if kind == "F" and self.function(thing)[1].binds == "class":
-                self.add(node, self.thing("B", thing & ~1, receiver) | thing & WEAK)
-            elif kind == "T":
+            if kind == OBJ_FUNCTION and self.function(thing)[1].binds == "class":
+                self.add(node, self.thing(OBJ_BOUND_METHOD, thing & ~1, receiver) | thing & WEAK)
+            elif kind == OBJ_STATIC_OR_CLASS_METHOD:
                 self.wait(self.field(thing, "inner"), self._bind_inner, two, receiver, node)
-            elif kind == "I" and self.is_own(self.find(one, "__get__")):
+            elif kind == OBJ_INSTANCE and self.is_own(self.find(one, "__get__")):
                 self.run_hook(self.attr(thing, "__get__"), [], node, access, name)
-            elif kind not in ("F", "C", "P") and self.is_enum(receiver):
-                self.add(node, self.thing("I", receiver))
+            elif kind not in (OBJ_FUNCTION, OBJ_CLASS, OBJ_PROPERTY) and self.is_enum(receiver):
+                self.add(node, self.thing(OBJ_INSTANCE, receiver))
             else:
                 self.add(node, thing)
 
     def _bind_inner(self, things: Sequence[Object], how: str, owner: Object, node: int) -> None:
         for thing in things:
-            if how == "classmethod" and self.things[thing >> 1].kind == "F":
-                self.add(node, self.thing("B", thing & ~1, owner) | thing & WEAK)
+            if how == "classmethod" and self.things[thing >> 1].kind == OBJ_FUNCTION:
+                self.add(node, self.thing(OBJ_BOUND_METHOD, thing & ~1, owner) | thing & WEAK)
             else:
                 self.add(node, thing)
 
@@ -446,21 +482,21 @@ class Attributes(Hierarchy):
             if thing & WEAK:
                 continue
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "C":
+            if kind == OBJ_CLASS:
                 self._store_on_class(thing, name)
                 self.flow(src, self.class_field(thing, name))
                 continue
-            if kind == "I":
+            if kind == OBJ_INSTANCE:
                 self.watch(one, name, self._store_hook, thing, name, src)
                 self._set_by_hook(thing, name, src)
-            elif kind == "M" and name in self.programs[one].variables:
+            elif kind == OBJ_MODULE and name in self.programs[one].variables:
                 self.flow(src, self.at(one, self.programs[one].variables[name][0]))
             self.flow(src, self.field(thing, name))
 
     def _set_by_hook(self, thing: Object, name: str, src: int) -> None:
         """`__setattr__` of the repository's classes."""
         if self.is_own(self.find(self.things[thing >> 1].one, "__setattr__")):
-            hook, text = self.attr(thing, "__setattr__"), self.thing("J", name)
+            hook, text = self.attr(thing, "__setattr__"), self.thing(OBJ_STRING, name)
             self.run_hook(hook, [text], -1, thing, name, how="set", value=src)
 
     def _store_hook(self, holder: Object | None, receiver: Object, name: str, src: int) -> None:
@@ -473,10 +509,10 @@ class Attributes(Hierarchy):
     def _run_store_hook(self, things: Sequence[Object], receiver: Object, name: str, src: int) -> None:
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "P":
+            if kind == OBJ_PROPERTY:
                 hook = self.field(thing, "fset")
                 self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
-            elif kind == "I" and self.is_own(self.find(one, "__set__")):
+            elif kind == OBJ_INSTANCE and self.is_own(self.find(one, "__set__")):
                 self.run_hook(
                     self.attr(thing, "__set__"), [receiver], -1, receiver, name, how="set", value=src
                 )

@@ -15,7 +15,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from codeanatomy.relate.program import Arg, Program
+from codeanatomy.relate.program import (
+    OBJ_BOUND_METHOD,
+    OBJ_CLASS,
+    OBJ_CONTAINER,
+    OBJ_CONTAINER_METHOD,
+    OBJ_CONTEXT_FUNCTION,
+    OBJ_CONTEXT_MANAGER,
+    OBJ_COROUTINE,
+    OBJ_EXTERNAL,
+    OBJ_EXTERNAL_INSTANCE,
+    OBJ_EXTERNAL_MEMBER,
+    OBJ_FUNCTION,
+    OBJ_GENERATOR,
+    OBJ_HINTED_CALLABLE,
+    OBJ_INSTANCE,
+    OBJ_PARTIAL,
+    OBJ_PROPERTY,
+    OBJ_PROPERTY_DECORATOR,
+    OBJ_SINGLEDISPATCH,
+    OBJ_SINGLEDISPATCH_REGISTER,
+    OBJ_STATIC_OR_CLASS_METHOD,
+    OBJ_TYPE_CALL,
+    OBJ_WRAPS,
+    Arg,
+    Program,
+)
 from codeanatomy.relate.values.arguments import GATHERING, Matched, Passed, fits, match
 from codeanatomy.relate.values.containers import CONTAINERS
 from codeanatomy.relate.values.external_names import is_class_like, makes_instance
@@ -53,23 +78,23 @@ class Calls(Copies):
         self._partials: set[tuple[Any, ...]] = set()
         # What a call of a thing does, by its kind.
         self._callable: Mapping[str, Callable[[Object, Call], None]] = {
-            "F": self._call_function,
-            "B": self._call_bound,
-            "W": self._call_context,
-            "C": self._call_class,
-            "Z": self._call_type,
-            "I": self._call_instance,
-            "X": self._call_outside,
-            "H": self._call_member,
-            "Y": self._call_unknown,
-            "E": self._call_method,
-            "T": self._call_wrapped,
-            "U": self._call_partial,
-            "R": self._call_dispatcher,
-            "K": self._call_register,
-            "w": self._call_wraps,
-            "f": self._call_hinted,
-            "Q": self._call_property,
+            OBJ_FUNCTION: self._call_function,
+            OBJ_BOUND_METHOD: self._call_bound,
+            OBJ_CONTEXT_FUNCTION: self._call_context,
+            OBJ_CLASS: self._call_class,
+            OBJ_TYPE_CALL: self._call_type,
+            OBJ_INSTANCE: self._call_instance,
+            OBJ_EXTERNAL: self._call_outside,
+            OBJ_EXTERNAL_MEMBER: self._call_member,
+            OBJ_EXTERNAL_INSTANCE: self._call_unknown,
+            OBJ_CONTAINER_METHOD: self._call_method,
+            OBJ_STATIC_OR_CLASS_METHOD: self._call_wrapped,
+            OBJ_PARTIAL: self._call_partial,
+            OBJ_SINGLEDISPATCH: self._call_dispatcher,
+            OBJ_SINGLEDISPATCH_REGISTER: self._call_register,
+            OBJ_WRAPS: self._call_wraps,
+            OBJ_HINTED_CALLABLE: self._call_hinted,
+            OBJ_PROPERTY_DECORATOR: self._call_property,
         }
 
     def bind_partial(self, thing: Object, receiver: Object, node: int) -> None:
@@ -77,7 +102,7 @@ class Calls(Copies):
         _, where, held, _ = self.things[thing >> 1]
         first = self.node()
         self.add(first, receiver)
-        made = self.thing("U", (where, receiver), held.with_args([plain(first), *held.args]))
+        made = self.thing(OBJ_PARTIAL, (where, receiver), held.with_args([plain(first), *held.args]))
         self.flow(self.field(thing, "callee"), self.field(made, "callee"))
         self.add(node, made)
 
@@ -126,7 +151,7 @@ class Calls(Copies):
             return
         # Copies of a function share their sites; a class comes with its constructors.
         if len(found) >= self.limit:
-            classes = sum(self.things[each >> 1].kind == "C" for each in found)
+            classes = sum(self.things[each >> 1].kind == OBJ_CLASS for each in found)
             if len(found) - 2 * classes >= self.limit:
                 self.crowded.add(call.where)
                 return
@@ -144,11 +169,15 @@ class Calls(Copies):
         strong = [thing for thing in found if not thing & WEAK]
         if len(strong) == len(found) and MEMBER not in found.values():
             return list(found.items())
-        hinted = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind in ("F", "C")]
+        hinted = [
+            thing
+            for thing in found
+            if thing & WEAK and self.things[thing >> 1].kind in (OBJ_FUNCTION, OBJ_CLASS)
+        ]
         if hinted and all(found[thing] == MEMBER for thing in strong):
             return [(thing, found[thing]) for thing in hinted]
         known = [thing for thing in strong if found[thing] != MEMBER]
-        if any(self.things[thing >> 1].kind == "F" and found[thing] in PRIMARY for thing in known):
+        if any(self.things[thing >> 1].kind == OBJ_FUNCTION and found[thing] in PRIMARY for thing in known):
             return [(thing, found[thing]) for thing in known]
         return [(thing, found[thing]) for thing in best(found)]
 
@@ -175,9 +204,9 @@ class Calls(Copies):
         """A function, or one that `contextmanager` has wrapped."""
         kind, inner, _, _ = self.things[function >> 1]
         weak = function & WEAK
-        if kind == "W":
+        if kind == OBJ_CONTEXT_FUNCTION:
             self.enter(inner | weak, receiver, call.with_args(call.args, -1))
-            self.add(call.dst, self.thing("V", inner) | weak)
+            self.add(call.dst, self.thing(OBJ_CONTEXT_MANAGER, inner) | weak)
         else:
             self.enter(function, receiver, call)
 
@@ -195,7 +224,7 @@ class Calls(Copies):
 
     def _call_member(self, thing: Object, call: Call) -> None:
         _, name, receiver, _ = self.things[thing >> 1]
-        self._outside(self.thing("X", name) | thing & WEAK, name, call, is_member=True)
+        self._outside(self.thing(OBJ_EXTERNAL, name) | thing & WEAK, name, call, is_member=True)
         if receiver is not None:
             self._call_inherited(name, receiver, call)
 
@@ -204,7 +233,7 @@ class Calls(Copies):
         owner, _, method = name.rpartition(".")
         if name == "threading.Thread.start":
             self.wait_call(self.attr(receiver, "run"), call.with_args([], -1, "callback"))
-        elif owner in CONTAINERS and self.things[receiver >> 1].kind == "I":
+        elif owner in CONTAINERS and self.things[receiver >> 1].kind == OBJ_INSTANCE:
             container_method(self, self.contents(receiver, CONTAINERS[owner]), method, call)
 
     def _call_unknown(self, thing: Object, call: Call) -> None:
@@ -215,7 +244,7 @@ class Calls(Copies):
     def _call_method(self, thing: Object, call: Call) -> None:
         """A method of a builtin container."""
         _, container, name, _ = self.things[thing >> 1]
-        self.record(call, self.thing("X", f"{self.type_of(container)}.{name}") | thing & WEAK)
+        self.record(call, self.thing(OBJ_EXTERNAL, f"{self.type_of(container)}.{name}") | thing & WEAK)
         container_method(self, container, name, call)
 
     def _call_wrapped(self, thing: Object, call: Call) -> None:
@@ -250,13 +279,13 @@ class Calls(Copies):
 
     def _registered(self, things: Sequence[Object], dispatcher: Object) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "F":
+            if self.things[thing >> 1].kind == OBJ_FUNCTION:
                 self.add(self.field(dispatcher, "any"), thing)
 
     def _call_property(self, thing: Object, call: Call) -> None:
         """`x.setter` and the like make another property."""
         _, prop, part, _ = self.things[thing >> 1]
-        made = self.thing("P", call.where, part)
+        made = self.thing(OBJ_PROPERTY, call.where, part)
         for name in ("fget", "fset", "fdel"):
             self.flow(self.field(prop, name), self.field(made, name))
         self.flow(call.argument(0), self.field(made, {"setter": "fset", "getter": "fget"}.get(part, "fdel")))
@@ -338,7 +367,11 @@ class Calls(Copies):
 
     def _spread(self, things: Sequence[Object], key: str | None, dst: int) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "L" and self.kind_of(thing) in ("tuple", "list", "dict"):
+            if self.things[thing >> 1].kind == OBJ_CONTAINER and self.kind_of(thing) in (
+                "tuple",
+                "list",
+                "dict",
+            ):
                 for node in self.element(thing, key):
                     self.flow(node, dst, thing & WEAK)
             else:
@@ -357,10 +390,10 @@ class Calls(Copies):
         _, function = self.function(thing)
         weak = thing & WEAK
         if function.is_generator:
-            self.add(call.dst, self.thing("G", thing & ~1) | weak)
+            self.add(call.dst, self.thing(OBJ_GENERATOR, thing & ~1) | weak)
             return
         if function.is_async:
-            self.add(call.dst, self.thing("A", thing & ~1) | weak)
+            self.add(call.dst, self.thing(OBJ_COROUTINE, thing & ~1) | weak)
             return
         self.flow(self.node_of(thing, function.result), call.dst, weak)
         for number in function.returned:
@@ -389,9 +422,9 @@ class Calls(Copies):
         elif name in DECORATORS:
             self.flow(call.argument(0), call.dst)
         elif call.dst >= 0 and is_class_like(name):
-            self.add(call.dst, self.thing("Y", name) | thing & WEAK)
+            self.add(call.dst, self.thing(OBJ_EXTERNAL_INSTANCE, name) | thing & WEAK)
         elif call.dst >= 0 and makes_instance(name):
-            self.add(call.dst, self.thing("Y", name.rpartition(".")[0]) | thing & WEAK)
+            self.add(call.dst, self.thing(OBJ_EXTERNAL_INSTANCE, name.rpartition(".")[0]) | thing & WEAK)
 
     def run_hook(
         self,
@@ -429,24 +462,24 @@ class Calls(Copies):
     ) -> None:
         for thing in things:
             kind, one, two, _ = self.things[thing >> 1]
-            function = one if kind == "B" else thing
-            if self.things[function >> 1].kind != "F":
+            function = one if kind == OBJ_BOUND_METHOD else thing
+            if self.things[function >> 1].kind != OBJ_FUNCTION:
                 continue
             run = self.attr_calls.setdefault((name, how), {})
             run.setdefault(receiver, {})[self.original(function)] = None
             if self.function(function)[1].name == "__getattr__":
                 # What is asked for is told by name, so names must not mix.
                 function = self.copy_of(function, (call.where[0], name)) | function & WEAK
-            self.enter(function, two if kind == "B" else bound, call)
+            self.enter(function, two if kind == OBJ_BOUND_METHOD else bound, call)
 
     def special(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
         """Call the first of these special methods that the class of each instance has."""
         names = tuple(names)
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "I":
+            if kind == OBJ_INSTANCE:
                 self.watch(one, names[0], self._first_special, thing, names, call)
-            elif kind == "C":
+            elif kind == OBJ_CLASS:
                 self._on_class_special(thing, names, call)
 
     def _on_class_special(self, thing: Object, names: Sequence[str], call: Call) -> None:
@@ -455,8 +488,8 @@ class Calls(Copies):
 
     def _meta_special(self, metas: Sequence[Object], thing: Object, names: Sequence[str], call: Call) -> None:
         for meta in metas:
-            if self.things[meta >> 1].kind == "C":
-                self.special([self.thing("I", meta & ~1)], names, call)
+            if self.things[meta >> 1].kind == OBJ_CLASS:
+                self.special([self.thing(OBJ_INSTANCE, meta & ~1)], names, call)
 
     def _first_special(self, _: Object | None, thing: Object, names: Sequence[str], call: Call) -> None:
         cls = self.things[thing >> 1].one

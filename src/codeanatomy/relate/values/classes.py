@@ -10,7 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codeanatomy.relate.program import POSITIONAL, STAR, Op
+from codeanatomy.relate.program import (
+    OBJ_CLASS,
+    OBJ_DATACLASS_FIELD,
+    OBJ_FUNCTION,
+    OBJ_INSTANCE,
+    OBJ_STATIC_OR_CLASS_METHOD,
+    POSITIONAL,
+    STAR,
+    Op,
+)
 from codeanatomy.relate.values.calls import Calls
 from codeanatomy.relate.values.models.containers import container_method
 from codeanatomy.relate.values.pending_call import Call
@@ -33,25 +42,25 @@ class Classes(Calls):
 
     def _has_metacall(self, cls: Object) -> bool:
         metas = [meta for value in self.metaclasses(cls) for meta in self.objects[value] or ()]
-        own = [meta & ~1 for meta in metas if self.things[meta >> 1].kind == "C"]
+        own = [meta & ~1 for meta in metas if self.things[meta >> 1].kind == OBJ_CLASS]
         return any(self.is_own(self.find(meta, "__call__")) for meta in own)
 
     def _instantiate_by(self, metas: Sequence[Object], cls: Object, call: Call) -> None:
         for meta in metas:
-            if self.things[meta >> 1].kind == "C":
+            if self.things[meta >> 1].kind == OBJ_CLASS:
                 holder = self.find(meta & ~1, "__call__")
                 if self.is_own(holder):
                     self.wait(self.class_field(holder, "__call__"), self._meta_call, cls, call)
 
     def _meta_call(self, things: Sequence[Object], cls: Object, call: Call) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "F":
+            if self.things[thing >> 1].kind == OBJ_FUNCTION:
                 self.enter(thing, cls & ~1, call)
 
     def construct(self, cls: Object, call: Call) -> None:
         """`__new__` and `__init__` run, or what a dataclass has instead."""
         weak = cls & WEAK
-        instance = self.thing("I", cls & ~1)
+        instance = self.thing(OBJ_INSTANCE, cls & ~1)
         new = self.find(cls & ~1, "__new__")
         if self.is_own(new):
             made = self.node()
@@ -74,12 +83,12 @@ class Classes(Calls):
 
     def _run_new(self, things: Sequence[Object], cls: Object, call: Call) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "F":
+            if self.things[thing >> 1].kind == OBJ_FUNCTION:
                 self.enter(thing, cls, call)
 
     def _fill(self, cls: Object, instance: Object, call: Call) -> None:
         """The fields of a dataclass or NamedTuple from the arguments."""
-        order = [each for each in self.mro(cls) if self.things[each >> 1].kind == "C"]
+        order = [each for each in self.mro(cls) if self.things[each >> 1].kind == OBJ_CLASS]
         names = list(dict.fromkeys(name for each in reversed(order) for name in self.cls(each)[1].fields))
         tuples = "typing.NamedTuple" in self.outside_bases(cls)
         if not tuples and not any(each in self.dataclasses for each in order):
@@ -115,7 +124,7 @@ class Classes(Calls):
 
     def _default_field(self, things: Sequence[Object], dst: int, call: Call) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "O":
+            if self.things[thing >> 1].kind == OBJ_DATACLASS_FIELD:
                 self.flow(self.field(thing, "default"), dst)
                 made = call.with_args([], dst, DEFAULT_FACTORY)
                 self.wait_call(self.field(thing, "default_factory"), made)
@@ -123,7 +132,7 @@ class Classes(Calls):
     def create_class(self, file: int, op: Op) -> None:
         """The metaclass, `__init_subclass__` and `__set_name__` run; members of an Enum are made."""
         _, number, site = op
-        cls = self.thing("C", file, number)
+        cls = self.thing(OBJ_CLASS, file, number)
         call = Call((file, site), [], -1, role="class")
         declared = self.programs[file].classes[number]
         for value in self.metaclasses(cls):
@@ -138,11 +147,13 @@ class Classes(Calls):
             for name in members:
                 node = self.at(file, declared.attrs[name][0])
                 given = [(STAR, None, node)] if node >= 0 else []
-                self.wait_call(self.attr(self.thing("I", cls), "__init__"), call.with_args(given, -1))
+                self.wait_call(
+                    self.attr(self.thing(OBJ_INSTANCE, cls), "__init__"), call.with_args(given, -1)
+                )
 
     def _create_by(self, metas: Sequence[Object], cls: Object, call: Call) -> None:
         for meta in metas:
-            if self.things[meta >> 1].kind != "C":
+            if self.things[meta >> 1].kind != OBJ_CLASS:
                 continue
             for name in ("__prepare__", "__new__", "__init__"):
                 holder = self.find(meta & ~1, name)
@@ -153,12 +164,14 @@ class Classes(Calls):
     def _init_subclass(self, things: Sequence[Object], receiver: Object, call: Call) -> None:
         for thing in things:
             kind = self.things[thing >> 1].kind
-            if kind == "F":
+            if kind == OBJ_FUNCTION:
                 self.enter(thing, receiver, call)
-            elif kind == "T":
+            elif kind == OBJ_STATIC_OR_CLASS_METHOD:
                 self.wait(self.field(thing, "inner"), self._init_subclass, receiver, call)
 
     def _set_name(self, things: Sequence[Object], call: Call) -> None:
         self.special(
-            [thing for thing in things if self.things[thing >> 1].kind == "I"], ["__set_name__"], call
+            [thing for thing in things if self.things[thing >> 1].kind == OBJ_INSTANCE],
+            ["__set_name__"],
+            call,
         )

@@ -11,7 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from codeanatomy.relate.program import Program
+from codeanatomy.relate.program import (
+    OBJ_CLASS,
+    OBJ_CONTAINER,
+    OBJ_COROUTINE,
+    OBJ_DICT_VIEW,
+    OBJ_EXTERNAL,
+    OBJ_EXTERNAL_INSTANCE,
+    OBJ_GENERATOR,
+    OBJ_INSTANCE,
+    OBJ_STRING,
+    SLICE,
+    Program,
+)
 from codeanatomy.relate.values.attributes import Attributes
 from codeanatomy.relate.values.external_names import may_have
 from codeanatomy.relate.values.pending_call import NOWHERE, Call, Where, plain
@@ -61,7 +73,7 @@ class Containers(Attributes):
 
     def make_container(self, kind: str, where: Where, mark: str = "", cls: str = "") -> Object:
         """A container that a call makes."""
-        thing = self.thing("L", where[0], (where[1], mark or kind))
+        thing = self.thing(OBJ_CONTAINER, where[0], (where[1], mark or kind))
         self._kinds[thing] = kind
         if cls:
             self._types[thing] = cls
@@ -77,7 +89,7 @@ class Containers(Attributes):
 
     def contents(self, instance: Object, kind: str) -> Object:
         """What an instance holds as a container."""
-        container = self.thing("L", "instance", instance & ~1)
+        container = self.thing(OBJ_CONTAINER, "instance", instance & ~1)
         self._kinds[container] = kind
         return container
 
@@ -103,16 +115,22 @@ class Containers(Attributes):
     def _put_all(self, things: Sequence[Object], key: str | None, src: int, where: Where) -> None:
         for thing in things:
             kind = self.things[thing >> 1].kind
-            inner = thing if kind == "L" else self.as_container(thing, "__setitem__") if kind == "I" else None
+            inner = (
+                thing
+                if kind == OBJ_CONTAINER
+                else self.as_container(thing, "__setitem__")
+                if kind == OBJ_INSTANCE
+                else None
+            )
             if inner is not None:
-                self.put(inner, None if key == ":" else key, src)
+                self.put(inner, None if key == SLICE else key, src)
             elif where[1] >= 0:
                 call = Call(where, [plain(-1), plain(src)], -1, role="subscript")
                 self.special([thing], ["__setitem__"], call)
 
     def _put_key(self, things: Sequence[Object], src: int) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "L":
+            if self.things[thing >> 1].kind == OBJ_CONTAINER:
                 self.flow(src, self.field(thing, "[keys]"))
 
     def _merge_all(self, things: Sequence[Object], src: int) -> None:
@@ -122,7 +140,7 @@ class Containers(Attributes):
     def merge_from(self, others: Sequence[Object], container: Object) -> None:
         """All elements of other containers, at their keys."""
         for other in others:
-            if self.things[other >> 1].kind != "L":
+            if self.things[other >> 1].kind != OBJ_CONTAINER:
                 continue
             self.wait_fields(other & ~1, container)
 
@@ -141,7 +159,7 @@ class Containers(Attributes):
     def _items(self, things: Sequence[Object], key: str | None, call: Call) -> None:
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "L":
+            if kind == OBJ_CONTAINER:
                 self._items_of(thing, key, call.dst, call.where)
                 if key is None and self.kind_of(thing) in ("list", "tuple"):
                     self.wait(
@@ -150,20 +168,20 @@ class Containers(Attributes):
                         ("__index__",),
                         Call(call.where, [], -1, role="subscript"),
                     )
-            elif kind == "C":
+            elif kind == OBJ_CLASS:
                 self._of_generic(thing, call)
-            elif kind == "X" or (kind == "Y" and one in TEXTS):
+            elif kind == OBJ_EXTERNAL or (kind == OBJ_EXTERNAL_INSTANCE and one in TEXTS):
                 self.add(call.dst, thing)
-            elif kind == "J":
-                self.add(call.dst, self.thing("Y", "builtins.str"))
-            elif kind == "I":
+            elif kind == OBJ_STRING:
+                self.add(call.dst, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+            elif kind == OBJ_INSTANCE:
                 inner = self.as_container(thing, "__getitem__")
                 if inner is not None:
                     self._items_of(inner, key, call.dst, call.where)
                 self.special([thing], ["__getitem__", "__missing__"], call)
 
     def _items_of(self, container: Object, key: str | None, dst: int, where: Where) -> None:
-        if key == ":":
+        if key == SLICE:
             self.add(dst, container)
             return
         for node in self.element(container, key):
@@ -177,7 +195,7 @@ class Containers(Attributes):
     def _of_generic(self, cls: Object, call: Call) -> None:
         """A member of an Enum by name; a generic class with its parameters is still the class."""
         if self.is_enum(cls & ~1):
-            self.add(call.dst, self.thing("I", cls & ~1) | cls & WEAK)
+            self.add(call.dst, self.thing(OBJ_INSTANCE, cls & ~1) | cls & WEAK)
             return
         self.add(call.dst, cls)
         if self.find(cls & ~1, "__class_getitem__") is not None:
@@ -192,20 +210,20 @@ class Containers(Attributes):
         for thing in things:
             kind, one, two, _ = self.things[thing >> 1]
             weak = thing & WEAK
-            if kind == "L":
+            if kind == OBJ_CONTAINER:
                 keyed = self.kind_of(thing) == "dict"
                 self.flow(self.field(thing, "[keys]" if keyed else "[*]"), dst, weak)
-            elif kind == "D":
+            elif kind == OBJ_DICT_VIEW:
                 self._view(one, two, dst, weak)
-            elif kind == "G":
+            elif kind == OBJ_GENERATOR:
                 self.flow(self.node_of(one, self.function(one)[1].yields), dst, weak)
-            elif kind == "Y" and one in TEXTS:
+            elif kind == OBJ_EXTERNAL_INSTANCE and one in TEXTS:
                 self.add(dst, thing)
-            elif kind == "J" or (kind == "Y" and one == "io.TextIOWrapper"):
-                self.add(dst, self.thing("Y", "builtins.str"))
-            elif kind == "C":
+            elif kind == OBJ_STRING or (kind == OBJ_EXTERNAL_INSTANCE and one == "io.TextIOWrapper"):
+                self.add(dst, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+            elif kind == OBJ_CLASS:
                 self._each_of_class(thing, dst, where)
-            elif kind == "I":
+            elif kind == OBJ_INSTANCE:
                 inner = self.as_container(thing, "__iter__")
                 if inner is not None:
                     self.each([inner], dst, where)
@@ -217,7 +235,7 @@ class Containers(Attributes):
         elif part == "keys":
             self.flow(self.field(container, "[keys]"), dst, weak)
         else:
-            pair = self.thing("L", "items", container)
+            pair = self.thing(OBJ_CONTAINER, "items", container)
             self._kinds[pair] = "tuple"
             self.put(pair, "0", self.field(container, "[keys]"))
             self.put(pair, "1", self.field(container, "[*]"))
@@ -226,7 +244,7 @@ class Containers(Attributes):
     def _each_of_class(self, cls: Object, dst: int, where: Where) -> None:
         """The members of an Enum, or what a metaclass iterates over."""
         if self.is_enum(cls & ~1):
-            self.add(dst, self.thing("I", cls & ~1) | cls & WEAK)
+            self.add(dst, self.thing(OBJ_INSTANCE, cls & ~1) | cls & WEAK)
         else:
             self._each_by(cls, "__iter__", "__next__", dst, where)
 
@@ -247,7 +265,7 @@ class Containers(Attributes):
     def next_of(self, things: Sequence[Object], name: str, dst: int, where: Where) -> None:
         """What `next` of iterators gives."""
         for thing in things:
-            if self.things[thing >> 1].kind != "I":
+            if self.things[thing >> 1].kind != OBJ_INSTANCE:
                 self.each([thing], dst, where)
                 continue
             if name == "__anext__":
@@ -259,7 +277,7 @@ class Containers(Attributes):
 
     def _unpacked(self, things: Sequence[Object], place: str | None, dst: int) -> None:
         for thing in things:
-            if self.things[thing >> 1].kind == "L" and self.kind_of(thing) in ("tuple", "list"):
+            if self.things[thing >> 1].kind == OBJ_CONTAINER and self.kind_of(thing) in ("tuple", "list"):
                 for key in self._places(thing, place):
                     for node in self.element(thing, key):
                         self.flow(node, dst, thing & WEAK)
@@ -280,18 +298,18 @@ class Containers(Attributes):
     def _awaited(self, things: Sequence[Object], dst: int, where: Where) -> None:
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "A":
+            if kind == OBJ_COROUTINE:
                 self.flow(self.node_of(one, self.function(one)[1].result), dst, thing & WEAK)
-            elif kind == "I" and self.find(one, "__await__") is not None:
+            elif kind == OBJ_INSTANCE and self.find(one, "__await__") is not None:
                 given = self.node()
                 self.special([thing], ["__await__"], Call(where, [], given, role="await"))
                 self.wait(given, self._returned_by, dst)
-            elif kind in ("L", "I"):
+            elif kind in (OBJ_CONTAINER, OBJ_INSTANCE):
                 # What gathers results, and objects that other libraries await.
                 self.add(dst, thing)
 
     def _returned_by(self, things: Sequence[Object], dst: int) -> None:
         for thing in things:
             kind, one, _, _ = self.things[thing >> 1]
-            if kind == "G":
+            if kind == OBJ_GENERATOR:
                 self.flow(self.node_of(one, self.function(one)[1].result), dst, thing & WEAK)

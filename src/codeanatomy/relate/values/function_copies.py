@@ -18,7 +18,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from codeanatomy.relate.program import NOTHING, Function, Op, Program
+from codeanatomy.relate.program import (
+    NOTHING,
+    OBJ_EXTERNAL_INSTANCE,
+    OBJ_EXTERNAL_MEMBER,
+    OBJ_FUNCTION,
+    OBJ_INSTANCE,
+    OP_CREATE_CLASS,
+    Function,
+    Op,
+    Program,
+)
 from codeanatomy.relate.values.containers import Containers
 from codeanatomy.relate.values.pending_call import Where
 from codeanatomy.relate.values.solver import WEAK, Object
@@ -94,7 +104,7 @@ class Copies(Containers):
         strong = [thing for thing in found if not thing & WEAK]
         if len(strong) == len(found):
             return strong
-        declared = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind == "I"]
+        declared = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind == OBJ_INSTANCE]
         if declared and all(self._is_vague(thing) for thing in strong):
             return declared
         return strong or list(found)
@@ -118,7 +128,9 @@ class Copies(Containers):
     def _is_vague(self, thing: Object) -> bool:
         """Whether a thing is from outside, so that a declared class of the repository tells more."""
         kind, one, _, _ = self.things[thing >> 1]
-        return kind == "H" or (kind == "Y" and not one.startswith("builtins."))
+        return kind == OBJ_EXTERNAL_MEMBER or (
+            kind == OBJ_EXTERNAL_INSTANCE and not one.startswith("builtins.")
+        )
 
     def _size(self, file: int, inner: Sequence[int]) -> int:
         functions = self.programs[file].functions
@@ -149,7 +161,10 @@ class Copies(Containers):
         copy = len(self.copies) - 1
         ranges = [(header[0], header[1]), *((body[0], body[1]) for body in bodies)]
         self._copy_ops.append(
-            (file, [op for first, last in ranges for op in program.ops[first:last] if op[0] != "c"])
+            (
+                file,
+                [op for first, last in ranges for op in program.ops[first:last] if op[0] != OP_CREATE_CLASS],
+            )
         )
         self._apply_to_copy(copy, self._rounds[: self._round + 1])
         for _, node, versions in cells:
@@ -158,7 +173,7 @@ class Copies(Containers):
                     self.flow(copied.get(version, self.offsets[file] + version), copied[node])
         if number in inner and functions[number].hinted_result != NOTHING:
             self._hinted_copies.append((file, functions[number], copied))
-        return self.thing("F", file, number, copy)
+        return self.thing(OBJ_FUNCTION, file, number, copy)
 
     def _apply_to_copy(self, copy: int, rounds: Sequence[Rules]) -> None:
         """The rules of some rounds, for the nodes of a copy."""

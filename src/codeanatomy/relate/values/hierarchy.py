@@ -15,7 +15,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeGuard
 
-from codeanatomy.relate.program import Program
+from codeanatomy.relate.program import (
+    OBJ_CLASS,
+    OBJ_EXTERNAL,
+    OP_STORE_ATTRIBUTE,
+    Program,
+)
 from codeanatomy.relate.values.external_names import may_have
 from codeanatomy.relate.values.linked_programs import World
 from codeanatomy.relate.values.solver import Object, best
@@ -40,7 +45,7 @@ class Hierarchy(World):
 
     def follow_bases(self, file: int, number: int) -> None:
         """Look again at a class when its bases become known."""
-        thing = self.thing("C", file, number)
+        thing = self.thing(OBJ_CLASS, file, number)
         for node, _, _ in self.programs[file].classes[number].bases:
             self.wait(self.at(file, node), self._new_bases, thing)
 
@@ -72,8 +77,8 @@ class Hierarchy(World):
         for node, _, _ in declared.bases:
             things = best(self.objects[self.at(file, node)] or ()) if node >= 0 else []
             kinds = [(thing & ~1, self.things[thing >> 1].kind) for thing in things]
-            own = [thing for thing, kind in kinds if kind == "C" and thing != cls]
-            outside = [thing for thing, kind in kinds if kind == "X"]
+            own = [thing for thing, kind in kinds if kind == OBJ_CLASS and thing != cls]
+            outside = [thing for thing, kind in kinds if kind == OBJ_EXTERNAL]
             found += (own or outside)[:1]
         return found
 
@@ -87,7 +92,7 @@ class Hierarchy(World):
         open_ones: set[Object] = set()
         while todo:
             each = todo[-1]
-            bases = [base for base in self.bases(each) if self.things[base >> 1].kind == "C"]
+            bases = [base for base in self.bases(each) if self.things[base >> 1].kind == OBJ_CLASS]
             missing = [base for base in bases if base not in self._mros and base not in open_ones]
             open_ones.add(each)
             if missing:
@@ -127,7 +132,7 @@ class Hierarchy(World):
         outside = None
         for each in order:
             kind, one, two, _ = things[each >> 1]
-            if kind == "C":
+            if kind == OBJ_CLASS:
                 if name in programs[one].classes[two].attrs or (each, name) in stored:
                     return each
             elif outside is None and may_have(one, name):
@@ -136,7 +141,7 @@ class Hierarchy(World):
 
     def is_own(self, holder: Object | None) -> TypeGuard[Object]:
         """Whether a class that was found is one of the repository."""
-        return holder is not None and self.things[holder >> 1].kind == "C"
+        return holder is not None and self.things[holder >> 1].kind == OBJ_CLASS
 
     def watch(self, cls: Object, name: str, then: Callable[..., None], *data: Any) -> None:
         """Tell where an attribute is found, now and when that changes."""
@@ -158,7 +163,11 @@ class Hierarchy(World):
 
     def outside_bases(self, cls: Object) -> list[str]:
         """Names of the classes outside of the repository that a class has."""
-        return [self.things[each >> 1].one for each in self.mro(cls) if self.things[each >> 1].kind == "X"]
+        return [
+            self.things[each >> 1].one
+            for each in self.mro(cls)
+            if self.things[each >> 1].kind == OBJ_EXTERNAL
+        ]
 
     def is_enum(self, cls: Object) -> bool:
         """Whether the attributes of a class are its instances."""
@@ -169,7 +178,7 @@ class Hierarchy(World):
         found = []
         for each in self.mro(cls & ~1):
             kind, file, number, _ = self.things[each >> 1]
-            keywords = self.programs[file].classes[number].keywords if kind == "C" else ()
+            keywords = self.programs[file].classes[number].keywords if kind == OBJ_CLASS else ()
             for word, value in keywords:
                 if word == "metaclass" and value >= 0:
                     found.append(self.at(file, value))
@@ -186,13 +195,13 @@ class Hierarchy(World):
                 if function.owner >= 0 and function.parameters
             }
             for op in program.ops:
-                if op[0] == ":" and op[1] in selves:
-                    found.setdefault(self.thing("C", file, selves[op[1]]), set()).add(op[2])
+                if op[0] == OP_STORE_ATTRIBUTE and op[1] in selves:
+                    found.setdefault(self.thing(OBJ_CLASS, file, selves[op[1]]), set()).add(op[2])
         return found
 
     def _is_stored(self, cls: Object, name: str) -> bool:
         """Whether a method of the class assigns the attribute."""
-        return self.things[cls >> 1].kind == "C" and any(
+        return self.things[cls >> 1].kind == OBJ_CLASS and any(
             name in self._stored.get(each, ()) for each in self.mro(cls)
         )
 

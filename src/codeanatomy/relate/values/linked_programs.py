@@ -31,7 +31,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from codeanatomy.relate.program import Class, Function, Program
+from codeanatomy.relate.program import (
+    OBJ_FUNCTION,
+    Class,
+    Function,
+    Program,
+)
 from codeanatomy.relate.values.modules import Modules, module_names
 from codeanatomy.relate.values.solver import Object, Solver
 
@@ -124,5 +129,5 @@ class World(Solver):
         """The qualified name of a function or class."""
         kind, file, number, _ = self.things[thing >> 1]
         program = self.programs[file]
-        own = program.functions[number].qualname if kind == "F" else program.classes[number].qualname
+        own = program.functions[number].qualname if kind == OBJ_FUNCTION else program.classes[number].qualname
         return f"{self.names[file]}.{own}"

@@ -22,7 +22,15 @@ from codeanatomy.node_ids import (
     qualified_name_id,
     scope_id,
 )
-from codeanatomy.relate.program import CLASS, FUNCTION, IMPORT, PARAMETER, Place
+from codeanatomy.relate.program import (
+    CLASS,
+    FUNCTION,
+    IMPORT,
+    OBJ_CLASS,
+    OBJ_FUNCTION,
+    PARAMETER,
+    Place,
+)
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import Object
 
@@ -75,7 +83,7 @@ class Definitions:
         if found is None:
             values = self.values
             place = values.programs[file].functions[number].place
-            qname = values.qualified(values.thing("F", file, number))
+            qname = values.qualified(values.thing(OBJ_FUNCTION, file, number))
             found = self._targets[key] = Target("FUNCTION", self.at("FUNCTION", file, place), qname)
         return found
 
@@ -93,7 +101,7 @@ class Definitions:
         if key not in self._targets:
             values = self.values
             place = values.programs[file].classes[number].place
-            qname = values.qualified(values.thing("C", file, number))
+            qname = values.qualified(values.thing(OBJ_CLASS, file, number))
             self._targets[key] = Target("CLASS", self.at("CLASS", file, place), qname)
         return self._targets[key]
 

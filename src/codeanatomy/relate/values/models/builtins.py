@@ -14,7 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from codeanatomy.relate.program import POSITIONAL
+from codeanatomy.relate.program import (
+    OBJ_CLASS,
+    OBJ_CONTAINER,
+    OBJ_EXTERNAL,
+    OBJ_EXTERNAL_INSTANCE,
+    OBJ_INSTANCE,
+    OBJ_PROPERTY,
+    OBJ_STATIC_OR_CLASS_METHOD,
+    OBJ_STRING,
+    OBJ_STRING_PREFIX,
+    OBJ_SUPER,
+    POSITIONAL,
+)
 from codeanatomy.relate.values.pending_call import plain
 from codeanatomy.relate.values.solver import Object
 
@@ -102,7 +114,7 @@ def keyed(values: Calls, call: Call, thing: Object) -> None:
 def entries(things: list[Object], values: Calls, made: Object, call: Call) -> None:
     """The entries of another dict, or of what gives pairs."""
     for thing in things:
-        if values.things[thing >> 1].kind == "L" and values.kind_of(thing) == "dict":
+        if values.things[thing >> 1].kind == OBJ_CONTAINER and values.kind_of(thing) == "dict":
             values.merge_from([thing], made)
             continue
         pair = values.node()
@@ -113,7 +125,7 @@ def entries(things: list[Object], values: Calls, made: Object, call: Call) -> No
 def _pairs(things: list[Object], values: Calls, made: Object) -> None:
     """Pairs of keys and values."""
     for thing in things:
-        if values.things[thing >> 1].kind == "L" and values.kind_of(thing) in ("tuple", "list"):
+        if values.things[thing >> 1].kind == OBJ_CONTAINER and values.kind_of(thing) in ("tuple", "list"):
             for node in values.element(thing, "0"):
                 values.flow(node, values.field(made, "[keys]"))
             for node in values.element(thing, "1"):
@@ -173,7 +185,7 @@ def _iter(values: Calls, call: Call, thing: Object) -> None:
 
     def each(things: list[Object]) -> None:
         for one in things:
-            if values.things[one >> 1].kind == "I":
+            if values.things[one >> 1].kind == OBJ_INSTANCE:
                 values.special([one], ["__iter__"], call.with_args([], call.dst, "builtin"))
             else:
                 values.add(call.dst, one)
@@ -191,9 +203,9 @@ def _named(things: list[Object], values: Calls, call: Call) -> None:
     """Attributes whose names are known strings."""
     for thing in things:
         kind, text, _, _ = values.things[thing >> 1]
-        if kind == "J":
+        if kind == OBJ_STRING:
             values.wait(call.argument(0), values.load_from, text, call.dst)
-        elif kind == "j":
+        elif kind == OBJ_STRING_PREFIX:
             values.wait(call.argument(0), _beginning, values, text, call.dst)
 
 
@@ -202,7 +214,9 @@ def _beginning(things: list[Object], values: Calls, prefix: str, dst: int) -> No
     for thing in things:
         kind, cls, _, _ = values.things[thing >> 1]
         own = (
-            [each for each in values.mro(cls) if values.things[each >> 1].kind == "C"] if kind == "I" else []
+            [each for each in values.mro(cls) if values.things[each >> 1].kind == OBJ_CLASS]
+            if kind == OBJ_INSTANCE
+            else []
         )
         names = dict.fromkeys(name for each in own for name in values.cls(each)[1].attrs)
         for name in names:
@@ -223,10 +237,10 @@ def _type(values: Calls, call: Call, thing: Object) -> None:
     def each(things: list[Object]) -> None:
         for one in things:
             kind, first, _, _ = values.things[one >> 1]
-            if kind == "I":
+            if kind == OBJ_INSTANCE:
                 values.add(call.dst, first | one & 1)
-            elif kind == "Y":
-                values.add(call.dst, values.thing("X", first) | one & 1)
+            elif kind == OBJ_EXTERNAL_INSTANCE:
+                values.add(call.dst, values.thing(OBJ_EXTERNAL, first) | one & 1)
 
     values.wait(call.argument(0), each)
 
@@ -246,24 +260,24 @@ def _super(values: Calls, call: Call, thing: Object) -> None:
     if number < 0 or not program.functions[number].parameters:
         return
     function = program.functions[number]
-    cls = values.thing("C", file, function.owner)
+    cls = values.thing(OBJ_CLASS, file, function.owner)
     values.wait(values.at(file, function.parameters[0].node), _proxies, values, cls, call.dst)
 
 
 def _explicit_super(things: list[Object], values: Calls, receiver: int, dst: int) -> None:
     for thing in things:
-        if values.things[thing >> 1].kind == "C":
+        if values.things[thing >> 1].kind == OBJ_CLASS:
             values.wait(receiver, _proxies, values, thing & ~1, dst)
 
 
 def _proxies(things: list[Object], values: Calls, cls: Object, dst: int) -> None:
     for thing in things:
-        if values.things[thing >> 1].kind in ("I", "C"):
-            values.add(dst, values.thing("S", cls, thing & ~1) | thing & 1)
+        if values.things[thing >> 1].kind in (OBJ_INSTANCE, OBJ_CLASS):
+            values.add(dst, values.thing(OBJ_SUPER, cls, thing & ~1) | thing & 1)
 
 
 def made_property(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing("P", call.where)
+    made = values.thing(OBJ_PROPERTY, call.where)
     for place, name in enumerate(("fget", "fset", "fdel")):
         values.flow(call.argument(place, name), values.field(made, name))
     values.add(call.dst, made)
@@ -271,7 +285,7 @@ def made_property(values: Calls, call: Call, thing: Object) -> None:
 
 def _wrapped(how: str) -> Model:
     def model(values: Calls, call: Call, thing: Object) -> None:
-        made = values.thing("T", call.where, how)
+        made = values.thing(OBJ_STATIC_OR_CLASS_METHOD, call.where, how)
         values.flow(call.argument(0), values.field(made, "inner"))
         values.add(call.dst, made)
 
@@ -292,7 +306,7 @@ def gives(cls: str) -> Model:
 
     def model(values: Calls, call: Call, thing: Object) -> None:
         if call.dst >= 0:
-            values.add(call.dst, values.thing("Y", cls) | thing & 1)
+            values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, cls) | thing & 1)
 
     return model
 
@@ -300,7 +314,7 @@ def gives(cls: str) -> Model:
 def _splits(values: Calls, call: Call, thing: Object) -> None:
     made = values.make_container("list", call.where)
     node = values.node()
-    values.add(node, values.thing("Y", "builtins.str"))
+    values.add(node, values.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
     values.put(made, None, node)
     if call.dst >= 0:
         values.add(call.dst, made)
@@ -315,7 +329,7 @@ def _asks(*names: str, result: str | None = None, gives: bool = False) -> Model:
             asked = call.with_args([plain(arg) for arg in args[1:]], call.dst if gives else -1, "builtin")
             values.wait(node, values.special, names, asked)
         if result is not None:
-            values.add(call.dst, values.thing("Y", f"builtins.{result}"))
+            values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, f"builtins.{result}"))
 
     return model
 
@@ -330,7 +344,7 @@ def _formats(values: Calls, call: Call, thing: Object) -> None:
     for _, _, node in call.args:
         names = ("__format__", "__str__", "__repr__")
         values.wait(node, values.special, names, call.with_args([], -1, "builtin"))
-    values.add(call.dst, values.thing("Y", "builtins.str"))
+    values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
 
 
 def _consumes(values: Calls, call: Call, thing: Object) -> None:

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from codeanatomy.relate.program import (
+    OBJ_DICT_VIEW,
+)
 from codeanatomy.relate.values.models.builtins import compared, element_of, entries
 from codeanatomy.relate.values.solver import Object
 
@@ -82,12 +85,12 @@ def _taken(values: Calls, container: Object, name: str, call: Call) -> None:
 
 
 def _viewed(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.add(call.dst, values.thing("D", container, name))
+    values.add(call.dst, values.thing(OBJ_DICT_VIEW, container, name))
 
 
 def _popped_item(values: Calls, container: Object, name: str, call: Call) -> None:
     node = values.node()
-    values.add(node, values.thing("D", container, "items"))
+    values.add(node, values.thing(OBJ_DICT_VIEW, container, "items"))
     values.elements(node, call.dst, call.where)
 
 

@@ -11,7 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from codeanatomy.relate.program import POSITIONAL, STAR
+from codeanatomy.relate.program import (
+    OBJ_CLASS,
+    OBJ_CLOSING,
+    OBJ_CONTEXT_FUNCTION,
+    OBJ_DATACLASS_FIELD,
+    OBJ_EXTERNAL,
+    OBJ_EXTERNAL_INSTANCE,
+    OBJ_FUNCTION,
+    OBJ_PARTIAL,
+    OBJ_PARTIAL_METHOD,
+    OBJ_SINGLEDISPATCH,
+    OBJ_WRAPS,
+    POSITIONAL,
+    STAR,
+)
 from codeanatomy.relate.values.models.builtins import (
     Model,
     callback,
@@ -124,27 +138,27 @@ def _decorator_factory(values: Calls, call: Call, thing: Object) -> None:
     if call.is_decorator or call.argument(0) >= 0:
         values.flow(call.argument(0), call.dst)
     if call.dst >= 0 and not call.is_decorator:
-        values.add(call.dst, values.thing("X", IDENTITY))
+        values.add(call.dst, values.thing(OBJ_EXTERNAL, IDENTITY))
 
 
 def _dataclass(values: Calls, call: Call, thing: Object) -> None:
     def mark(things: list[Object]) -> None:
         for one in things:
-            if values.things[one >> 1].kind == "C":
+            if values.things[one >> 1].kind == OBJ_CLASS:
                 values.dataclasses.add(one & ~1)
 
     if call.argument(0) >= 0:
         values.wait(call.argument(0), mark)
         values.flow(call.argument(0), call.dst)
     elif call.dst >= 0:
-        values.add(call.dst, values.thing("X", f"{values.things[thing >> 1].one}()"))
+        values.add(call.dst, values.thing(OBJ_EXTERNAL, f"{values.things[thing >> 1].one}()"))
 
 
 def _context(values: Calls, call: Call, thing: Object) -> None:
     def each(things: list[Object]) -> None:
         for one in things:
-            if values.things[one >> 1].kind == "F":
-                values.add(call.dst, values.thing("W", one & ~1) | one & 1)
+            if values.things[one >> 1].kind == OBJ_FUNCTION:
+                values.add(call.dst, values.thing(OBJ_CONTEXT_FUNCTION, one & ~1) | one & 1)
 
     values.wait(call.argument(0), each)
 
@@ -158,7 +172,7 @@ def _defaultdict(values: Calls, call: Call, thing: Object) -> None:
 
 
 def _field(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing("O", call.where)
+    made = values.thing(OBJ_DATACLASS_FIELD, call.where)
     for name in ("default", "default_factory"):
         values.flow(call.argument(-1, name), values.field(made, name))
     if call.dst >= 0:
@@ -183,7 +197,7 @@ def _runs(place: int, word: str | None = None, gives: str | None = None) -> Mode
         following = [arg for arg in call.args if arg[0] == POSITIONAL][place + 1 :] if word is None else []
         run = call.with_args([*following, *given], -1, "callback")
         values.wait_call(call.argument(place, word), run)
-        values.add(call.dst, values.thing("Y", gives or values.things[thing >> 1].one))
+        values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, gives or values.things[thing >> 1].one))
 
     return model
 
@@ -193,9 +207,9 @@ def _substitutes(place: int) -> Model:
 
     def model(values: Calls, call: Call, thing: Object) -> None:
         match = values.node()
-        values.add(match, values.thing("Y", "re.Match"))
+        values.add(match, values.thing(OBJ_EXTERNAL_INSTANCE, "re.Match"))
         callback(values, call, call.argument(place, "repl"), [match])
-        values.add(call.dst, values.thing("Y", "builtins.str"))
+        values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
 
     return model
 
@@ -223,14 +237,14 @@ LIBRARY_MODELS: Mapping[str, Model] = {
     "functools.reduce": _reduce,
     "functools.cached_property": made_property,
     "abc.abstractproperty": made_property,
-    "functools.partial": _partial("U"),
-    "functools.partialmethod": _partial("u"),
-    "functools.wraps": _holds("w", "wrapped"),
+    "functools.partial": _partial(OBJ_PARTIAL),
+    "functools.partialmethod": _partial(OBJ_PARTIAL_METHOD),
+    "functools.wraps": _holds(OBJ_WRAPS, "wrapped"),
     "functools.update_wrapper": _update_wrapper,
     "functools.lru_cache": _decorator_factory,
     "functools.cache": _decorator_factory,
-    "functools.singledispatch": _holds("R", "any"),
-    "functools.singledispatchmethod": _holds("R", "any"),
+    "functools.singledispatch": _holds(OBJ_SINGLEDISPATCH, "any"),
+    "functools.singledispatchmethod": _holds(OBJ_SINGLEDISPATCH, "any"),
     "functools.total_ordering": same,
     "abc.abstractmethod": same,
     "typing.overload": same,
@@ -245,8 +259,8 @@ LIBRARY_MODELS: Mapping[str, Model] = {
     "dataclasses.replace": same,
     "contextlib.contextmanager": _context,
     "contextlib.asynccontextmanager": _context,
-    "contextlib.closing": _holds("c", "inner"),
-    "contextlib.nullcontext": _holds("c", "inner"),
+    "contextlib.closing": _holds(OBJ_CLOSING, "inner"),
+    "contextlib.nullcontext": _holds(OBJ_CLOSING, "inner"),
     "contextlib.ExitStack.enter_context": _enter_context,
     "contextlib.ExitStack.callback": _runs(0),
     "asyncio.run": same,
