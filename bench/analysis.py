@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import structs
 from witnesses import Cells
 
-from codeanatomy.arrow import unpacked
+from codeanatomy.arrow import unpack_rows
 from codeanatomy.relate.compile.file_summary import Witnessed, summary
 from codeanatomy.relate.emit.call_graph import edges
 from codeanatomy.relate.emit.relations import relations
@@ -87,5 +87,5 @@ def line_starts(source: bytes) -> list[int]:
 def scope_rows(analysis: Analysis, path: str) -> list[Row]:
     """The relations of a file that need no other: names and their bindings."""
     program = analysis.values.programs[analysis.values.files[path]]
-    batches = unpacked(program.scope_rows) if program.scope_rows else ()
+    batches = unpack_rows(program.scope_rows) if program.scope_rows else ()
     return [row for batch in batches for row in batch.to_pylist()]

@@ -1,11 +1,11 @@
-"""Hashes and ids: content-derived, the same value from Python and from Spark.
+"""Compute content-derived hashes and ids that have the same value in Python and in Spark.
 
 Every hash is SHA-256 of the UTF-8 text, cut short. It is not the fastest choice, but analysed code is
-hostile input: nobody may be able to craft two symbols that share an id, and Spark has `sha2` natively.
+hostile input: it must not be possible to craft two symbols that share an id, and Spark has `sha2` natively.
 
-An id is `prefix:` and 128 bits in base64url. What is hashed is an injective framing of prefix and parts:
+An id is `prefix:` and 128 bits in base64url. The hashed bytes are an injective framing of prefix and parts:
 each one as `<byte length>:<text>`, a null part as `~`. So null differs from every text, and no separator
-inside a value can make two different lists of parts look alike:
+inside a value can make two different lists of parts equal:
 
 >>> frame("def", "a:b", 7, None)
 b'3:def3:a:b1:7~'
@@ -17,7 +17,7 @@ False
 The rule for null is the same in all three forms (here, `Column` helpers, SQL): a null *part* is a value, a
 null *prefix* or a null hash input gives null. Integers are their decimal text and booleans `true`/`false`,
 as Spark casts them, so `7` and `"7"` are the same part. Floats have no text that both sides agree on and
-raise TypeError here; Spark cannot refuse them, so never pass one there.
+raise TypeError here; Spark cannot reject them, so never pass one there.
 
 A lone surrogate is encoded as its three bytes, so that hashing never raises. Text that Spark receives from
 Python has U+FFFD in its place: make the ids of such text on one side only.
@@ -37,7 +37,7 @@ from typing import TypeAlias, overload
 Part: TypeAlias = str | int | bool | None
 
 ID_BYTES = 16
-# Of those bytes in base64 without its padding.
+# Length of those bytes in base64, without padding.
 ID_CHARS = 22
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _TOP_BIT_CLEARED = (1 << 63) - 1
@@ -48,7 +48,7 @@ def stable_hash64(value: str) -> int: ...
 @overload
 def stable_hash64(value: None) -> None: ...
 def stable_hash64(value: str | None) -> int | None:
-    """The first 8 bytes of the hash as a non-negative bigint; 63 bits, so for buckets and not for identity.
+    """Return the first 8 bytes of the hash as a non-negative bigint: 63 bits, for buckets, not for identity.
 
     >>> stable_hash64("")
     7183457195969485844
@@ -63,7 +63,7 @@ def stable_hash128(value: str) -> str: ...
 @overload
 def stable_hash128(value: None) -> None: ...
 def stable_hash128(value: str | None) -> str | None:
-    """The first 16 bytes of the hash as 32 lower-case hex characters.
+    """Return the first 16 bytes of the hash as 32 lower-case hex characters.
 
     >>> stable_hash128("")
     'e3b0c44298fc1c149afbf4c8996fb924'
@@ -76,7 +76,7 @@ def prefixed_hash64(prefix: str, value: str) -> str: ...
 @overload
 def prefixed_hash64(prefix: str | None, value: str | None) -> str | None: ...
 def prefixed_hash64(prefix: str | None, value: str | None) -> str | None:
-    """`prefix:` and the decimal `stable_hash64` of the value; null if either is null.
+    """Return `prefix:` and the decimal `stable_hash64` of the value; None if either is None.
 
     >>> prefixed_hash64("bucket", "")
     'bucket:7183457195969485844'
@@ -91,46 +91,46 @@ def stable_id(prefix: str, *parts: Part) -> str: ...
 @overload
 def stable_id(prefix: None, *parts: Part) -> None: ...
 def stable_id(prefix: str | None, *parts: Part) -> str | None:
-    """The id of the thing that `parts` identify among the things called `prefix`; null for a null prefix."""
+    """Return the id of the object with the key `parts` in the namespace `prefix`; None for a None prefix."""
     framed = frame(prefix, *parts)
-    return None if prefix is None else _spelled(prefix, framed)
+    return None if prefix is None else _format_id(prefix, framed)
 
 
-def ids_within(prefix: str, *parts: Part) -> Callable[..., str]:
-    """Makes the ids whose first parts are these: for many things of one owner, in half the time.
+def id_maker(prefix: str, *parts: Part) -> Callable[..., str]:
+    """Return a function that makes the ids with these first parts, in half the time of `stable_id`.
 
-    >>> ids_within("def", "a:b")(7, None) == stable_id("def", "a:b", 7, None)
+    >>> id_maker("def", "a:b")(7, None) == stable_id("def", "a:b", 7, None)
     True
     """
     head, lead = frame(prefix, *parts), f"{prefix}:"
 
-    def made(*rest: Part) -> str:
+    def make(*rest: Part) -> str:
         framed = ""
         for part in rest:
-            # What most parts are, without a call for each.
+            # The common types inline, without a call per part.
             if part is None:
                 framed += "~"
             elif type(part) is int or (type(part) is str and part.isascii()):
                 text = f"{part}"
                 framed += f"{len(text)}:{text}"
             else:
-                return _spelled(prefix, head + frame(*rest))
+                return _format_id(prefix, head + frame(*rest))
         digest = sha256(head + framed.encode("ascii")).digest()
         return lead + b2a_base64(digest[:ID_BYTES], newline=False)[:ID_CHARS].translate(URL_SAFE).decode()
 
-    return made
+    return make
 
 
-def ids_of(known: Frames, prefix: str, first: str, *columns: Sequence[Part] | None) -> list[str]:
-    """The ids of many things at once, column by column; a column that is None is null for all.
+def stable_ids(frames: FrameCache, prefix: str, first: str, *columns: Sequence[Part] | None) -> list[str]:
+    """Return the ids of many objects at once, from columns of parts; a column that is None is null in all.
 
-    >>> ids_of(Frames(), "edge", "CALLS", ["a", "b"], [1, 2], None) == [
+    >>> stable_ids(FrameCache(), "edge", "CALLS", ["a", "b"], [1, 2], None) == [
     ...     stable_id("edge", "CALLS", "a", 1, None), stable_id("edge", "CALLS", "b", 2, None)]
     True
     """
     head = frame(prefix, first)
     size = len(next(column for column in columns if column is not None))
-    framed = (repeat(b"~", size) if column is None else map(known.__getitem__, column) for column in columns)
+    framed = (repeat(b"~", size) if column is None else map(frames.__getitem__, column) for column in columns)
     lead = f"{prefix}:"
     return [
         lead
@@ -141,35 +141,35 @@ def ids_of(known: Frames, prefix: str, first: str, *columns: Sequence[Part] | No
     ]
 
 
-class Frames(dict[Part, bytes]):
-    """Frames of parts, made when first asked for: ids and positions of a file are parts of many other ids.
+class FrameCache(dict[Part, bytes]):
+    """Cache of framed parts: the ids and positions of a file are parts of many other ids.
 
-    Truth values are no parts here, since True equals 1.
+    Booleans must not be used as parts here, since True equals 1 as a key.
     """
 
     def __missing__(self, part: Part) -> bytes:
-        made = self[part] = _framed(part)
-        return made
+        framed = self[part] = _frame_part(part)
+        return framed
 
 
-def _spelled(prefix: str, framed: bytes) -> str:
+def _format_id(prefix: str, framed: bytes) -> str:
     encoded = b2a_base64(sha256(framed).digest()[:ID_BYTES], newline=False)
     return f"{prefix}:{encoded[:ID_CHARS].translate(URL_SAFE).decode()}"
 
 
 def frame(*parts: Part) -> bytes:
-    """The text that is hashed: different lists of parts never give the same bytes.
+    """Return the bytes that are hashed: different lists of parts never give the same bytes.
 
     >>> frame("", None, True)
     b'0:~4:true'
     """
-    return b"".join([_framed(part) for part in parts])
+    return b"".join([_frame_part(part) for part in parts])
 
 
-def _framed(part: Part) -> bytes:
+def _frame_part(part: Part) -> bytes:
     if part is None:
         return b"~"
-    # Millions of ids are made of these: nothing between them and the bytes.
+    # Millions of ids have integer parts: no extra call on this path.
     if type(part) is int:
         digits = b"%d" % part
         return b"%d:%b" % (len(digits), digits)
@@ -180,13 +180,13 @@ def _framed(part: Part) -> bytes:
 def _text(part: str | int | bool) -> str:
     if isinstance(part, str):
         return part
-    # bool is an int to Python, and Spark writes it in lower case.
+    # bool is a subclass of int, and Spark writes it in lower case.
     if isinstance(part, bool):
         return "true" if part else "false"
     if isinstance(part, int):
-        # Not str(): an IntEnum may print its name.
+        # Not str(): an IntEnum may print its name instead of its value.
         return int.__repr__(part)
-    raise TypeError(f"a part of an id is text, an integer, a boolean or None, not {type(part).__name__}")
+    raise TypeError(f"parts of an id must be str, int, bool or None, got {type(part).__name__}")
 
 
 def _utf8(text: str) -> bytes:

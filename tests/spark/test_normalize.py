@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.arrow import unpacked
+from codeanatomy.arrow import unpack_rows
 from codeanatomy.config import load_settings
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
@@ -169,7 +169,7 @@ def test_broken_files_are_rows_and_the_others_are_whole(stored: dict[str, list[d
     assert stored["span_errors_v1"] == []
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("numbers", [(1, 7), (2, 7)])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path, numbers: tuple[int, ...]) -> None:
     store = Store.of(load_settings((), env={}, start=None), spark, str(lake))
@@ -182,7 +182,7 @@ def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path, numbe
         gathered.unpersist()
         found.append(
             {
-                (row["first_file_id"], name): [batch.to_pylist() for batch in unpacked(bytes(stream))]
+                (row["first_file_id"], name): [batch.to_pylist() for batch in unpack_rows(bytes(stream))]
                 for row in tables
                 for name, stream in row.asDict().items()
                 if name != "first_file_id"
@@ -192,7 +192,7 @@ def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path, numbe
     assert len(found[0]) > 50
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["requests", "flask"])
 def test_a_package_built_in_1_2_and_7_partitions(spark: SparkSession, tmp_path: Path, name: str) -> None:
     found = []

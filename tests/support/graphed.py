@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import array, arrow_schema, values
+from codeanatomy.arrow import array, arrow_schema, to_python
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
@@ -158,7 +158,7 @@ def _diagnostics(repo_id: str, path: str, told: Mapping[str, Testimony]) -> pa.R
 
 def _columns(batches: Iterable[pa.RecordBatch]) -> dict[str, list[Any]]:
     table = pa.Table.from_batches(list(batches)).combine_chunks()
-    return {name: values(table.column(name).combine_chunks()) for name in table.column_names}
+    return {name: to_python(table.column(name).combine_chunks()) for name in table.column_names}
 
 
 def _rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:

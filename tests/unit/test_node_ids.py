@@ -17,7 +17,7 @@ from codeanatomy.node_ids import (
     external_module_id,
     module_id,
     node_id,
-    node_ids,
+    node_id_maker,
     qualified_name_id,
     scope_id,
 )
@@ -54,7 +54,7 @@ def test_what_has_lost_its_place_is_no_other_node() -> None:
 
 
 def test_many_ids_of_a_kind_are_those_of_one() -> None:
-    made = node_ids("CLASS", "file:a")
+    made = node_id_maker("CLASS", "file:a")
     assert [made(start, 9) for start in range(3)] == [
         node_id("CLASS", "file:a", start, 9) for start in range(3)
     ]

@@ -36,7 +36,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, msgpack, structs
 
-from codeanatomy.arrow import packed
+from codeanatomy.arrow import pack_rows
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Problem, Silenced, Witness
 from codeanatomy.extract.file_rows import FAILURES, LINES, SOURCES, Rows, batches, counted, examine
@@ -276,7 +276,7 @@ def _packed(
     else:
         rows = list(examine_types(task, options, silenced, enter))
     enter(0, len(witnesses) + 1)
-    streams = {name: packed(part) for name, part in batches(tables_of(witnesses), rows).items()}
+    streams = {name: pack_rows(part) for name, part in batches(tables_of(witnesses), rows).items()}
     first = rows[0]["place"].get("file_id") if rows else None
     return Packed(first or "", streams, counted(rows))
 

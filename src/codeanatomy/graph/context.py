@@ -19,7 +19,7 @@ from codeanatomy.graph.ast_fallback import lists_of_tree
 from codeanatomy.graph.file_view import SPAN, Columns, File, columns_of, each
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
 from codeanatomy.ids import stable_id
-from codeanatomy.node_ids import PREFIXES, module_id, node_id, node_ids
+from codeanatomy.node_ids import PREFIXES, module_id, node_id, node_id_maker
 
 LIBCST = "libcst_files_v1"
 RELATIONS = "relations_v1"
@@ -87,7 +87,7 @@ class Context:
         if bstart is None or bend is None:
             return node_id(kind, self.file.file_id, bstart, bend)
         if kind not in self._makers:
-            self._makers[kind] = node_ids(kind, self.file.file_id)
+            self._makers[kind] = node_id_maker(kind, self.file.file_id)
         return self._makers[kind](bstart, bend)
 
     def once(self, make: Callable[[Context], T]) -> T:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from msgspec import Struct
 
-from codeanatomy.arrow import values
+from codeanatomy.arrow import to_python
 
 # Equally long lists, by name: the fields of a list of structs, or the columns of rows.
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
@@ -237,10 +237,10 @@ def heard_file(
     for table, columns in READS.items():
         parts = [part for part in rows.get(table, ()) if part.num_rows]
         if parts and table in NESTED:
-            said[table] = {name: values(parts[0].column(name))[0] for name in columns}
+            said[table] = {name: to_python(parts[0].column(name))[0] for name in columns}
         elif parts:
             said[table] = {
-                name: [each for part in parts for each in values(part.column(name))] for name in columns
+                name: [each for part in parts for each in to_python(part.column(name))] for name in columns
             }
     units = said.get("bytecode_files_v1", {}).get("code_objects")
     if units and not instructions:

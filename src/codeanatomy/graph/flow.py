@@ -18,7 +18,7 @@ from codeanatomy.graph.context import Context
 from codeanatomy.graph.control_dependence import control_dependence
 from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
 from codeanatomy.graph.scopes import Scope, bindings, scopes_of
-from codeanatomy.ids import ids_within, stable_id
+from codeanatomy.ids import id_maker, stable_id
 from codeanatomy.node_ids import PREFIXES, binding_id
 
 BYTECODE = "bytecode_files_v1"
@@ -60,7 +60,7 @@ def _unit_kind(name: str, flags: int) -> str:
 
 def units(context: Context) -> Columns:
     """Code units, by what they were compiled from."""
-    made = ids_within(PREFIXES["CODE_UNIT"], context.file.file_id)
+    made = id_maker(PREFIXES["CODE_UNIT"], context.file.file_id)
     cut = context.once(control_of).cut
     rows = []
     found = context.file.list(BYTECODE, "code_objects")
@@ -221,7 +221,7 @@ def event_bindings(context: Context) -> Columns:
 
 def _scopes_of_units(context: Context) -> dict[str, str]:
     """The scope of each code unit: the one of its name at its place."""
-    made = ids_within(PREFIXES["CODE_UNIT"], context.file.file_id)
+    made = id_maker(PREFIXES["CODE_UNIT"], context.file.file_id)
     places: dict[tuple[int | None, int | None, str], str] = {}
     for scope in context.once(scopes_of).values():
         places.setdefault((scope.bstart, scope.bend, _unit_name(scope)), scope.node_id)
@@ -287,7 +287,7 @@ def instructions(context: Context) -> Columns:
     rows = []
     for key, found in each(context.file.list(BYTECODE, "code_objects"), "code_unit_key", "instructions"):
         unit = stable_id(PREFIXES["CODE_UNIT"], context.file.file_id, key)
-        made = ids_within(PREFIXES["INSTRUCTION"], unit)
+        made = id_maker(PREFIXES["INSTRUCTION"], unit)
         ordered = blocks_of.get(unit, [])[:-1]
         count: defaultdict[int, int] = defaultdict(int)
         for offset, opname, argval, *place in each(found, "offset", "opname", "argval", *SPAN):

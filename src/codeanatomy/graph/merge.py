@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, packed, unpacked
+from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
 from codeanatomy.graph.file_view import File
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, SCHEMAS, Place, Property, in_order, property_rows
 
@@ -31,7 +31,7 @@ NOTHING_SHARED = pa.RecordBatch.from_pylist([], SCHEMA)
 def shared_row(file: File, told: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
     """What a file says of its repository, as a row."""
     cells = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
-    streams = {column: packed(told[name]) for name, column in COLUMNS.items()}
+    streams = {column: pack_rows(told[name]) for name, column in COLUMNS.items()}
     return pa.RecordBatch.from_pylist([{**cells, **streams}], SCHEMA)
 
 
@@ -39,7 +39,7 @@ def told_in(rows: pa.RecordBatch) -> Iterator[dict[str, pa.RecordBatch]]:
     """What the files of some rows say."""
     columns = [rows.column(column) for column in COLUMNS.values()]
     for streams in zip(*columns, strict=True):
-        yield {name: next(unpacked(each.as_buffer())) for name, each in zip(COLUMNS, streams, strict=True)}
+        yield {name: next(unpack_rows(each.as_buffer())) for name, each in zip(COLUMNS, streams, strict=True)}
 
 
 def merged(told: Iterable[Mapping[str, pa.RecordBatch]]) -> dict[str, pa.RecordBatch]:

@@ -27,7 +27,7 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import Lists, facts_of, related, shared_facts_of
 from codeanatomy.graph.file_view import Columns, File
-from codeanatomy.ids import Frames, ids_of
+from codeanatomy.ids import FrameCache, stable_ids
 
 NODES, EDGES, PROPS, PROPS_MAP = "cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map"
 TABLES = (NODES, EDGES, PROPS, PROPS_MAP)
@@ -126,7 +126,7 @@ class TableRows:
         }
         self._count = 0
         # What ids of the rows are made of.
-        self.frames = Frames()
+        self.frames = FrameCache()
 
     def add(self, facts: Columns, kept: Sequence[int], count: int, constants: Mapping[str, Any]) -> None:
         """Some rows of a list of so many; what is the same in all of them is given apart."""
@@ -190,7 +190,7 @@ def _add_edges(
     sources, targets = facts.get("src_id", ()), facts.get("dst_id", ())
     if not sources:
         return
-    ids = ids_of(found.frames, "edge", kind.name, sources, targets, *(facts.get(name) for name in EDGE_KEY))
+    ids = stable_ids(found.frames, "edge", kind.name, sources, targets, *(facts.get(name) for name in EDGE_KEY))
     kept = _first(ids)
     if None in sources or None in targets:
         kept = [each for each in kept if sources[each] is not None and targets[each] is not None]

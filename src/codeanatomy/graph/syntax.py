@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from codeanatomy.graph.file_view import Columns
-from codeanatomy.ids import Frames, ids_of
+from codeanatomy.ids import FrameCache, stable_ids
 from codeanatomy.node_ids import PREFIXES
 
 DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda", "ClassDef"})
@@ -35,7 +35,7 @@ class Syntax:
         self.bend: Sequence[int | None] = nodes.get("bend", empty)
         self.line: Sequence[int | None] = nodes.get("line", empty)
         numbers = range(len(self.kind))
-        self.ids = ids_of(Frames(), PREFIXES["AST_NODE"], file_id, self.bstart, self.bend, numbers)
+        self.ids = stable_ids(FrameCache(), PREFIXES["AST_NODE"], file_id, self.bstart, self.bend, numbers)
         self._at: dict[tuple[int | None, int | None], list[int]] = {}
         for node, place in enumerate(zip(self.bstart, self.bend, strict=True)):
             if place[0] is not None:

@@ -24,8 +24,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from codeanatomy import catalog
-from codeanatomy.arrow import values
-from codeanatomy.catalog.tables.columns import PLACE_NAMES
+from codeanatomy.arrow import to_python
+from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 
 # A list of structs, by field; also the rows of a table, by column.
 Columns: TypeAlias = dict[str, list[Any]]
@@ -52,7 +52,7 @@ class Lines:
     @cached_property
     def _rows(self) -> list[tuple[int, int, int, str]]:
         names = ("line_no", "line_start_byte", "line_end_byte", "newline_kind")
-        columns = [[value for part in self._parts for value in values(part.column(name))] for name in names]
+        columns = [[value for part in self._parts for value in to_python(part.column(name))] for name in names]
         return sorted(zip(*columns, strict=True))
 
     @property
@@ -136,7 +136,7 @@ def file_of(file_id: str, parts: Mapping[str, Sequence[pa.RecordBatch]]) -> File
         table: [
             dict(zip(part.schema.names, row, strict=True))
             for part in found
-            for row in zip(*map(values, part.columns), strict=True)
+            for row in zip(*map(to_python, part.columns), strict=True)
         ]
         for table, found in parts.items()
         if table != "file_line_index_v1"
@@ -159,7 +159,7 @@ def heard_file(file_id: str, rows: Mapping[str, Sequence[pa.RecordBatch]], reads
         table: [
             dict(zip(names, row, strict=True))
             for part in rows.get(table, ())
-            for row in zip(*(values(part.column(name)) for name in names), strict=True)
+            for row in zip(*(to_python(part.column(name)) for name in names), strict=True)
         ]
         for table, names in columns.items()
     }
@@ -217,6 +217,6 @@ def each(columns: Mapping[str, Sequence[Any]] | None, *names: str) -> Iterator[t
 
 def columns_of(table: str, rows: Sequence[tuple[Any, ...]]) -> Columns:
     """Rows of a table, given in the order of its columns without those of the place, by column."""
-    names = catalog.table(table).column_names[len(PLACE_NAMES) :]
+    names = catalog.table(table).column_names[len(FILE_COLUMN_NAMES) :]
     lists = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
     return dict(zip(names, lists, strict=True))

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import array, arrow_schema, packed
-from codeanatomy.catalog.tables.columns import PLACE_NAMES
+from codeanatomy.arrow import array, arrow_schema, pack_rows
+from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.anchors import AST_LISTS, KINDS
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
@@ -201,14 +201,14 @@ def _diagnostic(file: File, complaint: Complaint) -> dict[str, Any]:
 
 
 def _columns(name: str, rows: list[dict[str, Any]]) -> Columns:
-    names = [column for column in catalog.table(name).column_names if column not in PLACE_NAMES]
+    names = [column for column in catalog.table(name).column_names if column not in FILE_COLUMN_NAMES]
     return {column: [row.get(column) for row in rows] for column in names}
 
 
 def packed_rows(file: File) -> tuple[dict[str, bytes], dict[str, int]]:
     """The rows of a file as streams, and their counts."""
     made = file_rows(file)
-    streams = {name: packed(made[name]) for name in FILE_TABLES}
+    streams = {name: pack_rows(made[name]) for name in FILE_TABLES}
     return streams, {name: made[name].num_rows for name in FILE_TABLES}
 
 

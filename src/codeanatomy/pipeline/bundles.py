@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from codeanatomy.arrow import packed, unpacked, values
-from codeanatomy.catalog.tables.columns import PLACE_NAMES
+from codeanatomy.arrow import pack_rows, unpack_rows, to_python
+from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 from codeanatomy.delta.write.data_files import Batches
 from codeanatomy.graph.file_view import INNER, NESTED, READS, File
 
@@ -41,7 +41,7 @@ def selected(name: str, rows: DataFrame, *, instructions: bool) -> DataFrame:
     """What is read of a table, by file; of a nested one, lists of structs as structs of lists."""
     key = "owner_file_id" if name == "relations_v1" else "file_id"
     columns = [_column(column, fields, instructions) for column, fields in READS[name].items()]
-    places = PLACE_NAMES if name == FILES else ()
+    places = FILE_COLUMN_NAMES if name == FILES else ()
     # Of several rows for a file, such as documents of two indexes, the first counts.
     order = ("index_id",) if name == "scip_index_v1" else ()
     ids = [F.col(key).alias("file_id"), *(F.col(each) for each in (*places, *order) if each != "file_id")]
@@ -82,7 +82,7 @@ def _pieces(name: str, rows: DataFrame, tasks: int) -> DataFrame:
             numbers = batch.column(0)
             content = batch.select(range(1, batch.num_columns))
             for number in pc.unique(numbers).to_pylist():
-                piece = packed(content.filter(pc.equal(numbers, number)))
+                piece = pack_rows(content.filter(pc.equal(numbers, number)))
                 yield pa.RecordBatch.from_pylist([{"task": number, "name": name, "piece": piece}], SCHEMA)
 
     task = F.pmod(F.hash("file_id"), F.lit(tasks)).alias(TASK)
@@ -97,7 +97,7 @@ def by_file(batches: Batches) -> dict[str, dict[str, list[pa.RecordBatch]]]:
     found: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
     for batch in batches:
         for name, piece in zip(batch.column(1).to_pylist(), batch.column(2), strict=True):
-            for rows in unpacked(piece.as_buffer()):
+            for rows in unpack_rows(piece.as_buffer()):
                 _add(found, name, rows)
     return found
 
@@ -123,12 +123,12 @@ def _add(found: dict[str, dict[str, list[pa.RecordBatch]]], name: str, rows: pa.
 def _said(name: str, parts: list[pa.RecordBatch]) -> dict[str, Any]:
     names = [field for field in parts[0].schema.names if field != "file_id"]
     if name not in NESTED:
-        columns = {each: [values(part.column(each)) for part in parts] for each in names}
+        columns = {each: [to_python(part.column(each)) for part in parts] for each in names}
         return {each: list(chain.from_iterable(found)) for each, found in columns.items()}
     rows = [row for part in parts for row in _nested(part, names)]
     return min(rows, key=lambda row: str(row.get("index_id", "")))
 
 
 def _nested(part: pa.RecordBatch, names: list[str]) -> list[dict[str, Any]]:
-    columns = [values(part.column(each)) for each in names]
+    columns = [to_python(part.column(each)) for each in names]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -20,9 +20,9 @@ from pyspark import Accumulator, StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from codeanatomy.arrow import packed, unpacked
+from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.catalog.kinds import Profile
-from codeanatomy.catalog.tables.extract import CHOSEN_REASONS
+from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.graph.file_view import READS
 from codeanatomy.graph.merge import NOTHING_SHARED, SHARED, merged, shared_row, told_in
 from codeanatomy.graph.rows import EDGES, TABLES, file_rows
@@ -101,7 +101,7 @@ def together(per_file: DataFrame) -> DataFrame:
         rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
         for repo_id, files in groupby(rows, key=lambda row: row[0].as_py()):
             told = (
-                said for _, stream in files for row in unpacked(stream.as_buffer()) for said in told_in(row)
+                said for _, stream in files for row in unpack_rows(stream.as_buffer()) for said in told_in(row)
             )
             streams, counts = _streams({**merged(told), SHARED: NOTHING_SHARED})
             yield packed_row(None, streams, {repo_id: counts}, **{PATH: None})
@@ -114,12 +114,12 @@ def _streams(tables: Mapping[str, pa.RecordBatch]) -> tuple[dict[str, bytes], di
     """The rows packed by table, and their counts, of the copies too."""
     counts = {name: rows.num_rows for name, rows in tables.items()}
     copied = {copy: counts[name] for copy, name in COPIES.items()}
-    return {name: packed(tables[name]) for name in (*TABLES, SHARED)}, {**counts, **copied}
+    return {name: pack_rows(tables[name]) for name in (*TABLES, SHARED)}, {**counts, **copied}
 
 
 def _wanted(name: str, rows: DataFrame) -> DataFrame:
     if name == FILES:
-        chosen = F.col("skipped_reason").isin(list(CHOSEN_REASONS))
+        chosen = F.col("skipped_reason").isin(list(DELIBERATE_SKIPS))
         return rows.where(F.col("skipped_reason").isNull() | ~chosen)
     if name == "scip_index_v1":
         return rows.where("row_kind = 'document' AND file_id IS NOT NULL")

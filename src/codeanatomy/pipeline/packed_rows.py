@@ -26,18 +26,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.util import inheritable_thread_target
 
-from codeanatomy.arrow import arrow_schema, unpacked
+from codeanatomy.arrow import arrow_schema, unpack_rows
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.adopt import adopt_files, local_folder
 from codeanatomy.delta.write.commit import append, replace_by_owner
-from codeanatomy.delta.write.data_files import write_files, written
+from codeanatomy.delta.write.data_files import write_files, write_on_executors
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.small_tables import FEW_BYTES, Part, in_groups
 from codeanatomy.pipeline.sorted_tables import in_order, sort_keys, write_sorted
-from codeanatomy.progress import watched
+from codeanatomy.progress import run_with_progress
 from codeanatomy.spark.metrics import operator_metrics
 from codeanatomy.spark.plan_columns import plan_columns
 from codeanatomy.spark.plans import plan_texts
@@ -119,8 +119,8 @@ def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], st
     """Do the work, telling how far it is."""
     with run.timed(step):
         work = inheritable_thread_target(run.spark)(lambda: count(gathered))
-        counts, sizes = watched(work, lambda: run.progress.tell(step, said()))
-        run.progress.tell(step, said(), last=True)
+        counts, sizes = run_with_progress(work, lambda: run.progress.update(step, said()))
+        run.progress.update(step, said(), last=True)
     run.count(counts)
     rows: Counter[str] = Counter()
     for counted in counts.values():
@@ -139,7 +139,7 @@ def table_rows(gathered: DataFrame, name: str, columns: Sequence[Column]) -> Dat
     def run(batches: Batches) -> Batches:
         for batch in batches:
             for stream in batch.column(0):
-                yield from unpacked(stream.as_buffer())
+                yield from unpack_rows(stream.as_buffer())
 
     schema = ", ".join(f"`{column.name}` {column.ddl}" for column in columns)
     return gathered.select(name).mapInArrow(run, schema)
@@ -208,11 +208,11 @@ def append_packed(
         return append(run.spark_store, name, rows, commit, file_bytes=size)
 
     def write(batches: Batches) -> list[DataFile]:
-        streams = (unpacked(stream.as_buffer()) for batch in batches for stream in batch.column(0))
+        streams = (unpack_rows(stream.as_buffer()) for batch in batches for stream in batch.column(0))
         rows = (_with(table, batch, constants) for stream in streams for batch in stream)
         return write_files(folder, table, in_order(sort_keys(table), rows))
 
-    files = written(gathered.select(name).coalesce(1), write) if worked.rows[name] else []
+    files = write_on_executors(gathered.select(name).coalesce(1), write) if worked.rows[name] else []
     run.check()
     return adopt_files(run.store, name, files, (), commit, by="repo_id")
 
@@ -259,10 +259,10 @@ def write_ordered(
     def write(batches: Batches) -> list[DataFile]:
         streams = (stream for batch in batches for stream in batch.column(0))
         return write_files(
-            folder, table, (rows for stream in streams for rows in unpacked(stream.as_buffer()))
+            folder, table, (rows for stream in streams for rows in unpack_rows(stream.as_buffer()))
         )
 
-    return written(cut.sortWithinPartitions(*keys).select(column), write)
+    return write_on_executors(cut.sortWithinPartitions(*keys).select(column), write)
 
 
 def commit_all(run: Run, step: str, commits: Mapping[str, Callable[[], Committed]]) -> None:
@@ -278,4 +278,4 @@ def commit_all(run: Run, step: str, commits: Mapping[str, Callable[[], Committed
             run.done(step, pending[future], done)
             rows += done.rows
             said = f"{ready}/{len(commits)} tables, {rows:,} rows"
-            run.progress.tell("commit", said, last=ready == len(commits))
+            run.progress.update("commit", said, last=ready == len(commits))

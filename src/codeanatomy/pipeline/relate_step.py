@@ -23,7 +23,7 @@ from msgspec import msgpack
 from pyspark import Accumulator
 from pyspark.sql import DataFrame
 
-from codeanatomy.arrow import packed
+from codeanatomy.arrow import pack_rows
 from codeanatomy.pipeline.caching import held
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.input_frames import witnessed_files
@@ -112,7 +112,7 @@ def solved(programs: DataFrame, repositories: int) -> DataFrame:
                     found = solved.file(number)
                     made = {**found.tables(), PROGRAMS: program_row(program, found.digest())}
                     counts = {name: rows.num_rows for name, rows in made.items()}
-                    streams = {name: packed(made[name]) for name in (*TABLES, PROGRAMS)}
+                    streams = {name: pack_rows(made[name]) for name in (*TABLES, PROGRAMS)}
                     yield packed_row(program.file_id, streams, {program.repo_id: counts})
                 gc.collect()
         finally:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from msgspec import Struct, json
 from pyspark.sql import DataFrame
 
-from codeanatomy.arrow import unpacked
+from codeanatomy.arrow import unpack_rows
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.data_files import Batches, write_files
@@ -118,4 +118,4 @@ def _rows(part: Part, rows: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch
 
 
 def _unpacked(column: str, rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-    return (batch for row in rows for batch in unpacked(row[column].as_buffer()))
+    return (batch for row in rows for batch in unpack_rows(row[column].as_buffer()))

@@ -28,10 +28,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from codeanatomy.arrow import packed, unpacked
+from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.write.data_files import Batches, write_files, written
+from codeanatomy.delta.write.data_files import Batches, write_files, write_on_executors
 
 MB = 1024 * 1024
 # Bytes that a range takes on disk; in memory it is five times that, and there twice while it is sorted.
@@ -88,7 +88,7 @@ def write_ranges(
             )
             yield from write_files(folder, table, ordered, is_copy=is_copy)
 
-    return written(ready, write)
+    return write_on_executors(ready, write)
 
 
 def sort_keys(table: Table) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ def split(streams: DataFrame, keys: Sequence[str], cuts: Sequence[Cut], files: i
     def run(batches: Batches) -> Batches:
         for rows in _joined(batches):
             for number, piece in split_rows(rows, keys, cuts):
-                found = {"file": number * files // ranges, "range": number, "piece": packed(piece)}
+                found = {"file": number * files // ranges, "range": number, "piece": pack_rows(piece)}
                 yield pa.RecordBatch.from_pylist([found], PIECES)
 
     return streams.mapInArrow(run, PIECES_DDL)
@@ -141,7 +141,7 @@ def _joined(batches: Batches) -> Batches:
     group: list[pa.RecordBatch] = []
     held = 0
     for stream in (stream for batch in batches for stream in batch.column(0)):
-        for rows in unpacked(stream.as_buffer()):
+        for rows in unpack_rows(stream.as_buffer()):
             group.append(rows)
             held += rows.nbytes
         if held >= SPLIT_BYTES:
@@ -181,7 +181,7 @@ def _before(columns: Sequence[pa.Array], cut: Cut) -> pa.Array:
 
 
 def _pieces(streams: Iterable[pa.Scalar]) -> Batches:
-    return (batch for stream in streams for batch in unpacked(stream.as_buffer()))
+    return (batch for stream in streams for batch in unpack_rows(stream.as_buffer()))
 
 
 def in_order(keys: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:

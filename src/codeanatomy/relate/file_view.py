@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from codeanatomy.arrow import values
+from codeanatomy.arrow import to_python
 from codeanatomy.relate.compile.file_summary import Witnessed
 from codeanatomy.relate.compile.syntax_tree import FIELDS
 
@@ -41,7 +41,7 @@ def heard_file(
 
     def said(table: str, lists: Iterable[str]) -> dict[str, Any]:
         found = next((part for part in rows.get(table, ()) if part.num_rows), None)
-        return {} if found is None else {name: values(found.column(name))[0] for name in lists}
+        return {} if found is None else {name: to_python(found.column(name))[0] for name in lists}
 
     return Witnessed(
         repo_id,
@@ -57,6 +57,6 @@ def heard_file(
 
 def files_in(batch: pa.RecordBatch) -> Iterator[Witnessed]:
     """The files of a batch."""
-    columns = [values(column) for column in batch.columns]
+    columns = [to_python(column) for column in batch.columns]
     for repo_id, file_id, path, *witnesses in zip(*columns, strict=True):
         yield Witnessed(repo_id, file_id, path, *(said or {} for said in witnesses))

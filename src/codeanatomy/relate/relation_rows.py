@@ -23,7 +23,7 @@ from msgspec import msgpack
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_field, arrow_schema
 from codeanatomy.catalog.spec import Column
-from codeanatomy.ids import ids_within
+from codeanatomy.ids import id_maker
 
 RELATIONS = "relations_v1"
 ENCODER = msgpack.Encoder()
@@ -156,7 +156,7 @@ class Rows:
         for (shared, own), row in self._rows.items():
             made = makers.get(shared)
             if made is None:
-                made = makers[shared] = ids_within("rel", *shared)
+                made = makers[shared] = id_maker("rel", *shared)
             found.append((made(*own), *row))
         return found
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from msgspec import msgpack
 
 from codeanatomy import catalog
-from codeanatomy.arrow import array, arrow_schema, unpacked
+from codeanatomy.arrow import array, arrow_schema, unpack_rows
 from codeanatomy.ids import stable_id
 from codeanatomy.relate.emit.file_relations import Attribute, file_relations
 from codeanatomy.relate.emit.relations import Analysis
@@ -76,7 +76,7 @@ class Related(NamedTuple):
     def tables(self) -> dict[str, pa.RecordBatch]:
         """The rows by table, in their order."""
         program, rows = self
-        batches = [*(unpacked(program.scope_rows) if program.scope_rows else ()), rows.batch()]
+        batches = [*(unpack_rows(program.scope_rows) if program.scope_rows else ()), rows.batch()]
         whole = pa.concat_batches(batches)
         order = [name for name in catalog.table(RELATIONS).ordering if name != "owner_file_id"]
         ordered = whole.sort_by([(name, "ascending") for name in (*order, "relation_id")])

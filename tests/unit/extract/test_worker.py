@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.arrow import unpacked
+from codeanatomy.arrow import unpack_rows
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Testimony, Witness
 from codeanatomy.extract.file_rows import FAILURES, table_columns
@@ -68,7 +68,7 @@ def extracted(shares: Sequence[Share], options: ExtractOptions) -> dict[str, lis
     for share in shares:
         for packed in extract_task(share, WITNESSES, options):
             for name, stream in packed.streams.items():
-                rows[name] += pa.Table.from_batches(unpacked(stream)).to_pylist()
+                rows[name] += pa.Table.from_batches(unpack_rows(stream)).to_pylist()
     for found in rows.values():
         found.sort(key=lambda row: (row["path"], row.get("line_no", 0), row.get("extractor_name", "")))
     return rows

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codeanatomy.arrow import values
+from codeanatomy.arrow import to_python
 
 NUMBERS = st.none() | st.integers(-(2**31), 2**31 - 1)
 TEXTS = st.none() | st.text(max_size=3)
@@ -28,7 +28,7 @@ def by_field(row: list[dict[str, Any]] | None) -> dict[str, list[Any]] | None:
 @settings(max_examples=200, deadline=None)
 def test_lists_of_structs_are_turned_by_field(rows: list[Any], skip: int, take: int) -> None:
     array = pa.array(rows, pa.list_(INNER_TYPE)).slice(skip, take)
-    assert values(array) == [by_field(row) for row in rows[skip : skip + take]]
+    assert to_python(array) == [by_field(row) for row in rows[skip : skip + take]]
 
 
 @given(ROWS)
@@ -37,7 +37,7 @@ def test_nested_lists_of_structs(rows: list[Any]) -> None:
     """A unit with its instructions: structs in lists in structs in lists."""
     kind = pa.list_(pa.struct({"key": pa.string(), "steps": pa.list_(INNER_TYPE)}))
     array = pa.array([[{"key": "k", "steps": row} for row in rows], None], kind)
-    assert values(array) == [{"key": ["k"] * len(rows), "steps": [by_field(row) for row in rows]}, None]
+    assert to_python(array) == [{"key": ["k"] * len(rows), "steps": [by_field(row) for row in rows]}, None]
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_nested_lists_of_structs(rows: list[Any]) -> None:
     ],
 )
 def test_other_values(array: pa.Array, expected: list[Any]) -> None:
-    assert values(array) == expected
+    assert to_python(array) == expected

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, unpacked
+from codeanatomy.arrow import arrow_schema, unpack_rows
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Testimony
 from codeanatomy.extract.libcst_files import libcst_files_v1
@@ -25,7 +25,7 @@ def whole(text: str) -> File:
 
 
 def rows(stream: bytes) -> pa.Table:
-    return pa.Table.from_batches(unpacked(stream))
+    return pa.Table.from_batches(unpack_rows(stream))
 
 
 def test_streams_have_the_schema_and_the_order_of_their_tables() -> None:

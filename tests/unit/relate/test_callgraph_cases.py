@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.arrow import unpacked
+from codeanatomy.arrow import unpack_rows
 from codeanatomy.node_ids import binding_id, scope_id
 from codeanatomy.relate.emit.call_graph import edges
 from codeanatomy.relate.emit.relations import relations
@@ -54,7 +54,7 @@ def test_references_mean_what_the_labels_say(case: score.Case) -> None:
     for program, rows in zip(values.programs, relations(values), strict=True):
         raw = (case.folder / program.path).read_bytes()
         bindings = named_bindings(program, values.names[values.files[program.path]])
-        found = [row for batch in unpacked(program.scope_rows) for row in batch.to_pylist()]
+        found = [row for batch in unpack_rows(program.scope_rows) for row in batch.to_pylist()]
         told = [
             (row["bstart"], bindings.get(row["dst_id"]))
             for row in found

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.arrow import packed
+from codeanatomy.arrow import pack_rows
 from codeanatomy.node_ids import PREFIXES
 from codeanatomy.relate.emit.call_graph import edges
 from codeanatomy.relate.emit.relations import relations
@@ -294,7 +294,7 @@ def digest(seed: int) -> str:
         if len(sources) > 1:
             random.Random(seed).shuffle(sources)
             for rows in relations(solved(dict(sources))):
-                total.update(packed(rows.batch()))
+                total.update(pack_rows(rows.batch()))
     return total.hexdigest()
 
 
@@ -533,7 +533,7 @@ def test_what_was_cut_is_told() -> None:
     assert all("too_many" in (row["reason"] or "") for row in hub_rows(hub(500)))
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_hub_of_five_thousand_is_bounded() -> None:
     assert len(hub_rows(hub(5000))) == MAX_OBJECTS
 
@@ -548,7 +548,7 @@ def test_subclasses_of_one_base_grow_no_faster_than_their_number() -> None:
     assert sizes[400] - sizes[200] <= 2.2 * (sizes[200] - sizes[100])
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_two_thousand_subclasses_are_bounded() -> None:
     rows = rows_of(solved({"main.py": template(2000)}))
     check(rows)
@@ -566,6 +566,7 @@ def sources_of_packages() -> Iterator[dict[str, bytes]]:
         yield {f"{folder.name}/{path}": raw for path, raw in sources_below(folder).items()}
 
 
+@pytest.mark.system
 def test_rows_of_packages_of_the_standard_library_are_sound() -> None:
     for sources in sources_of_packages():
         rows = rows_of(solved(sources))

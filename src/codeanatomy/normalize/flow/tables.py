@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from codeanatomy.ids import ids_within, stable_id
+from codeanatomy.ids import id_maker, stable_id
 from codeanatomy.normalize.anchors import Anchors, Span
 from codeanatomy.normalize.file_view import Columns, File, columns_of
 from codeanatomy.normalize.flow.blocks import ControlFlow, control_flow
@@ -119,7 +119,7 @@ def _unit(
     block_of: list[int] = []
     for number, block in enumerate(flow.blocks):
         block_of += [number] * (block.last - block.first)
-    event_id, block_id = ids_within("event", code_unit_id), ids_within("block", code_unit_id)
+    event_id, block_id = id_maker("event", code_unit_id), id_maker("block", code_unit_id)
     ids: list[str | None] = []
     for event in events:
         if event.kind == "save" or event.restores:
@@ -222,7 +222,7 @@ def py_bc_cfg_edges_norm_v1(flow: Flow) -> Columns:
     for unit in flow.units:
         steps: Columns = unit.unit["instructions"]
         ids = unit.block_ids
-        edge_id = ids_within("cfg", unit.code_unit_id)
+        edge_id = id_maker("cfg", unit.code_unit_id)
         for kind, src, dst, decider in unit.flow.edges:
             offset = start = end = None
             if decider is not None:

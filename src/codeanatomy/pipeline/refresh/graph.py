@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, packed
+from codeanatomy.arrow import arrow_schema, pack_rows
 from codeanatomy.catalog.kinds import Profile
-from codeanatomy.catalog.tables.extract import CHOSEN_REASONS
+from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.write.owner_rows import Picked
+from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.graph.file_view import READS, heard_file
 from codeanatomy.graph.merge import NOTHING_SHARED, SHARED, merged, shared_row, told_in
@@ -75,9 +75,9 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
             }
             for name, future in pending.items():
                 written[name] += future.result()
-        run.progress.tell(GRAPH, f"{min(start + CHUNK_FILES, len(wanted)):,}/{len(wanted):,} files")
+        run.progress.update(GRAPH, f"{min(start + CHUNK_FILES, len(wanted)):,}/{len(wanted):,} files")
     said = f"{len(wanted):,}/{len(wanted):,} files, edges of {len(edges.owners):,} others"
-    run.progress.tell(GRAPH, said, last=True)
+    run.progress.update(GRAPH, said, last=True)
     shared_rows = pa.Table.from_batches(told)
     shared = _shared(refresh, wanted, shared_rows)
     redone = {SHARED: Redone(shared_rows, wanted)}
@@ -85,7 +85,7 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
         of = SOURCES[name]
         rest = shared.get(of, arrow_schema(catalog.table(of)).empty_table())
         rows = pa.concat_tables([rest, edges.come[of]]) if of in EDGE_IDS else rest
-        picked = Picked(EDGE_IDS[of], edges.gone, edges.owners) if of in EDGE_IDS else None
+        picked = PickedRows(EDGE_IDS[of], edges.gone, edges.owners) if of in EDGE_IDS else None
         redone[name] = Redone(rows, wanted, of in shared, name in COPIES, tuple(files), picked)
     return redone
 
@@ -126,13 +126,13 @@ def made_graphs(
         file = heard_file(repo_id, file_id, path, rows, instructions=profile == "full")
         made = file_rows(file, profile)
         tables = {**made.tables, SHARED: shared_row(file, made.shared)}
-        return {name: packed(batch) for name, batch in tables.items()}
+        return {name: pack_rows(batch) for name, batch in tables.items()}
 
     return list(forked(make, len(files), processes))
 
 
 def _is_wanted(rows: pa.Table) -> bool:
-    return rows.column("skipped_reason")[0].as_py() not in CHOSEN_REASONS
+    return rows.column("skipped_reason")[0].as_py() not in DELIBERATE_SKIPS
 
 
 def _shared(refresh: Refresh, files: Collection[str], rows: pa.Table) -> Mapping[str, pa.Table]:

@@ -26,7 +26,7 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import values
+from codeanatomy.arrow import to_python
 from codeanatomy.pipeline.refresh.file_tables import by_owner
 from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
 from codeanatomy.pipeline.refresh.relink import Relinked
@@ -88,7 +88,7 @@ def _by_witnesses(refresh: Refresh, told: frozenset[str]) -> Iterator[Impact]:
 def _targets(rows: pa.Table | None) -> Targets:
     found: defaultdict[Source, set[Target]] = defaultdict(set)
     if rows is not None:
-        columns = [values(rows.column(name).combine_chunks()) for name in COLUMNS]
+        columns = [to_python(rows.column(name).combine_chunks()) for name in COLUMNS]
         for kind, src, role, ordinal, end, node, name, method in zip(*columns, strict=True):
             source = CALLS.get(kind, kind), src, role, ordinal
             found[source].add(Target(None if end in OUTSIDE else node, name, method))

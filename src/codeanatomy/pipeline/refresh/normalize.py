@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
-from codeanatomy.arrow import packed
+from codeanatomy.arrow import pack_rows
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.normalize.file_view import heard_file
@@ -33,7 +33,7 @@ def refresh_normalize(run: Run) -> None:
         files = scope(refresh)
         with run.timed(NORMALIZE):
             made = normalized(run, refresh, files)
-        run.progress.tell(NORMALIZE, f"{len(files):,}/{len(files):,} files", last=True)
+        run.progress.update(NORMALIZE, f"{len(files):,}/{len(files):,} files", last=True)
         refresh.diagnostics = made[DIAGNOSTICS]
         for name, rows in made.items():
             refresh.inputs.put(name, files, rows)
@@ -78,7 +78,7 @@ def made_files(files: Sequence[tuple[str, Streams]], processes: int) -> list[dic
     def make(number: int) -> dict[str, bytes]:
         file_id, streams = files[number]
         made = file_rows(heard_file(file_id, documents_in(rows_in(streams)), READS))
-        return {name: packed(batch) for name, batch in made.items()}
+        return {name: pack_rows(batch) for name, batch in made.items()}
 
     return list(forked(make, len(files), processes))
 

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from msgspec import msgpack
 
 from codeanatomy import catalog
-from codeanatomy.arrow import packed, values
-from codeanatomy.catalog.tables.columns import PLACE_NAMES
-from codeanatomy.delta.write.owner_rows import Picked
+from codeanatomy.arrow import pack_rows, to_python
+from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
+from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.normalize.rules import DIAGNOSTICS
@@ -105,7 +105,7 @@ def related(run: Run, refresh: Refresh) -> Related:
     other = {each.file_id: each.relations for each in found if each.relations is not None}
     owners = gone | other.keys()
     total = len(there)
-    run.progress.tell(RELATE, f"{total:,}/{total:,} files, {len(other):,} with other relations", last=True)
+    run.progress.update(RELATE, f"{total:,}/{total:,} files, {len(other):,} with other relations", last=True)
     relations = joined(RELATIONS, list(other.values()))
     programs = joined(PROGRAMS, [each.program for each in found])
     edited = gone | ids_of(refresh.changes)
@@ -123,7 +123,7 @@ def related(run: Run, refresh: Refresh) -> Related:
         RELATIONS: Redone(
             pa.concat_tables([relations.filter(is_edited), links.come]),
             owners & edited,
-            picked=Picked("relation_id", links.gone.column("relation_id").combine_chunks(), others),
+            picked=PickedRows("relation_id", links.gone.column("relation_id").combine_chunks(), others),
         ),
         PROGRAMS: Redone(programs, gone | {each.file_id for each in found}),
     }
@@ -159,10 +159,10 @@ def emitted(
         tables = made.tables()
         return Emitted(
             file_id,
-            None if is_same else packed(tables[RELATIONS]),
+            None if is_same else pack_rows(tables[RELATIONS]),
             # With what normalize complains about, or since it may be something else now.
-            None if is_same and file_id not in again else packed(tables[DIAGNOSTICS]),
-            packed(program_row(made.program, digest)),
+            None if is_same and file_id not in again else pack_rows(tables[DIAGNOSTICS]),
+            pack_rows(program_row(made.program, digest)),
         )
 
     found = [each for each in forked(emit, len(solved.programs), processes) if each is not None]
@@ -200,12 +200,12 @@ def _paths(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> dict[str,
         owner: path
         for rows in (before, now)
         for owner, path in zip(
-            *(values(rows.column(name).combine_chunks()) for name in (OWNER, "path")), strict=True
+            *(to_python(rows.column(name).combine_chunks()) for name in (OWNER, "path")), strict=True
         )
     }
     return {owner: found[owner] for owner in sorted(owners)}
 
 
 def _place(rows: pa.Table) -> tuple[str, str, str]:
-    repo_id, file_id, path = (rows.column(name)[0].as_py() for name in PLACE_NAMES)
+    repo_id, file_id, path = (rows.column(name)[0].as_py() for name in FILE_COLUMN_NAMES)
     return repo_id, file_id, path

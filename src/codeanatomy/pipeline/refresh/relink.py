@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, values
+from codeanatomy.arrow import arrow_schema, to_python
 from codeanatomy.catalog.kinds import Profile
-from codeanatomy.delta.read.duck import lookups, reading
+from codeanatomy.delta.read.duck import lookup_connection, translate_errors
 from codeanatomy.graph.file_view import Columns, File
 from codeanatomy.graph.relation_inputs import RELATION, told
 from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP, link_rows
@@ -64,7 +64,7 @@ NOTHING = Relinked(frozenset(), _NONE, _NONE, _NONE, _NONE)
 
 def relinked(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> Relinked:
     """What differs between all relations of some files."""
-    with reading(), lookups() as database:
+    with translate_errors(), lookup_connection() as database:
         database.register("before", before)
         database.register("now", now)
         for name, asked in ONE_SIDED.items():
@@ -95,9 +95,9 @@ def relinked_edges(found: Relinked, owners: frozenset[str], profile: Profile) ->
             continue
         was, becomes = (link_rows(file, profile) for file in (old, new))
         same = _same_edges(was, becomes)
-        gone += [edge for edge in values(was[EDGES].column("edge_id")) if edge not in same]
+        gone += [edge for edge in to_python(was[EDGES].column("edge_id")) if edge not in same]
         for name, column in EDGE_IDS.items():
-            ids = values(becomes[name].column(column))
+            ids = to_python(becomes[name].column(column))
             come[name].append(becomes[name].filter(pa.array([each not in same for each in ids], pa.bool_())))
     rows = {name: pa.Table.from_batches(come[name], arrow_schema(catalog.table(name))) for name in EDGE_IDS}
     return RelinkedEdges(owners - whole, pa.array(gone, pa.string()), rows)
@@ -107,7 +107,7 @@ def _file(file_id: str, rows: pa.Table | None) -> File:
     """A file of which nothing is known but relations."""
     if rows is None:
         return File("", file_id, "", {})
-    columns: Columns = {name: values(rows.column(name).combine_chunks()) for name in RELATION}
+    columns: Columns = {name: to_python(rows.column(name).combine_chunks()) for name in RELATION}
     repo_id, path = (rows.column(name)[0].as_py() for name in ("repo_id", "path"))
     return File(repo_id, file_id, path, {RELATIONS: columns})
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, packed, unpacked
+from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
 from codeanatomy.extract.scip_index import SCIP
 
 # By table, packed rows of a file.
@@ -25,12 +25,12 @@ Streams: TypeAlias = Mapping[str, Sequence[bytes]]
 
 def streams_of(rows: pa.Table) -> list[bytes]:
     """Rows on their way to another process."""
-    return [packed(batch) for batch in rows.to_batches()]
+    return [pack_rows(batch) for batch in rows.to_batches()]
 
 
 def rows_in(streams: Streams) -> dict[str, list[pa.RecordBatch]]:
     """Rows that have come from another process, by table."""
-    return {name: [batch for each in found for batch in unpacked(each)] for name, found in streams.items()}
+    return {name: [batch for each in found for batch in unpack_rows(each)] for name, found in streams.items()}
 
 
 def documents_in(rows: dict[str, list[pa.RecordBatch]]) -> dict[str, list[pa.RecordBatch]]:
@@ -42,7 +42,7 @@ def documents_in(rows: dict[str, list[pa.RecordBatch]]) -> dict[str, list[pa.Rec
 
 def joined(name: str, streams: Iterable[bytes]) -> pa.Table:
     """The rows of streams, as one; as they were packed, if that was without columns that are added later."""
-    batches = [batch for each in streams for batch in unpacked(each)]
+    batches = [batch for each in streams for batch in unpack_rows(each)]
     return pa.Table.from_batches(batches, batches[0].schema if batches else arrow_schema(catalog.table(name)))
 
 

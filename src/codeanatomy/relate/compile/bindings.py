@@ -29,8 +29,8 @@ from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from codeanatomy.ids import ids_within
-from codeanatomy.node_ids import PREFIXES, binding_id, node_ids
+from codeanatomy.ids import id_maker
+from codeanatomy.node_ids import PREFIXES, binding_id, node_id_maker
 from codeanatomy.relate.compile.scope import FUNCTIONS, TYPE_VARIABLES, Scope
 from codeanatomy.relate.compile.scope_tree import Scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
@@ -189,7 +189,7 @@ class _Scoped(dict[Scope, str]):
 
     def __init__(self, file_id: str) -> None:
         super().__init__()
-        self._made = ids_within(PREFIXES["SCOPE"], file_id)
+        self._made = id_maker(PREFIXES["SCOPE"], file_id)
 
     def __missing__(self, scope: Scope) -> str:
         made = self[scope] = self._made(scope.key)
@@ -217,8 +217,8 @@ class _Binder:
         # Bindings that are told to be those of another scope.
         self._resolved: set[str] = set()
         self._scope_ids = _Scoped(rows.file_id)
-        self._span_id = ids_within("span", rows.file_id)
-        self._ids = {kind: node_ids(kind, rows.file_id) for kind in ENTITIES}
+        self._span_id = id_maker("span", rows.file_id)
+        self._ids = {kind: node_id_maker(kind, rows.file_id) for kind in ENTITIES}
 
     def _target(self, scope: Scope, name: str, place: Place) -> _Target | None:
         """The binding that a name, first met at this place, means in a scope; none if the file has none."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from codeanatomy.arrow import packed
+from codeanatomy.arrow import pack_rows
 from codeanatomy.relate.compile.bindings import binding_relations
 from codeanatomy.relate.compile.scope_relations import listed_in_classes, scope_relations
 from codeanatomy.relate.compile.scope_tree import scopes_of
@@ -60,7 +60,7 @@ def summary(file: Witnessed) -> Program:
         program = _without(file, program.failure)
     # Last, for a scope learns of its cells when somebody asks for them.
     scope_relations(rows, tree, scopes)
-    program.scope_rows = packed(rows.batch())
+    program.scope_rows = pack_rows(rows.batch())
     program.listed = listed_in_classes(scopes)
     program.names = definition_names(file.libcst)
     program.scip, program.typed = occurrences(file.scip), call_targets(file.typed)

@@ -17,7 +17,7 @@ from codeanatomy.node_ids import (
     external_module_id,
     module_id,
     node_id,
-    node_ids,
+    node_id_maker,
     package_id,
     qualified_name_id,
     scope_id,
@@ -73,7 +73,7 @@ class Definitions:
             return node_id(kind, file_id, start, end)
         made = self._ids.get((kind, file))
         if made is None:
-            made = self._ids[kind, file] = node_ids(kind, file_id)
+            made = self._ids[kind, file] = node_id_maker(kind, file_id)
         return made(start, end)
 
     def function(self, file: int, number: int) -> Target:
