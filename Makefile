@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging callgraph lock
+.PHONY: help setup test test-system lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,17 +18,17 @@ help: ## list the targets
 setup: $(VENV)/.ready ## prepare .venv, the jars and the class archive; afterwards .venv/bin/codeanatomy is the command
 	$(say) 'ready: $(BIN)/codeanatomy'
 
-test: lint ## set up, lint, check types and imports, run the tests (without the long ones)
+test: lint ## set up, lint, check types and imports, run the tests (10 minutes)
 	$(say) 'tests: those that share a Spark session and, beside them, the others'
-	@mkdir -p build; $(PY) -m pytest -q -rfEs -m 'not full' --session without -p no:cacheprovider >build/without.log 2>&1 & others=$$!; \
-	{ $(PY) -m pytest -q -rfEs -m 'not full' --session with 2>&1; echo $$? >build/with.code; } | tee build/with.log; \
+	@mkdir -p build; $(PY) -m pytest -q -rfEs -m 'not system' --session without -p no:cacheprovider --durations=15 >build/without.log 2>&1 & others=$$!; \
+	{ $(PY) -m pytest -q -rfEs -m 'not system' --session with --durations=15 2>&1; echo $$? >build/with.code; } | tee build/with.log; \
 	wait $$others; others=$$?; cat build/without.log; printf '==> %s\n' 'both parts'; \
 	grep -hE '^(FAILED|ERROR) |^[0-9]+ (passed|failed|error).* in |^Timeout' build/with.log build/without.log; \
 	exit $$(($$(cat build/with.code) + others))
 
-test-full: lint ## the same with the long tests
-	$(say) 'all tests'
-	@$(PY) -m pytest -q
+test-system: lint ## kills, clusters, whole packages, long random runs (hours)
+	$(say) 'system tests'
+	@HYPOTHESIS_PROFILE=system $(PY) -m pytest -q -rfEs -m 'system or hypothesis'
 
 lint: $(VENV)/.ready ## ruff, mypy and the import contracts
 	$(say) 'lint, types, imports'

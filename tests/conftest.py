@@ -20,14 +20,17 @@ from codeanatomy.spark.session import open_session
 from support.aging import build_aged_lake
 from support.ask_lake import build_ask_lake
 from support.builds import built
+from support.cached import cached
 from support.hostile import repositories_in
 
 # How long an example takes depends on what else the machine does.
-hypothesis.settings.register_profile("tests", deadline=None)
-hypothesis.settings.load_profile("tests")
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("system", deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 # Sources that tests read; some of them look like tests.
 collect_ignore = ["cases"]
+SYSTEM = Path(__file__).parent / "system"
 
 
 # Whoever is started in the background by a shell ignores it; tests interrupt runs.
@@ -48,7 +51,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The tests in two parts that may run side by side: those of the session leave a core to the others."""
+    """Mark what lies in tests/system, and keep one of the two parts that run side by side."""
+    for item in items:
+        if SYSTEM in item.path.parents:
+            item.add_marker(pytest.mark.system)
     part = config.getoption("--session")
     if part is not None:
         shared = [
@@ -96,17 +102,15 @@ def lake(
 
 
 @pytest.fixture(scope="session")
-def ask_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lake that questions are asked of; nobody writes to it. ASK_LAKE names one that was built before."""
-    if built_before := os.environ.get("ASK_LAKE"):
-        return Path(built_before)
-    return build_ask_lake(tmp_path_factory.mktemp("ask"))
+def ask_lake() -> Path:
+    """The lake that the tests of `codeanatomy.query` read; no test writes to it."""
+    return cached("ask", build_ask_lake)
 
 
 @pytest.fixture(scope="session")
-def aged_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake of several refreshes; nobody writes to it."""
-    return build_aged_lake(tmp_path_factory.mktemp("aged"))
+def aged_lake() -> Path:
+    """A lake of several refreshes; no test writes to it."""
+    return cached("aged", build_aged_lake)
 
 
 @pytest.fixture(scope="module")

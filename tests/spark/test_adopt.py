@@ -20,7 +20,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.adopt import OPERATION, adopt_files, local_folder
 from codeanatomy.delta.write.commit import append
 from codeanatomy.delta.write.data_files import write_files
@@ -124,7 +124,7 @@ def test_nothing_to_change_is_no_commit(store: Store) -> None:
 
 
 def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> None:
-    tables = Tables(store.root)
+    tables = LakeTables(store.root)
     adopt_files(tables, TABLE.name, written(store, lines("a", 1)), ["a"], Commit("r1"), by="repo_id")
     assert held(store) == {"a": 1}
     address = f"delta.`{store.location(TABLE.name)}`"
@@ -133,7 +133,7 @@ def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> No
         TABLE, write=structs.replace(TABLE.write, enable_features=("in_commit_timestamps",))
     )
     with pytest.raises(NeedsSpark, match="has to be altered"):
-        adopt_files(Tables(store.root, (featured,)), TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
+        adopt_files(LakeTables(store.root, (featured,)), TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
     store.spark.sql(f"ALTER TABLE {address} ADD CONSTRAINT few CHECK (line_no < 2)")
     with pytest.raises(NeedsSpark, match="asks for more"):
         adopt_files(tables, TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
@@ -151,7 +151,7 @@ def test_properties_come_with_the_commit(store: Store) -> None:
         " ('parquet.enable.dictionary' = 'false', 'codeanatomy.old' = 'x', 'somebody.elses' = 'y')"
     )
     files = written(store, lines("b", 1))
-    done = adopt_files(Tables(store.root), TABLE.name, files, ["b"], Commit("r2"), by="repo_id")
+    done = adopt_files(LakeTables(store.root), TABLE.name, files, ["b"], Commit("r2"), by="repo_id")
     after = store.log(TABLE.name).snapshot()
     assert done.version == after.version == before.version + 2
     assert after.properties == {**before.properties, "somebody.elses": "y"}
@@ -161,7 +161,7 @@ def test_properties_come_with_the_commit(store: Store) -> None:
     adopt_files(store, TABLE.name, files, ["b", "c"], Commit("r3"), by="repo_id")
     store.spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ('codeanatomy.old' = 'x')")
     files = written(store, lines("b", 2))
-    done = adopt_files(Tables(store.root), TABLE.name, files, ["b"], Commit("r4"), by="repo_id")
+    done = adopt_files(LakeTables(store.root), TABLE.name, files, ["b"], Commit("r4"), by="repo_id")
     entry = Path(store.location(TABLE.name), "_delta_log", f"{done.version:020}.json")
     actions = [json.decode(line) for line in entry.read_bytes().splitlines()]
     (told,) = [each["metaData"]["configuration"] for each in actions if "metaData" in each]
@@ -183,7 +183,7 @@ def test_a_version_that_somebody_else_makes_is_not_taken(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adopt(store, "r1", "a", written(store, lines("a", 1)))
-    put = entries.put
+    put = entries.write_entry
 
     def late(location: str, version: int, actions: Iterable[Any], interval: int) -> bool:
         monkeypatch.setattr(entries, "put", put)

@@ -164,7 +164,7 @@ def test_text_is_canonical(hostile_lake: Path) -> None:
     assert lines == ["cr", "cr"]
 
 
-@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.full), 7])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.system), 7])
 def test_partitions_do_not_change_rows(
     spark: SparkSession, hostile: Path, hostile_lake: Path, tmp_path: Path, partitions: int
 ) -> None:
@@ -229,7 +229,7 @@ def test_many_repositories_and_one_that_fails(spark: SparkSession, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("kind", "archive"),
-    [("zip", "packed.zip"), pytest.param("gztar", "packed.tar.gz", marks=pytest.mark.full)],
+    [("zip", "packed.zip"), pytest.param("gztar", "packed.tar.gz", marks=pytest.mark.system)],
 )
 def test_an_archive_is_its_folder(spark: SparkSession, tmp_path: Path, kind: str, archive: str) -> None:
     source = tmp_path / "source"
@@ -276,7 +276,7 @@ def test_a_repository_that_was_emptied(spark: SparkSession, tmp_path: Path) -> N
     assert all(rows(lake, name) == [] for name in TABLES)
 
 
-@pytest.mark.parametrize("files", [pytest.param(1, marks=pytest.mark.full), 30])
+@pytest.mark.parametrize("files", [pytest.param(1, marks=pytest.mark.system), 30])
 def test_nothing_of_a_table_passes_through_the_driver(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
 ) -> None:

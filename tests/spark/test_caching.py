@@ -12,7 +12,7 @@ from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.staging import clear, stage
+from codeanatomy.delta.write.staging import clear_staged, stage
 from codeanatomy.errors import StorageFailure
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.pipeline import caching
@@ -128,6 +128,6 @@ def test_a_frame_that_was_staged_by_half_is_staged_anew(spark: SparkSession, tmp
     second = stage(store, "relate", spark.range(7), "f00d")
     assert (second.hit, second.rows.count()) == (True, 5)
     assert second.size_bytes == first.size_bytes > 0
-    clear(store, "relate")
+    clear_staged(store, "relate")
     assert not place.exists()
-    clear(store, "relate")
+    clear_staged(store, "relate")

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.checks import join_on, meaning, rules_for, violation
+from codeanatomy.delta.write.checks import find_violation, join_on, rules_for, with_semantic_type
 from codeanatomy.delta.write.commit import append, merge
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
 from support.things import THINGS, frame, thing, with_policy
@@ -44,7 +44,7 @@ def test_each_rule_catches_its_row(make_store: MakeStore, spark: SparkSession) -
     store = make_store(THINGS)
     rules = rules_for(THINGS, {})
     for fields, rule in BROKEN:
-        found = violation(THINGS, frame(spark, thing(1), thing(2, **fields)), rules)
+        found = find_violation(THINGS, frame(spark, thing(1), thing(2, **fields)), rules)
         assert found is not None
         assert list(found.violated) == [rule]
         assert len(found.samples) == 1
@@ -108,7 +108,7 @@ def test_meaning_can_be_said_explicitly(make_store: MakeStore, spark: SparkSessi
     append(store, "things", frame(spark, thing(1)), Commit("r1"))
     rows = scan(store, "things").rows
     said = rows.withColumn("file_id", F.col("thing_id")).select(
-        meaning("file_id", "FileId"), *(name for name in rows.columns if name != "file_id")
+        with_semantic_type("file_id", "FileId"), *(name for name in rows.columns if name != "file_id")
     )
     with pytest.raises(ConstraintViolation, match="file_id_is_FileId"):
         append(store, "things", said, Commit("r2"))

@@ -14,6 +14,7 @@ from codeanatomy.delta.read.scan import scan, snapshot
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, delete, merge, replace_by_owner
 from codeanatomy.delta.write.evolve import evolve
+from support.marks import quick
 from support.things import THINGS, changed, frame, thing, with_policy
 
 MakeStore = Callable[..., Store]
@@ -31,7 +32,7 @@ def test_the_protocol_stays_at_1_2_until_asked(make_store: MakeStore, spark: Spa
 
 
 @pytest.mark.parametrize("existing", [False, True], ids=["new table", "existing table"])
-@pytest.mark.parametrize("name", list(FEATURES))
+@pytest.mark.parametrize("name", quick(FEATURES, 0, 1))
 def test_each_feature_is_switched_on_by_policy(
     make_store: MakeStore, spark: SparkSession, name: FeatureName, existing: bool
 ) -> None:
@@ -51,6 +52,7 @@ def test_each_feature_is_switched_on_by_policy(
     assert scan(asking, "things").rows.count() == 1
 
 
+@pytest.mark.system
 def test_all_features_together(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(enable_features=tuple(FEATURES)))
     append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))

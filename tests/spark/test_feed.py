@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Event, FeedRead
-from codeanatomy.delta.feed import Cursor, Window, feed, follow, move_cursor, read_cursor
+from codeanatomy.delta.feed import Cursor, Window, follow_cursor, move_cursor, read_cursor, read_feed
 from codeanatomy.delta.read.scan import snapshot
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, merge, overwrite, replace_by_owner
@@ -43,14 +43,14 @@ def three_changes(store: Store, spark: SparkSession) -> Store:
 
 def test_a_window_of_versions(fed: Store, events: list[Event]) -> None:
     fed = replace(fed, record=events.append)
-    assert changes(feed(fed, "things", Window(starting_version=0, ending_version=1))) == [
+    assert changes(read_feed(fed, "things", Window(starting_version=0, ending_version=1))) == [
         (0, "insert", 1),
         (0, "insert", 2),
         (1, "delete", 1),
         (1, "delete", 2),
         (1, "insert", 3),
     ]
-    newest = feed(fed, "things", Window(starting_version=2))
+    newest = read_feed(fed, "things", Window(starting_version=2))
     assert changes(newest) == [(2, "update_postimage", 3), (2, "update_preimage", 3)]
     assert newest.columns[: len(THINGS.columns)] == list(THINGS.column_names)
     read = [event for event in events if isinstance(event, FeedRead)]
@@ -61,23 +61,23 @@ def test_a_window_of_times(fed: Store) -> None:
     def made(version: int) -> datetime:
         return datetime.fromtimestamp(snapshot(fed, "things", version).timestamp_ms / 1000, UTC)
 
-    second = feed(fed, "things", Window(starting_timestamp=made(1), ending_timestamp=made(1)))
+    second = read_feed(fed, "things", Window(starting_timestamp=made(1), ending_timestamp=made(1)))
     assert {row._commit_version for row in second.collect()} == {1}
-    after = feed(fed, "things", Window(starting_timestamp=made(0) + timedelta(milliseconds=1)))
+    after = read_feed(fed, "things", Window(starting_timestamp=made(0) + timedelta(milliseconds=1)))
     assert {row._commit_version for row in after.collect()} == {1, 2}
-    long_ago = feed(fed, "things", Window(starting_timestamp=made(0) - timedelta(days=9)))
+    long_ago = read_feed(fed, "things", Window(starting_timestamp=made(0) - timedelta(days=9)))
     assert {row._commit_version for row in long_ago.collect()} == {0, 1, 2}
 
 
 def test_beyond_the_newest_version(fed: Store) -> None:
     with pytest.raises(FeedOutOfRange, match="starts at version 9"):
-        feed(fed, "things", Window(starting_version=9))
-    empty = feed(fed, "things", Window(starting_version=9, allow_out_of_range=True))
+        read_feed(fed, "things", Window(starting_version=9))
+    empty = read_feed(fed, "things", Window(starting_version=9, allow_out_of_range=True))
     assert (empty.count(), empty.columns[-3:]) == (
         0,
         ["_change_type", "_commit_version", "_commit_timestamp"],
     )
-    assert len(changes(feed(fed, "things", Window(starting_version=2, ending_version=99)))) == 2
+    assert len(changes(read_feed(fed, "things", Window(starting_version=2, ending_version=99)))) == 2
 
 
 @pytest.mark.parametrize(
@@ -92,16 +92,16 @@ def test_beyond_the_newest_version(fed: Store) -> None:
 )
 def test_windows_that_make_no_sense(fed: Store, window: Window) -> None:
     with pytest.raises(UsageError):
-        feed(fed, "things", window)
+        read_feed(fed, "things", window)
 
 
 def test_a_table_without_a_feed(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(THINGS)
     with pytest.raises(TableMissing):
-        feed(store, "things", Window(starting_version=0))
+        read_feed(store, "things", Window(starting_version=0))
     append(store, "things", frame(spark, thing(1)), Commit("r1"))
     with pytest.raises(FeedLost, match="did not record changes at version 0"):
-        feed(store, "things", Window(starting_version=0))
+        read_feed(store, "things", Window(starting_version=0))
 
 
 def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: SparkSession) -> None:
@@ -109,8 +109,8 @@ def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: Spa
     store = make_store(FED)
     done = append(store, "things", frame(spark, thing(2)), Commit("r2"))
     with pytest.raises(FeedLost):
-        feed(store, "things", Window(starting_version=0))
-    assert changes(feed(store, "things", Window(starting_version=done.version))) == [
+        read_feed(store, "things", Window(starting_version=0))
+    assert changes(read_feed(store, "things", Window(starting_version=done.version))) == [
         (done.version, "insert", 2)
     ]
 
@@ -122,7 +122,7 @@ def test_a_feed_switched_off_in_between_is_lost(make_store: MakeStore, spark: Sp
     spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
     append(store, "things", frame(spark, thing(2)), Commit("r2"))
     with pytest.raises(FeedLost, match="stopped recording changes at version 1"):
-        feed(store, "things", Window(starting_version=0))
+        read_feed(store, "things", Window(starting_version=0))
 
 
 def test_a_vacuumed_window_is_lost_when_it_is_opened(make_store: MakeStore, spark: SparkSession) -> None:
@@ -137,7 +137,7 @@ def test_a_vacuumed_window_is_lost_when_it_is_opened(make_store: MakeStore, spar
     unsafe = isolated(spark, settings)
     DeltaTable.forPath(unsafe, fed.location("things")).vacuum(0)
     with pytest.raises(FeedLost, match="was vacuumed") as caught:
-        feed(fed, "things", Window(starting_version=0))
+        read_feed(fed, "things", Window(starting_version=0))
     assert "read the whole table" in caught.value.hint
 
 
@@ -148,7 +148,7 @@ def test_a_window_whose_log_is_gone(make_store: MakeStore, spark: SparkSession) 
     for name in ("00000000000000000000.json", "00000000000000000001.json"):
         (log / name).unlink()
     with pytest.raises(FeedLost, match="starts at version 2, the window at 0"):
-        feed(fed, "things", Window(starting_version=0))
+        read_feed(fed, "things", Window(starting_version=0))
 
 
 def test_a_cursor_reads_on_from_where_it_stood(fed: Store, spark: SparkSession) -> None:
@@ -157,12 +157,12 @@ def test_a_cursor_reads_on_from_where_it_stood(fed: Store, spark: SparkSession) 
     move_cursor(fed, Cursor("things", "graph", "other", 0), Commit("c2"))
     cursor = read_cursor(fed, "things", "graph", "repo")
     assert cursor == Cursor("things", "graph", "repo", 1)
-    assert {version for version, _, _ in changes(follow(fed, cursor))} == {2}
+    assert {version for version, _, _ in changes(follow_cursor(fed, cursor))} == {2}
     move_cursor(fed, Cursor("things", "graph", "repo", 2), Commit("c3"))
     with pytest.raises(UsageError, match="for another commit"):
         move_cursor(fed, Cursor("things", "graph", "repo", 1), Commit("c3"))
     moved = read_cursor(fed, "things", "graph", "repo")
     assert moved is not None
-    assert follow(fed, moved).count() == 0
+    assert follow_cursor(fed, moved).count() == 0
     with pytest.raises(FeedLost, match="recreated"):
-        follow(fed, Cursor("things", "graph", "repo", 9))
+        follow_cursor(fed, Cursor("things", "graph", "repo", 9))

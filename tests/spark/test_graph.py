@@ -110,7 +110,7 @@ def test_the_layout_is_as_declared(lake: Path) -> None:
             assert {bloom.column for bloom in table.write.writer.bloom_filters} <= {row[0] for row in blooms}
 
 
-@pytest.mark.parametrize("numbers", [(1, 7), pytest.param((2, 7), marks=pytest.mark.full)])
+@pytest.mark.parametrize("numbers", [(1, 7), pytest.param((2, 7), marks=pytest.mark.system)])
 def test_partitions_do_not_matter(spark: SparkSession, lake: Path, numbers: tuple[int, ...]) -> None:
     store = Store.of(load_settings((), env={}, start=None), spark, str(lake))
     store = replace(store, spark=isolated(spark, SETTINGS))
@@ -127,7 +127,7 @@ def test_partitions_do_not_matter(spark: SparkSession, lake: Path, numbers: tupl
     assert len(found[0][0]) > len(STRANGE)
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_moved_repository_is_the_same(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     """And so is a second build, in the other profile a part of it."""
     moved = tmp_path / "elsewhere" / "deeper"
@@ -145,7 +145,7 @@ def test_a_moved_repository_is_the_same(spark: SparkSession, lake: Path, tmp_pat
         assert timeless(after) == timeless(kept)
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["requests", "flask", "django"])
 def test_real_packages(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """The validator finds nothing, and rows do not depend on the number of partitions."""

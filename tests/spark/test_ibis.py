@@ -15,7 +15,7 @@ from codeanatomy.errors import EnvironmentProblem, UnknownName
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.engines.ibis import Artifact, IbisLane
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.symbols import DEFINITIONS, OUTSIDE
+from codeanatomy.query.symbols import DEFINITIONS, EXTERNAL_KINDS
 
 # Ibis 12 calls DuckDB by names that DuckDB 2 wants to be called otherwise.
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_:DeprecationWarning")
@@ -68,7 +68,7 @@ def test_refs(lane: IbisLane, light: Lake) -> None:
 def test_find(lane: IbisLane, light: Lake) -> None:
     symbols = lane.symbols
     order = ("symbol", "kind", "path", "line", "symbol_id")
-    kinds = (*DEFINITIONS, "BINDING", *OUTSIDE)
+    kinds = (*DEFINITIONS, "BINDING", *EXTERNAL_KINDS)
     asked = (
         symbols.filter(symbols.name.startswith("Flask"), symbols.kind.isin(kinds))
         .order_by(*order)

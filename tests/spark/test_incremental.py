@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.delta.feed import Window, feed
+from codeanatomy.delta.feed import Window, read_feed
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import Store
 from codeanatomy.plan import steps
@@ -54,6 +54,7 @@ def test_spark_and_one_process_make_the_same_rows(base: Path, tmp_path: Path) ->
     assert_clean(lake, tmp_path, sources)
 
 
+@pytest.mark.system
 def test_one_of_two_repositories_is_refreshed_and_spark_reads_it(
     base: Path, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -78,12 +79,14 @@ def test_one_of_two_repositories_is_refreshed_and_spark_reads_it(
         for row in light_table(str(lake), "repo_files_v1", ["path", "file_id"]).to_pylist()
         if row["path"] == "two/shapes.py"
     }
-    changed = feed(store, "repo_files_v1", Window(starting_version=report.tables["repo_files_v1"].version))
+    changed = read_feed(
+        store, "repo_files_v1", Window(starting_version=report.tables["repo_files_v1"].version)
+    )
     told = [(row["_change_type"], row["file_id"]) for row in changed.collect()]
     assert sorted(told) == [("delete", owner), ("insert", owner)]
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_new_repository_runs_beside_one_that_is_refreshed(
     base: Path, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -96,7 +99,7 @@ def test_a_new_repository_runs_beside_one_that_is_refreshed(
     assert_clean(lake, tmp_path, sources)
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_step_with_other_rules_runs_after_those_that_are_refreshed(
     base: Path, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -115,7 +118,7 @@ def test_a_step_with_other_rules_runs_after_those_that_are_refreshed(
         assert plan(clean.order(lake, sources), Progress(io.StringIO())).nothing_to_do
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_full_build_after_refreshes_leaves_no_rows_behind(
     base: Path, tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -136,7 +136,7 @@ def test_other_writer_properties_reach_the_footer(make_store: MakeStore, spark: 
         assert (column.compression, column.has_dictionary_page) == ("GZIP", False)
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_files_reach_their_size_and_do_not_overlap(make_store: MakeStore, spark: SparkSession) -> None:
     target = 2 * MB
     store = make_store(with_policy(target_file_size=target, partition_by=()))
@@ -201,7 +201,7 @@ def test_light_readers_read_what_we_write(make_store: MakeStore, spark: SparkSes
 
 @pytest.mark.parametrize(
     "tables",
-    [catalog.TABLES[::3], pytest.param(catalog.TABLES, marks=pytest.mark.full)],
+    [catalog.TABLES[::3], pytest.param(catalog.TABLES, marks=pytest.mark.system)],
     ids=["some", "all"],
 )
 def test_every_table_of_the_catalogue_can_be_born_from_eight_threads(

@@ -33,7 +33,8 @@ def ordered_lake(spark: SparkSession, lake: Path, package: str) -> Path:
     return lake
 
 
-@pytest.mark.parametrize("package", ["requests", pytest.param("django", marks=pytest.mark.full)])
+@pytest.mark.parametrize("package", ["requests", pytest.param("django", marks=pytest.mark.system)])
+@pytest.mark.system
 def test_a_lookup_reads_few_files(spark: SparkSession, tmp_path: Path, package: str) -> None:
     reader = LightReader(Snapshot.open(str(ordered_lake(spark, tmp_path / "lake", package))))
     found = "SELECT n.node_id, n.path, n.bstart, n.node_kind FROM n WHERE n.path IS NOT NULL"

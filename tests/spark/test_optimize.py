@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec import json
 
-from codeanatomy.delta.commit_stamp import Commit, stamped
-from codeanatomy.delta.feed import Window, feed
+from codeanatomy.delta.commit_stamp import Commit, decode_stamp
+from codeanatomy.delta.feed import Window, read_feed
 from codeanatomy.delta.light_feed import changed_owners
-from codeanatomy.delta.log.replay import actions, state_of
+from codeanatomy.delta.log.replay import read_actions, replay_log
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.optimize import optimize
@@ -66,22 +66,22 @@ def test_an_order_is_made_and_no_row_changes(store: Store, lake: Lake) -> None:
     done = optimize(store, NODES.name, Commit("run-x"), order=ORDER)
     lake.history.append(lake.history[-1])
     lake.all_see(store, done.version)
-    told = actions(lake.location, done.version)
+    told = read_actions(lake.location, done.version)
     assert not any(each.add.data_change for each in told if each.add)
     assert not any(each.remove.data_change for each in told if each.remove)
     # Nobody who follows changes sees one.
-    assert feed(store, NODES.name, Window(starting_version=done.version)).count() == 0
+    assert read_feed(store, NODES.name, Window(starting_version=done.version)).count() == 0
     owners = changed_owners(store.root, NODES.name, version + 1, done.version, "owner_file_id", "a")
     assert owners == frozenset()
     commit = store.log(NODES.name).commit(done.version)
-    made = stamped(commit.user_metadata)
+    made = decode_stamp(commit.user_metadata)
     assert made is not None
     assert (commit.operation, made.run_id, made.operation) == ("OPTIMIZE", "run-x", "zorder")
 
 
 def test_files_are_written_by_the_policy(store: Store, lake: Lake) -> None:
     optimize(store, NODES.name, Commit("run-x"), order=ORDER)
-    adds = state_of(lake.location, lake.version).adds.values()
+    adds = replay_log(lake.location, lake.version).adds.values()
     (add,) = [add for add in adds if add.partition_values["node_kind"] == "CLASS"]
     columns = pq.ParquetFile(Path(lake.location, add.path)).metadata.row_group(0)
     by_name = {columns.column(n).path_in_schema: columns.column(n) for n in range(columns.num_columns)}

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.delta.commit_stamp import stamped
+from codeanatomy.delta.commit_stamp import decode_stamp
 from codeanatomy.delta.read.light import light_table, location, table_facts
 from codeanatomy.lake.manifest import InputPin, RunManifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot
@@ -101,7 +101,7 @@ def test_the_history_of_every_table_has_run_and_fingerprint(
     for name in written_tables(catalog.TABLES):
         stage = catalog.table(name).stage
         told = [
-            stamped(each.get("userMetadata"))
+            decode_stamp(each.get("userMetadata"))
             for each in DeltaTable(location(str(first), name)).history()
             if each["operation"] == "WRITE"
         ]

@@ -103,6 +103,7 @@ def test_without_the_tool_the_build_goes_on(
     assert scip_failures(tmp_path / "lake") == [("index.scip", "missing_tool")]
 
 
+@pytest.mark.system
 def test_scip_python_speaks_for_a_real_package(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

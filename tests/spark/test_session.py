@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy.config import RuntimeProfile
-from codeanatomy.delta.store import Store, checked_root
+from codeanatomy.delta.store import Store, normalize_root
 from codeanatomy.errors import EnvironmentProblem, RemotePathRefused, UsageError
 from codeanatomy.spark.session import isolated, open_session, require_delta, session_settings
 
@@ -56,18 +56,18 @@ def test_options_go_where_spark_delta_and_hadoop_look() -> None:
 )
 def test_remote_roots_are_refused_where_paths_must_be_local(root: str) -> None:
     with pytest.raises(RemotePathRefused, match="remote"):
-        checked_root(root, require_local_paths=True)
-    assert checked_root(root, require_local_paths=False) == root
+        normalize_root(root, require_local_paths=True)
+    assert normalize_root(root, require_local_paths=False) == root
 
 
 @pytest.mark.parametrize("root", ["/data/lake", "file:///data/lake", "file:/data/lake"])
 def test_local_roots_are_not(root: str) -> None:
-    assert checked_root(f"{root}/", require_local_paths=True) == root
+    assert normalize_root(f"{root}/", require_local_paths=True) == root
 
 
 def test_relative_roots_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert checked_root("lake", require_local_paths=True) == str(tmp_path / "lake")
+    assert normalize_root("lake", require_local_paths=True) == str(tmp_path / "lake")
 
 
 def test_a_store_refuses_a_remote_root(spark: SparkSession) -> None:
@@ -107,6 +107,7 @@ def test_the_session_runs_in_utc_without_hive_and_ui(spark: SparkSession) -> Non
     assert spark.sparkContext.uiWebUrl is None
 
 
+@pytest.mark.system
 def test_starting_stopping_and_starting_again_says_nothing(tmp_path: Path) -> None:
     program = (
         "from codeanatomy.config import RuntimeProfile\n"

@@ -23,7 +23,7 @@ from codeanatomy.errors import (
 )
 from codeanatomy.lake.snapshot import recorded_runs
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.ask import VERBS, understood
+from codeanatomy.query.ask import VERBS, resolve_request
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.spark import FEW, SparkReader
 from codeanatomy.query.engines.spark_lake import SparkLake
@@ -151,7 +151,7 @@ class Listening:
         return found
 
 
-@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.system)])
 def test_every_statement_has_the_rows_of_the_light_lane(lake: SparkLake, light: Lake, every: int) -> None:
     # A verb is a function of what its reader says, so it is enough to compare that: a few statements for all
     # symbols. Those of `closest`, which are limited, are in another test.
@@ -160,7 +160,7 @@ def test_every_statement_has_the_rows_of_the_light_lane(lake: SparkLake, light: 
     about = [(verb, (name,), {}) for turn, verb in enumerate(verbs) for name in SYMBOLS[turn % 3 :: 3]]
     for verb, names, options in (*about, *QUESTIONS):
         try:
-            found = understood(listening, verb, names, **options).found
+            found = resolve_request(listening, verb, names, **options).found
         except UsageError:
             # Not every verb has an answer for every kind of symbol.
             continue
@@ -180,7 +180,7 @@ def test_every_statement_has_the_rows_of_the_light_lane(lake: SparkLake, light: 
 @pytest.mark.parametrize(
     ("verb", "names", "options"),
     [
-        pytest.param(*each, marks=pytest.mark.full) if each[0] in ("callers", "explain") else each
+        pytest.param(*each, marks=pytest.mark.system) if each[0] in ("callers", "explain") else each
         for each in WHOLLY
     ],
 )
@@ -197,7 +197,7 @@ def test_a_verb_has_the_rows_of_the_light_lane(
 @pytest.mark.parametrize(
     "view",
     [
-        view if view.name in ("calls", "files", "errors") else pytest.param(view, marks=pytest.mark.full)
+        view if view.name in ("calls", "files", "errors") else pytest.param(view, marks=pytest.mark.system)
         for view in VIEWS
     ],
     ids=lambda view: view.name,

@@ -20,7 +20,7 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import build
 from codeanatomy.run.report import BuildReport
-from codeanatomy.tracing import OFF, Trace
+from codeanatomy.tracing import NO_TRACE, Trace
 
 
 def built(
@@ -33,7 +33,7 @@ def built(
     types: TypesChoice = "off",
     until: str | None = "extract",
     profile: Profile = "default",
-    trace: Trace = OFF,
+    trace: Trace = NO_TRACE,
 ) -> BuildReport:
     """Build the repositories into a lake, by default with the first stage alone; a graph must be sound."""
     effective = load_settings(tuple(settings), env={}, start=None)

@@ -83,7 +83,7 @@ def build(source: Path, lake: Path, master: str) -> dict[str, object]:
     return report
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_cluster_gives_the_same_rows(tmp_path: Path) -> None:
     source = corpus.package("requests")
     with cluster(tmp_path) as master:

@@ -95,7 +95,7 @@ def test_two_processes_lose_nothing_and_double_nothing(
     assert any(conflicts for _, _, conflicts in told), "they never met: the test shows nothing"
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_killed_writer_leaves_the_old_version_and_the_repeated_commit_succeeds_once(
     make_store: MakeStore, spark: SparkSession, tmp_path: Path, start: Start
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_killed_writer_leaves_the_old_version_and_the_repeated_commit_succeeds
     assert scan(store, "things").rows.count() == committer.SLOW_ROWS + 1
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_killed_at_any_moment_even_while_the_table_is_born(
     make_store: MakeStore, spark: SparkSession, tmp_path: Path, start: Start
 ) -> None:

@@ -38,7 +38,7 @@ from support.published import Figures, counted, current, published
 STAGED = ("tables.relations_v1.cache=delta_staging",)
 
 
-@pytest.fixture(params=["apart", pytest.param("at_once", marks=pytest.mark.full)])
+@pytest.fixture(params=["apart", pytest.param("at_once", marks=pytest.mark.system)])
 def lake(
     request: pytest.FixtureRequest,
     spark: SparkSession,
@@ -420,7 +420,7 @@ def test_a_table_folder_that_is_a_file(spark: SparkSession, lake: Path, tmp_path
     assert len(Snapshot.open(str(lake)).rows("cpg_nodes", ["node_id"]))
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_staged_frame_that_is_deleted_meanwhile(
     spark: SparkSession,
     lake: Path,

@@ -13,6 +13,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import SCALARS, array, arrow_schema, arrow_type
 from codeanatomy.catalog.spec import Column
 from codeanatomy.catalog.tables.columns import LINE, span, strings, structs
+from support.marks import examples
 
 TABLES = [table for table in catalog.TABLES if table.stage == "extract"]
 COLUMNS = [column for table in TABLES for column in table.columns]
@@ -82,7 +83,7 @@ cases = st.sampled_from([*COLUMNS, *[NESTED] * 40]).flatmap(
 
 
 @given(cases)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_rows_come_out_as_pyarrow_would_make_them(case: tuple[Column, list[Any]]) -> None:
     check(*case)
 

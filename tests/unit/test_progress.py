@@ -22,12 +22,12 @@ class Clock:
 def test_a_pipe_gets_a_line_now_and_then() -> None:
     to, clock = io.StringIO(), Clock()
     with Progress(to, clock) as progress:
-        progress.tell("extract", "0/3 files")
-        progress.tell("extract", "1/3 files")
+        progress.update("extract", "0/3 files")
+        progress.update("extract", "1/3 files")
         clock.now += QUIET_SECONDS
-        progress.tell("extract", "2/3 files")
-        progress.tell("extract", "3/3 files", last=True)
-        progress.tell("commit", "1/1 tables")
+        progress.update("extract", "2/3 files")
+        progress.update("extract", "3/3 files", last=True)
+        progress.update("commit", "1/1 tables")
     assert to.getvalue().splitlines() == [
         "extract   0/3 files",
         "extract   2/3 files",
@@ -39,10 +39,10 @@ def test_a_pipe_gets_a_line_now_and_then() -> None:
 def test_a_terminal_gets_a_line_that_moves() -> None:
     to, clock = Terminal(), Clock()
     with Progress(to, clock) as progress:
-        progress.tell("extract", "0/3 files")
+        progress.update("extract", "0/3 files")
         clock.now += MOVING_SECONDS
-        progress.tell("extract", "1/3 files")
-        progress.tell("commit", "1/2 tables")
+        progress.update("extract", "1/3 files")
+        progress.update("commit", "1/2 tables")
     line = "\r\x1b[K"
     assert (
         to.getvalue() == f"{line}extract   0/3 files{line}extract   1/3 files\n{line}commit    1/2 tables\n"
@@ -53,6 +53,6 @@ def test_the_same_word_is_said_once() -> None:
     to, clock = io.StringIO(), Clock()
     progress = Progress(to, clock)
     for _ in range(3):
-        progress.tell("list", "1/1 repositories", last=True)
+        progress.update("list", "1/1 repositories", last=True)
         clock.now += 100
     assert to.getvalue() == "list      1/1 repositories\n"

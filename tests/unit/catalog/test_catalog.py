@@ -272,7 +272,7 @@ BROKEN = {
     "input unknown": (replace(NODES, inputs=("file",)), "nodes: unknown input file"),
     "input itself": (replace(NODES, inputs=("nodes",)), "nodes: it is its own input"),
     "input twice": (replace(NODES, inputs=("files", "files")), "nodes: inputs name files twice"),
-    "inputs in a circle": (replace(FILES, inputs=("nodes",)), "inputs go in a circle: "),
+    "inputs in a circle": (replace(FILES, inputs=("nodes",)), "inputs form a cycle: "),
     "constraint twice": (
         with_constraint("size_counted", "size > 0", "More."),
         "constraint size_counted is declared twice",

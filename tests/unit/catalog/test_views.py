@@ -12,7 +12,7 @@ from sqlglot import parse_one
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.views import VIEWS, View, view
-from codeanatomy.delta.read.duck import duck_type, lookups
+from codeanatomy.delta.read.duck import duck_type, lookup_connection
 from codeanatomy.errors import UnknownName
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Held, Query, Slice
@@ -50,13 +50,13 @@ def test_what_a_view_reads_exists(each: View) -> None:
         for column, values in wanted.items():
             catalog.table(table).column(column)
             assert {*values} <= KINDS.get(column, {*values})
-    assert each.holds.keys() <= HELD.keys()
+    assert each.supplied.keys() <= HELD.keys()
 
 
 @each_view
 def test_the_statement_names_all_that_is_read_and_nothing_else(each: View) -> None:
     named = {*re.findall(r"(?:FROM|JOIN)\s+(\w+)", each.sql)}
-    assert named == {*each.reads, *each.holds}
+    assert named == {*each.reads, *each.supplied}
 
 
 @each_view
@@ -75,7 +75,7 @@ def test_columns_are_documented_and_named_once(each: View) -> None:
 @each_view
 def test_a_view_has_the_declared_columns_types_and_nulls(each: View, reader: LightReader) -> None:
     query = view_query(each, reader.snapshot)
-    described = lookups().execute(f"DESCRIBE {query.text(reader.relation)}").fetchall()
+    described = lookup_connection().execute(f"DESCRIBE {query.text(reader.relation)}").fetchall()
     assert [(name, kind) for name, kind, *_ in described] == [
         (column.name, duck_type(column)) for column in each.columns
     ]

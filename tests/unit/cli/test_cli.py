@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from codeanatomy import __version__, catalog
-from codeanatomy.catalog.describe import flattened, policy_facts, size_text
+from codeanatomy.catalog.describe import describe_table, nested_columns, size_text
 from codeanatomy.catalog.spec import MB, DeltaFeatureGate, DeltaSchemaPolicy, Table, contract_json
 from codeanatomy.cli import build as building
 from codeanatomy.cli import doctor
@@ -119,8 +119,8 @@ def test_one_table_shows_columns_keys_and_constraints(run: Run) -> None:
     lines = run("table", table.name).stdout.splitlines()
     assert lines[0] == f"{table.name}: {table.doc}"
     shown = [line.split()[0] for line in lines if line]
-    assert all(column.name in shown for column, _ in flattened(table.columns))
-    for fact in policy_facts(table).values():
+    assert all(column.name in shown for column, _ in nested_columns(table.columns))
+    for fact in describe_table(table).values():
         assert any(line.endswith(fact) for line in lines)
     for rule in table.constraints:
         assert any(line.startswith(f"constraint {rule.name} ") and rule.expression in line for line in lines)
@@ -152,10 +152,10 @@ def test_gate_and_column_mapping_are_told() -> None:
     plain = catalog.table("cpg_nodes")
     gate = DeltaFeatureGate(min_writer_version=7, required_writer_features=("rowTracking",))
     table = replace(plain, gate=gate, schema=DeltaSchemaPolicy(None, "id"))
-    facts = policy_facts(table)
+    facts = describe_table(table)
     assert facts["gate"] == "writer >= 7, rowTracking"
     assert (facts["schema mode"], facts["column mapping"]) == ("refuse any change", "id")
-    assert not {"gate", "column mapping"} & policy_facts(plain).keys()
+    assert not {"gate", "column mapping"} & describe_table(plain).keys()
 
 
 # Settings

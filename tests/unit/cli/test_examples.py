@@ -73,6 +73,7 @@ def test_the_light_cells_run_without_a_jvm(ask_lake: Path, capsys: pytest.Captur
     assert "spark" not in names
 
 
+@pytest.mark.system
 def test_the_rest_of_the_notebook_and_the_script_run_in_any_session(
     ask_lake: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

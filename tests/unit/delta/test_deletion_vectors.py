@@ -25,21 +25,21 @@ from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import (
     MAGIC,
     TO_DELTA,
-    Bits,
-    Vector,
+    DeletionVector,
+    PositionBits,
     read_vector,
     removed_bits,
-    vector_file,
+    vector_path,
     write_vectors,
 )
-from codeanatomy.delta.log.replay import Add, actions, entry, state_of, vectors_of
-from codeanatomy.delta.read.duck import lookups, rows_of
+from codeanatomy.delta.log.replay import Add, entry_path, read_actions, replay_log, replay_vectors
+from codeanatomy.delta.read.duck import lookup_connection, select_rows
 from codeanatomy.delta.read.light import light_files, light_table, logged_paths, newest_version, table_facts
 from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
-from codeanatomy.delta.write.owner_rows import Picked
+from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import StorageFailure
 from codeanatomy.ids import stable_id
@@ -95,7 +95,7 @@ def lines_of(number: int, rows: int, repo_id: str = "a") -> list[Row]:
 class Lake:
     """A table that Python writes, beside what should be in it."""
 
-    def __init__(self, tables: Tables, table: Table, by: str) -> None:
+    def __init__(self, tables: LakeTables, table: Table, by: str) -> None:
         self.tables, self.table, self.by = tables, table, by
         self.location = tables.location(table.name)
         self.rows: dict[tuple[str, str | None], list[Row]] = {}
@@ -107,7 +107,7 @@ class Lake:
         *rows: Row,
         owners: Iterable[str] = (),
         shared_of: Iterable[str] = (),
-        picked: Picked | None = None,
+        picked: PickedRows | None = None,
     ) -> Committed:
         """Give owners new rows, or none; of other owners rows may be picked."""
         order = [*self.table.write.partition_by, *self.table.ordering]
@@ -142,8 +142,8 @@ class Lake:
     def version(self) -> int:
         return newest_version(self.tables.root, self.table.name)
 
-    def vectors(self) -> list[Vector]:
-        return list(vectors_of(self.location, self.version).values())
+    def vectors(self) -> list[DeletionVector]:
+        return list(replay_vectors(self.location, self.version).values())
 
     def light(self, version: int) -> None:
         """Check that readers without a JVM see what a version holds."""
@@ -151,8 +151,8 @@ class Lake:
         columns = key_columns(self.table)
         assert counted(self.table, light_table(root, name, columns, version=version).to_pylist()) == expected
         files = light_files(root, name, version)
-        with lookups() as database:
-            rows = database.execute(f"SELECT {', '.join(columns)} FROM ({rows_of(root, name, files)})")
+        with lookup_connection() as database:
+            rows = database.execute(f"SELECT {', '.join(columns)} FROM ({select_rows(root, name, files)})")
             assert Counter(rows.fetchall()) == expected
         opened = DeltaTable(self.location, version=version)
         found = QueryBuilder().register("t", opened).execute(f"SELECT {', '.join(columns)} FROM t")
@@ -186,13 +186,13 @@ def store(make_store: Callable[..., Store]) -> Store:
 
 @pytest.fixture
 def nodes(store: Store) -> Lake:
-    return Lake(Tables(store.root), NODES, "owner_file_id")
+    return Lake(LakeTables(store.root), NODES, "owner_file_id")
 
 
 @pytest.fixture
 def aside(tmp_path: Path) -> Lake:
     """A lake without a session."""
-    return Lake(Tables(str(tmp_path)), NODES, "owner_file_id")
+    return Lake(LakeTables(str(tmp_path)), NODES, "owner_file_id")
 
 
 def filled(lake: Lake, files: int = 20, rows: int = 5) -> Lake:
@@ -224,10 +224,10 @@ def test_vectors_in_the_log_and_in_files_elsewhere(tmp_path: Path) -> None:
     positions = BitMap64([1, 5])
     data = MAGIC + positions.serialize()
     padded = data + bytes(-len(data) % 4)
-    inline = Vector("i", b85encode(padded).translate(TO_DELTA).decode(), len(data), 2)
+    inline = DeletionVector("i", b85encode(padded).translate(TO_DELTA).decode(), len(data), 2)
     assert read_vector("nowhere", inline) == positions
     vector = write_vectors(str(tmp_path), {"x": positions})["x"]
-    place = vector_file(str(tmp_path), vector)
+    place = vector_path(str(tmp_path), vector)
     for path in (str(place), f"file://{place}"):
         assert read_vector("nowhere", structs.replace(vector, storage_type="p", place=path)) == positions
     folder = tmp_path / "ab"
@@ -239,8 +239,8 @@ def test_vectors_in_the_log_and_in_files_elsewhere(tmp_path: Path) -> None:
 
 def test_names_are_coded_as_delta_does_it() -> None:
     # From a table that Spark has written.
-    vector = Vector("u", "M]6I.=ELXgR=f1wTqovL", 318, 143, 1)
-    assert vector_file("t", vector) == Path("t/deletion_vector_98348596-ced6-4cc8-a753-998bac16d5eb.bin")
+    vector = DeletionVector("u", "M]6I.=ELXgR=f1wTqovL", 318, 143, 1)
+    assert vector_path("t", vector) == Path("t/deletion_vector_98348596-ced6-4cc8-a753-998bac16d5eb.bin")
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "gone", "other"])
@@ -261,7 +261,7 @@ def test_a_damaged_vector_is_no_vector(tmp_path: Path, harm: str) -> None:
 
 def test_bits_end_after_the_last_removed_row(tmp_path: Path) -> None:
     vector = write_vectors(str(tmp_path), {"x": BitMap64([0, 2, 8])})["x"]
-    assert removed_bits(str(tmp_path), vector) == Bits("oIA=", 10)
+    assert removed_bits(str(tmp_path), vector) == PositionBits("oIA=", 10)
 
 
 # Commits, seen by everybody.
@@ -294,7 +294,7 @@ def test_owners_are_swapped_for_all_readers(store: Store, nodes: Lake) -> None:
 
 
 def test_a_table_without_partitions(store: Store) -> None:
-    lake = Lake(Tables(store.root), LINES, "file_id")
+    lake = Lake(LakeTables(store.root), LINES, "file_id")
     lake.swap(*(row for number in range(9) for row in lines_of(number, 4)))
     lake.swap(*lines_of(4, 6), owners=[owner(4)])
     lake.swap(*lines_of(5, 1), *lines_of(4, 2), owners=[owner(4), owner(5)])
@@ -331,13 +331,13 @@ def test_the_protocol_is_asked_for_with_the_first_vector(store: Store, nodes: La
     older = store.log(NODES.name).snapshot(2)
     assert info.properties == {**older.properties, "delta.enableDeletionVectors": "true"}
     assert info.schema_json == older.schema_json
-    assert entries.is_plain(info)
+    assert entries.has_simple_protocol(info)
     # Once: later vectors say nothing more of it.
     nodes.swap(owners=[owner(2)])
-    assert not any(action.protocol or action.meta_data for action in actions(nodes.location, 4))
+    assert not any(action.protocol or action.meta_data for action in read_actions(nodes.location, 4))
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_many_commits_have_checkpoints_with_vectors(store: Store, nodes: Lake) -> None:
     filled(nodes, files=8, rows=3)
     chance = random.Random(5)
@@ -351,10 +351,10 @@ def test_many_commits_have_checkpoints_with_vectors(store: Store, nodes: Lake) -
         nodes.light(version)
     nodes.all_see(store, 11)
     # From the checkpoint alone, as where older entries were cleaned up.
-    whole = state_of(nodes.location, 25)
+    whole = replay_log(nodes.location, 25)
     for version in range(20):
         Path(nodes.location, "_delta_log", f"{version:020}.json").unlink()
-    assert state_of(nodes.location, 25) == whole
+    assert replay_log(nodes.location, 25) == whole
     nodes.all_see(store, 25)
 
 
@@ -395,18 +395,18 @@ def test_spark_goes_on_with_such_a_table(store: Store, nodes: Lake) -> None:
     nodes.all_see(store)
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_versions_are_brought_back_with_their_vectors(store: Store, nodes: Lake) -> None:
     filled(nodes)
     nodes.swap(*nodes_of(7, 3), owners=[owner(7)])
     nodes.swap(*nodes_of(8, 3), owners=[owner(7), owner(8)])
-    states = [state_of(nodes.location, version).adds for version in range(3)]
+    states = [replay_log(nodes.location, version).adds for version in range(3)]
 
     def restored(version: int | None) -> None:
         commit = Commit("undo", sequence=-len(nodes.history))
         assert restore_table(store.root, NODES.name, version, commit) == len(nodes.history)
         nodes.history.append(Counter() if version is None else nodes.history[version])
-        found = state_of(nodes.location, nodes.version).adds
+        found = replay_log(nodes.location, nodes.version).adds
         assert key_facts(found) == ({} if version is None else key_facts(states[version]))
 
     for version in (0, 1, 2, None, 1, 0, 2):
@@ -427,7 +427,7 @@ def test_versions_are_brought_back_with_their_vectors(store: Store, nodes: Lake)
     nodes.all_see(store)
 
 
-def key_facts(adds: dict[str, Add]) -> dict[str, tuple[int, Vector | None]]:
+def key_facts(adds: dict[str, Add]) -> dict[str, tuple[int, DeletionVector | None]]:
     return {path: (add.size, add.deletion_vector) for path, add in adds.items()}
 
 
@@ -469,7 +469,7 @@ def test_a_vector_without_a_commit_is_harmless(aside: Lake, monkeypatch: pytest.
 
 def test_a_lost_race_leaves_no_vector(aside: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(aside)
-    put = entries.put
+    put = entries.write_entry
 
     def late(location: str, version: int, said: Iterable[Any], interval: int) -> bool:
         monkeypatch.setattr(entries, "put", put)
@@ -508,7 +508,7 @@ def test_conditions_and_columns_of_rows_that_are_left(aside: Lake) -> None:
 
 @pytest.mark.parametrize("folder", ["la*ke", "la?ke", "la'ke", "lä ke#", "{la}ke"])
 def test_a_path_is_no_pattern(tmp_path: Path, folder: str) -> None:
-    lake = filled(Lake(Tables(str(tmp_path / folder)), NODES, "owner_file_id"), files=3)
+    lake = filled(Lake(LakeTables(str(tmp_path / folder)), NODES, "owner_file_id"), files=3)
     lake.swap(*nodes_of(1, 2), owners=[owner(1)])
     lake.light(1)
     assert len(lake.vectors()) == 2
@@ -517,10 +517,10 @@ def test_a_path_is_no_pattern(tmp_path: Path, folder: str) -> None:
 def test_bounds_that_were_cut(tmp_path: Path) -> None:
     """Of a text of 32 characters nobody knows whether it is the greatest value or the beginning of it."""
     long = f"{'a' * 40}.py"
-    lake = Lake(Tables(str(tmp_path)), NODES, "path")
+    lake = Lake(LakeTables(str(tmp_path)), NODES, "path")
     rows = [{**row, "path": long} for row in nodes_of(1, 3)]
     lake.swap(*rows)
-    log = entry(lake.location, 0)
+    log = entry_path(lake.location, 0)
     lines = [json.decode(line) for line in log.read_bytes().splitlines()]
     for line in lines:
         if "add" in line:
@@ -544,7 +544,7 @@ def test_files_without_a_count_of_rows(aside: Lake) -> None:
     first.write_bytes(b"\n".join(map(json.encode, told)))
     aside.swap(*nodes_of(1, 1), owners=[owner(1)])
     aside.light(1)
-    stats = [json.decode(add.stats or "{}") for add in state_of(aside.location, 1).adds.values()]
+    stats = [json.decode(add.stats or "{}") for add in replay_log(aside.location, 1).adds.values()]
     assert [each["numRecords"] for each in stats if not each.get("tightBounds", True)] == [15, 15]
 
 
@@ -561,7 +561,7 @@ def test_random_swaps(aside: Lake) -> None:
         ids = pa.array([row["node_id"] for row in single], pa.string())
         # Some of them come back, and some were not there.
         rows += [row for row in single if chance.random() < 0.5]
-        picked = Picked("node_id", ids, frozenset(map(owner, others)))
+        picked = PickedRows("node_id", ids, frozenset(map(owner, others)))
         aside.swap(*rows, owners=map(owner, numbers), shared_of=shared, picked=picked)
         aside.light(len(aside.history) - 1)
 
@@ -569,7 +569,7 @@ def test_random_swaps(aside: Lake) -> None:
 def test_single_rows_are_picked_of_their_owners_only(aside: Lake) -> None:
     filled(aside)
     ids = [row["node_id"] for row in (*nodes_of(3, 2), *nodes_of(4, 1))]
-    picked = Picked("node_id", pa.array(ids, pa.string()), frozenset({owner(3)}))
+    picked = PickedRows("node_id", pa.array(ids, pa.string()), frozenset({owner(3)}))
     done = aside.swap(picked=picked)
     assert (done.rows, done.rows_deleted, done.files_removed) == (0, 4, 0)
     aside.light(1)
@@ -584,7 +584,7 @@ def test_spark_swaps_single_rows_where_the_table_asks_for_more(store: Store) -> 
     lake.history.append(lake.history[0])
     [row, *_] = nodes_of(1, 1)
     new = {**row, "node_id": stable_id("node", "new"), "bstart": 77, "bend": 78}
-    picked = Picked("node_id", pa.array([row["node_id"]]), frozenset({owner(1)}))
+    picked = PickedRows("node_id", pa.array([row["node_id"]]), frozenset({owner(1)}))
     done = lake.swap(new, *nodes_of(3, 1), owners=[owner(3)], picked=picked)
     assert done.operation == "replace_by_owner"
     lake.all_see(store)

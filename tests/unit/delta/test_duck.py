@@ -14,14 +14,14 @@ from pyroaring import BitMap64
 from codeanatomy import catalog
 from codeanatomy.delta.log.deletion_vectors import write_vectors
 from codeanatomy.delta.read.duck import (
-    database,
     duck_type,
     is_local,
-    local,
-    lookups,
-    reading,
-    rows_of,
-    sql_text,
+    local_path,
+    lookup_connection,
+    open_database,
+    select_rows,
+    sql_literal,
+    translate_errors,
 )
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
@@ -39,8 +39,8 @@ def written(root: Path, path: str, **columns: list[object]) -> LoggedFile:
 def test_a_column_that_a_file_lacks_is_null(tmp_path: Path) -> None:
     old = written(tmp_path, "node_kind=CLASS/a.parquet", node_id=["a"], repo_id=["r"])
     new = written(tmp_path, "node_kind=CLASS/b.parquet", node_id=["b"], repo_id=["r"], line=[3])
-    rows = lookups().execute(
-        f"SELECT node_id, node_kind, line, qualname FROM ({rows_of(str(tmp_path), 'cpg_nodes', [old, new])})"
+    rows = lookup_connection().execute(
+        f"SELECT node_id, node_kind, line, qualname FROM ({select_rows(str(tmp_path), 'cpg_nodes', [old, new])})"
         " ORDER BY node_id"
     )
     assert rows.fetchall() == [("a", "CLASS", None, None), ("b", "CLASS", 3, None)]
@@ -53,13 +53,15 @@ def test_rows_that_a_vector_removes_are_left_out(tmp_path: Path) -> None:
     removed = [0, *range(7, 2100, 3)]
     vectors = write_vectors(str(tmp_path / NODES.path), {"a": BitMap64(removed)})
     some = structs.replace(some, vector=vectors["a"])
-    rows = lookups().execute(f"SELECT node_id FROM ({rows_of(str(tmp_path), 'cpg_nodes', [some, whole])})")
+    rows = lookup_connection().execute(
+        f"SELECT node_id FROM ({select_rows(str(tmp_path), 'cpg_nodes', [some, whole])})"
+    )
     gone = {ids[number] for number in removed}
     assert sorted(rows.fetchall()) == [(each,) for each in [*ids, "z"] if each not in gone]
 
 
 def test_no_files_are_no_rows_of_the_right_types() -> None:
-    found = lookups().execute(f"DESCRIBE {rows_of('x', 'relations_v1', [])}").fetchall()
+    found = lookup_connection().execute(f"DESCRIBE {select_rows('x', 'relations_v1', [])}").fetchall()
     types = {name: kind for name, kind, *_ in found}
     table = catalog.table("relations_v1")
     assert tuple(types) == table.column_names
@@ -70,14 +72,18 @@ def test_no_files_are_no_rows_of_the_right_types() -> None:
 def test_every_type_of_the_catalogue_is_one_of_duckdbs() -> None:
     for table in catalog.TABLES:
         names = ", ".join(f'NULL::{duck_type(column)} AS "{column.name}"' for column in table.columns)
-        assert lookups().execute(f"SELECT {names}").fetchone() is not None
+        assert lookup_connection().execute(f"SELECT {names}").fetchone() is not None
 
 
 @pytest.mark.parametrize("folder", ["la*ke", "la?ke", "la[k]e", "la'ke", "lä ke"])
 def test_a_path_is_no_pattern(tmp_path: Path, folder: str) -> None:
     root = tmp_path / folder
     file = written(root, "node_kind=CLASS/a.parquet", node_id=["a"])
-    rows = lookups().execute(f"SELECT node_id FROM ({rows_of(str(root), 'cpg_nodes', [file])})").fetchall()
+    rows = (
+        lookup_connection()
+        .execute(f"SELECT node_id FROM ({select_rows(str(root), 'cpg_nodes', [file])})")
+        .fetchall()
+    )
     assert rows == [("a",)]
 
 
@@ -85,31 +91,31 @@ def test_lakes_elsewhere_are_refused() -> None:
     assert is_local("lake")
     assert is_local("file:///lake")
     assert not is_local("s3://bucket/lake")
-    assert local("file:///la%20ke") == "/la ke"
+    assert local_path("file:///la%20ke") == "/la ke"
     with pytest.raises(UsageError, match="remote"):
-        local("s3://bucket/lake")
+        local_path("s3://bucket/lake")
 
 
 def test_failures_are_ours() -> None:
-    with pytest.raises(StorageFailure, match="cannot be read"), reading():
-        lookups().execute("SELECT * FROM read_parquet('nowhere.parquet')")
-    with pytest.raises(EnvironmentProblem, match="memory"), reading():
+    with pytest.raises(StorageFailure, match="cannot be read"), translate_errors():
+        lookup_connection().execute("SELECT * FROM read_parquet('nowhere.parquet')")
+    with pytest.raises(EnvironmentProblem, match="memory"), translate_errors():
         raise duckdb.OutOfMemoryException("full")
 
 
 def test_a_name_is_no_variable_of_this_process() -> None:
     secret = pa.table({"x": [1]})
     assert secret.num_rows == 1
-    with pytest.raises(StorageFailure), reading():
-        lookups().execute("SELECT * FROM secret")
+    with pytest.raises(StorageFailure), translate_errors():
+        lookup_connection().execute("SELECT * FROM secret")
 
 
 def test_a_database_leaves_nothing_behind() -> None:
-    with database() as found:
+    with open_database() as found:
         (folder,) = found.execute("SELECT current_setting('temp_directory')").fetchall()[0]
         assert Path(folder).is_dir()
     assert not Path(folder).exists()
 
 
 def test_texts() -> None:
-    assert lookups().execute(f"SELECT {sql_text(chr(39) + chr(92))}").fetchall() == [("'\\",)]
+    assert lookup_connection().execute(f"SELECT {sql_literal(chr(39) + chr(92))}").fetchall() == [("'\\",)]

@@ -12,10 +12,10 @@ from msgspec import structs
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.feed import Window, feed
+from codeanatomy.delta.feed import Window, read_feed
 from codeanatomy.delta.light_feed import changed_owners
-from codeanatomy.delta.log.replay import state_of
-from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.log.replay import replay_log
+from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 from unit.delta.test_deletion_vectors import NODES, Lake, Row, filled, nodes_of, owner
@@ -30,7 +30,7 @@ def fed(table: Table) -> Table:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     table = fed(NODES)
-    return Lake(Tables(str(tmp_path / "lake"), tables=(table,)), table, "owner_file_id")
+    return Lake(LakeTables(str(tmp_path / "lake"), tables=(table,)), table, "owner_file_id")
 
 
 def changed(lake: Lake, first: int, last: int, repo_id: str = "a") -> set[int]:
@@ -51,7 +51,7 @@ def test_spark_reads_the_same_feed(make_store: Callable[..., Store], lake: Lake)
     lake.swap(*nodes_of(2, 2), owners=[owner(2)])
     lake.swap(*nodes_of(2, 1), *nodes_of(4, 1), owners=[owner(2), owner(3), owner(4)])
     lake.swap(*nodes_of(None, 2), shared_of=["a"])
-    rows = feed(store, NODES.name, Window(starting_version=1)).collect()
+    rows = read_feed(store, NODES.name, Window(starting_version=1)).collect()
     names = ("_commit_version", "_change_type", "node_id", "owner_file_id")
     # Rows of these owners and no others, each once.
     assert Counter(tuple(row[name] for name in names) for row in rows) == (
@@ -80,7 +80,7 @@ def test_spark_reads_the_same_feed(make_store: Callable[..., Store], lake: Lake)
     assert lake.version == 6
     assert changed(lake, 6, 6) == set()
     restore_table(store.root, NODES.name, 3, Commit("undo", sequence=-1))
-    since = feed(store, NODES.name, Window(starting_version=7)).select("owner_file_id").distinct()
+    since = read_feed(store, NODES.name, Window(starting_version=7)).select("owner_file_id").distinct()
     assert {row[0] for row in since.collect() if row[0]} == {owner(number) for number in changed(lake, 7, 7)}
     assert changed(lake, 7, 7) >= {0, 5}
 
@@ -144,7 +144,7 @@ def test_what_is_gone_is_lost(lake: Lake) -> None:
         changed(lake, 1, 2)
     assert changed(lake, 1, 1) == {1}
     vectors[-1].write_bytes(kept)
-    path = Path(lake.location, min(state_of(lake.location, 0).adds))
+    path = Path(lake.location, min(replay_log(lake.location, 0).adds))
     path.unlink()
     with pytest.raises(FeedLost, match=f"was vacuumed: .*{path.name}"):
         changed(lake, 1, 1)
@@ -158,7 +158,7 @@ def test_what_is_gone_is_lost(lake: Lake) -> None:
 
 def test_what_was_not_recorded_is_lost(lake: Lake) -> None:
     root = lake.tables.root
-    plain = Lake(Tables(root), NODES, "owner_file_id")
+    plain = Lake(LakeTables(root), NODES, "owner_file_id")
     filled(plain, files=3)
     with pytest.raises(FeedLost, match="did not record changes at version 0"):
         changed(plain, 0, 0)

@@ -12,13 +12,13 @@ import pytest
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.read.column_ranges import (
-    ANYTHING,
-    NOTHING_BUT_NULL,
-    Domain,
-    of_partition,
-    of_statistics,
+    ANY_VALUE,
+    ONLY_NULL,
+    ColumnRange,
+    range_from_partition,
+    range_from_statistics,
 )
-from codeanatomy.delta.read.predicate import DUCKDB, FALSE, NULL, SPARK, TRUE, All, Always, Not, Some, Term
+from codeanatomy.delta.read.predicate import DUCKDB, FALSE, NULL, SPARK, TRUE, And, Constant, Not, Or, Term
 from codeanatomy.delta.read.predicate_text import parse_predicate
 from codeanatomy.errors import PredicateError
 
@@ -92,7 +92,7 @@ def test_what_is_understood(text: str, written: str) -> None:
 )
 def test_what_is_not_understood_may_be_anything(text: str) -> None:
     found = parse_predicate(NODES, text)
-    for domain in (ANYTHING, NOTHING_BUT_NULL, Domain("z", "z", nulls=False)):
+    for domain in (ANY_VALUE, ONLY_NULL, ColumnRange("z", "z", nulls=False)):
         assert (
             found.term.outcomes(dict.fromkeys(NODES.column_names, domain).__getitem__) == TRUE | FALSE | NULL
         )
@@ -181,7 +181,7 @@ def test_an_unknown_column_is_told_with_those_that_there_are(text: str) -> None:
 
 def test_long_lists_are_no_nesting() -> None:
     found = parse_predicate(NODES, " OR ".join(f"path = 'a{number}'" for number in range(3000)))
-    assert isinstance(found.term, Some)
+    assert isinstance(found.term, Or)
     assert len(found.term.terms) == 3000
 
 
@@ -193,7 +193,7 @@ BITS = {True: TRUE, False: FALSE, None: NULL}
 
 
 def only(term: Term) -> int:
-    return term.outcomes(lambda _: ANYTHING)
+    return term.outcomes(lambda _: ANY_VALUE)
 
 
 def test_and_or_and_not_are_those_of_sql() -> None:
@@ -201,14 +201,20 @@ def test_and_or_and_not_are_those_of_sql() -> None:
         (expected,) = duckdb.execute(
             "SELECT a AND b, a OR b, NOT a FROM (SELECT ?::BOOLEAN AS a, ?::BOOLEAN AS b)", [one, other]
         ).fetchall()
-        terms = (Always(one), Always(other))
-        found = (only(All(terms)), only(Some(terms)), only(Not(Always(one))))
+        terms = (Constant(one), Constant(other))
+        found = (only(And(terms)), only(Or(terms)), only(Not(Constant(one))))
         assert found == tuple(BITS[each] for each in expected)
 
 
 def test_sets_of_outcomes_are_combined_pair_by_pair() -> None:
     """What two conditions may be together is what any two of their outcomes are."""
-    held = [Domain(1, 1, nulls=False), Domain(9, 9, nulls=False), Domain(1, 9), NOTHING_BUT_NULL, ANYTHING]
+    held = [
+        ColumnRange(1, 1, nulls=False),
+        ColumnRange(9, 9, nulls=False),
+        ColumnRange(1, 9),
+        ONLY_NULL,
+        ANY_VALUE,
+    ]
     text = {"a": "line < 5", "b": "bstart < 5"}
     for one, other in product(held, held):
         domains = {"line": one, "bstart": other}
@@ -231,41 +237,41 @@ def test_sets_of_outcomes_are_combined_pair_by_pair() -> None:
 @pytest.mark.parametrize(
     ("text", "domain", "may"),
     [
-        ("line = 5", Domain(1, 4), False),
-        ("line = 5", Domain(5, 5), True),
-        ("line <> 5", Domain(5, 5), False),
-        ("line <> 5", Domain(5, 6), True),
-        ("NOT line = 5", Domain(5, 5), False),
-        ("NOT (line = 5)", NOTHING_BUT_NULL, False),
-        ("line IS NULL", Domain(1, 4, nulls=False), False),
-        ("line IS NOT NULL", NOTHING_BUT_NULL, False),
-        ("line <=> 5", NOTHING_BUT_NULL, False),
-        ("NOT line <=> 5", NOTHING_BUT_NULL, True),
-        ("line < 5", Domain(5, 9), False),
-        ("line <= 5", Domain(5, 9), True),
-        ("NOT line < 5", Domain(1, 4), False),
-        ("NOT line <= 5", Domain(5, 6), True),
-        ("line > 9", Domain(5, 9), False),
-        ("line >= 9", Domain(5, 9), True),
-        ("line BETWEEN 6 AND 7", Domain(1, 5), False),
-        ("line NOT BETWEEN 1 AND 9", Domain(1, 9), False),
-        ("line IN (1, 9)", Domain(2, 8), False),
-        ("line IN (1, 5, 9)", Domain(2, 8), True),
-        ("line NOT IN (5, 6)", Domain(5, 5), False),
-        ("line NOT IN (5, NULL)", Domain(1, 9), False),
-        ("line NOT IN (5, NULL) OR line IS NULL", Domain(1, 9), True),
-        ("line = NULL", ANYTHING, False),
-        ("NOT line = NULL", ANYTHING, False),
-        ("path = 'b'", Domain("c", "d"), False),
-        ("path LIKE 'b%'", Domain("ba", "bz"), True),
-        ("path LIKE 'b%'", Domain("a", "az"), False),
-        ("path LIKE 'b%'", Domain("c", "d"), False),
-        ("path LIKE 'b%'", Domain("a", "b"), True),
-        ("path NOT LIKE 'b%'", Domain("ba", "bz"), False),
-        ("path NOT LIKE 'b%'", Domain("ba", "c"), True),
+        ("line = 5", ColumnRange(1, 4), False),
+        ("line = 5", ColumnRange(5, 5), True),
+        ("line <> 5", ColumnRange(5, 5), False),
+        ("line <> 5", ColumnRange(5, 6), True),
+        ("NOT line = 5", ColumnRange(5, 5), False),
+        ("NOT (line = 5)", ONLY_NULL, False),
+        ("line IS NULL", ColumnRange(1, 4, nulls=False), False),
+        ("line IS NOT NULL", ONLY_NULL, False),
+        ("line <=> 5", ONLY_NULL, False),
+        ("NOT line <=> 5", ONLY_NULL, True),
+        ("line < 5", ColumnRange(5, 9), False),
+        ("line <= 5", ColumnRange(5, 9), True),
+        ("NOT line < 5", ColumnRange(1, 4), False),
+        ("NOT line <= 5", ColumnRange(5, 6), True),
+        ("line > 9", ColumnRange(5, 9), False),
+        ("line >= 9", ColumnRange(5, 9), True),
+        ("line BETWEEN 6 AND 7", ColumnRange(1, 5), False),
+        ("line NOT BETWEEN 1 AND 9", ColumnRange(1, 9), False),
+        ("line IN (1, 9)", ColumnRange(2, 8), False),
+        ("line IN (1, 5, 9)", ColumnRange(2, 8), True),
+        ("line NOT IN (5, 6)", ColumnRange(5, 5), False),
+        ("line NOT IN (5, NULL)", ColumnRange(1, 9), False),
+        ("line NOT IN (5, NULL) OR line IS NULL", ColumnRange(1, 9), True),
+        ("line = NULL", ANY_VALUE, False),
+        ("NOT line = NULL", ANY_VALUE, False),
+        ("path = 'b'", ColumnRange("c", "d"), False),
+        ("path LIKE 'b%'", ColumnRange("ba", "bz"), True),
+        ("path LIKE 'b%'", ColumnRange("a", "az"), False),
+        ("path LIKE 'b%'", ColumnRange("c", "d"), False),
+        ("path LIKE 'b%'", ColumnRange("a", "b"), True),
+        ("path NOT LIKE 'b%'", ColumnRange("ba", "bz"), False),
+        ("path NOT LIKE 'b%'", ColumnRange("ba", "c"), True),
     ],
 )
-def test_what_may_be_true(text: str, domain: Domain, may: bool) -> None:
+def test_what_may_be_true(text: str, domain: ColumnRange, may: bool) -> None:
     assert parse_predicate(NODES, text).may_match(lambda _: domain) is may
 
 
@@ -274,36 +280,36 @@ def test_what_may_be_true(text: str, domain: Domain, may: bool) -> None:
 
 def test_a_text_of_32_bytes_may_be_cut() -> None:
     begin = "x" * 32
-    cut = of_statistics(TEXT, "a", begin, nulls=0)
+    cut = range_from_statistics(TEXT, "a", begin, nulls=0)
     assert cut.may_be(f"{begin}yz")
     assert cut.may_exceed(f"{begin}yz")
     assert not cut.may_be("y")
     assert not cut.may_exceed("y")
     assert cut.may_begin(f"{begin}y")
-    assert not of_statistics(TEXT, begin, begin, nulls=0).is_only(begin)
-    short = of_statistics(TEXT, "a", "x" * 31, nulls=0)
+    assert not range_from_statistics(TEXT, begin, begin, nulls=0).is_only(begin)
+    short = range_from_statistics(TEXT, "a", "x" * 31, nulls=0)
     assert not short.may_be("x" * 32)
     # A writer may count characters of two bytes, or four.
-    assert of_statistics(TEXT, "a", "é" * 16).may_be("é" * 17)
+    assert range_from_statistics(TEXT, "a", "é" * 16).may_be("é" * 17)
 
 
 def test_nan_is_beyond_the_greatest_number() -> None:
-    held = of_statistics(NUMBER, 1.0, 2.0, nulls=0)
+    held = range_from_statistics(NUMBER, 1.0, 2.0, nulls=0)
     assert held.may_exceed(5.0)
     assert not held.may_be(5.0)
     assert not held.may_be_below(1.0)
     assert not held.is_only(1.0)
-    assert of_statistics(NUMBER, -0.0, 0.0).may_be(0.0)
+    assert range_from_statistics(NUMBER, -0.0, 0.0).may_be(0.0)
     for told in ("NaN", "Infinity", float("inf"), float("nan"), 10**400, True, "1.0"):
-        assert of_statistics(NUMBER, told, told, nulls=0) == Domain(nulls=False, nan=True)
+        assert range_from_statistics(NUMBER, told, told, nulls=0) == ColumnRange(nulls=False, nan=True)
 
 
 def test_times_are_cut_to_milliseconds() -> None:
-    held = of_statistics(TIME, "2026-05-01T12:00:00.123Z", "2026-05-01T12:00:00.123Z", nulls=0)
+    held = range_from_statistics(TIME, "2026-05-01T12:00:00.123Z", "2026-05-01T12:00:00.123Z", nulls=0)
     assert held.may_be(datetime(2026, 5, 1, 12, 0, 0, 123_999, UTC))
     assert not held.may_be(datetime(2026, 5, 1, 12, 0, 0, 125_000, UTC))
     for told in ("2026-05-01T12:00:00", "2026-05-01", 5, "soon", "9999-12-31T23:59:59.999999Z"):
-        assert of_statistics(TIME, "0001-01-01T00:00:00Z", told, nulls=0).greatest is None
+        assert range_from_statistics(TIME, "0001-01-01T00:00:00Z", told, nulls=0).greatest is None
 
 
 @pytest.mark.parametrize(
@@ -320,39 +326,41 @@ def test_times_are_cut_to_milliseconds() -> None:
     ],
 )
 def test_values_of_another_type_say_nothing(column: Column, least: Any, greatest: Any) -> None:
-    assert of_statistics(column, least, greatest, nulls=3, rows=3) == ANYTHING
+    assert range_from_statistics(column, least, greatest, nulls=3, rows=3) == ANY_VALUE
 
 
 def test_counts_of_nulls() -> None:
-    assert of_statistics(WHOLE, None, None, nulls=4, rows=4) == NOTHING_BUT_NULL
+    assert range_from_statistics(WHOLE, None, None, nulls=4, rows=4) == ONLY_NULL
     # Some of the rows are gone: the others may be those with a value.
-    assert of_statistics(WHOLE, None, None, nulls=4, rows=4, shrunk=True) == ANYTHING
-    assert not of_statistics(WHOLE, None, None, nulls=0, rows=4, shrunk=True).nulls
+    assert range_from_statistics(WHOLE, None, None, nulls=4, rows=4, shrunk=True) == ANY_VALUE
+    assert not range_from_statistics(WHOLE, None, None, nulls=0, rows=4, shrunk=True).nulls
     for nulls, rows in ((3, 4), (None, 4), (4, None), (0.5, 4), (0, 0), (True, True)):
-        held = of_statistics(WHOLE, None, None, nulls=nulls, rows=rows)
+        held = range_from_statistics(WHOLE, None, None, nulls=nulls, rows=rows)
         assert (held.values, held.nulls) == (True, (nulls, rows) != (0, 0))
     # A value is there, whatever was counted.
-    assert of_statistics(WHOLE, 1, 1, nulls=4, rows=4).values
+    assert range_from_statistics(WHOLE, 1, 1, nulls=4, rows=4).values
 
 
 def test_a_default_may_be_in_the_place_of_a_null() -> None:
     column = Column("weight", "double", ".", default=1.0)
-    assert of_statistics(column, 5.0, 6.0, nulls=2, rows=4) == ANYTHING
-    assert of_statistics(column, None, None, nulls=4, rows=4) == ANYTHING
-    assert not of_statistics(column, 5.0, 6.0, nulls=0, rows=4).may_be(1.0)
-    assert of_partition(Column("kind", "string", ".", default="x"), None) == ANYTHING
+    assert range_from_statistics(column, 5.0, 6.0, nulls=2, rows=4) == ANY_VALUE
+    assert range_from_statistics(column, None, None, nulls=4, rows=4) == ANY_VALUE
+    assert not range_from_statistics(column, 5.0, 6.0, nulls=0, rows=4).may_be(1.0)
+    assert range_from_partition(Column("kind", "string", ".", default="x"), None) == ANY_VALUE
 
 
 def test_partition_values_are_texts_of_their_type() -> None:
-    assert of_partition(TEXT, "a").is_only("a")
-    assert of_partition(TEXT, None) == NOTHING_BUT_NULL
-    assert of_partition(WHOLE, "-12").is_only(-12)
-    assert of_partition(FLAG, "true").is_only(True)
-    assert of_partition(TIME, "2026-05-01T12:00:00.000000Z").is_only(datetime(2026, 5, 1, 12, tzinfo=UTC))
+    assert range_from_partition(TEXT, "a").is_only("a")
+    assert range_from_partition(TEXT, None) == ONLY_NULL
+    assert range_from_partition(WHOLE, "-12").is_only(-12)
+    assert range_from_partition(FLAG, "true").is_only(True)
+    assert range_from_partition(TIME, "2026-05-01T12:00:00.000000Z").is_only(
+        datetime(2026, 5, 1, 12, tzinfo=UTC)
+    )
     unclear = {TEXT: ["", "__HIVE_DEFAULT_PARTITION__"], WHOLE: ["", "1.5", "x"], FLAG: ["TRUE", "1"]}
     unclear |= {TIME: ["2026-05-01 12:00:00"], NUMBER: ["1.5", "NaN"]}
     for column, texts in unclear.items():
-        assert [of_partition(column, text) for text in texts] == [ANYTHING] * len(texts)
+        assert [range_from_partition(column, text) for text in texts] == [ANY_VALUE] * len(texts)
 
 
 def test_literals_are_spelled_for_each_engine() -> None:

@@ -28,14 +28,14 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Column, DeltaWritePolicy, Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Event, Scanned
-from codeanatomy.delta.log.deletion_vectors import Vector, read_vector
-from codeanatomy.delta.log.replay import Add, State, state_of
-from codeanatomy.delta.read.column_ranges import ANYTHING
+from codeanatomy.delta.log.deletion_vectors import DeletionVector, read_vector
+from codeanatomy.delta.log.replay import Add, LogState, replay_log
+from codeanatomy.delta.read.column_ranges import ANY_VALUE
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
 from codeanatomy.delta.read.light import light_files, newest_version
 from codeanatomy.delta.read.predicate_text import parse_predicate
 from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.commit import append
 from codeanatomy.delta.write.data_files import write_files
@@ -48,6 +48,7 @@ from codeanatomy.query.sql.light import run_sql
 from codeanatomy.query.sql.pruning import conditions_of
 from codeanatomy.query.symbols import resolve
 from support.ask_lake import reader_of
+from support.marks import examples
 from support.things import THINGS, changed, file_id, frame, thing
 
 Row = dict[str, Any]
@@ -268,7 +269,7 @@ def adds(draw: st.DrawFn) -> tuple[Add, list[Row]]:
     tight: dict[str, Any] = {}
     if draw(st.booleans()) and len(rows) > 1:
         rows = rows[: draw(st.integers(1, len(rows) - 1))]
-        vector = Vector("u", "x", 1, 1, 1)
+        vector = DeletionVector("u", "x", 1, 1, 1)
         tight = {"tightBounds": False} if draw(st.booleans()) else {}
         records = draw(st.sampled_from([records, len(rows)]))
     stats = {"numRecords": records, "minValues": low, "maxValues": high, "nullCount": nulls, **tight}
@@ -339,7 +340,7 @@ def test_no_pair_of_values_is_left_out(name: str) -> None:
     made = {str(at): Add(str(at), {}, 1, 0, True, text) for at, (text, _) in enumerate(stats)}
     fields = [{"name": name, "type": LOGGED.get(PARTS.column(name).type, PARTS.column(name).type)}]
     metadata = {"schemaString": json.encode({"fields": fields}).decode()}
-    files = logged_files(PARTS, State({}, metadata, made))
+    files = logged_files(PARTS, LogState({}, metadata, made))
     pool = pa.table(
         {"place": range(len(POOLS[name]) + 1), name: pa.array([*POOLS[name], None], SCHEMA.field(name).type)}
     )
@@ -363,10 +364,10 @@ def test_no_pair_of_values_is_left_out(name: str) -> None:
     assert gone > 0
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(adds(), min_size=1, max_size=4), conditions)
 def test_no_file_with_a_matching_row_is_left_out(made: list[tuple[Add, list[Row]]], asked: Asked) -> None:
-    state = State({}, mapped_metadata(), {add.path: add for add, _ in made})
+    state = LogState({}, mapped_metadata(), {add.path: add for add, _ in made})
     index = FileIndex(0, logged_files(PARTS, state))
     kept = {file.path for file in index.candidates(parse_predicate(PARTS, asked[0]))}
     for add, rows in made:
@@ -379,7 +380,7 @@ def test_conditions_do_rule_files_out() -> None:
     gone = total = 0
 
     @settings(
-        max_examples=150,
+        max_examples=examples(150),
         deadline=None,
         database=None,
         derandomize=True,
@@ -388,7 +389,7 @@ def test_conditions_do_rule_files_out() -> None:
     @given(adds(), conditions)
     def counted(made: tuple[Add, list[Row]], asked: Asked) -> None:
         nonlocal gone, total
-        state = State({}, mapped_metadata(), {made[0].path: made[0]})
+        state = LogState({}, mapped_metadata(), {made[0].path: made[0]})
         index = FileIndex(0, logged_files(PARTS, state))
         total += 1
         gone += not index.candidates(parse_predicate(PARTS, asked[0]))
@@ -433,7 +434,7 @@ def test_files_of_our_writer(
     leave: list[str],
     asked: list[Asked],
 ) -> None:
-    tables = Tables(str(tmp_path_factory.mktemp("ours")), tables=(PARTS,))
+    tables = LakeTables(str(tmp_path_factory.mktemp("ours")), tables=(PARTS,))
     folder = Path(tables.location("parts"))
     for number, rows in enumerate(commits):
         ordered = sorted(rows, key=lambda row: (row["kind"], row["owner"]))
@@ -472,7 +473,7 @@ def node_id(kind: str, number: int, place: int) -> str:
 def twenty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Nodes of ten files, two kinds of each, in a data file each; those of the first were written again."""
     root = tmp_path_factory.mktemp("twenty")
-    tables = Tables(str(root))
+    tables = LakeTables(str(root))
     for run, number in enumerate((*range(10), 0)):
         rows = [
             {
@@ -535,7 +536,7 @@ def test_a_log_with_a_checkpoint_says_the_same(twenty: Path) -> None:
     folder = twenty / NODES.path
     assert list((folder / "_delta_log").glob("*10.checkpoint.parquet"))
     version = newest_version(str(twenty), "cpg_nodes")
-    replayed = {add.path: add.stats for add in state_of(str(folder), version).adds.values()}
+    replayed = {add.path: add.stats for add in replay_log(str(folder), version).adds.values()}
     files = light_files(str(twenty), "cpg_nodes")
     assert {file.logged_path for file in files} == replayed.keys()
     for file in files:
@@ -556,15 +557,15 @@ def test_a_column_of_another_type_or_under_another_collation_says_nothing() -> N
         schema = json.encode({"fields": fields}).decode()
         # Statistics are under the stored name.
         named = structs.replace(add, stats=add.stats.replace('"a"', '"A"') if add.stats else None)
-        (file,) = logged_files(table, State({}, {"schemaString": schema}, {"p": named}))
+        (file,) = logged_files(table, LogState({}, {"schemaString": schema}, {"p": named}))
         return {name: file.domain(name) for name in ("a", "b")}
 
     assert domains("long")["a"].is_only(1)
-    assert domains("string")["a"] == ANYTHING
-    assert domains("double")["a"] == ANYTHING
-    assert domains("decimal(10,0)")["a"] == ANYTHING
+    assert domains("string")["a"] == ANY_VALUE
+    assert domains("double")["a"] == ANY_VALUE
+    assert domains("decimal(10,0)")["a"] == ANY_VALUE
     assert domains("long")["b"].is_only("x")
-    assert domains("long", __COLLATIONS={"b": "icu.UNICODE_CI"})["b"] == ANYTHING
+    assert domains("long", __COLLATIONS={"b": "icu.UNICODE_CI"})["b"] == ANY_VALUE
 
 
 # The light lane.
@@ -754,6 +755,7 @@ def test_a_scan_refuses_what_is_no_condition(things: Store) -> None:
         scan(things, "things", where="bstart + 1")
 
 
+@pytest.mark.system
 def test_a_scan_of_renamed_columns_and_vectors(
     make_store: MakeStore, spark: SparkSession, events: list[Event]
 ) -> None:

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.delta.commit_stamp import Commit, stamped
+from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.read.light import location
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append
-from codeanatomy.delta.write.restore import bring_back, restore_table
+from codeanatomy.delta.write.restore import restore_table, restore_with_fallback
 from codeanatomy.errors import NeedsSpark, StorageFailure
 from support.little import apart_lake, attacked
 
@@ -57,7 +57,8 @@ def test_the_history_says_who_did_it(tmp_path: Path) -> None:
     restore_table(str(tmp_path), NAME, 0, UNDO)
     restore_table(str(tmp_path), NAME, None, UNDO)
     told = [
-        stamped(each.get("userMetadata")) for each in DeltaTable(location(str(tmp_path), NAME)).history(2)
+        decode_stamp(each.get("userMetadata"))
+        for each in DeltaTable(location(str(tmp_path), NAME)).history(2)
     ]
     assert [(each.run_id, each.sequence, each.operation) for each in told if each is not None] == [
         ("run-8", -1, "restore"),
@@ -83,7 +84,7 @@ def test_what_is_not_there_cannot_be_brought_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("repo_files_v1", marks=pytest.mark.full), "cpg_nodes", "diagnostics_norm_v1"]
+    "name", [pytest.param("repo_files_v1", marks=pytest.mark.system), "cpg_nodes", "diagnostics_norm_v1"]
 )
 def test_spark_goes_on(
     spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str
@@ -130,13 +131,13 @@ def test_spark_brings_back_what_only_spark_can_write(spark: SparkSession, tmp_pa
     spark.sql(f"INSERT INTO delta.`{place}` VALUES ('g')")
     with pytest.raises(NeedsSpark, match="Unsupported table features"):
         restore_table(str(tmp_path), NAME, 1, UNDO)
-    assert bring_back(store.root, NAME, 1, UNDO, lambda: store) == 3
+    assert restore_with_fallback(store.root, NAME, 1, UNDO, lambda: store) == 3
     assert callers(tmp_path) == ["f"]
-    assert bring_back(store.root, NAME, None, UNDO, lambda: store) == 4
+    assert restore_with_fallback(store.root, NAME, None, UNDO, lambda: store) == 4
     assert callers(tmp_path) == []
-    told = stamped(DeltaTable(place).history(1)[0].get("userMetadata"))
+    told = decode_stamp(DeltaTable(place).history(1)[0].get("userMetadata"))
     assert told is not None
     assert (told.run_id, told.operation) == ("run-8", "restore")
     with pytest.raises(StorageFailure, match="cannot be brought back to version 9") as caught:
-        bring_back(store.root, NAME, 9, UNDO, lambda: store)
+        restore_with_fallback(store.root, NAME, 9, UNDO, lambda: store)
     assert caught.value.hint

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column, DeltaSchemaPolicy, Table
-from codeanatomy.delta.commit_stamp import Commit, Stamp, stamped
+from codeanatomy.delta.commit_stamp import Commit, CommitStamp, decode_stamp
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import Store
@@ -97,11 +97,11 @@ def test_the_same_table_whoever_makes_it(
     assert append_small(str(root), MANIFEST, [row("run-2")], Commit("run-2"), after=2) == 3
     assert append_small(str(root), MANIFEST, [row("run-0")], Commit("run-0")) == 2
     history = spark.sql(f"DESCRIBE HISTORY delta.`{root / MANIFEST.path}`").collect()
-    assert {each["version"]: stamped(each["userMetadata"]) for each in history} == {
-        0: Stamp("run-1", inputs={"ast_files_v1": 3}, operation="create"),
-        1: Stamp("run-1", inputs={"ast_files_v1": 3}, operation="append"),
-        2: Stamp("run-0", operation="append"),
-        3: Stamp("run-2", operation="append"),
+    assert {each["version"]: decode_stamp(each["userMetadata"]) for each in history} == {
+        0: CommitStamp("run-1", inputs={"ast_files_v1": 3}, operation="create"),
+        1: CommitStamp("run-1", inputs={"ast_files_v1": 3}, operation="append"),
+        2: CommitStamp("run-0", operation="append"),
+        3: CommitStamp("run-2", operation="append"),
     }
     seen = spark.read.format("delta").load(str(root / MANIFEST.path)).orderBy("run_id").collect()
     assert [each["run_id"] for each in seen] == ["run-0", "run-1", "run-2"] == runs(root)

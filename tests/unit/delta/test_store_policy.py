@@ -20,7 +20,13 @@ from codeanatomy.delta import store_policy as policy
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read import light
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.store_policy import StorePolicy, delta_options, is_local, policy_of, reach
+from codeanatomy.delta.store_policy import (
+    StorePolicy,
+    deltalake_options,
+    is_local,
+    policy_for,
+    register_policy,
+)
 from codeanatomy.delta.write import restore, small
 from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import CodeAnatomyError, RemotePathRefused, StorageMismatch
@@ -117,33 +123,33 @@ def test_deltalake_takes_these_options(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_policy_of_a_lake_is_that_of_its_tables() -> None:
-    reach("s3a://bucket/lake/", StorePolicy(S3))
-    assert delta_options("s3a://bucket/lake/graph/cpg_nodes") == StorePolicy(S3).for_deltalake(
+    register_policy("s3a://bucket/lake/", StorePolicy(S3))
+    assert deltalake_options("s3a://bucket/lake/graph/cpg_nodes") == StorePolicy(S3).for_deltalake(
         "s3a://bucket/x"
     )
-    assert policy_of("s3a://bucket/lake") == StorePolicy(S3)
+    assert policy_for("s3a://bucket/lake") == StorePolicy(S3)
     # Another lake whose name begins alike.
-    assert policy_of("s3a://bucket/lake2/graph/cpg_nodes") == StorePolicy()
+    assert policy_for("s3a://bucket/lake2/graph/cpg_nodes") == StorePolicy()
 
 
 def test_a_lake_is_opened_with_the_same_options_throughout() -> None:
-    reach("s3a://bucket/lake", StorePolicy(S3))
-    reach("s3a://bucket/lake/", StorePolicy(dict(S3)))
+    register_policy("s3a://bucket/lake", StorePolicy(S3))
+    register_policy("s3a://bucket/lake/", StorePolicy(dict(S3)))
     for other in (StorePolicy(), StorePolicy({**S3, "fs.s3a.secret.key": "other"})):
         with pytest.raises(StorageMismatch, match=r"fs\.s3a\.secret\.key") as told:
-            reach("s3a://bucket/lake", other)
+            register_policy("s3a://bucket/lake", other)
         assert SECRET not in str(told.value)
-        assert policy_of("s3a://bucket/lake") == StorePolicy(S3)
+        assert policy_for("s3a://bucket/lake") == StorePolicy(S3)
     with pytest.raises(StorageMismatch, match="require_local_paths"):
-        reach("s3a://bucket/lake", StorePolicy(S3, require_local_paths=True))
-    reach("s3a://bucket/other", StorePolicy())
+        register_policy("s3a://bucket/lake", StorePolicy(S3, require_local_paths=True))
+    register_policy("s3a://bucket/other", StorePolicy())
 
 
 def test_a_local_lake_has_no_options(tmp_path: Path) -> None:
     for root in (str(tmp_path), f"file:{tmp_path}", f"file://{tmp_path}"):
-        reach(root, StorePolicy(S3))
+        register_policy(root, StorePolicy(S3))
         assert is_local(root)
-        assert delta_options(f"{root}/graph/cpg_nodes") is None
+        assert deltalake_options(f"{root}/graph/cpg_nodes") is None
     assert policy._REACHED == {}
 
 
@@ -164,8 +170,8 @@ def test_every_call_of_deltalake_gets_the_options(monkeypatch: pytest.MonkeyPatc
     for module in (light, small, restore):
         monkeypatch.setattr(module, "DeltaTable", Refusing)
     root, table = "s3a://bucket/lake", catalog.table("view_cache")
-    reach(root, StorePolicy(S3))
-    wanted = delta_options(f"{root}/x")
+    register_policy(root, StorePolicy(S3))
+    wanted = deltalake_options(f"{root}/x")
     calls: list[Any] = [
         lambda: light.newest_version(root, "cpg_nodes"),
         lambda: append_small(root, table, [], Commit("r")),

@@ -317,7 +317,7 @@ def test_requests_and_some_of_the_standard_library() -> None:
 
 
 @quietly
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["requests", "flask", "django", "stdlib"])
 def test_whole_packages(name: str) -> None:
     files = stdlib() if name == "stdlib" else sorted(corpus.package(name).rglob("*.py"))

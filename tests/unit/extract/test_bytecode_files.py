@@ -66,12 +66,13 @@ def stdlib() -> list[Path]:
 
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+@pytest.mark.system
 def test_requests_and_some_of_the_standard_library_as_cpython_sees_them() -> None:
     files = [*sorted(corpus.package("requests").rglob("*.py")), *stdlib()[::40]]
     assert check_files(files)["instructions"] > 60_000
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", ["requests", "flask", "django", "stdlib"])
 def test_whole_packages_as_cpython_sees_them(name: str) -> None:

@@ -234,7 +234,7 @@ def test_a_slice_of_the_standard_library() -> None:
     assert compare(stdlib(step=60))["both"] >= 28
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("name", PACKAGES)
 def test_packages(name: str) -> None:
     readers = compare(package(name))
@@ -242,7 +242,7 @@ def test_packages(name: str) -> None:
     assert readers["both"] >= 15
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_the_standard_library() -> None:
     readers = compare(stdlib())
     # Some syntax LibCST does not know; of lib2to3 and of the tests some files are wrong on purpose.

@@ -442,7 +442,7 @@ def test_real_files() -> None:
     assert check_all(stdlib(step=100)) >= 15
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_all_real_files() -> None:
     assert check_all([*package("flask"), *package("django")]) > 800
     assert check_all(stdlib()) > 1700
@@ -470,7 +470,7 @@ def cost(sources: list[Source]) -> tuple[float, float]:
     return min(spent(parse), spent(parse)), min(spent(witness), spent(witness))
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_the_cost_is_at_most_three_bare_parses() -> None:
     bare, ours = cost(list(stdlib(step=5)))
     print(f"bare parse {bare:.1f} s, witness {ours:.1f} s, {ours / bare:.2f} times")

@@ -309,13 +309,13 @@ def test_some_real_files() -> None:
     assert compare_all(stdlib(step=600)) == []
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("name", PACKAGES)
 def test_packages(name: str) -> None:
     assert len(compare_all(package(name))) <= 1
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_the_standard_library() -> None:
     # Files that are wrong on purpose, that LibCST does not give back, or that are too deep for its visitors.
     assert len(compare_all(stdlib())) < 20

@@ -617,13 +617,14 @@ NEWER = {
 }
 
 
+@pytest.mark.system
 def test_every_span_is_a_name_in_the_source() -> None:
     checked = Counter(how for source, seen in real("requests") for how in readings(source, seen))
     assert checked["strange"] < 0.005 * checked.total(), checked
     assert checked["name"] > 0.9 * (checked.total() - checked["local"]), checked
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("package", ["flask", "django"])
 def test_every_span_is_a_name_in_larger_sources(package: str) -> None:
     checked = Counter(how for source, seen in real(package) for how in readings(source, seen))
@@ -635,7 +636,7 @@ def test_definitions_are_those_of_the_syntax_tree() -> None:
     compare_definitions("requests")
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("package", ["flask", "django"])
 def test_definitions_are_those_of_larger_syntax_trees(package: str) -> None:
     compare_definitions(package)

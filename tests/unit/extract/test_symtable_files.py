@@ -235,7 +235,7 @@ def test_requests_and_some_of_the_standard_library() -> None:
 
 
 @quietly
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["requests", "flask", "django", "stdlib"])
 def test_whole_packages(name: str) -> None:
     files = stdlib() if name == "stdlib" else sorted(corpus.package(name).rglob("*.py"))
@@ -428,7 +428,7 @@ def test_what_is_too_deep_is_a_problem(code: str) -> None:
     assert problem.error_type in {"SyntaxError", "RecursionError", "MemoryError"}
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_many_definitions_take_their_share_of_time_and_not_its_square() -> None:
     def seconds(count: int) -> float:
         source = source_of("".join(f"def f{i}(): pass\n" for i in range(count)))

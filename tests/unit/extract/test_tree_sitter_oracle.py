@@ -260,7 +260,7 @@ def test_real_files() -> None:
     assert check_files(requests + standard_library()[::60]) > 10_000
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["requests", "flask", "django", "standard library"])
 def test_all_real_files(name: str) -> None:
     paths = standard_library() if name == "standard library" else corpus.package(name).rglob("*.py")

@@ -18,6 +18,7 @@ from codeanatomy.graph.control_dependence import Dependence, Dependences, contro
 from codeanatomy.sources.source_file import Source
 from oracles.bytecode_oracle import compiled, source_of
 from oracles.flow_oracle import Step, Unit, rows_of, units_of
+from support.marks import examples
 from unit.normalize.test_flow_cases import ARROWS, parts, passes_on
 from unit.normalize.test_flow_cases import CASES as FLOW_CASES
 
@@ -395,7 +396,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph(size, draw(st.lists(edge, max_size=2 * size)))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(graphs())
 def test_random_graphs_are_as_defined(graph: Graph) -> None:
     found = graph.dependences()

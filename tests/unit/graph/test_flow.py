@@ -27,7 +27,7 @@ SOURCES = {
     """),
 }
 EDGES_OF = {"USE_EVENT": "READS", "DEF_EVENT": "WRITES", "DEL_EVENT": "DELETES"}
-PACKAGES = ["requests", pytest.param("flask", marks=pytest.mark.full)]
+PACKAGES = ["requests", pytest.param("flask", marks=pytest.mark.system)]
 # LibCST says nothing of this one, and without it relations do not say which binding a name reads.
 BOUND = [construct for construct in CONSTRUCTS if construct != "libcst_cannot_parse"]
 

@@ -55,6 +55,7 @@ def test_links_are_the_edges_of_relations(profile: Any) -> None:
         assert not links[NODES].num_rows
 
 
+@pytest.mark.system
 def test_where_the_same_is_told_only_edges_differ() -> None:
     """Cells of relations get the values of others, one at a time: what is not told of them is not used."""
     random = Random(20261116)

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from codeanatomy.delta.read.light import location
 from codeanatomy.errors import LeaseHeld, LeaseLost, StorageFailure
 from codeanatomy.lake import lease as lease_module
-from codeanatomy.lake.lease import TABLE, Lease, LeaseRow, StepDone, acquire, read_lease, stale
+from codeanatomy.lake.lease import TABLE, Lease, LeaseRow, StepDone, acquire, is_stale, read_lease
 
 ROUNDS = 20
 EXTRACT = StepDone(
@@ -205,12 +205,12 @@ def test_a_killed_holder_is_known_to_be_gone(tmp_path: Path, others: Callable[[]
         held(tmp_path, "run-2")
     other.process.kill()
     # Nobody has asked for its end yet: it is a zombie now.
-    eventually(lambda: stale(row_of(tmp_path), datetime.now(UTC)), seconds=5)
+    eventually(lambda: is_stale(row_of(tmp_path), datetime.now(UTC)), seconds=5)
     with held(tmp_path, "run-2") as lease:
         assert lease.before is not None
         assert [step.step_name for step in lease.before.done] == ["extract"]
     other.close()
-    assert stale(replace(row_of(tmp_path), state="held", process=lease.before.process), datetime.now(UTC))
+    assert is_stale(replace(row_of(tmp_path), state="held", process=lease.before.process), datetime.now(UTC))
 
 
 def test_a_stopped_holder_loses_it(tmp_path: Path, others: Callable[[], Other]) -> None:
@@ -238,7 +238,7 @@ def test_a_holder_nobody_missed_keeps_it(tmp_path: Path, others: Callable[[], Ot
     assert other.ask("acquire", tmp_path, "run-1", 1, 0.2) == "done"
     os.kill(other.process.pid, signal.SIGSTOP)
     time.sleep(1.3)
-    assert stale(row_of(tmp_path), datetime.now(UTC))
+    assert is_stale(row_of(tmp_path), datetime.now(UTC))
     last = row_of(tmp_path).heartbeat_at
     os.kill(other.process.pid, signal.SIGCONT)
     assert other.ask("check") == "done"
@@ -266,7 +266,7 @@ def test_beats_that_fail_are_forgiven_for_some_time(tmp_path: Path, monkeypatch:
             with pytest.raises(LeaseLost, match="No space left on device"):
                 lease.check()
         # There is room again, and nobody has come.
-        eventually(lambda: not stale(row_of(tmp_path), datetime.now(UTC)))
+        eventually(lambda: not is_stale(row_of(tmp_path), datetime.now(UTC)))
         lease.check()
 
 
@@ -353,13 +353,13 @@ def test_when_others_may_take_it() -> None:
     )
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    assert not stale(living, now)
-    assert stale(replace(living, state="released"), now)
-    assert stale(living, now + timedelta(seconds=21))
-    assert not stale(living, now - timedelta(hours=2))
+    assert not is_stale(living, now)
+    assert is_stale(replace(living, state="released"), now)
+    assert is_stale(living, now + timedelta(seconds=21))
+    assert not is_stale(living, now - timedelta(hours=2))
     # The same number, given to another process; a process that is no more; processes of other machines.
-    assert stale(replace(living, process=process(start=int(parts["start"]) + 1)), now)
-    assert stale(replace(living, process=process(pid=ended.pid)), now)
-    assert not stale(replace(living, process=process(pid=ended.pid, boot="another")), now)
-    assert not stale(replace(living, process=process(pid=ended.pid, space="1")), now)
-    assert not stale(replace(living, process=f"token=abc pid={ended.pid}"), now)
+    assert is_stale(replace(living, process=process(start=int(parts["start"]) + 1)), now)
+    assert is_stale(replace(living, process=process(pid=ended.pid)), now)
+    assert not is_stale(replace(living, process=process(pid=ended.pid, boot="another")), now)
+    assert not is_stale(replace(living, process=process(pid=ended.pid, space="1")), now)
+    assert not is_stale(replace(living, process=f"token=abc pid={ended.pid}"), now)

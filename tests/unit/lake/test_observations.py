@@ -16,16 +16,16 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.catalog.tables.meta import RUN_LEASE, RUN_MANIFEST
 from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
-from codeanatomy.catalog.views import OBSERVED
+from codeanatomy.catalog.views import OBSERVE_VIEWS
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import FeedRead, Scanned
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.read.light import light_table
-from codeanatomy.delta.store import Tables
-from codeanatomy.delta.write.commit import refusals_told
+from codeanatomy.delta.store import LakeTables
+from codeanatomy.delta.write.commit import record_refusals
 from codeanatomy.errors import ConstraintViolation, StepFailed, TableMissing
-from codeanatomy.lake.observations import Observed, append_rows, record_observed
+from codeanatomy.lake.observations import EventLog, append_rows, record_events
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.lake import Lake
@@ -290,7 +290,7 @@ def test_a_commit_that_lost_is_told_with_its_attempts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake, source = tmp_path / "lake", put(tmp_path / "shop", FIRST)
-    real = entries.put
+    real = entries.write_entry
     lost: list[int] = []
 
     def lose_once(location: str, version: int, *more: Any) -> bool:
@@ -308,11 +308,11 @@ def test_a_commit_that_lost_is_told_with_its_attempts(
     assert line.conflicts == ("ConcurrentWriteException",)
 
 
-def refuse(store: Tables, run_id: str, *samples: str) -> None:
+def refuse(store: LakeTables, run_id: str, *samples: str) -> None:
     rules = {"span_ordered": "bstart <= bend", "kind_known": "node_kind IN ('CLASS')"}
     with (
         pytest.raises(ConstraintViolation),
-        refusals_told(store, catalog.table("cpg_nodes"), "append", Commit(run_id, 3)),
+        record_refusals(store, catalog.table("cpg_nodes"), "append", Commit(run_id, 3)),
     ):
         raise ConstraintViolation("cpg_nodes", rules, samples)
 
@@ -320,10 +320,10 @@ def refuse(store: Tables, run_id: str, *samples: str) -> None:
 def test_rows_that_break_a_rule_are_told_with_a_sample(tmp_path: Path) -> None:
     lake = SmallLake(tmp_path / "lake")
     lake.publish("one", {"a": {}})
-    observed = Observed()
-    store = Tables(str(lake.root), record=observed)
+    observed = EventLog()
+    store = LakeTables(str(lake.root), record=observed)
     refuse(store, "one", 'span_ordered: {"bstart":9,"bend":3}', "span_ordered, kind_known: {}")
-    record_observed(store, "one", observed, RuntimeProfile())
+    record_events(store, "one", observed, RuntimeProfile())
     [row] = recorded(lake.root, "delta_mutations")
     assert (row["constraint_status"], row["delta_version"], row["rows"]) == ("violated", None, None)
     assert (row["app_id"], row["app_version"], row["operation"]) == ("one", 3, "append")
@@ -355,6 +355,7 @@ def texts_of(lake: Path) -> str:
     return raw.decode("latin-1") + "\n".join(map(repr, cells))
 
 
+@pytest.mark.system
 def test_no_byte_of_a_lake_has_the_value_of_an_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,7 +373,7 @@ def test_no_byte_of_a_lake_has_the_value_of_an_option(
     def fail(run: Any) -> None:
         with (
             pytest.raises(ConstraintViolation),
-            refusals_told(run.store, catalog.table("cpg_nodes"), "append", run.commit("graph")),
+            record_refusals(run.store, catalog.table("cpg_nodes"), "append", run.commit("graph")),
         ):
             raise ConstraintViolation("cpg_nodes", {"rule": SECRET}, (f"rule: {SECRET}3",))
         raise StepFailed(f"403 Forbidden: {SECRET}, {SECRET}2, http://user:{SECRET}3@minio", "")
@@ -470,7 +471,7 @@ def by_hand(tmp_path: Path) -> SmallLake:
     lake = SmallLake(tmp_path / "lake")
     lake.publish("one", {"a": {"step_ms": {"relate_step": 900, "extract_step": 100, "relate": 1}}})
     lake.publish("two", {"a": {"step_ms": {"relate_step": 300, "extract_step": 700}}})
-    store = Tables(str(lake.root))
+    store = LakeTables(str(lake.root))
     cache = {"policy": "memory", "fingerprint": "f" * 32, "location": None}
     for number, run_id in enumerate(("one", "two")):
         used = [
@@ -559,16 +560,16 @@ def test_the_command(
 def test_others_may_add_scans_with_a_purpose(tmp_path: Path) -> None:
     lake = SmallLake(tmp_path / "lake")
     lake.publish("one", {"a": {}})
-    observed = Observed()
+    observed = EventLog()
     observed.add(
         Scanned(table="relations_v1", version=0, projection=(), total_files=8, candidate_files=3, count=2),
         purpose="callers",
         at=NOON,
     )
     observed(FeedRead(table="relations_v1", first_version=0, last_version=1))
-    store = Tables(str(lake.root))
+    store = LakeTables(str(lake.root))
     # What others say of versions is not looked at.
-    assert record_observed(store, "one", observed, RuntimeProfile()) == {"delta_scan_plans": 1}
+    assert record_events(store, "one", observed, RuntimeProfile()) == {"delta_scan_plans": 1}
     [line] = observe(str(lake.root), 5, "pruning").pruning
     assert (line.purpose, line.scans, line.counted) == ("callers", 2, 2)
     assert (line.total_files, line.candidate_files, line.pruned_files) == (16, 6, 10)
@@ -576,6 +577,7 @@ def test_others_may_add_scans_with_a_purpose(tmp_path: Path) -> None:
     assert (row["event_time"], row["scans"], row["pruned_files"]) == (NOON, 2, 5)
 
 
+@pytest.mark.system
 def test_a_build_by_spark_is_recorded_and_asked_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     report = built(spark, lake, {"shop": put(tmp_path / "shop", FIRST)}, until=None)
@@ -594,7 +596,7 @@ def test_a_build_by_spark_is_recorded_and_asked_by_spark(spark: SparkSession, tm
         names = catalog.table(row["table_name"]).column_names
         assert row["projection"] == {} or tuple(row["projection"]) == names
     light, lane = Lake.open(str(lake)), Lake.open(str(lake), spark=spark)
-    for view in OBSERVED:
+    for view in OBSERVE_VIEWS:
         text = f"SELECT count(*) AS n FROM {view.name}"
         assert lane.sql(text).collect()[0]["n"] == light.sql(text).rows[0]["n"]
     lane.close()

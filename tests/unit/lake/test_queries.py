@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.catalog.spec import Column
-from codeanatomy.delta.read.column_ranges import Domain
+from codeanatomy.delta.read.column_ranges import ColumnRange
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.errors import TableMissing
 from codeanatomy.query.engines.light import LightReader
@@ -40,7 +40,7 @@ def test_a_slice_by_id_opens_only_the_files_that_may_hold_it(reader: LightReader
 
 
 def test_bounds_and_partitions_decide() -> None:
-    file = LoggedFile("p", 1, {"kind": "A"}, {"kind": Domain("A", "A"), "id": Domain("c", "m")})
+    file = LoggedFile("p", 1, {"kind": "A"}, {"kind": ColumnRange("A", "A"), "id": ColumnRange("c", "m")})
     assert file.may_hold("kind", ["A", "B"])
     assert not file.may_hold("kind", ["B"])
     assert file.may_hold("id", ["c"])

@@ -18,7 +18,13 @@ from codeanatomy.config import load_settings
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.lake import recorded_queries as queries
-from codeanatomy.lake.recorded_queries import FOLDER, Noted, note, noted, take
+from codeanatomy.lake.recorded_queries import (
+    FOLDER,
+    RecordedQuery,
+    read_queries,
+    record_queries,
+    take_queries,
+)
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.lake import Lake
 from support.clean import clean_lake
@@ -78,7 +84,7 @@ def test_a_verb_is_noted_with_its_columns_and_files(lake: Path) -> None:
     (file,) = spooled(lake)
     assert file.name.startswith(f"{os.getpid()}-")
     assert file.suffix == ".jsonl"
-    found = take(str(lake))
+    found = take_queries(str(lake))
     assert found
     assert spooled(lake) == []
     assert {each.purpose for each in found} == {"callers"}
@@ -111,7 +117,7 @@ def test_no_value_of_a_question_is_kept(lake: Path) -> None:
 
 def test_a_statement_is_noted_with_the_columns_of_tables(lake: Path) -> None:
     Lake.open(lake, record_queries=True).sql("SELECT caller FROM calls WHERE path = 'x.py' AND line > 2")
-    found = take(str(lake))
+    found = take_queries(str(lake))
     assert {each.purpose for each in found} == {"sql"}
     (edges,) = [each for each in found if each.table == "cpg_edges"]
     assert {"edge_kind", "path", "line"} <= set(edges.filter_columns)
@@ -124,7 +130,7 @@ def test_a_statement_is_noted_with_the_columns_of_tables(lake: Path) -> None:
 def test_a_statement_over_a_whole_table_is_noted_with_the_files_it_was_spared(lake: Path) -> None:
     opened = Lake.open(lake, record_queries=True)
     opened.sql("SELECT name FROM nodes WHERE node_kind = 'CLASS' AND length(name) > 0")
-    (found,) = take(str(lake))
+    (found,) = take_queries(str(lake))
     *_, read = (each for each in opened.reader.scans if each.table == "cpg_nodes")
     assert (found.pushed_filters, found.filter_columns) == (("node_kind = ?",), ("node_kind",))
     assert (found.total_files, found.candidate_files) == (read.total_files, read.candidate_files)
@@ -154,10 +160,10 @@ def test_the_command_line_records_where_it_is_set(lake: Path) -> None:
     for flags, kept in (((), 0), (on, 1)):
         done = CliRunner().invoke(cli, [*flags, "find", "*", "--lake", str(lake)])
         assert done.exit_code == 0, done.output
-        assert bool(take(str(lake))) == bool(kept)
+        assert bool(take_queries(str(lake))) == bool(kept)
     done = CliRunner().invoke(cli, [*on, "sql", "SELECT count(*) FROM calls", "--lake", str(lake)])
     assert done.exit_code == 0, done.output
-    assert take(str(lake))
+    assert take_queries(str(lake))
 
 
 def test_a_lake_that_cannot_be_written_is_no_error(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,19 +179,19 @@ def test_a_lake_that_cannot_be_written_is_no_error(lake: Path, monkeypatch: pyte
     queries._spool.cache_clear()
     try:
         assert Lake.open(lake, record_queries=True).find("*").rows
-        assert take(str(lake)) == []
+        assert take_queries(str(lake)) == []
     finally:
         (lake / FOLDER).unlink()
 
 
 def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "FILE_BYTES", 1_000)
-    one = Noted(AT, "find", "cpg_nodes", 1)
+    one = RecordedQuery(AT, "find", "cpg_nodes", 1)
     for _ in range(100):
-        note(str(tmp_path), [one])
+        record_queries(str(tmp_path), [one])
     (file,) = spooled(tmp_path)
     assert 800 < file.stat().st_size <= 1_000
-    (found,) = take(str(tmp_path))
+    (found,) = take_queries(str(tmp_path))
     assert 5 < found.count < 100
 
 
@@ -193,9 +199,9 @@ def test_so_is_the_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(queries, "MOST_FILES", 3)
     for process in range(10):
         monkeypatch.setattr(os, "getpid", lambda process=process: process)
-        note(str(tmp_path), [Noted(AT, "find", "cpg_nodes", 1)])
+        record_queries(str(tmp_path), [RecordedQuery(AT, "find", "cpg_nodes", 1)])
     assert len(spooled(tmp_path)) == 3
-    assert [each.count for each in take(str(tmp_path))] == [3]
+    assert [each.count for each in take_queries(str(tmp_path))] == [3]
 
 
 def test_what_is_read_of_all_files_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,27 +210,27 @@ def test_what_is_read_of_all_files_is_bounded(tmp_path: Path, monkeypatch: pytes
     for number in range(10):
         # The names are in the opposite order of time.
         file = tmp_path / FOLDER / f"{9 - number}-a.jsonl"
-        file.write_bytes(json.encode(Noted(AT, "find", "cpg_nodes", number)) + b"\n")
+        file.write_bytes(json.encode(RecordedQuery(AT, "find", "cpg_nodes", number)) + b"\n")
         os.utime(file, (number, number))
     monkeypatch.setattr(queries, "ALL_BYTES", 3 * file.stat().st_size)
-    assert sorted(each.version for each in noted(str(tmp_path))) == [7, 8, 9]
+    assert sorted(each.version for each in read_queries(str(tmp_path))) == [7, 8, 9]
     monkeypatch.setattr(queries, "MOST_NOTES", 2)
-    assert sorted(each.version for each in take(str(tmp_path))) == [8, 9]
+    assert sorted(each.version for each in take_queries(str(tmp_path))) == [8, 9]
     assert spooled(tmp_path) == []
 
 
 def test_questions_that_differ_in_time_only_are_one(tmp_path: Path) -> None:
     one, other = (
-        Noted(AT, "find", "cpg_nodes", 1),
-        Noted(AT, "find", "cpg_nodes", 1, filter_columns=("path",)),
+        RecordedQuery(AT, "find", "cpg_nodes", 1),
+        RecordedQuery(AT, "find", "cpg_nodes", 1, filter_columns=("path",)),
     )
     later = [structs.replace(one, at=AT.replace(hour=hour)) for hour in (5, 9, 7)]
-    note(str(tmp_path), [one, later[0], other, *later[1:]])
-    assert take(str(tmp_path)) == [other, structs.replace(one, at=AT.replace(hour=9), count=4)]
+    record_queries(str(tmp_path), [one, later[0], other, *later[1:]])
+    assert take_queries(str(tmp_path)) == [other, structs.replace(one, at=AT.replace(hour=9), count=4)]
 
 
 def test_what_lies_in_the_folder_is_not_trusted(tmp_path: Path) -> None:
-    good = Noted(AT, "find", "cpg_nodes", 1, 4, 2, ("path IN (?)",), ("path",))
+    good = RecordedQuery(AT, "find", "cpg_nodes", 1, 4, 2, ("path IN (?)",), ("path",))
     folder = tmp_path / FOLDER
     folder.mkdir(parents=True)
     line = json.decode(json.encode(good))
@@ -258,22 +264,22 @@ def test_what_lies_in_the_folder_is_not_trusted(tmp_path: Path) -> None:
     os.mkfifo(folder / "4-d.jsonl")
     (folder / "other.txt").write_bytes(json.encode(good))
     twice = structs.replace(good, count=2)
-    assert noted(str(tmp_path)) == [twice]
-    assert take(str(tmp_path)) == [twice]
-    assert take(str(tmp_path)) == []
+    assert read_queries(str(tmp_path)) == [twice]
+    assert take_queries(str(tmp_path)) == [twice]
+    assert take_queries(str(tmp_path)) == []
     assert elsewhere.exists()
     assert (folder / "other.txt").exists()
 
 
 def test_notes_of_several_processes_are_in_the_order_of_time(tmp_path: Path) -> None:
     for process, hour in (("1-a", 3), ("2-b", 1), ("3-c", 2)):
-        each = Noted(AT.replace(hour=hour), "find", "cpg_nodes", hour)
+        each = RecordedQuery(AT.replace(hour=hour), "find", "cpg_nodes", hour)
         (tmp_path / FOLDER).mkdir(parents=True, exist_ok=True)
         (tmp_path / FOLDER / f"{process}.jsonl").write_bytes(json.encode(each) + b"\n")
-    assert [each.version for each in noted(str(tmp_path))] == [1, 2, 3]
-    assert [each.version for each in take(str(tmp_path))] == [1, 2, 3]
+    assert [each.version for each in read_queries(str(tmp_path))] == [1, 2, 3]
+    assert [each.version for each in take_queries(str(tmp_path))] == [1, 2, 3]
 
 
 def test_a_remote_lake_has_no_notes() -> None:
-    note("s3a://bucket/lake", [Noted(AT, "find", "cpg_nodes", 1)])
-    assert noted("s3a://bucket/lake") == take("s3a://bucket/lake") == []
+    record_queries("s3a://bucket/lake", [RecordedQuery(AT, "find", "cpg_nodes", 1)])
+    assert read_queries("s3a://bucket/lake") == take_queries("s3a://bucket/lake") == []

@@ -89,7 +89,7 @@ def test_a_dry_run_says_what_and_why_and_writes_nothing(lake: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in lake.rglob("*")} == before
 
 
-@pytest.mark.parametrize("tables", [SOME, pytest.param((), marks=pytest.mark.full)], ids=["some", "all"])
+@pytest.mark.parametrize("tables", [SOME, pytest.param((), marks=pytest.mark.system)], ids=["some", "all"])
 def test_a_lake_is_compacted_and_is_the_same(
     lake: Path, aged_lake: Path, spark: SparkSession, tmp_path: Path, tables: tuple[str, ...]
 ) -> None:
@@ -149,7 +149,7 @@ def test_old_versions_go_and_runs_within_the_retention_stay(
     assert upkept(lake, operations=("vacuum",)).outcomes == ()
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_logs_are_cleaned_up_to_what_is_needed(
     lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +215,7 @@ def test_by_hand_what_is_needed_is_refused_and_named(lake: Path, monkeypatch: py
     assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
 
 
+@pytest.mark.system
 def test_a_vacuum_racing_with_builds_loses_nothing(lake: Path, tmp_path: Path) -> None:
     def build_some() -> None:
         for version in range(100, 103):

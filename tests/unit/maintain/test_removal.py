@@ -11,9 +11,9 @@ from deltalake.exceptions import DeltaError
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.log.replay import actions, entries_of, entry
+from codeanatomy.delta.log.replay import entry_path, logged_versions, read_actions
 from codeanatomy.delta.read.light import light_table
-from codeanatomy.delta.store import Tables
+from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import StillNeeded, StorageFailure
 from codeanatomy.lake.lease import StepDone, acquire
@@ -34,7 +34,7 @@ LATER = NOW + timedelta(hours=2000)
 def lake(tmp_path: Path) -> Lake:
     """Twelve versions, each of which has replaced files of the one before."""
     table = fed(NODES)
-    made = Lake(Tables(str(tmp_path / "lake"), tables=(table,)), table, "owner_file_id")
+    made = Lake(LakeTables(str(tmp_path / "lake"), tables=(table,)), table, "owner_file_id")
     filled(made, files=5, rows=2)
     for number in range(11):
         made.swap(*nodes_of(number % 3, 2), owners=[owner(number % 3)])
@@ -188,8 +188,8 @@ def test_checksums_go_with_their_files(lake: Lake) -> None:
 
 @pytest.mark.parametrize("spelling", ["file://{0}/{1}", "file:{0}/{1}", "{0}/{1}"])
 def test_a_path_may_be_spelled_otherwise(lake: Lake, spelling: str) -> None:
-    newest = entry(lake.location, 11)
-    path = next(action.add.path for action in actions(lake.location, 11) if action.add)
+    newest = entry_path(lake.location, 11)
+    path = next(action.add.path for action in read_actions(lake.location, 11) if action.add)
     other = spelling.format(lake.location, path)
     newest.write_text(newest.read_text().replace(f'"path":"{path}"', f'"path":"{other}"'))
     assert path in Guard(lake.tables.root, LATER).needs(NAME, 168).recent
@@ -201,7 +201,7 @@ def test_entries_go_up_to_the_checkpoint_that_nobody_looks_behind(lake: Lake) ->
     removal = removable_entries(Guard(lake.tables.root, LATER), NAME, 720)
     remove(removal)
     # There is a checkpoint at version 10.
-    assert entries_of(lake.location) == [10, 11]
+    assert logged_versions(lake.location) == [10, 11]
     assert {Path(file.path).name[:20] for file in removal.files} == {f"{n:020}" for n in range(10)}
     lake.light(11)
     lake.light(10)

@@ -19,12 +19,12 @@ from msgspec import structs
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.delta.commit_stamp import Commit, stamped
-from codeanatomy.delta.log.deletion_vectors import vector_file
-from codeanatomy.delta.log.replay import entry, state_of
+from codeanatomy.delta.commit_stamp import Commit, decode_stamp
+from codeanatomy.delta.log.deletion_vectors import vector_path
+from codeanatomy.delta.log.replay import entry_path, replay_log
 from codeanatomy.delta.read.light import light_table, location, newest_version
-from codeanatomy.delta.read.readable import are_alike, missing_files, require_readable
-from codeanatomy.delta.write.restore import bring_back
+from codeanatomy.delta.read.readable import have_same_content, missing_files, require_readable
+from codeanatomy.delta.write.restore import restore_with_fallback
 from codeanatomy.errors import (
     CommitConflict,
     LeaseHeld,
@@ -99,7 +99,7 @@ def test_the_runs_differ(made: ThreeRuns) -> None:
     assert set(lake.repositories) == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize("run", [0, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("run", [0, pytest.param(1, marks=pytest.mark.system)])
 def test_every_row_of_a_run_is_there_again(lake: ThreeRuns, run: int) -> None:
     before, wanted = rows(lake.root), rows(lake.root, lake.runs[run])
     report = lake.restore(lake.runs[run])
@@ -158,8 +158,8 @@ def test_nothing_is_rewritten(lake: ThreeRuns) -> None:
     lake.restore(lake.runs[0])
     assert files() == before
     made = newest_version(str(lake.root), NODES)
-    assert are_alike(str(lake.root), NODES, made, lake.version(NODES, 0))
-    told = stamped(DeltaTable(location(str(lake.root), NODES)).history(1)[0].get("userMetadata"))
+    assert have_same_content(str(lake.root), NODES, made, lake.version(NODES, 0))
+    told = decode_stamp(DeltaTable(location(str(lake.root), NODES)).history(1)[0].get("userMetadata"))
     assert told is not None
     assert told.operation == "restore"
 
@@ -169,7 +169,7 @@ def test_a_table_that_is_the_same_gets_no_version(lake: ThreeRuns) -> None:
     report = lake.restore(lake.runs[1])
     after = newest(lake)
     for each in report.tables:
-        same = are_alike(str(lake.root), each.table, each.from_version, each.restored_version or 0)
+        same = have_same_content(str(lake.root), each.table, each.from_version, each.restored_version or 0)
         assert after[each.table] == before[each.table] + (not same) == each.version
     # Both happen.
     assert {after[name] - before[name] for name in before} == {0, 1}
@@ -200,11 +200,14 @@ def test_what_was_done_is_told(lake: ThreeRuns) -> None:
         assert row["reason"] == f"run {lake.runs[0]}: version {moved[row['table_name']].restored_version}"
     nodes = next(row for row in found if row["table_name"] == NODES)
     place = location(str(lake.root), NODES)
-    old, new = (state_of(place, version).adds for version in (nodes["from_version"], nodes["delta_version"]))
+    old, new = (
+        replay_log(place, version).adds for version in (nodes["from_version"], nodes["delta_version"])
+    )
     assert nodes["files_removed"] == len(old.keys() - new.keys()) > 0
     assert nodes["bytes_removed"] == sum(old[path].size for path in old.keys() - new.keys())
 
 
+@pytest.mark.system
 def test_the_next_build_equals_a_clean_one(lake: ThreeRuns) -> None:
     lake.restore(lake.runs[0])
     # Of the sources of then there is nothing to do.
@@ -214,7 +217,7 @@ def test_the_next_build_equals_a_clean_one(lake: ThreeRuns) -> None:
     expect_sound(lake)
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_repository_that_is_gone_is_built_again(lake: ThreeRuns) -> None:
     lake.restore(lake.runs[0])
     report = lake.build(2)
@@ -266,12 +269,12 @@ def cut(monkeypatch: pytest.MonkeyPatch, after: int, problem: BaseException) -> 
     def dying(*args: Any) -> int:
         if next(calls) == after:
             raise problem
-        return bring_back(*args)
+        return restore_with_fallback(*args)
 
     monkeypatch.setattr(moving, "bring_back", dying)
 
 
-@pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.full), 12])
+@pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.system), 12])
 def test_half_a_restore_is_undone_by_the_next_build(
     lake: ThreeRuns, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
@@ -290,6 +293,7 @@ def test_half_a_restore_is_undone_by_the_next_build(
     expect_sound(lake)
 
 
+@pytest.mark.system
 def test_half_a_restore_is_finished_by_the_next(lake: ThreeRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = rows(lake.root, lake.runs[0])
     with monkeypatch.context() as patched:
@@ -321,6 +325,7 @@ restored(Path(sys.argv[1]), sys.argv[2])
 """
 
 
+@pytest.mark.system
 def test_a_killed_restore_leaves_what_was_published(lake: ThreeRuns) -> None:
     """Its lease is taken over, for its process is gone."""
     before = rows(lake.root)
@@ -347,7 +352,7 @@ def test_what_somebody_else_publishes_meanwhile_is_not_lost(
         if len(read_manifest(str(lake.root))) == count:
             other = [structs.replace(row, run_id="other") for row in last]
             append_manifest(str(lake.root), other, Commit("other"), after=None)
-        return bring_back(*args)
+        return restore_with_fallback(*args)
 
     count = len(read_manifest(str(lake.root)))
     monkeypatch.setattr(moving, "bring_back", interfering)
@@ -369,6 +374,7 @@ def test_a_version_that_is_not_what_was_asked_for_is_not_published(
 # While somebody else writes
 
 
+@pytest.mark.system
 def test_the_lease_is_waited_for_or_not(lake: ThreeRuns) -> None:
     held = acquire(str(lake.root), "other", ["a"], wait=False, tell=print, base_run_id=None)
     before = newest(lake)
@@ -423,12 +429,12 @@ def test_a_table_alone_is_pinned_and_made_again_by_the_next_build(lake: ThreeRun
 )
 def test_steps_that_follow_are_done_again(lake: ThreeRuns, name: str, redone: tuple[str, ...]) -> None:
     version = newest_version(str(lake.root), name)
-    old = next(each for each in range(version) if not are_alike(str(lake.root), name, each, version))
+    old = next(each for each in range(version) if not have_same_content(str(lake.root), name, each, version))
     assert lake.restore_table(name, old).redone == redone
     assert not counted(lake.root)
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_restored_table_is_whole_again_after_a_build(lake: ThreeRuns, spark: SparkSession) -> None:
     lake.restore_table(RELATIONS, lake.version(RELATIONS, 0))
     built(spark, lake.root, lake.put(2), until=None)
@@ -436,6 +442,7 @@ def test_a_restored_table_is_whole_again_after_a_build(lake: ThreeRuns, spark: S
     expect_sound(lake)
 
 
+@pytest.mark.system
 def test_a_whole_run_after_a_table_alone(lake: ThreeRuns) -> None:
     """The steps that were forgotten are known again."""
     before = rows(lake.root)
@@ -496,7 +503,7 @@ def test_rows_of_a_repository_that_is_gone_are_told(lake: ThreeRuns) -> None:
 def vacuumed(lake: ThreeRuns, name: str) -> set[str]:
     """Delete the data files of a table that its newest version does not need; returns their paths."""
     place = location(str(lake.root), name)
-    kept = state_of(place, newest_version(str(lake.root), name)).adds
+    kept = replay_log(place, newest_version(str(lake.root), name)).adds
     gone = [path for path in Path(place).rglob("*.parquet") if "_delta_log" not in path.parts]
     gone = [path for path in gone if str(path.relative_to(place)) not in kept]
     for path in gone:
@@ -511,7 +518,7 @@ def test_of_a_vacuumed_run_nothing_is_changed(lake: ThreeRuns) -> None:
         lake.restore(lake.runs[0])
     told = caught.value.message
     assert f"run {lake.runs[0]} cannot be had again: version {version} of {NODES}" in told
-    adds = state_of(location(str(lake.root), NODES), version).adds
+    adds = replay_log(location(str(lake.root), NODES), version).adds
     lost = gone & adds.keys()
     assert f"{len(lost)} of its {len(adds)} files are missing" in told
     assert any(f"such as {path};" in told for path in lost)
@@ -527,9 +534,9 @@ def test_of_a_vacuumed_run_nothing_is_changed(lake: ThreeRuns) -> None:
 def test_a_vector_that_is_gone(lake: ThreeRuns) -> None:
     name = "ast_files_v1"
     place = location(str(lake.root), name)
-    for add in state_of(place, lake.version(name, 1)).adds.values():
+    for add in replay_log(place, lake.version(name, 1)).adds.values():
         if add.deletion_vector is not None:
-            Path(str(vector_file(place, add.deletion_vector))).unlink()
+            Path(str(vector_path(place, add.deletion_vector))).unlink()
     with pytest.raises(VersionGone, match=r"1 of its . files is missing, such as deletion_vector_"):
         lake.restore(lake.runs[1])
     assert lake.restore(lake.runs[0]).status == "restored"
@@ -540,7 +547,7 @@ def test_a_log_that_is_gone(lake: ThreeRuns) -> None:
     last = newest_version(root, NODES)
     DeltaTable(place).create_checkpoint()
     for version in range(last):
-        entry(place, version).unlink()
+        entry_path(place, version).unlink()
     with pytest.raises(VersionGone, match=rf"entries of its log .* that are left: {last}\n"):
         require_readable(root, NODES, 0)
     require_readable(root, NODES, last)

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.log.deletion_vectors import vector_file
-from codeanatomy.delta.log.replay import entry, state_of
+from codeanatomy.delta.log.deletion_vectors import vector_path
+from codeanatomy.delta.log.replay import entry_path, replay_log
 from codeanatomy.delta.read.light import light_files, location, newest_version, table_facts
-from codeanatomy.delta.read.readable import are_alike
+from codeanatomy.delta.read.readable import have_same_content
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError, VersionGone
 from codeanatomy.lake.lease import acquire
 from codeanatomy.lake.manifest import read_manifest
@@ -111,7 +111,7 @@ def test_files_are_the_same_bytes_unless_rows_were_removed(made: ThreeRuns, copy
 def test_what_was_written_anew_has_true_statistics_and_the_policy(made: ThreeRuns, copy: Path) -> None:
     known = {file.path for file in light_files(str(made.root), NODES)}
     new = [file for file in light_files(str(copy), NODES) if file.path not in known]
-    told = state_of(location(str(copy), NODES), 0).adds
+    told = replay_log(location(str(copy), NODES), 0).adds
     assert new
     for file in new:
         assert file.path.startswith(f"node_kind={file.partition['node_kind']}/")
@@ -142,8 +142,8 @@ def test_the_oldest_protocol_is_enough(made: ThreeRuns, copy: Path) -> None:
         has_feed = "change_data_feed" in catalog.table(name).write.enable_features
         assert (facts.min_reader_version, facts.min_writer_version) == (1, 4 if has_feed else 2)
         assert facts.features == ()
-        state = state_of(location(str(copy), name), 0)
-        here = state_of(location(str(made.root), name), Snapshot.open(str(made.root)).pins[name].version)
+        state = replay_log(location(str(copy), name), 0)
+        here = replay_log(location(str(made.root), name), Snapshot.open(str(made.root)).pins[name].version)
         assert state.metadata["schemaString"] == here.metadata["schemaString"]
         gone = here.metadata["configuration"].items() - state.metadata["configuration"].items()
         assert {key for key, _ in gone} <= {"delta.enableDeletionVectors"}
@@ -324,7 +324,7 @@ def test_a_target_in_the_lake(made: ThreeRuns, tmp_path: Path) -> None:
 
 def test_a_lake_of_which_files_are_gone(lake: ThreeRuns, tmp_path: Path) -> None:
     target, place = tmp_path / "copy", location(str(lake.root), NODES)
-    adds = state_of(place, lake.version(NODES, 1)).adds
+    adds = replay_log(place, lake.version(NODES, 1)).adds
     Path(place, next(iter(adds))).unlink()
     with pytest.raises(VersionGone, match=r"1 of its \d+ files is missing"):
         export_snapshot(str(lake.root), target, as_of=lake.runs[1])
@@ -344,7 +344,7 @@ def test_a_file_that_goes_while_it_is_copied(
 ) -> None:
     """Maintenance of somebody who does not ask first."""
     target, place = tmp_path / "copy", location(str(lake.root), NODES)
-    adds = state_of(place, lake.version(NODES, 2)).adds
+    adds = replay_log(place, lake.version(NODES, 2)).adds
     whole = [path for path, add in adds.items() if add.deletion_vector is None]
 
     def vacuuming(folder: Path, size: int) -> None:
@@ -360,10 +360,10 @@ def test_a_vector_that_is_damaged(lake: ThreeRuns, tmp_path: Path) -> None:
     place = location(str(lake.root), NODES)
     vector = next(
         add.deletion_vector
-        for add in state_of(place, lake.version(NODES, 2)).adds.values()
+        for add in replay_log(place, lake.version(NODES, 2)).adds.values()
         if add.deletion_vector
     )
-    path = vector_file(place, vector)
+    path = vector_path(place, vector)
     assert path is not None
     path.write_bytes(bytes(path.stat().st_size))
     with pytest.raises(StorageFailure, match="deletion vector"):
@@ -388,7 +388,7 @@ def test_a_log_that_names_files_of_others(lake: ThreeRuns, tmp_path: Path, how: 
     named = {"above": "../../../../secret", "absolute": str(secret), "link": "part-1.parquet"}[how]
     if how == "link":
         Path(place, named).symlink_to(secret)
-    log = entry(place, 0)
+    log = entry_path(place, 0)
     action = {"path": named, "partitionValues": {}, "size": 4, "modificationTime": 0, "dataChange": True}
     with log.open("a") as lines:
         lines.write(json.dumps({"add": action}) + "\n")
@@ -407,7 +407,7 @@ def test_no_folder_is_made_for_a_file_of_others(lake: ThreeRuns, tmp_path: Path)
         "modificationTime": 0,
         "dataChange": True,
     }
-    with entry(place, 0).open("a") as lines:
+    with entry_path(place, 0).open("a") as lines:
         lines.write(json.dumps({"add": action}) + "\n")
     target = tmp_path / "a" / "b" / "copy"
     with pytest.raises(StorageFailure, match="which is not in its folder"):
@@ -423,21 +423,21 @@ def test_a_log_that_only_delta_can_replay(lake: ThreeRuns, tmp_path: Path) -> No
     newest, files = newest_version(root, name), {file.path for file in light_files(root, name)}
     assert newest > 1
     features = {"minReaderVersion": 3, "readerFeatures": [V2], "minWriterVersion": 7, "writerFeatures": [V2]}
-    first = [json.loads(line) for line in entry(place, 0).read_text().splitlines()]
+    first = [json.loads(line) for line in entry_path(place, 0).read_text().splitlines()]
     told = ({"protocol": features} if "protocol" in line else line for line in first)
-    entry(place, 0).write_text("".join(json.dumps(line) + "\n" for line in told))
+    entry_path(place, 0).write_text("".join(json.dumps(line) + "\n" for line in told))
     DeltaTable(place).create_checkpoint()
     log = Path(place, "_delta_log")
     (log / f"{newest:020}.checkpoint.parquet").rename(log / f"{newest:020}.checkpoint.{uuid4()}.parquet")
     (log / "_last_checkpoint").unlink()
     for version in range(newest):
-        entry(place, version).unlink()
+        entry_path(place, version).unlink()
     assert {file.path for file in light_files(root, name)} == files
     assert [row.run_id for row in read_manifest(root)]
     copy = str(tmp_path / "copy")
     for ask in (
         lambda: copied_bytes(root, name, newest),
-        lambda: are_alike(root, name, newest, newest - 1),
+        lambda: have_same_content(root, name, newest, newest - 1),
         lambda: copy_table(root, copy, catalog.table(name), newest, Commit("run")),
     ):
         with pytest.raises(StorageFailure, match=f"the log of {name} at .* cannot be replayed"):

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.delta.read.light import location
-from codeanatomy.delta.store import Tables
+from codeanatomy.delta.store import LakeTables
 from codeanatomy.maintain.table_state import Condition, condition_of, files_below
 from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    return Lake(Tables(str(tmp_path / "lake"), tables=(NODES,)), NODES, "owner_file_id")
+    return Lake(LakeTables(str(tmp_path / "lake"), tables=(NODES,)), NODES, "owner_file_id")
 
 
 def looked_at(lake: Lake, **ordered: int) -> Condition:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codeanatomy.arrow import to_python
+from support.marks import examples
 
 NUMBERS = st.none() | st.integers(-(2**31), 2**31 - 1)
 TEXTS = st.none() | st.text(max_size=3)
@@ -25,14 +26,14 @@ def by_field(row: list[dict[str, Any]] | None) -> dict[str, list[Any]] | None:
 
 
 @given(ROWS, st.integers(0, 3), st.integers(0, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_lists_of_structs_are_turned_by_field(rows: list[Any], skip: int, take: int) -> None:
     array = pa.array(rows, pa.list_(INNER_TYPE)).slice(skip, take)
     assert to_python(array) == [by_field(row) for row in rows[skip : skip + take]]
 
 
 @given(ROWS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_nested_lists_of_structs(rows: list[Any]) -> None:
     """A unit with its instructions: structs in lists in structs in lists."""
     kind = pa.list_(pa.struct({"key": pa.string(), "steps": pa.list_(INNER_TYPE)}))

@@ -724,7 +724,7 @@ def test_what_happens_in_random_programs_is_told(text: str, seed: int) -> None:
     check_random(text, seed)
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
 @LONG
 @given(programs(), SEEDS)

@@ -13,16 +13,17 @@ from oracles.bytecode_oracle import compiled, source_of
 from oracles.flow_oracle import Event, Unit, difference, facts_of, units_of
 from oracles.flow_programs import programs
 from support import corpus
+from support.marks import examples
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
 QUICK = settings(
-    max_examples=150,
+    max_examples=examples(150),
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-LONG = settings(QUICK, max_examples=3000)
+LONG = settings(QUICK, max_examples=examples(3000))
 
 
 def stdlib() -> list[Path]:
@@ -46,18 +47,19 @@ def check_files(files: list[Path]) -> int:
     return count
 
 
-@pytest.mark.parametrize("name", ["requests", pytest.param("flask", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", ["requests", pytest.param("flask", marks=pytest.mark.system)])
 def test_a_package_is_as_the_oracle_sees_it(name: str) -> None:
     assert check_files(sorted(corpus.package(name).rglob("*.py"))) > 15
 
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+@pytest.mark.system
 def test_some_of_the_standard_library_is_as_the_oracle_sees_it() -> None:
     chosen = ["asyncio/tasks.py", "contextlib.py", "enum.py", "typing.py", "test/test_patma.py", "tarfile.py"]
     assert check_files([STDLIB / name for name in chosen]) == len(chosen)
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", ["django", "stdlib"])
 def test_much_more_is_as_the_oracle_sees_it(name: str) -> None:
@@ -72,7 +74,7 @@ def test_random_programs_are_as_the_oracle_sees_them(text: str) -> None:
     assert not told, f"{text}\n{told}"
 
 
-@pytest.mark.full
+@pytest.mark.system
 @LONG
 @given(programs())
 def test_many_random_programs_are_as_the_oracle_sees_them(text: str) -> None:
@@ -133,7 +135,7 @@ def check_paths(unit: Unit) -> None:
         assert unit.flow.open & {*uses} == {use for use in uses if use.offset in opened}
 
 
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=examples(60))
 @given(programs())
 def test_the_oracle_finds_what_paths_find_in_random_programs(text: str) -> None:
     for unit in units_of(compiled(source_of(text))):

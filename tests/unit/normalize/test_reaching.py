@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from codeanatomy.query.engines.statements import Query, Row, Slice
 from codeanatomy.query.walks import reachability as reaching
 from codeanatomy.query.walks.reachability import CALL_GRAPH, reach
+from support.marks import examples
 
 Edge = tuple[str, str, float]
 
@@ -60,7 +61,7 @@ edges = st.lists(
 
 
 @given(edges, nodes, st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_same_as_all_walks(edges: list[Edge], start: str, depth: int) -> None:
     steps, whole = reach(Edges(edges), {start: 1.0}, CALL_GRAPH, "src", depth)
     assert whole

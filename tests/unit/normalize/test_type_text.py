@@ -26,6 +26,7 @@ from codeanatomy.normalize.types.text import (
     read_type,
 )
 from support.libcst_rows import hear
+from support.marks import examples
 
 IMPORTS = """
 import typing
@@ -447,7 +448,7 @@ def union_spelled(texts: list[str], dice: Random) -> str:
 DICE = st.integers(0, 2**32).map(Random)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(trees(st.sampled_from(LEAVES)), DICE)
 def test_all_spellings_have_one_normal_form(tree: Tree, dice: Random) -> None:
     one, other = spelled(tree, dice, quotes="\"'"), spelled(tree, dice, quotes="'\"")
@@ -460,7 +461,7 @@ def test_all_spellings_have_one_normal_form(tree: Tree, dice: Random) -> None:
 SCRAPS = [*"ab[](),|*.'\"\\ \n\r:=-1#é", "int", "Optional", "Literal", "Annotated", "None", "f'"]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.lists(st.sampled_from(SCRAPS), max_size=25).map("".join))
 def test_any_text_has_a_type(text: str) -> None:
     whole, utf8 = read_type(text, NOTHING), text.encode()
@@ -486,7 +487,7 @@ def evaluated(text: str) -> object:
     return eval(f"({text})", dict(TYPING))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(KNOWN_TREES, KNOWN_TREES, DICE)
 def test_types_are_equal_where_typing_says_so(tree: Tree, another: Tree, dice: Random) -> None:
     one, same, other = (spelled(each, dice, quotes="") for each in (tree, tree, another))

@@ -442,6 +442,7 @@ def test_a_folder_can_stand_where_a_file_stood(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.system
 def test_real_packages_are_edited_in_every_kind() -> None:
     start = read_tree(corpus.package("flask"))
     assert {edit.name for edit in script(0, 100, start)} == KINDS.keys()
@@ -453,6 +454,7 @@ def test_the_smallest_trees_are_edited(start: Tree) -> None:
 
 
 @pytest.mark.parametrize("name", ["flask", "requests"])
+@pytest.mark.system
 def test_a_history_has_releases_that_differ(name: str) -> None:
     releases = history(name)
     assert len(releases) >= 5

@@ -106,20 +106,21 @@ def published(lake: Path, runs: dict[str, dict[str, int]]) -> dict[str, dict[str
 
 @pytest.mark.parametrize("seed", [4])
 def test_edits_one_after_the_other(seed: int, tmp_path: Path) -> None:
-    follow(tmp_path, scripted(seed, 5))
+    follow(tmp_path, scripted(seed, 2))
 
 
+@pytest.mark.system
 def test_a_few_releases(tmp_path: Path) -> None:
     follow(tmp_path, islice(released("requests"), 3))
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("seed", range(4))
 def test_many_edits_one_after_the_other(seed: int, tmp_path: Path) -> None:
     follow(tmp_path, scripted(seed, 100))
 
 
-@pytest.mark.full
+@pytest.mark.system
 @pytest.mark.parametrize("package", ["flask", "requests"])
 def test_releases_one_after_the_other(package: str, tmp_path: Path) -> None:
     follow(tmp_path, released(package))

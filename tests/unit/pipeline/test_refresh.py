@@ -45,6 +45,7 @@ from codeanatomy.run.build import Prepared, build, plan
 from codeanatomy.run.report import BuildReport
 from support.clean import clean_lake, no_session, order, refreshed
 from support.edits import GARBAGE, Tree, write_tree
+from support.marks import quick
 from unit.sources.test_archives import zip_bytes
 
 APP = "app"
@@ -446,19 +447,15 @@ CASES = {
 }
 
 
-# One of each family; all of them are in `make test-full`.
+# One of each family; all of them are in `make test-system`.
 QUICK = frozenset(
     {
         "the body of a function, with others below",
         "a new file has the name that was missing",
         "a module is deleted",
-        "a module is renamed",
-        "the source of a star import gets a name",
         "a re-export of a re-export leads elsewhere",
-        "__all__ lists another name",
         "a base class gets a method",
         "a function returns something else",
-        "a file of another encoding",
     }
 )
 
@@ -470,7 +467,7 @@ def test_quick_cases_are_cases() -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=name, marks=() if name in QUICK else pytest.mark.full)
+        pytest.param(case, id=name, marks=() if name in QUICK else pytest.mark.system)
         for name, case in CASES.items()
     ],
 )
@@ -551,6 +548,7 @@ def test_after_a_refresh_there_is_nothing_to_do(edited: Edited, longer: Path) ->
     assert log_of(edited.lake) == logged
 
 
+@pytest.mark.system
 def test_an_edit_its_undoing_and_the_edit_again(mixed: Edited, edited: Edited, longer: Path) -> None:
     edited.refreshed(LONGER)
     expect_equal(edited.lake, longer)
@@ -615,6 +613,7 @@ def test_the_first_file_of_an_empty_repository(tmp_path: Path) -> None:
     edited.expect_clean()
 
 
+@pytest.mark.system
 def test_the_last_file_is_deleted(tmp_path: Path) -> None:
     edited = Edited(tmp_path, {"a.py": "import b\n", "README.md": "# Empty\n"})
     report = edited.refreshed({"a.py": None})
@@ -622,6 +621,7 @@ def test_the_last_file_is_deleted(tmp_path: Path) -> None:
     edited.expect_clean()
 
 
+@pytest.mark.system
 def test_one_of_two_repositories_changes_then_both(tmp_path: Path) -> None:
     sources = {name: tmp_path / name for name in ("one", "two")}
     lake, clean = tmp_path / "lake", tmp_path / "clean"
@@ -725,6 +725,7 @@ def test_only_a_step_with_other_rules_runs(edited: Edited, monkeypatch: pytest.M
         monkeypatch.undo()
 
 
+@pytest.mark.system
 def test_a_folder_in_the_place_of_a_file(edited: Edited) -> None:
     report = edited.refreshed({"lib.py": None, "lib.py/part.py": "import use\n"})
     redone = {"lib.py": "removed", "lib.py/part.py": "added", "use.py": "lost"}
@@ -732,6 +733,7 @@ def test_a_folder_in_the_place_of_a_file(edited: Edited) -> None:
     edited.expect_clean()
 
 
+@pytest.mark.system
 def test_names_that_need_care(tmp_path: Path) -> None:
     work = tmp_path / "it's a lake"
     work.mkdir()
@@ -749,6 +751,7 @@ def test_names_that_need_care(tmp_path: Path) -> None:
     edited.expect_clean()
 
 
+@pytest.mark.system
 def test_an_archive_that_changes(tmp_path: Path) -> None:
     sources = {APP: tmp_path / "source.zip"}
     sources[APP].write_bytes(zip_bytes(tree_of(MIXED).items()))
@@ -761,7 +764,7 @@ def test_an_archive_that_changes(tmp_path: Path) -> None:
     expect_equal(tmp_path / "lake", tmp_path / "clean")
 
 
-@pytest.mark.parametrize("meanwhile", ["nothing", "a run that wrote nothing", "a build"])
+@pytest.mark.parametrize("meanwhile", quick(["nothing", "a run that wrote nothing", "a build"], 2))
 def test_a_plan_is_made_again_if_anybody_has_had_the_lease(
     meanwhile: str, edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -794,6 +797,7 @@ def test_a_plan_is_made_again_if_anybody_has_had_the_lease(
     edited.expect_clean()
 
 
+@pytest.mark.system
 def test_beside_a_repository_that_cannot_be_built(edited: Edited, longer: Path, tmp_path: Path) -> None:
     edited.edit(LONGER)
     report = refreshed(edited.lake, {**edited.sources, "none": tmp_path / "nowhere"})
@@ -816,7 +820,7 @@ def rewrite_another(source: Path) -> None:
 
 @pytest.mark.parametrize(
     ("meanwhile", "again"),
-    [(rewrite, set()), (remove, {"lib.py"}), (rewrite_another, {"use.py", "other.py"})],
+    quick([(rewrite, set()), (remove, {"lib.py"}), (rewrite_another, {"use.py", "other.py"})], 2),
 )
 def test_a_source_that_changes_while_it_is_read(
     meanwhile: Callable[[Path], None], again: set[str], edited: Edited, monkeypatch: pytest.MonkeyPatch
@@ -870,7 +874,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", quick(PLACES, 2, len(PLACES) - 1))
 def test_a_build_over_what_a_dead_one_left(
     place: str, edited: Edited, longer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -886,6 +890,7 @@ def test_a_build_over_what_a_dead_one_left(
     assert refreshed(edited.lake, edited.sources).status == "unchanged"
 
 
+@pytest.mark.system
 def test_dead_runs_over_dead_runs_and_another_edit(edited: Edited, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that succeeds is about another source than those that died."""
     edited.refreshed({"other.py": "import use\n"})
@@ -901,6 +906,7 @@ def test_dead_runs_over_dead_runs_and_another_edit(edited: Edited, monkeypatch: 
     edited.expect_clean()
 
 
+@pytest.mark.system
 def test_a_dead_run_whose_edit_is_undone(
     mixed: Edited, edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -915,12 +921,15 @@ def test_a_dead_run_whose_edit_is_undone(
 
 @pytest.mark.parametrize(
     ("stop", "step", "place"),
-    [
-        (signal.SIGINT, "extract", "extracting.extracted"),
-        (signal.SIGTERM, "normalize", "normalizing.normalized"),
-        (signal.SIGTERM, "relate", "relating.related"),
-        (signal.SIGINT, "graph", "graphing.graphed"),
-    ],
+    quick(
+        [
+            (signal.SIGINT, "extract", "extracting.extracted"),
+            (signal.SIGTERM, "normalize", "normalizing.normalized"),
+            (signal.SIGTERM, "relate", "relating.related"),
+            (signal.SIGINT, "graph", "graphing.graphed"),
+        ],
+        2,
+    ),
 )
 def test_a_refresh_that_is_told_to_stop_ends_in_its_step(
     stop: signal.Signals,
@@ -1026,6 +1035,7 @@ def index(path: Path, *documents: tuple[str, int]) -> ScipChoice:
     return ScipChoice(given={APP: path})
 
 
+@pytest.mark.system
 def test_of_another_index_only_what_it_says_otherwise_counts(tmp_path: Path) -> None:
     given = tmp_path / "index.scip"
     edited = Edited(tmp_path, MIXED, scip=index(given, ("lib.py", 0), ("other.py", 4)))
@@ -1054,7 +1064,7 @@ def test_of_another_index_only_what_it_says_otherwise_counts(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(find_pyrefly() is None, reason="pyrefly is not installed")
-@pytest.mark.full
+@pytest.mark.system
 def test_what_a_type_checker_says_of_other_files(tmp_path: Path) -> None:
     before = {
         "lib.py": "def f() -> int:\n    return 1\n",

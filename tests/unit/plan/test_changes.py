@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import UsageError
-from codeanatomy.query.diff.changed_definitions import Changes, changed_symbols, differing
+from codeanatomy.query.diff.changed_definitions import ChangedSymbols, changed_symbols, differing
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.verbs.impact import impact
 from support.ask_lake import SOURCES, reader_of
@@ -56,7 +56,7 @@ def edit(folder: Path, path: str, old: str, new: str) -> None:
     (folder / path).write_text(text.replace(old, new), encoding="utf-8")
 
 
-def names(changes: Changes) -> list[tuple[str, str]]:
+def names(changes: ChangedSymbols) -> list[tuple[str, str]]:
     return [(symbol.symbol, symbol.kind) for symbol in changes.symbols]
 
 

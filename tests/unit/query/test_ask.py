@@ -13,7 +13,7 @@ import pytest
 from codeanatomy.errors import UnknownName, UnknownSymbol, UsageError
 from codeanatomy.lake.snapshot import recorded_runs
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.ask import VERBS, function_of
+from codeanatomy.query.ask import VERBS, verb_function
 from codeanatomy.query.lake import Lake, Verbs
 
 # A question of each verb that has an answer.
@@ -77,7 +77,7 @@ def test_every_verb_is_a_method_and_a_function() -> None:
     for verb in VERBS:
         assert callable(getattr(Verbs, verb))
         assert inspect.getdoc(getattr(Verbs, verb))
-        assert function_of(verb).__name__ == verb
+        assert verb_function(verb).__name__ == verb
 
 
 def test_methods_are_the_verbs(lake: Lake) -> None:

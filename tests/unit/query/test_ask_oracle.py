@@ -19,11 +19,11 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.ask import function_of
+from codeanatomy.query.ask import verb_function
 from codeanatomy.query.engines.light import LightReader
-from codeanatomy.query.symbols import resolve, with_lines
-from codeanatomy.query.verbs.result import Found as Answered
-from oracles.ask_oracle import Definition, Found, Sources
+from codeanatomy.query.symbols import resolve, with_binding_lines
+from codeanatomy.query.verbs.result import VerbResult as Answered
+from oracles.ask_oracle import Definition, Sources, VerbResult
 from support import corpus
 from support.builds import built
 
@@ -75,13 +75,15 @@ class Compared:
 
     def find(self, name: str) -> list[dict[str, Any]]:
         """All that is found."""
-        return self._rows(function_of("find")(self.reader, name, repo_id=self.repo_id))
+        return self._rows(verb_function("find")(self.reader, name, repo_id=self.repo_id))
 
     def ask(self, verb: str, name: str, **options: Any) -> list[dict[str, Any]]:
         """All rows of an answer about a symbol; what its name means is looked up once."""
         if name not in self.resolved:
-            (self.resolved[name],) = with_lines(self.reader, [resolve(self.reader, name, self.repo_id)])
-        return self._rows(function_of(verb)(self.reader, self.resolved[name], **options))
+            (self.resolved[name],) = with_binding_lines(
+                self.reader, [resolve(self.reader, name, self.repo_id)]
+            )
+        return self._rows(verb_function(verb)(self.reader, self.resolved[name], **options))
 
     def _rows(self, found: Answered) -> list[dict[str, Any]]:
         rows = self.reader.rows(found.query, ALL)
@@ -158,7 +160,7 @@ def found_by_pattern(compared: Compared, symbol: Definition) -> Iterator[str]:
 
 
 def compared_names(
-    compared: Compared, asked: str, rows: list[dict[str, Any]], expected: set[Found]
+    compared: Compared, asked: str, rows: list[dict[str, Any]], expected: set[VerbResult]
 ) -> Iterator[str]:
     """Definitions have their places; of variables of classes, which methods set as well, it is the name."""
     # Attributes that only methods set are not read here, and private ones are called otherwise.
@@ -230,14 +232,15 @@ def reached(graph: Graph, start: str, depth: int, goes_on: Callable[[str], bool]
     return found
 
 
-def things(rows: list[dict[str, Any]]) -> list[Found]:
-    return [Found(row["symbol"], row["kind"], row["path"], row["line"]) for row in rows]
+def things(rows: list[dict[str, Any]]) -> list[VerbResult]:
+    return [VerbResult(row["symbol"], row["kind"], row["path"], row["line"]) for row in rows]
 
 
 def is_private(name: str) -> bool:
     return name.startswith("__") and not name.endswith("__")
 
 
+@pytest.mark.system
 def test_answers_on_flask_are_what_the_sources_say(ask_lake: Path) -> None:
     compared = Compared(ask_lake, "flask", Sources(corpus.package("flask")))
     symbols = compared.drawn(200)
@@ -246,7 +249,7 @@ def test_answers_on_flask_are_what_the_sources_say(ask_lake: Path) -> None:
     assert list(disagreements(compared, symbols, some=8)) == []
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_answers_on_django_are_what_the_sources_say(spark: SparkSession, tmp_path: Path) -> None:
     folder = corpus.package("django")
     assert built(spark, tmp_path / "lake", {"django": folder}, until=None).status == "succeeded"

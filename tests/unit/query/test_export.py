@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from codeanatomy.atomic_output import new_file, new_folder
+from codeanatomy.atomic_output import atomic_file, atomic_files
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.kinds.spec import Prop
 from codeanatomy.cli import export as command
@@ -438,12 +438,12 @@ def test_a_folder_keeps_what_is_not_ours(reader: LightReader, tmp_path: Path) ->
 
 def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     def half_a_file() -> None:
-        with new_file(tmp_path / "old", force=True) as stream:
+        with atomic_file(tmp_path / "old", force=True) as stream:
             stream.write(b"half")
             raise RuntimeError
 
     def half_a_folder() -> None:
-        with new_folder(tmp_path / "new", ("a",), force=False) as folder:
+        with atomic_files(tmp_path / "new", ("a",), force=False) as folder:
             (folder / "a").write_text("half")
             raise RuntimeError
 

@@ -18,11 +18,11 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import light_files, location
-from codeanatomy.delta.store import Tables as LakeTables
+from codeanatomy.delta.store import LakeTables as LakeTables
 from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import TableMissing, UnknownName, UsageError
-from codeanatomy.query.diff.runs import Change, KindCount, RunDiff, Values, diff_runs
+from codeanatomy.query.diff.runs import ElementChange, KindCount, RunDiff, ValueChange, diff_runs
 from support.asked import Ran, asking
 from support.builds import built
 from support.tiny_graph import (
@@ -34,7 +34,7 @@ from support.tiny_graph import (
     RUN,
     A,
     B,
-    Tables,
+    LakeTables,
     derived,
     edge,
     healthy,
@@ -52,7 +52,7 @@ END = made("ts_missing", "end")
 CALLS = edge("CALLS", CALL, FUNCTION)["edge_id"]
 
 
-def named() -> Tables:
+def named() -> LakeTables:
     """The first run: its functions have names."""
     tables = healthy()
     one(tables[NODES], node_id=FUNCTION).update(name="f", qualname="a.f")
@@ -60,7 +60,7 @@ def named() -> Tables:
     return tables
 
 
-def changed() -> Tables:
+def changed() -> LakeTables:
     """The second run: `f` has moved, a class is new, an error is gone, and some are other than before."""
     tables = named()
     moved = {"node_id": MOVED, "bstart": 1, "bend": 15, "line": 2}
@@ -81,7 +81,7 @@ def changed() -> Tables:
     return tables
 
 
-def publish(lake: Path, tables: Tables, run_id: str, minute: int, mode: str) -> None:
+def publish(lake: Path, tables: LakeTables, run_id: str, minute: int, mode: str) -> None:
     """A run that writes these tables, and leaves the others as they are."""
     write(lake, tables, mode)
     places = {table.name: lake / table.path for table in catalog.TABLES if table.stage != "meta"}
@@ -104,7 +104,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
-def rows_of(found: RunDiff, kind: str) -> list[Change]:
+def rows_of(found: RunDiff, kind: str) -> list[ElementChange]:
     return [row for row in found.rows if row.kind == kind]
 
 
@@ -130,7 +130,7 @@ def test_counts_by_kind_in_the_order_of_the_catalogue(lake: Path) -> None:
 def test_what_is_new_has_its_place_and_what_is_gone_the_one_it_had(lake: Path) -> None:
     found = diff_runs(str(lake), RUN)
     [new] = rows_of(found, "CLASS")
-    assert new == Change("added", "node", "CLASS", "b.New", "b.py", 1, {}, None, REPO, NEW)
+    assert new == ElementChange("added", "node", "CLASS", "b.New", "b.py", 1, {}, None, REPO, NEW)
     [gone] = rows_of(found, "TS_MISSING")
     assert (gone.change, gone.symbol, gone.path, gone.line, gone.id) == ("removed", None, "a.py", 2, END)
 
@@ -147,13 +147,13 @@ def test_a_node_that_was_moved_tells_of_the_other(lake: Path) -> None:
 def test_what_changed_has_old_and_new_values_of_columns_and_properties(lake: Path) -> None:
     found = diff_runs(str(lake), RUN)
     [argument] = rows_of(found, "ARGUMENT")
-    assert argument.differs == {"bend": Values(18, 19), "name": Values(None, "one")}
+    assert argument.differs == {"bend": ValueChange(18, 19), "name": ValueChange(None, "one")}
     assert argument.detail == "bend: 18 -> 19, name: null -> one"
     # The rows of these are the same in both runs.
     [parameter] = rows_of(found, "PARAMETER")
-    assert (parameter.symbol, parameter.differs) == ("a.f.x", {"has_default": Values(False, True)})
+    assert (parameter.symbol, parameter.differs) == ("a.f.x", {"has_default": ValueChange(False, True)})
     [file] = rows_of(found, "FILE")
-    assert (file.id, file.differs) == (A, {"encoding": Values(None, "utf-8")})
+    assert (file.id, file.differs) == (A, {"encoding": ValueChange(None, "utf-8")})
 
 
 def test_an_edge_is_called_by_its_ends(lake: Path) -> None:
@@ -166,9 +166,9 @@ def test_an_edge_is_called_by_its_ends(lake: Path) -> None:
         CALLS,
     )
     assert calls.differs == {
-        "dst_node_id": Values(FUNCTION, MOVED),
-        "confidence": Values(1.0, 0.5),
-        "cut": Values("many", "few"),
+        "dst_node_id": ValueChange(FUNCTION, MOVED),
+        "confidence": ValueChange(1.0, 0.5),
+        "cut": ValueChange("many", "few"),
     }
     [gone] = rows_of(found, "HAS_DIAGNOSTIC")
     assert (gone.change, gone.symbol, gone.path) == ("removed", "FILE -> TS_MISSING", "a.py")
@@ -288,7 +288,7 @@ AFTER = (
 )
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_two_builds_of_a_repository(spark: SparkSession, tmp_path: Path) -> None:
     source, lake = tmp_path / "pkg", tmp_path / "lake"
     source.mkdir()
@@ -318,7 +318,7 @@ def test_two_builds_of_a_repository(spark: SparkSession, tmp_path: Path) -> None
     assert (module.change, module.symbol, module.differs) == (
         "changed",
         "m",
-        {"bend": Values(len(BEFORE), len(AFTER))},
+        {"bend": ValueChange(len(BEFORE), len(AFTER))},
     )
     # All that is in the file that nobody touched is the same, but for what leads out of it.
     nodes = diff_runs(str(lake), str(first), limit=1000).rows

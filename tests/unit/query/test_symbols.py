@@ -8,7 +8,7 @@ import pytest
 
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.engines.light import LightReader
-from codeanatomy.query.symbols import resolve, symbols_named, with_lines
+from codeanatomy.query.symbols import resolve, symbols_named, with_binding_lines
 from support.ask_lake import reader_of
 
 
@@ -52,7 +52,7 @@ def reader(ask_lake: Path) -> LightReader:
 def test_a_name_means_one_symbol(
     reader: LightReader, typed: str, symbol: str, place: str, kind: str, method: str
 ) -> None:
-    (found,) = with_lines(reader, [resolve(reader, typed, "shop")])
+    (found,) = with_binding_lines(reader, [resolve(reader, typed, "shop")])
     assert (found.symbol, found.place, found.kind, found.method) == (symbol, place, kind, method)
 
 

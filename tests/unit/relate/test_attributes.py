@@ -13,6 +13,7 @@ from codeanatomy.relate.values import hierarchy
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.external_names import may_have
 from codeanatomy.relate.values.hierarchy import merge
+from support.marks import examples
 from support.related import solved
 
 # By class its bases, of those before it, in any order.
@@ -62,7 +63,7 @@ def test_merge_is_c3(hierarchy: Hierarchy) -> None:
             assert merged is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(HIERARCHIES)
 def test_the_mro_of_a_class_is_cpythons(hierarchy: Hierarchy) -> None:
     made, consistent = created(hierarchy)
@@ -80,7 +81,7 @@ def test_the_mro_of_a_class_is_cpythons(hierarchy: Hierarchy) -> None:
     assert [names[each] for each in values.inconsistent] == refused
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(HIERARCHIES, st.data())
 def test_a_method_and_those_after_it_are_found_as_a_run_finds_them(
     hierarchy: Hierarchy, data: st.DataObject

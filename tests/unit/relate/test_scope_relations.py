@@ -374,7 +374,7 @@ def test_all_ends_of_the_labelled_cases_are_known() -> None:
     assert min(seen[kind] for kind in ("DECLARES_MODULE", "OWNS_SCOPE", "SCOPE_BINDS")) > 100
 
 
-@pytest.mark.parametrize("name", ["requests", pytest.param("flask", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", ["requests", pytest.param("flask", marks=pytest.mark.system)])
 def test_all_ends_of_packages_are_known(name: str) -> None:
     seen = check(package(name))
     assert min(seen[kind] for kind in ("DECLARES_MODULE", "OWNS_SCOPE")) > 10

@@ -565,7 +565,7 @@ def test_flask_is_bound_as_the_compiler_does() -> None:
     assert found.counts["lost scopes"] == 0
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_django_is_bound_as_the_compiler_does() -> None:
     found = total(sources_in(corpus.package("django")))
     assert found.disagreements == []
@@ -573,7 +573,7 @@ def test_django_is_bound_as_the_compiler_does() -> None:
     assert found.counts["lost scopes"] == 0
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_the_standard_library_is_bound_as_the_compiler_does() -> None:
     folder = Path(sysconfig.get_paths()["stdlib"])
     sources = (each for each in sources_in(folder) if "site-packages" not in Path(each.path).parts)

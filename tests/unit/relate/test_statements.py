@@ -16,6 +16,7 @@ from codeanatomy.relate.compile.file_summary import Witnessed, summary
 from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
+from support.marks import examples
 from support.normalized import OPTIONS, source_of
 from support.related import programs_of, solved
 
@@ -166,7 +167,7 @@ ANYTHING = st.lists(st.recursive(SIMPLE, loops, max_leaves=6), min_size=1, max_s
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(BRANCHES)
 def test_branches_give_exactly_what_some_run_calls(lines: list[str]) -> None:
     ours, theirs = function(lines)
@@ -175,7 +176,7 @@ def test_branches_give_exactly_what_some_run_calls(lines: list[str]) -> None:
         assert told(ours) == observed(theirs, choices)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(ANYTHING)
 def test_loops_and_handlers_miss_nothing_that_a_run_calls(lines: list[str]) -> None:
     ours, theirs = function(lines)

@@ -28,6 +28,7 @@ from codeanatomy.relate.witnesses.scip import parsed
 from codeanatomy.sources.listing import list_folder
 from codeanatomy.sources.source_file import Source, decode
 from support import corpus, scip_tool
+from support.marks import examples
 from support.related import programs_of, sources_below, witnessed
 
 Row = dict[str, Any]
@@ -484,7 +485,7 @@ SYMBOLS = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -597,7 +598,7 @@ def test_pyrefly_itself(tmp_path: Path) -> None:
     assert repository.problems == []
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_the_witnesses_of_requests() -> None:
     """Nearly all that they say is what we say; what they disagree on is known."""
     folder = corpus.package("requests")

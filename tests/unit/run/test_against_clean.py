@@ -19,7 +19,7 @@ from codeanatomy.delta.read.light import light_files, location
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.progress import Progress
-from codeanatomy.query.checks.compare import Comparison, Counts, compare_lakes
+from codeanatomy.query.checks.compare import Comparison, DifferenceCounts, compare_lakes
 from codeanatomy.run.clean_build import orders_of, rebuilt
 from codeanatomy.spark import session as sessions
 from support.asked import Ran, asking
@@ -98,7 +98,7 @@ def test_a_row_less(tmp_path: Path, whole: Path) -> None:
     found = compared(
         tmp_path, whole, lambda tables: tables[EDGES].remove(row_of(tables, EDGES, edge_id=CALLS_ID))
     )
-    assert found.tables == {EDGES: Counts(0, 1)}
+    assert found.tables == {EDGES: DifferenceCounts(0, 1)}
     [row] = found.differences
     assert (row.table, row.side, row.repo_id, row.key) == (EDGES, "only_clean", REPO, {"edge_id": CALLS_ID})
     assert (row.times, row.place, row.differs) == (1, "a.py", ())
@@ -107,14 +107,14 @@ def test_a_row_less(tmp_path: Path, whole: Path) -> None:
 
 def test_a_row_more(tmp_path: Path, whole: Path) -> None:
     found = compared(tmp_path, whole, lambda tables: tables[NODES].append(node("class:new", "CLASS", B)))
-    assert found.tables == {NODES: Counts(1, 0)}
+    assert found.tables == {NODES: DifferenceCounts(1, 0)}
     assert [(row.side, row.key) for row in found.differences] == [("only_here", {"node_id": "class:new"})]
 
 
 @pytest.mark.parametrize("name", [NODES, EDGES, FILES, TREES, MAP, "relations_v1", "cpg_edges_by_dst"])
 def test_a_row_that_is_there_again(tmp_path: Path, whole: Path, name: str) -> None:
     found = compared(tmp_path, whole, lambda tables: tables[name].extend([dict(tables[name][0])] * 2))
-    assert found.tables == {name: Counts(2, 0)}
+    assert found.tables == {name: DifferenceCounts(2, 0)}
     assert [(row.side, row.times, row.differs) for row in found.differences] == [("only_here", 2, ())]
 
 
@@ -164,7 +164,7 @@ CHANGES: dict[str, tuple[str, Change, str]] = {
 def test_a_row_that_changed(tmp_path: Path, whole: Path, what: str) -> None:
     name, change, column = CHANGES[what]
     found = compared(tmp_path, whole, change)
-    assert found.tables == {name: Counts(1, 1)}
+    assert found.tables == {name: DifferenceCounts(1, 1)}
     assert [row.side for row in found.differences] == ["only_here", "only_clean"]
     assert [row.differs for row in found.differences] == [(column,), (column,)]
     assert found.differences[0].key == found.differences[1].key
@@ -191,7 +191,7 @@ def test_counts_are_in_full_where_rows_are_cut(tmp_path: Path, whole: Path) -> N
 
     found = compare_lakes(str(damaged(tmp_path, whole, change)), str(whole), limit=3)
     count = len(healthy()[NODES])
-    assert found.tables == {NODES: Counts(count, count)}
+    assert found.tables == {NODES: DifferenceCounts(count, count)}
     assert (found.total, len(found.differences)) == (2 * count, 3)
     assert max(len(row.row) for row in found.differences) < 2100
 
@@ -203,7 +203,7 @@ def test_a_table_that_a_lake_lacks_is_empty(tmp_path: Path, whole: Path) -> None
             manifest({name: rows for name, rows in tables.items() if name != "run_manifest"})
         ]
 
-    assert compared(tmp_path, whole, change).tables == {NODES: Counts(0, len(healthy()[NODES]))}
+    assert compared(tmp_path, whole, change).tables == {NODES: DifferenceCounts(0, len(healthy()[NODES]))}
 
 
 def test_a_stage_that_nobody_made_is_not_compared(tmp_path: Path, whole: Path) -> None:
@@ -224,13 +224,13 @@ def test_rows_of_nobody_count_unless_repositories_are_named(tmp_path: Path, whol
         tables[NODES].append({**node("class:new", "CLASS", B), "repo_id": "stranger"})
 
     here = Snapshot.open(str(damaged(tmp_path, whole, change)))
-    assert compare_lakes(here, str(whole)).tables == {NODES: Counts(1, 0)}
+    assert compare_lakes(here, str(whole)).tables == {NODES: DifferenceCounts(1, 0)}
     assert compare_lakes(here, str(whole), [REPO]).total == 0
     with pytest.raises(UnknownName, match="stranger"):
         compare_lakes(here, str(whole), ["stranger"])
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_repositories_built_at_once_are_those_built_apart(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

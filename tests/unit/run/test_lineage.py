@@ -16,8 +16,8 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table, UsedColumn
 from codeanatomy.config import load_settings
 from codeanatomy.delta.layout import contract_hash, resolve_stats_columns, stats_reasons, table_properties
-from codeanatomy.delta.log.entries import ENABLED
-from codeanatomy.lake.recorded_queries import Noted, note, noted
+from codeanatomy.delta.log.entries import VECTORS_ENABLED
+from codeanatomy.lake.recorded_queries import RecordedQuery, read_queries, record_queries
 from codeanatomy.plan.steps import catalog_hash, rule_fingerprints, steps_of
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
@@ -74,7 +74,7 @@ class Built:
             if "metaData" in each
         ]
         # A refresh may bring the table its first vectors.
-        return {key: value for key, value in found[-1].items() if key != ENABLED}
+        return {key: value for key, value in found[-1].items() if key != VECTORS_ENABLED}
 
     def bounds(self) -> set[str]:
         """The columns that the files which the last version has added have bounds of."""
@@ -94,8 +94,10 @@ def small(tmp_path: Path) -> Built:
     return Built(tmp_path)
 
 
-def asked(table: str = NODES, *columns: str, purpose: str = "find", joins: tuple[str, ...] = ()) -> Noted:
-    return Noted(AT, purpose, table, 0, filter_columns=columns, join_columns=joins)
+def asked(
+    table: str = NODES, *columns: str, purpose: str = "find", joins: tuple[str, ...] = ()
+) -> RecordedQuery:
+    return RecordedQuery(AT, purpose, table, 0, filter_columns=columns, join_columns=joins)
 
 
 def things(lineage: tuple[UsedColumn, ...] | None = None, **write: Any) -> Table:
@@ -126,7 +128,7 @@ def test_what_is_asked_for_has_statistics_in_the_next_build(small: Built) -> Non
     assert reasons["line"].startswith("filtered by ")
     assert " of sql" in reasons["line"]
     # They are rows now, and no files.
-    assert noted(str(small.lake)) == []
+    assert read_queries(str(small.lake)) == []
     scans = [row for row in rows(small.lake, "delta_scan_plans") if row["purpose"] == "sql"]
     assert any(row["table_name"] == NODES and "line" in row["filter_columns"] for row in scans)
     # Whose policy names its columns, or none, goes on as before.
@@ -136,7 +138,7 @@ def test_what_is_asked_for_has_statistics_in_the_next_build(small: Built) -> Non
 
 def test_an_explicit_policy_is_left_alone(small: Built) -> None:
     before = small.properties()
-    note(str(small.lake), [asked(NODES, "line", "name")])
+    record_queries(str(small.lake), [asked(NODES, "line", "name")])
     small.edit()
     assert small.properties() == before
     assert small.bounds() <= set(catalog.table(NODES).write.stats_columns)
@@ -155,7 +157,7 @@ def test_a_choice_stays_until_enough_runs_have_not_used_it(
     small.edit(AUTO)
     altered = []
     for questions in ([asked(NODES, "line")], [], []):
-        note(str(small.lake), questions)
+        record_queries(str(small.lake), questions)
         small.edit(AUTO)
         altered.append((any("metaData" in each for each in small.log()[-1]), "line" in small.bounds()))
     # The run that takes the question over has it, the next one reads that, and the third has forgotten.
@@ -167,9 +169,9 @@ def test_a_choice_stays_until_enough_runs_have_not_used_it(
 def test_questions_that_change_nothing_make_no_commit(small: Built) -> None:
     """What is asked for again, or cannot have statistics, alters no table."""
     small.edit(AUTO)
-    note(str(small.lake), [asked(NODES, "line")])
+    record_queries(str(small.lake), [asked(NODES, "line")])
     small.edit(AUTO)
-    note(
+    record_queries(
         str(small.lake),
         [asked(NODES, name, purpose="sql") for name in ("line", "no_such_column", "node_kind")],
     )
@@ -180,7 +182,7 @@ def test_questions_that_change_nothing_make_no_commit(small: Built) -> None:
     assert dict(told["reasons"])["no_such_column"] == "left out: there is no such column"
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_a_build_by_spark_records_what_its_plans_filter(spark: SparkSession, tmp_path: Path) -> None:
     write_tree(tmp_path / "source", SOURCE)
     repositories, lake = {"app": tmp_path / "source"}, tmp_path / "lake"
@@ -192,7 +194,7 @@ def test_a_build_by_spark_records_what_its_plans_filter(spark: SparkSession, tmp
         found = [row["filter_columns"] for row in scans if row["table_name"] == name]
         assert found, name
         assert all("repo_id" in each for each in found), name
-    note(str(lake), [asked(NODES, "line", purpose="callers")])
+    record_queries(str(lake), [asked(NODES, "line", purpose="callers")])
     write_tree(tmp_path / "source", {**SOURCE, "c.py": b"x = 1\n"})
     again = built(spark, lake, repositories, settings=[*auto, "refresh.max_share=0"], until=None)
     assert again.status == "succeeded"
@@ -212,7 +214,7 @@ def test_a_build_by_spark_records_what_its_plans_filter(spark: SparkSession, tmp
 def test_the_lineage_of_a_lake_without_runs(tmp_path: Path) -> None:
     tables = load_settings((AUTO,), env={}, start=None).tables
     assert catalog.table(NODES, with_lineage(str(tmp_path), tables)).lineage == ()
-    note(str(tmp_path), [asked(NODES, "line"), asked("cpg_edges", "role")])
+    record_queries(str(tmp_path), [asked(NODES, "line"), asked("cpg_edges", "role")])
     found = with_lineage(str(tmp_path), tables)
     assert catalog.table(NODES, found).lineage == (UsedColumn("line", "filtered by 1 scan of find"),)
     assert catalog.table("cpg_edges", found).lineage is None
@@ -228,7 +230,7 @@ def test_nothing_is_read_where_no_table_wants_it(tmp_path: Path, monkeypatch: py
 
 
 def test_fingerprints_and_contracts_do_not_know_of_it(small: Built) -> None:
-    note(str(small.lake), [asked(NODES, "line")])
+    record_queries(str(small.lake), [asked(NODES, "line")])
     tables = load_settings((AUTO,), env={}, start=None).tables
     found = with_lineage(str(small.lake), tables)
     assert catalog.table(NODES, found).lineage

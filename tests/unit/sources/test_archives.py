@@ -581,7 +581,7 @@ def test_a_member_that_is_shorter_than_it_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(150), pytest.param(range(150, 5000), marks=pytest.mark.full)], ids=str
+    "seeds", [range(150), pytest.param(range(150, 5000), marks=pytest.mark.system)], ids=str
 )
 @pytest.mark.parametrize("kind", ["zip", "tar", "gz"])
 def test_random_damage_is_an_error_or_an_entry(tmp_path: Path, kind: str, seeds: range) -> None:

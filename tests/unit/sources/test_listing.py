@@ -657,7 +657,7 @@ def decided(rules: Rules, path: bytes, is_dir: bool) -> bool | None:
 
 @needs_git
 @pytest.mark.parametrize(
-    "seeds", [range(200), pytest.param(range(200, 5000), marks=pytest.mark.full)], ids=str
+    "seeds", [range(200), pytest.param(range(200, 5000), marks=pytest.mark.system)], ids=str
 )
 def test_patterns_mean_what_they_mean_to_git(tmp_path: Path, seeds: range) -> None:
     git(tmp_path, "init", "-q")
@@ -683,7 +683,9 @@ def test_patterns_mean_what_they_mean_to_git(tmp_path: Path, seeds: range) -> No
 
 
 @needs_git
-@pytest.mark.parametrize("seeds", [range(25), pytest.param(range(25, 400), marks=pytest.mark.full)], ids=str)
+@pytest.mark.parametrize(
+    "seeds", [range(25), pytest.param(range(25, 400), marks=pytest.mark.system)], ids=str
+)
 def test_trees_are_walked_as_git_does(tmp_path: Path, seeds: range) -> None:
     """Nested ignore files, .git/info/exclude, and a root that lies somewhere inside the work tree."""
     skipped = 0
@@ -728,7 +730,7 @@ def test_the_reasons_have_their_meaning_beside_them() -> None:
     assert set(SUFFIXES) == {".py", ".pyi", ".pyw"}
 
 
-@pytest.mark.full
+@pytest.mark.system
 def test_twenty_thousand_files_take_seconds(tmp_path: Path) -> None:
     for number in range(200):
         grow(tmp_path, {f"p{number % 20}/q{number}/m{name}.py": "" for name in range(100)})

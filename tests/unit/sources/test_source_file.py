@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codeanatomy.sources.source_file import Source, Unreadable, decode
+from support.marks import examples
 
 BOM = b"\xef\xbb\xbf"
 NEWLINES = ("\n", "\r\n", "\r")
@@ -97,7 +98,7 @@ def agree(raw: bytes) -> None:
     st.sampled_from(("utf-8", "latin-1", "cp1252", "shift_jis", "utf-16", "utf-16-le", "utf-7")),
     st.sampled_from((b"", b"", BOM)),
 )
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=examples(1_000), deadline=None)
 @example([("# é", "\n"), ("# coding: latin-1", "\n")], "x = 'é'", "latin-1", b"")
 @example([("# é coding: latin-1", "\n")], "x = 'é'", "latin-1", b"")
 @example([("", "\r"), ("\f# coding: cp1252", "\r")], "x = 'é'", "cp1252", b"")
@@ -110,7 +111,7 @@ def test_cpython_reads_the_same(head: list[tuple[str, str]], body: str, encoding
 
 
 @given(st.binary(max_size=30), st.sampled_from(("", "latin-1", "shift_jis", "gb18030", "ascii", "cp1252")))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_cpython_reads_the_same_bytes(payload: bytes, cookie: str) -> None:
     payload = re.sub(rb"['\\\r\n\0]", b"", payload)
     head = f"# coding: {cookie}\n".encode() if cookie else b""
@@ -234,7 +235,7 @@ texts = st.lists(st.sampled_from((*NEWLINES, "\n\r")) | pieces, max_size=25).map
 
 
 @given(texts)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_lines_and_columns_are_those_of_cpython(text: str) -> None:
     source = read(text.encode())
     try:
@@ -291,7 +292,7 @@ def test_every_offset_has_one_line_and_column(text: str) -> None:
     assert source.line_text(0) is source.line_text(-1) is source.line_text(beyond) is None
 
 
-@pytest.mark.parametrize("step", [27, pytest.param(9, marks=pytest.mark.full)])
+@pytest.mark.parametrize("step", [27, pytest.param(9, marks=pytest.mark.system)])
 def test_the_standard_library(step: int) -> None:
     """Many of its files, with a few that are made not to be read."""
     root = Path(sysconfig.get_paths()["stdlib"])
