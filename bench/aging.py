@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 from incremental import COMMAND, OPTIONS, Built, talk, with_longer_body
 
 from codeanatomy.config import load_settings
-from codeanatomy.delta.read.duck import database, rows_of
+from codeanatomy.delta.read.duck import open_database, select_rows
 from codeanatomy.delta.read.readable import require_readable
 from codeanatomy.errors import CodeAnatomyError, TableMissing, VersionGone
 from codeanatomy.lake.snapshot import RecordedRun, Snapshot, recorded_runs
@@ -284,9 +284,9 @@ def counted(root: Path, run_id: str) -> list[str]:
 def digests(root: Path, run_id: str) -> dict[str, tuple[int, int]]:
     """The content of each table of a run: rows, and the sum of their hashes, whatever their order."""
     lake, found = Snapshot.open(str(root), run_id), {}
-    with database() as opened:
+    with open_database() as opened:
         for name in lake.pins:
-            rows = rows_of(str(root), name, lake.files(name))
+            rows = select_rows(str(root), name, lake.files(name))
             (told,) = opened.sql(
                 f"SELECT count(*), coalesce(sum(hash(t)::HUGEINT), 0) FROM ({rows}) AS t"
             ).fetchall()

@@ -186,11 +186,11 @@ def test_a_version_that_somebody_else_makes_is_not_taken(
     put = entries.write_entry
 
     def late(location: str, version: int, actions: Iterable[Any], interval: int) -> bool:
-        monkeypatch.setattr(entries, "put", put)
+        monkeypatch.setattr(entries, "write_entry", put)
         adopt(store, "r2", "b", written(store, lines("b", 2)))
         return put(location, version, actions, interval)
 
-    monkeypatch.setattr(entries, "put", late)
+    monkeypatch.setattr(entries, "write_entry", late)
     done = adopt(store, "r3", "a", written(store, lines("a", 4)))
     assert (done.version, done.attempts) == (2, 2)
     assert held(store) == {"a": 4, "b": 2}

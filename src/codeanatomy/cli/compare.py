@@ -28,7 +28,7 @@ from codeanatomy.cli.printing import print_grid, print_json, print_json_line
 from codeanatomy.cli.sessions import session_for
 from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_FINDINGS, CodeAnatomyError
-from codeanatomy.query.answers import LIMIT
+from codeanatomy.query.answers import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from codeanatomy.query.checks.compare import Comparison
@@ -45,7 +45,7 @@ COUNTS = ("element", "kind", "added", "removed", "changed")
 @lake_option
 @repo_option
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind of nodes or edges.")
-@limit_option(LIMIT, "Rows to show.")
+@limit_option(DEFAULT_LIMIT, "Rows to show.")
 @answer_format_option
 def diff(
     run_a: str,
@@ -97,7 +97,7 @@ def compare_with_clean(
     flags: tuple[str, ...], lake: str, repo_id: str | None, as_of: str | None, limit: int, form: str
 ) -> None:
     """Compare a lake with what a build of the same sources from nothing gives, and tell what differs."""
-    from codeanatomy.delta.read.duck import local
+    from codeanatomy.delta.read.duck import local_path
     from codeanatomy.lake.snapshot import Snapshot
     from codeanatomy.progress import Progress
     from codeanatomy.query.checks.compare import compare_lakes
@@ -106,13 +106,13 @@ def compare_with_clean(
     began = time.monotonic()
     settings = load_settings(flags)
     # What is elsewhere is refused before anything is built.
-    local(lake)
+    local_path(lake)
     here = Snapshot.open(lake, as_of)
     with tempfile.TemporaryDirectory(prefix="codeanatomy-clean-") as folder, Progress(sys.stderr) as progress:
         with session_for(settings, progress) as session:
             clean = rebuilt(here, settings, folder, progress, session, repo_id)
         found = compare_lakes(here, clean, list(clean.repositories), limit)
-    runs = {name: row.run_id for name, row in here.chosen(repo_id).items()}
+    runs = {name: row.run_id for name, row in here.select_repositories(repo_id).items()}
     _print_comparison(found, runs, lake, round(time.monotonic() - began, 3), form)
     if found.total:
         raise SystemExit(EXIT_FINDINGS)

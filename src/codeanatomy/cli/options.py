@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from codeanatomy.delta.store_policy import StorePolicy, is_local, reach
-from codeanatomy.query.answers import MOST
+from codeanatomy.delta.store_policy import StorePolicy, is_local, register_policy
+from codeanatomy.query.answers import MAX_LIMIT
 
 Format = Literal["table", "json"]
 AnswerFormat = Literal["table", "json", "jsonl", "csv", "markdown"]
@@ -47,16 +47,16 @@ def _reached(context: click.Context, _: click.Parameter, lake: str | None) -> st
     if lake is not None and not is_local(lake):
         # Here: most lakes are folders.
         from codeanatomy.config import load_settings
-        from codeanatomy.delta.store import checked_root
+        from codeanatomy.delta.store import normalize_root
 
-        policy = StorePolicy.of(load_settings(context.find_root().obj or ()).runtime)
-        reach(checked_root(lake, policy.require_local_paths), policy)
+        policy = StorePolicy.from_profile(load_settings(context.find_root().obj or ()).runtime)
+        register_policy(normalize_root(lake, policy.require_local_paths), policy)
     return lake
 
 
 def limit_option(default: int, help_text: str) -> Callable[[Command], Command]:
     """`--limit` of a command whose answer may be long."""
-    kind = click.IntRange(min=1, max=MOST)
+    kind = click.IntRange(min=1, max=MAX_LIMIT)
     return click.option("--limit", type=kind, default=default, show_default=True, help=help_text)
 
 

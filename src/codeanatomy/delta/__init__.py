@@ -12,6 +12,6 @@ written. Both take a `Store` and enforce what the catalogue declares about the t
 | transaction | how tables are born and appended to |
 | light | reads without a JVM |
 | deltalog | Delta's log over py4j |
-| functions | domain functions in SQL and as columns |
+| functions | column_range functions in SQL and as columns |
 | events | what the recorder is told |
 """

@@ -25,21 +25,21 @@ class Commit(Struct, frozen=True, omit_defaults=True):
     inputs: dict[str, int] = {}
 
 
-class Stamp(Commit, frozen=True, omit_defaults=True):
+class CommitStamp(Commit, frozen=True, omit_defaults=True):
     """A commit's metadata in Delta's history: who committed, from what, and by which verb."""
 
     operation: str = ""
 
 
-def stamp(commit: Commit, operation: str) -> str:
+def encode_stamp(commit: Commit, operation: str) -> str:
     """What is written into a commit, to find it again."""
     fields = {**structs.asdict(commit), "operation": operation}
-    return json.encode(Stamp(**fields), order="deterministic").decode()
+    return json.encode(CommitStamp(**fields), order="deterministic").decode()
 
 
-def stamped(user_metadata: str | None) -> Stamp | None:
+def decode_stamp(user_metadata: str | None) -> CommitStamp | None:
     """What a commit says of itself; none if it is not one of ours."""
     try:
-        return json.decode(user_metadata or "", type=Stamp)
+        return json.decode(user_metadata or "", type=CommitStamp)
     except (DecodeError, ValidationError):
         return None

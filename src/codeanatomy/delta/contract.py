@@ -80,7 +80,7 @@ def spark_schema(table: Table) -> T.StructType:
     """The table's schema as it is stored: NOT NULL, comments and semantic types included."""
     return T.StructType(
         [
-            T.StructField(column.name, spark_type(column), column.nullable, metadata(column))
+            T.StructField(column.name, spark_type(column), column.nullable, column_metadata(column))
             for column in table.columns
         ]
     )
@@ -91,7 +91,7 @@ def stored_schema(info: SnapshotInfo) -> T.StructType:
     return T.StructType.fromJson(json.decode(info.schema_json))
 
 
-def metadata(column: Column) -> dict[str, str]:
+def column_metadata(column: Column) -> dict[str, str]:
     """What a column carries in the Delta schema beside its type."""
     meaning = {} if column.semantic_type is None else {"semantic_type": column.semantic_type}
     return {"comment": column.doc, **meaning}
@@ -123,19 +123,19 @@ def _by_name(schema: T.StructType, where: str) -> dict[str, T.StructField]:
 def project(table: Table, rows: DataFrame, projection: Projection, *extra: str) -> DataFrame:
     """Apply a projection; `extra` columns of `rows` are kept behind the contract's."""
     columns = [
-        F.expr(expression).alias(column.name, metadata=metadata(column))
+        F.expr(expression).alias(column.name, metadata=column_metadata(column))
         for column, expression in zip(table.columns, projection.expressions, strict=True)
     ]
     return rows.select(*columns, *(F.col(name) for name in extra))
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """A name as a SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _present(table: Table, column: Column, given: T.StructField) -> str:
-    value = _aligned(column, given.dataType, quoted(given.name), f"{table.name}.{column.name}", 1)
+    value = _aligned(column, given.dataType, quote_identifier(given.name), f"{table.name}.{column.name}", 1)
     if column.default is None or column.nullable:
         return value
     return f"coalesce({value}, {_absent(table, column)})"
@@ -181,7 +181,7 @@ def _aligned_struct(column: Column, given: T.StructType, source: str, name: str,
     for part in column.fields:
         field = inner.get(part.name.lower())
         made = (
-            _aligned(part, field.dataType, f"{source}.{quoted(field.name)}", f"{name}.{part.name}", depth)
+            _aligned(part, field.dataType, f"{source}.{quote_identifier(field.name)}", f"{name}.{part.name}", depth)
             if field is not None
             else f"CAST({_literal(part.default)} AS {part.ddl})"
         )

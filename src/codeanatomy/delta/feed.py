@@ -63,11 +63,11 @@ class Cursor(Struct, frozen=True):
     last_version: int
 
 
-def feed(store: Store, name: str, window: Window) -> DataFrame:
+def read_feed(store: Store, name: str, window: Window) -> DataFrame:
     """The changes of a table within a window."""
     info = snapshot(store, name)
     log = store.log(name)
-    versions = resolve(window, log, info)
+    versions = resolve_window(window, log, info)
     stored = stored_schema(info)
     projection = plan_projection(store.table(name), stored)
     if not versions:
@@ -84,7 +84,7 @@ def feed(store: Store, name: str, window: Window) -> DataFrame:
     return project(store.table(name), source.load(store.location(name)), projection, *CHANGE_COLUMNS)
 
 
-def follow(store: Store, cursor: Cursor) -> DataFrame:
+def follow_cursor(store: Store, cursor: Cursor) -> DataFrame:
     """The changes after a cursor; nothing new is an empty feed."""
     newest = snapshot(store, cursor.dataset).version
     if cursor.last_version > newest:
@@ -94,10 +94,10 @@ def follow(store: Store, cursor: Cursor) -> DataFrame:
             READ_INSTEAD,
         )
     window = Window(starting_version=cursor.last_version + 1, allow_out_of_range=True)
-    return feed(store, cursor.dataset, window)
+    return read_feed(store, cursor.dataset, window)
 
 
-def resolve(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
+def resolve_window(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
     """The versions of a window; empty where it lies beyond the newest and may."""
     start, end = window.starting_version, window.ending_version
     if (start is None) == (window.starting_timestamp is None):

@@ -218,7 +218,7 @@ def require_engine_support(spark: SparkSession, table: Table) -> None:
             )
 
 
-def arranged(spark: SparkSession, table: Table, rows: DataFrame, file_bytes: int | None = None) -> DataFrame:
+def arrange_rows(spark: SparkSession, table: Table, rows: DataFrame, file_bytes: int | None = None) -> DataFrame:
     """The rows in `spark`, exchanged and sorted as their files shall be.
 
     One exchange by range of the ordering columns: files do not overlap, so their statistics prune,
@@ -229,11 +229,11 @@ def arranged(spark: SparkSession, table: Table, rows: DataFrame, file_bytes: int
     exchange and the pass that samples it (for the nested rows of witnesses as much as the write itself).
     """
     if not table.ordering:
-        return rebound(spark, rows)
+        return rebind_session(spark, rows)
     order = tuple(dict.fromkeys((*table.ordering, *table.primary_key)))
     one_file = file_bytes is not None and file_bytes <= table.write.target_file_size
     if one_file and not table.write.partition_by:
-        return rebound(spark, rows.coalesce(1)).sortWithinPartitions(*order)
+        return rebind_session(spark, rows.coalesce(1)).sortWithinPartitions(*order)
     jvm: Any = spark._jvm
     sort = rows.sortWithinPartitions(*table.ordering)._jdf.queryExecution().analyzed()
     size = int(table.write.target_file_size * SHUFFLE_BYTES_PER_FILE_BYTE)
@@ -247,7 +247,7 @@ def arranged(spark: SparkSession, table: Table, rows: DataFrame, file_bytes: int
     return _frame(spark, exchange).sortWithinPartitions(*order)
 
 
-def rebound(spark: SparkSession, rows: DataFrame) -> DataFrame:
+def rebind_session(spark: SparkSession, rows: DataFrame) -> DataFrame:
     """The same rows in another session."""
     return _frame(spark, rows._jdf.queryExecution().analyzed())
 

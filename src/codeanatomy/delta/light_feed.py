@@ -17,9 +17,23 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from codeanatomy.delta.log.deletion_vectors import Vector, bits_of, read_vector, removed_bits, vector_file
-from codeanatomy.delta.log.replay import Action, Add, Remove, actions, state_of
-from codeanatomy.delta.read.duck import local, lookups, parquet, reading, sql_text, standing_at, without
+from codeanatomy.delta.log.deletion_vectors import (
+    DeletionVector,
+    encode_bits,
+    read_vector,
+    removed_bits,
+    vector_path,
+)
+from codeanatomy.delta.log.replay import Action, Add, Remove, read_actions, replay_log
+from codeanatomy.delta.read.duck import (
+    local_path,
+    lookup_connection,
+    parquet_relation,
+    rows_at,
+    rows_except,
+    sql_literal,
+    translate_errors,
+)
 from codeanatomy.delta.read.light import location, newest_version
 from codeanatomy.errors import FeedLost, FeedOutOfRange, UsageError
 
@@ -28,13 +42,13 @@ REPOSITORY = "repo_id"
 READ_INSTEAD = "build without the feed (--full)"
 
 
-class Changed(Struct, frozen=True):
+class ChangedRows(Struct, frozen=True):
     """Rows of a data file that a commit has inserted or deleted."""
 
     path: str
     partition: dict[str, str | None]
     # Before and after; of a file that came or went the one that it had, twice.
-    vectors: tuple[Vector | None, Vector | None] = (None, None)
+    vectors: tuple[DeletionVector | None, DeletionVector | None] = (None, None)
 
 
 def changed_owners(
@@ -51,7 +65,7 @@ def changed_owners(
     versions = _window(root, name, first_version, last_version, allow_out_of_range=allow_out_of_range)
     if not versions:
         return frozenset()
-    place = location(local(root), name)
+    place = location(local_path(root), name)
     _require_recorded(place, name, versions.start)
     rows = [
         _rows_of(place, changed, column, repo_id)
@@ -60,7 +74,7 @@ def changed_owners(
     ]
     if not rows:
         return frozenset()
-    with reading(), lookups() as database:
+    with translate_errors(), lookup_connection() as database:
         return frozenset(owner for (owner,) in database.execute(" UNION ".join(rows)).fetchall())
 
 
@@ -81,7 +95,7 @@ def _window(root: str, name: str, first: int, last: int, *, allow_out_of_range: 
 
 def _require_recorded(place: str, name: str, version: int) -> None:
     try:
-        properties = state_of(place, version).metadata.get("configuration", {})
+        properties = replay_log(place, version).metadata.get("configuration", {})
     except FileNotFoundError as problem:
         raise _lost_entry(name, version) from problem
     if properties.get(RECORDED) != "true":
@@ -95,27 +109,27 @@ def _lost_entry(name: str, version: int) -> FeedLost:
     return FeedLost(f"the log of {name} has no entry for version {version}", READ_INSTEAD)
 
 
-def _changed(place: str, name: str, version: int) -> Iterator[Changed]:
+def _changed(place: str, name: str, version: int) -> Iterator[ChangedRows]:
     """What a commit has changed; all of it must be there still."""
     try:
-        told = actions(place, version)
+        told = read_actions(place, version)
     except FileNotFoundError as problem:
         raise _lost_entry(name, version) from problem
     for each in told:
         if each.meta_data and each.meta_data.get("configuration", {}).get(RECORDED) != "true":
             raise FeedLost(f"{name} stopped recording changes at version {version}", READ_INSTEAD)
     for changed in _of_entry(told):
-        files = [Path(place, changed.path), *(vector_file(place, each) for each in changed.vectors if each)]
+        files = [Path(place, changed.path), *(vector_path(place, each) for each in changed.vectors if each)]
         for file in files:
             if file is not None and not file.is_file():
                 raise FeedLost(f"a file of version {version} of {name} was vacuumed: {file}", READ_INSTEAD)
         yield changed
 
 
-def _of_entry(told: Sequence[Action]) -> Iterator[Changed]:
+def _of_entry(told: Sequence[Action]) -> Iterator[ChangedRows]:
     written = [each.cdc for each in told if each.cdc]
     if written:
-        yield from (Changed(unquote(each.path), each.partition_values) for each in written)
+        yield from (ChangedRows(unquote(each.path), each.partition_values) for each in written)
         return
     before: dict[str, Remove] = {
         each.remove.path: each.remove for each in told if each.remove and each.remove.data_change
@@ -125,19 +139,19 @@ def _of_entry(told: Sequence[Action]) -> Iterator[Changed]:
         sides = [side for side in (before.get(path), after.get(path)) if side is not None]
         old, new = sides[0].deletion_vector, sides[-1].deletion_vector
         if len(sides) == 1 or old != new:
-            yield Changed(unquote(path), sides[-1].partition_values or {}, (old, new))
+            yield ChangedRows(unquote(path), sides[-1].partition_values or {}, (old, new))
 
 
-def _rows_of(place: str, changed: Changed, column: str, repo_id: str) -> str:
+def _rows_of(place: str, changed: ChangedRows, column: str, repo_id: str) -> str:
     """The values of the column, in SQL."""
     paths, (old, new) = [f"{place}/{changed.path}"], changed.vectors
     if old != new:
         differing = read_vector(place, old) ^ read_vector(place, new)
-        rows = standing_at(paths, bits_of(differing))
+        rows = rows_at(paths, encode_bits(differing))
     else:
-        rows = parquet(paths) if new is None else without(paths, removed_bits(place, new))
+        rows = parquet_relation(paths) if new is None else rows_except(paths, removed_bits(place, new))
     value, repository = (
-        sql_text(changed.partition[name]) if name in changed.partition else f'"{name}"'
+        sql_literal(changed.partition[name]) if name in changed.partition else f'"{name}"'
         for name in (column, REPOSITORY)
     )
-    return f"SELECT {value} FROM {rows} WHERE {repository} = {sql_text(repo_id)} AND {value} IS NOT NULL"
+    return f"SELECT {value} FROM {rows} WHERE {repository} = {sql_literal(repo_id)} AND {value} IS NOT NULL"

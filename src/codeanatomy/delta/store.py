@@ -21,7 +21,7 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Settings
 from codeanatomy.delta.events import Recorder, discard
 from codeanatomy.delta.log.jvm_log import DeltaLog
-from codeanatomy.delta.store_policy import StorePolicy, reach
+from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.errors import RemotePathRefused, UsageError
 from codeanatomy.spark.session import require_delta
 
@@ -29,7 +29,7 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 @dataclass(frozen=True)
-class Tables:
+class LakeTables:
     """The context of a read or write that needs no Spark."""
 
     # A path or a URI.
@@ -39,7 +39,7 @@ class Tables:
     require_local_paths: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", checked_root(str(self.root), self.require_local_paths))
+        object.__setattr__(self, "root", normalize_root(str(self.root), self.require_local_paths))
 
     def table(self, name: str) -> Table:
         """The contract of a table, policies as the settings want them."""
@@ -51,7 +51,7 @@ class Tables:
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
-class Store(Tables):
+class Store(LakeTables):
     """The context of every read and write."""
 
     spark: SparkSession
@@ -69,15 +69,15 @@ class Store(Tables):
         super().__init__(root, tables, record, require_local_paths)
 
     @classmethod
-    def of(cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard) -> Store:
+    def from_settings(cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard) -> Store:
         """The store that the settings ask for: their policies, where paths may lead, and how.
 
         A session that reaches them otherwise is refused.
         """
-        policy = StorePolicy.of(settings.runtime)
+        policy = StorePolicy.from_profile(settings.runtime)
         store = cls(spark, root, settings.tables, record, policy.require_local_paths)
-        policy.refuse_other(spark, store.root)
-        reach(store.root, policy)
+        policy.require_match(spark, store.root)
+        register_policy(store.root, policy)
         return store
 
     def log(self, name: str) -> DeltaLog:
@@ -85,7 +85,7 @@ class Store(Tables):
         return DeltaLog(self.spark, self.location(name))
 
 
-def checked_root(root: str, require_local_paths: bool) -> str:
+def normalize_root(root: str, require_local_paths: bool) -> str:
     """The root without a trailing slash; local ones absolute, remote ones refused where they must be.
 
     >>> checked_root("s3a://bucket/lake/", require_local_paths=False)

@@ -1,13 +1,13 @@
 """How the storage of a lake is reached: one policy, for Spark and for those who do without a JVM.
 
-    policy = StorePolicy.of(settings.runtime)       # with fs.s3a.access.key=AK, fs.s3a.endpoint=http://minio:9000
+    policy = StorePolicy.from_profile(settings.runtime)       # with fs.s3a.access.key=AK, fs.s3a.endpoint=http://minio:9000
     reach("s3a://bucket/lake", policy)
     delta_options("s3a://bucket/lake/graph/cpg_nodes")
     # {"aws_access_key_id": "AK", "aws_endpoint_url": "http://minio:9000", "aws_allow_http": "true", ...}
 
 The options are Hadoop's, by their names there. Spark gets them as they are (`spark.session`); deltalake
 knows others, which are derived from the same ones. A session that somebody hands in must have the same
-options, else its commits would go elsewhere than our reads (`refuse_other`).
+options, else its commits would go elsewhere than our reads (`require_match`).
 
 Functions that read without a JVM take the root of a lake and nothing else. So the policy of a remote lake is
 kept here, by root, from the moment that it is opened with settings until the process ends. A second opening
@@ -19,7 +19,7 @@ What is recorded, shown or told of an option is its name, and a hash of its valu
 >>> policy = StorePolicy({"fs.s3a.secret.key": "hush"})
 >>> policy
 StorePolicy(spark.hadoop.fs.s3a.secret.key)
->>> policy.hashed()
+>>> policy.option_hashes()
 {'spark.hadoop.fs.s3a.secret.key': 'dc8331bcb2283e89'}
 
 Tests: `tests/unit/delta/test_store_policy.py`.
@@ -82,7 +82,7 @@ class StorePolicy(Struct, frozen=True):
     require_local_paths: bool = False
 
     @classmethod
-    def of(cls, profile: RuntimeProfile) -> StorePolicy:
+    def from_profile(cls, profile: RuntimeProfile) -> StorePolicy:
         """The policy of a profile; an option that is set by its full name wins, as in the session."""
         return cls(
             {**profile.storage_options, **_below(HADOOP, profile.spark)},
@@ -99,7 +99,7 @@ class StorePolicy(Struct, frozen=True):
         """Hash of all fields, the same in every process."""
         return hashlib.sha256(json.encode(self, order="deterministic")).hexdigest()[:32]
 
-    def hashed(self) -> dict[str, str]:
+    def option_hashes(self) -> dict[str, str]:
         """What may be recorded: the full names of all options, and a hash of each value."""
         return {
             key: hashlib.sha256(value.encode()).hexdigest()[:DIGITS]
@@ -119,7 +119,7 @@ class StorePolicy(Struct, frozen=True):
             return {"google_service_account": found[0]} if found else {}
         return {}
 
-    def refuse_other(self, spark: SparkSession, root: str) -> None:
+    def require_match(self, spark: SparkSession, root: str) -> None:
         """Raise if a session would reach the lake by other options.
 
         An option that only the session has counts where the lake is remote, and it is about its scheme.
@@ -177,14 +177,14 @@ class StorePolicy(Struct, frozen=True):
 _REACHED: dict[str, StorePolicy] = {}
 
 
-def reach(root: str, policy: StorePolicy) -> None:
+def register_policy(root: str, policy: StorePolicy) -> None:
     """From now on a remote lake is reached by this policy, and no other; of a local one nothing is kept."""
     if is_local(root):
         return
     # One step, since threads may open it at the same time.
     known = _REACHED.setdefault(root.rstrip("/"), policy)
     if known != policy:
-        differing = sorted({*known.hashed().items()} ^ {*policy.hashed().items()})
+        differing = sorted({*known.option_hashes().items()} ^ {*policy.option_hashes().items()})
         names = dict.fromkeys(name for name, _ in differing) or ("require_local_paths",)
         raise StorageMismatch(
             f"this process has opened {root} with other options: {', '.join(names)}",
@@ -192,15 +192,15 @@ def reach(root: str, policy: StorePolicy) -> None:
         )
 
 
-def policy_of(place: str) -> StorePolicy:
+def policy_for(place: str) -> StorePolicy:
     """The policy of the lake that a place is in; one of no options if none was given."""
     inside = [root for root in _REACHED if f"{place.rstrip('/')}/".startswith(f"{root}/")]
     return _REACHED[max(inside, key=len)] if inside else StorePolicy()
 
 
-def delta_options(place: str) -> dict[str, str] | None:
+def deltalake_options(place: str) -> dict[str, str] | None:
     """What deltalake needs to open a table; none for a local one, whatever the settings say."""
-    return None if is_local(place) else policy_of(place).for_deltalake(place)
+    return None if is_local(place) else policy_for(place).for_deltalake(place)
 
 
 def is_local(place: str) -> bool:

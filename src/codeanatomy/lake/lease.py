@@ -1,10 +1,10 @@
 """One writer per lake: a lease that is a row of the lake itself, with a heartbeat and a journal of the run.
 
-    with acquire("lake", "run-7", ["requests"], wait=True, tell=print, base_run_id="run-6") as lease:
+    with acquire("lake", "run-7", ["requests"], wait=True, report=print, base_run_id="run-6") as lease:
         for step in lease.before.done if lease.before else ():     # what a dead or failed run has finished
             ...
         lease.check()                                              # after every step: is it still ours?
-        lease.note(StepDone("extract", {"requests": "8a1f..."}, {"requests": {"ast_files_v1": 18}}, pins))
+        lease.record_step(StepDone("extract", {"requests": "8a1f..."}, {"requests": {"ast_files_v1": 18}}, pins))
 
 The table has one row, and every change of it (to acquire, to beat, to note a step, to release) overwrites
 that row in a commit for exactly the next version: of two that try at once one wins and the other learns who
@@ -44,7 +44,7 @@ from msgspec import Struct, convert, structs, to_builtins
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import light_table, location, newest_version
-from codeanatomy.delta.store_policy import delta_options
+from codeanatomy.delta.store_policy import deltalake_options
 from codeanatomy.delta.write.small import overwrite_small
 from codeanatomy.errors import (
     CodeAnatomyError,
@@ -163,7 +163,7 @@ def read_lease(root: str) -> LeaseRow | None:
     return _newest(root)[1]
 
 
-def stale(row: LeaseRow, now: datetime) -> bool:
+def is_stale(row: LeaseRow, now: datetime) -> bool:
     """Whether others may take it: released, silent for longer than its ttl, or its process is gone."""
     silent = now - row.heartbeat_at > timedelta(seconds=row.ttl_seconds)
     return row.state == "released" or silent or _gone(row.process)
@@ -175,7 +175,7 @@ def acquire(
     repo_ids: Sequence[str],
     *,
     wait: bool,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     base_run_id: str | None,
     ttl_seconds: int = 120,
     beat_seconds: float = 15,
@@ -185,7 +185,7 @@ def acquire(
     while True:
         version, before = _newest(root)
         now = _now()
-        if before is None or stale(before, now):
+        if before is None or is_stale(before, now):
             row = LeaseRow(
                 run_id=run_id,
                 state="held",
@@ -200,7 +200,7 @@ def acquire(
             # Somebody else was faster: who it was is read in the next round.
             with suppress(CommitConflict):
                 version = _overwrite(root, row, version)
-                return Lease(root, row, version, before, beat_seconds, tell)
+                return Lease(root, row, version, before, beat_seconds, report)
             continue
         if not wait:
             raise LeaseHeld(
@@ -208,7 +208,7 @@ def acquire(
             )
         if time.monotonic() - told >= TELL_SECONDS:
             told = time.monotonic()
-            tell(f"waiting: lake {root} is being written by {before.holder}")
+            report(f"waiting: lake {root} is being written by {before.holder}")
         time.sleep(POLL_SECONDS)
 
 
@@ -222,14 +222,14 @@ class Lease:
         version: int,
         before: LeaseRow | None,
         beat_seconds: float,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
         # The row that was there: its steps are what a dead or failed run has finished.
         self.before = before
         self._root = root
         self._row = row
         self._version = version
-        self._tell = tell
+        self._report = report
         # Why it is not ours any more.
         self._over: str | None = None
         self._lock = threading.RLock()
@@ -249,17 +249,17 @@ class Lease:
     ) -> None:
         self.release(keep_journal=kind is not None)
 
-    def begin(self, base_run_id: str | None) -> None:
+    def set_base_run(self, base_run_id: str | None) -> None:
         """Say which published run this one builds on: that may have changed while it waited."""
         self._change(lambda row: structs.replace(row, base_run_id=base_run_id))
 
-    def note(self, done: StepDone) -> None:
+    def record_step(self, done: StepDone) -> None:
         """Write into the journal that a step is done; one of the same name is replaced."""
         self._change(lambda row: row.with_step(done))
 
     def check(self) -> None:
         """Raise LeaseLost if somebody else has the lease, or could have because no beat went through."""
-        if self._over is None and stale(self._row, _now()):
+        if self._over is None and is_stale(self._row, _now()):
             try:
                 # Nobody may have noticed.
                 self._change(lambda row: row)
@@ -285,7 +285,7 @@ class Lease:
         except LeaseLost:
             return
         except CodeAnatomyError as problem:
-            self._tell(f"the lease of {self._root} could not be released: {problem.message}")
+            self._report(f"the lease of {self._root} could not be released: {problem.message}")
         self._over = "it was released"
 
     def _beat(self, seconds: float) -> None:
@@ -336,7 +336,7 @@ class Lease:
         """Delete the files of older beats. Only those the log says were replaced: others may be new."""
         with self._lock, suppress(DeltaError, OSError):
             place = location(self._root, TABLE)
-            opened = DeltaTable(place, storage_options=delta_options(place))
+            opened = DeltaTable(place, storage_options=deltalake_options(place))
             once = CommitProperties(max_commit_retries=0)
             opened.vacuum(
                 retention_hours=0, dry_run=False, enforce_retention_duration=False, commit_properties=once

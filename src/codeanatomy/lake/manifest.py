@@ -18,7 +18,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.duck import local, lookups, reading, rows_of
+from codeanatomy.delta.read.duck import local_path, lookup_connection, select_rows, translate_errors
 from codeanatomy.delta.read.light import light_files, light_table, newest_version, table_facts
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import ContractError, TableMissing
@@ -121,8 +121,8 @@ def _rows(root: str) -> list[dict[str, Any]]:
     # As numbers, since for times DuckDB imports pytz, which takes as long as all of this.
     times = [column.name for column in catalog.table(TABLE).columns if column.type == "timestamp"]
     numbers = ", ".join(f"epoch_us({name}) AS {name}" for name in times)
-    with reading(), lookups() as found:
-        answer = found.execute(f"SELECT * REPLACE ({numbers}) FROM ({rows_of(local(root), TABLE, files)})")
+    with translate_errors(), lookup_connection() as found:
+        answer = found.execute(f"SELECT * REPLACE ({numbers}) FROM ({select_rows(local_path(root), TABLE, files)})")
         rows = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
     for row in rows:
         row |= {name: EPOCH + timedelta(microseconds=row[name]) for name in times if row[name] is not None}
@@ -136,7 +136,7 @@ def _present(value: Any) -> Any:
     return [_present(part) for part in value] if isinstance(value, list) else value
 
 
-def pin_of(root: str, name: str, version: int) -> OutputPin:
+def output_pin(root: str, name: str, version: int) -> OutputPin:
     """A version of a table, with what its log says of it."""
     facts = table_facts(root, name, version)
     return OutputPin(

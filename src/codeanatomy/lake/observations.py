@@ -30,7 +30,7 @@ from msgspec import Struct, structs
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import RuntimeProfile
-from codeanatomy.delta.commit_stamp import Commit, stamped
+from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.events import (
     CommitRefused,
     Committed,
@@ -40,14 +40,14 @@ from codeanatomy.delta.events import (
     StatsDecided,
     TableAltered,
 )
-from codeanatomy.delta.log.entries import described, later
+from codeanatomy.delta.log.entries import advance_snapshot_info, read_snapshot_info
 from codeanatomy.delta.log.jvm_log import SnapshotInfo
-from codeanatomy.delta.store import Tables
+from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.restore import OPERATION as RESTORE
 from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import NeedsSpark
-from codeanatomy.lake.recorded_queries import Noted
+from codeanatomy.lake.recorded_queries import RecordedQuery
 from codeanatomy.lake.redaction import redactor
 
 SNAPSHOTS, MUTATIONS, SCANS, STATS = (
@@ -65,7 +65,7 @@ SAMPLE = 500
 Row = dict[str, Any]
 
 
-class Seen(Struct, frozen=True):
+class LoggedEvent(Struct, frozen=True):
     """An event, and when it was told."""
 
     at: datetime
@@ -76,12 +76,12 @@ class Seen(Struct, frozen=True):
     is_own: bool = True
 
 
-class Observed:
+class EventLog:
     """The recorder of a run: keeps what it is told, by whichever thread."""
 
     def __init__(self, purpose: str = BUILD) -> None:
         self._purpose = purpose
-        self._seen: list[Seen] = []
+        self._seen: list[LoggedEvent] = []
         self._adding = Lock()
 
     def __call__(self, event: Event) -> None:
@@ -90,7 +90,7 @@ class Observed:
 
     def add(self, event: Event, purpose: str | None = None, at: datetime | None = None) -> None:
         """Keep an event that was for something else, or told before."""
-        seen = Seen(at or datetime.now(UTC), event, purpose or self._purpose, purpose is None)
+        seen = LoggedEvent(at or datetime.now(UTC), event, purpose or self._purpose, purpose is None)
         with self._adding:
             self._seen.append(seen)
 
@@ -102,7 +102,7 @@ class Observed:
                 if isinstance(event, Scanned) and (event.table, event.version) == (table, version):
                     self._seen[number] = structs.replace(each, event=_refined(event, filters, joins))
 
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[LoggedEvent]:
         """All that was told, in its order."""
         with self._adding:
             return list(self._seen)
@@ -116,7 +116,7 @@ def _refined(event: Scanned, filters: Collection[str], joins: Collection[str]) -
     )
 
 
-def scan_of(asked: Noted) -> Scanned:
+def scan_event(asked: RecordedQuery) -> Scanned:
     """A question that was recorded, as a scan."""
     return Scanned(
         table=asked.table,
@@ -132,13 +132,13 @@ def scan_of(asked: Noted) -> Scanned:
     )
 
 
-def record_observed(
-    store: Tables, run_id: str, observed: Observed, profile: RuntimeProfile
+def record_events(
+    store: LakeTables, run_id: str, observed: EventLog, profile: RuntimeProfile
 ) -> dict[str, int]:
     """Append what a run has told, and return the rows by table."""
     seen = observed.seen()
     rows = {
-        SNAPSHOTS: _snapshots(store, seen, StorePolicy.of(profile).hashed()),
+        SNAPSHOTS: _snapshots(store, seen, StorePolicy.from_profile(profile).option_hashes()),
         MUTATIONS: _mutations(store, seen),
         SCANS: _scans(store, seen),
         STATS: _stats(seen),
@@ -147,7 +147,7 @@ def record_observed(
     return append_rows(store, run_id, {name: [redact(row) for row in each] for name, each in rows.items()})
 
 
-def append_rows(store: Tables, run_id: str, rows: Mapping[str, Sequence[Row]]) -> dict[str, int]:
+def append_rows(store: LakeTables, run_id: str, rows: Mapping[str, Sequence[Row]]) -> dict[str, int]:
     """Append the events of a run, several tables at a time, and return how many there are of each."""
 
     def append(name: str) -> None:
@@ -162,7 +162,7 @@ def append_rows(store: Tables, run_id: str, rows: Mapping[str, Sequence[Row]]) -
     return {name: len(rows[name]) for name in names}
 
 
-def _mutations(store: Tables, seen: Iterable[Seen]) -> list[Row]:
+def _mutations(store: LakeTables, seen: Iterable[LoggedEvent]) -> list[Row]:
     """The commits that were attempted."""
     found: list[Row] = []
     for each in seen:
@@ -230,7 +230,7 @@ def _refused(event: CommitRefused) -> Row:
 
 def _metadata(text: str | None) -> dict[str, str]:
     """What a commit says of itself, as texts."""
-    made = stamped(text)
+    made = decode_stamp(text)
     if made is None:
         return {}
     known = {
@@ -243,7 +243,7 @@ def _metadata(text: str | None) -> dict[str, str]:
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _scans(store: Tables, seen: Iterable[Seen]) -> list[Row]:
+def _scans(store: LakeTables, seen: Iterable[LoggedEvent]) -> list[Row]:
     """The scans, of builds and of others."""
     found = []
     for each in seen:
@@ -277,7 +277,7 @@ def _projection(table: Table, expressions: Sequence[str]) -> dict[str, str]:
     return dict(zip(table.column_names, expressions, strict=True)) if expressions else {}
 
 
-def _stats(seen: Iterable[Seen]) -> list[Row]:
+def _stats(seen: Iterable[LoggedEvent]) -> list[Row]:
     """The last choice for each table."""
     last: dict[str, Row] = {}
     for each in seen:
@@ -293,9 +293,9 @@ def _stats(seen: Iterable[Seen]) -> list[Row]:
     return list(last.values())
 
 
-def _snapshots(store: Tables, seen: Iterable[Seen], options: dict[str, str]) -> list[Row]:
+def _snapshots(store: LakeTables, seen: Iterable[LoggedEvent], options: dict[str, str]) -> list[Row]:
     """The versions that were opened or made, each once; what others say they have read need not be there."""
-    first: dict[tuple[str, int], Seen] = {}
+    first: dict[tuple[str, int], LoggedEvent] = {}
     known: dict[tuple[str, int], SnapshotInfo] = {}
     for each in (one for one in seen if one.is_own):
         for version in _versions(each.event):
@@ -325,7 +325,7 @@ def _made(event: TableAltered) -> range:
 
 
 def _described(
-    store: Tables, name: str, version: int, known: Mapping[tuple[str, int], SnapshotInfo]
+    store: LakeTables, name: str, version: int, known: Mapping[tuple[str, int], SnapshotInfo]
 ) -> SnapshotInfo | None:
     """A version as somebody has read it, as the entries since have made it, or as the log says."""
     if (name, version) in known:
@@ -334,10 +334,10 @@ def _described(
     if before is not None:
         # Entries may be gone, or not be files at all.
         with suppress(OSError):
-            return later(known[name, before], version)
+            return advance_snapshot_info(known[name, before], version)
     # Nobody can open it any more: there is nothing to say of it.
     with suppress(DeltaError, OSError, ValueError):
-        return described(store.location(name), version)
+        return read_snapshot_info(store.location(name), version)
     return None
 
 
@@ -355,6 +355,6 @@ def _snapshot(info: SnapshotInfo) -> Row:
     }
 
 
-def _row(each: Seen) -> Row:
+def _row(each: LoggedEvent) -> Row:
     """What all rows begin with."""
     return {"event_time": each.at, "table_name": each.event.table}

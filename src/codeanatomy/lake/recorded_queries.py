@@ -28,7 +28,7 @@ from typing import Annotated
 from msgspec import DecodeError, Meta, Struct, json, structs
 
 from codeanatomy import catalog
-from codeanatomy.delta.read.duck import local
+from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import UnknownName
 
@@ -42,42 +42,42 @@ MOST_NOTES = 10_000
 # Files that are written to, and those that somebody reads for the last time.
 NOTES, TAKEN = ".jsonl", ".taken"
 
-Word = Annotated[str, Meta(min_length=1, max_length=100)]
-Words = Annotated[tuple[Word, ...], Meta(max_length=200)]
+Name = Annotated[str, Meta(min_length=1, max_length=100)]
+Names = Annotated[tuple[Name, ...], Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=1_000)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class Noted(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class RecordedQuery(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A slice of a table that was read for an answer."""
 
     at: Annotated[datetime, Meta(tz=True)]
     # The verb, or sql.
-    purpose: Word
-    table: Word
+    purpose: Name
+    table: Name
     version: Count
     total_files: Count | None = None
     candidate_files: Count | None = None
     # Conditions, with ? for each value.
     pushed_filters: Annotated[tuple[Text, ...], Meta(max_length=50)] = ()
-    filter_columns: Words = ()
-    join_columns: Words = ()
-    projected_columns: Words = ()
+    filter_columns: Names = ()
+    join_columns: Names = ()
+    projected_columns: Names = ()
     # So many of the same; then the time is that of the last.
     count: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
 
 
-LINE = json.Decoder(Noted)
+LINE = json.Decoder(RecordedQuery)
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def note(root: str, notes: Iterable[Noted]) -> None:
+def record_queries(root: str, notes: Iterable[RecordedQuery]) -> None:
     """Append lines to the file of this process; where that is not possible, nothing is kept."""
     lines = b"".join(json.encode(each) + b"\n" for each in notes)
     if not lines or not is_local(root):
         return
     with suppress(OSError):
-        file = _spool(local(root), os.getpid())
+        file = _spool(local_path(root), os.getpid())
         if file is None:
             return
         number = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
@@ -88,12 +88,12 @@ def note(root: str, notes: Iterable[Noted]) -> None:
             os.close(number)
 
 
-def noted(root: str) -> list[Noted]:
+def read_queries(root: str) -> list[RecordedQuery]:
     """What all processes have noted, in the order of time; it stays there."""
     return _merged(_notes(_files(root)))
 
 
-def take(root: str) -> list[Noted]:
+def take_queries(root: str) -> list[RecordedQuery]:
     """The same, and it is gone: whoever takes it records it."""
     taken: list[Path] = []
     for file in _files(root):
@@ -107,9 +107,9 @@ def take(root: str) -> list[Noted]:
     return found
 
 
-def _merged(notes: Iterable[Noted]) -> list[Noted]:
+def _merged(notes: Iterable[RecordedQuery]) -> list[RecordedQuery]:
     """Notes that differ in more than their time, in the order of time."""
-    found: dict[Noted, Noted] = {}
+    found: dict[RecordedQuery, RecordedQuery] = {}
     for each in notes:
         question = structs.replace(each, at=EPOCH, count=1)
         known = found.get(question)
@@ -136,7 +136,7 @@ def _files(root: str) -> list[Path]:
         return []
     with suppress(OSError):
         # Some may have been taken by a run that died of it.
-        found = [file for file in Path(local(root), FOLDER).iterdir() if file.suffix in (NOTES, TAKEN)]
+        found = [file for file in Path(local_path(root), FOLDER).iterdir() if file.suffix in (NOTES, TAKEN)]
         return sorted(found, key=lambda file: (-_changed_ns(file), file))[:MOST_FILES]
     return []
 
@@ -149,7 +149,7 @@ def _changed_ns(file: Path) -> int:
         return 0
 
 
-def _notes(files: Iterable[Path]) -> Iterator[Noted]:
+def _notes(files: Iterable[Path]) -> Iterator[RecordedQuery]:
     """The notes in some files, of which the newest come first."""
     left = ALL_BYTES
     for file in files:
@@ -170,7 +170,7 @@ def _read(file: Path, most: int) -> bytes:
         os.close(number)
 
 
-def _decoded(text: bytes) -> Iterator[Noted]:
+def _decoded(text: bytes) -> Iterator[RecordedQuery]:
     """The notes in a text, as far as they are any."""
     for line in text.splitlines():
         # What does not fit is a decode error, too; what is no Unicode is none.

@@ -47,7 +47,7 @@ def redactor(profile: RuntimeProfile) -> Callable[[Any], Any]:
 
 def _values(profile: RuntimeProfile) -> Iterator[str]:
     """What must not be told."""
-    policy = StorePolicy.of(profile)
+    policy = StorePolicy.from_profile(profile)
     stored = {**policy.storage_options, **policy.log_store_options}
     yield from (value for value in stored.values() if len(value) >= LONG)
     for name, value in {**profile.spark, **profile.delta, **stored}.items():

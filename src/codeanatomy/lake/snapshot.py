@@ -121,9 +121,9 @@ class Snapshot(Struct, frozen=True):
             newest_rows([RecordedRun(run.run_id, run.succeeded) for run in published]),
         )
 
-    def chosen(self, repo_id: str | None) -> dict[str, RunManifest]:
+    def select_repositories(self, repo_id: str | None) -> dict[str, RunManifest]:
         """The repositories, or the one that is named."""
-        return chosen(self.repositories, repo_id)
+        return select_repositories(self.repositories, repo_id)
 
     def pin(self, name: str) -> OutputPin:
         """The version of a table that is published."""
@@ -143,7 +143,7 @@ class Snapshot(Struct, frozen=True):
         try:
             return light_table(self.root, name, columns, where, version=version)
         except (StorageFailure, TableMissing) as problem:
-            raise self.explained(name, problem) from problem
+            raise self.explain(name, problem) from problem
 
     def has(self, name: str) -> bool:
         """Whether a table is there; what runs record is not before there was something to record."""
@@ -161,9 +161,9 @@ class Snapshot(Struct, frozen=True):
         try:
             return light_files(self.root, name, version)
         except (StorageFailure, TableMissing) as problem:
-            raise self.explained(name, problem) from problem
+            raise self.explain(name, problem) from problem
 
-    def explained(self, name: str, problem: CodeAnatomyError) -> CodeAnatomyError:
+    def explain(self, name: str, problem: CodeAnatomyError) -> CodeAnatomyError:
         """What is wrong with a table that cannot be read: its version is gone, or what was said of it."""
         # Here: most tables can be read.
         from codeanatomy.delta.read.readable import require_readable
@@ -197,10 +197,10 @@ def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
         raise TableMissing(f"a lake was never written at {root}", "name a lake that was built")
     if as_of is None:
         return runs
-    return _until(runs, as_of) if is_time(as_of) else runs[: runs.index(named_run(runs, as_of)) + 1]
+    return _until(runs, as_of) if is_time(as_of) else runs[: runs.index(find_run(runs, as_of)) + 1]
 
 
-def named_run(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
+def find_run(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
     """The run of this name, or the only one whose name begins like this; `latest` is the newest."""
     if name == LATEST and runs:
         return runs[-1]
@@ -223,7 +223,7 @@ def newest_rows(runs: Sequence[RecordedRun]) -> dict[str, RunManifest]:
     return {name: newest[name] for name in sorted(newest)}
 
 
-def chosen(rows: dict[str, RunManifest], repo_id: str | None) -> dict[str, RunManifest]:
+def select_repositories(rows: dict[str, RunManifest], repo_id: str | None) -> dict[str, RunManifest]:
     """The rows of all repositories, or of the one that is named."""
     if repo_id is None:
         return rows
@@ -237,7 +237,7 @@ def is_time(as_of: str) -> bool:
     return DATE.match(as_of) is not None
 
 
-def time_of(as_of: str) -> datetime:
+def parse_time(as_of: str) -> datetime:
     """The time that is meant."""
     try:
         given = datetime.fromisoformat(as_of)
@@ -247,7 +247,7 @@ def time_of(as_of: str) -> datetime:
 
 
 def _until(runs: Sequence[RecordedRun], as_of: str) -> list[RecordedRun]:
-    time = time_of(as_of)
+    time = parse_time(as_of)
     found = [run for run in runs if run.finished_at.replace(microsecond=0) <= time]
     if not any(run.succeeded for run in found):
         first = next((run for run in runs if run.succeeded), None)

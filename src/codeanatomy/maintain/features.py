@@ -21,7 +21,7 @@ from codeanatomy.catalog.spec import FeatureName, Table
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import newest_version, table_facts
-from codeanatomy.delta.write.evolve import switch_on
+from codeanatomy.delta.write.evolve import alter_feature
 from codeanatomy.errors import FeatureError, StorageFailure, TableMissing, UsageError
 from codeanatomy.maintain.maintenance_run import Ask, checked, writing
 from codeanatomy.progress import Progress
@@ -98,7 +98,7 @@ def enable_feature(
         try:
             for name in tables:
                 before, table = newest_version(lake, name), catalog.table(name, settings.tables)
-                made[name] = switch_on(store, table, feature, Commit(run.run_id))
+                made[name] = alter_feature(store, table, feature, Commit(run.run_id))
                 told = {"outcome": "done", "from_version": before, "delta_version": made[name]}
                 events.append(run.event(name, "features", f"{feature} was asked for", **told))
         finally:

@@ -21,7 +21,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Settings
 from codeanatomy.delta.read.light import light_table, location
-from codeanatomy.delta.read.readable import is_rewritten
+from codeanatomy.delta.read.readable import has_only_rewrites
 from codeanatomy.errors import CodeAnatomyError, TableMissing, UsageError
 from codeanatomy.lake.lease import TABLE as LEASE
 from codeanatomy.lake.lease import read_lease
@@ -134,7 +134,7 @@ class Look:
         pins = {} if lake is None else {name: pin.version for name, pin in lake.pins.items()}
         newest = newest_versions(self.asked.lake)
         stray = {name: newest[name] for name, pin in pins.items() if newest.get(name, pin) != pin}
-        own = {name for name in stray if is_rewritten(self.guard.place(name), pins[name], stray[name])}
+        own = {name for name in stray if has_only_rewrites(self.guard.place(name), pins[name], stray[name])}
         foreign = {name: version for name, version in stray.items() if name not in own}
         self.unpublished = {} if foreign or journal else {name: stray[name] for name in own}
         if foreign or journal:

@@ -28,8 +28,8 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.log.entries import checkpointed
-from codeanatomy.delta.read.duck import local
+from codeanatomy.delta.log.entries import write_checkpoint
+from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.delta.write.evolve import evolve
@@ -84,7 +84,7 @@ def maintain(asked: Upkeep, progress: Progress, session: Callable[[], SparkSessi
         raise UsageError(
             f"{ask.lake} is no local folder", "maintain it where its files are, or with Spark's SQL"
         )
-    asked = structs.replace(asked, lake=local(ask.lake))
+    asked = structs.replace(asked, lake=local_path(ask.lake))
     refuse_unsafe(asked)
     before = Look(asked)
     tasks = list(before.tasks())
@@ -145,7 +145,7 @@ def _carried_out(run: Writing, found: Look) -> tuple[Outcome, ...]:
         for number, task in enumerate(later, start=1):
             run.lease.check()
             outcomes.append(_attempt(_begun(found, task, "done"), partial(_light, now, task)))
-            run.progress.tell("upkeep", f"{number}/{len(later)} tables", last=number == len(later))
+            run.progress.update("upkeep", f"{number}/{len(later)} tables", last=number == len(later))
     except LeaseLost:
         # Who has lost the lease may not write.
         raise
@@ -198,7 +198,7 @@ def _with_spark(run: Writing, found: Look, tasks: Sequence[Task], outcomes: list
         for number, done in enumerate(threads.map(work, by_table.values()), start=1):
             outcomes += done
             told = f"{number:,}/{len(by_table):,} tables"
-            run.progress.tell("optimize", told, last=number == len(by_table))
+            run.progress.update("optimize", told, last=number == len(by_table))
 
 
 def _of_table(run: Writing, found: Look, store: Store, tasks: Sequence[Task]) -> list[Outcome]:
@@ -254,7 +254,7 @@ def _heavy(run: Writing, found: Look, store: Store, task: Task, number: int, out
 def _light(found: Look, task: Task, outcome: Outcome) -> Outcome:
     asked = found.asked
     if task.operation == "checkpoint":
-        return structs.replace(outcome, delta_version=checkpointed(found.guard.place(task.table)))
+        return structs.replace(outcome, delta_version=write_checkpoint(found.guard.place(task.table)))
     removal = found.removal(task.table, task.operation)
     if removal.kept and asked.by_hand and not asked.keep_needed:
         raise StillNeeded(

@@ -23,11 +23,11 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.log.replay import entries_of
-from codeanatomy.delta.read.duck import local
-from codeanatomy.delta.read.light import location, newest_or_none
-from codeanatomy.delta.store import Store, checked_root
-from codeanatomy.delta.store_policy import StorePolicy, is_local, reach
+from codeanatomy.delta.log.replay import logged_versions
+from codeanatomy.delta.read.duck import local_path
+from codeanatomy.delta.read.light import location, newest_version_or_none
+from codeanatomy.delta.store import Store, normalize_root
+from codeanatomy.delta.store_policy import StorePolicy, is_local, register_policy
 from codeanatomy.delta.write.small import append_small, refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing
 from codeanatomy.lake.lease import Lease, acquire, read_lease
@@ -55,9 +55,9 @@ class Ask(Struct, frozen=True):
 
 def checked(ask: Ask) -> Ask:
     """The same, if the lake can be written to, by a path that does not depend on the current folder."""
-    policy = StorePolicy.of(ask.settings.runtime)
-    root = checked_root(ask.lake, policy.require_local_paths)
-    reach(root, policy)
+    policy = StorePolicy.from_profile(ask.settings.runtime)
+    root = normalize_root(ask.lake, policy.require_local_paths)
+    register_policy(root, policy)
     refuse_unwritable(root)
     return structs.replace(ask, lake=root)
 
@@ -79,7 +79,7 @@ class Writing:
         self._refuse_lost()
         # What is made after these versions, and published, must be our own.
         self.floor = newest_versions(self.root)
-        lease.begin(None if self.current is None else self.current.run_id)
+        lease.set_base_run(None if self.current is None else self.current.run_id)
         self._keep_journal()
 
     def _refuse_lost(self) -> None:
@@ -95,11 +95,11 @@ class Writing:
         left, base = self.lease.before, None if self.current is None else self.current.run_id
         if left is not None and left.base_run_id == base != left.run_id:
             for step in left.done:
-                self.lease.note(step)
+                self.lease.record_step(step)
 
     def store(self) -> Store:
         """The tables, for what only Spark does to them."""
-        return Store.of(self.ask.settings, self.session(), self.root)
+        return Store.from_settings(self.ask.settings, self.session(), self.root)
 
     def publish(
         self, lake: Snapshot, versions: Mapping[str, int], mode: Mode, step_ms: Mapping[str, int] = {}
@@ -113,7 +113,7 @@ class Writing:
         self.has_published = True
         with suppress(CodeAnatomyError):
             # From now on a lake without a manifest is one that has lost it.
-            self.lease.begin(self.run_id)
+            self.lease.set_base_run(self.run_id)
 
     def event(self, table: str, operation: str, reason: str, **told: Any) -> dict[str, Any]:
         """A row of what was done to a table; `record` numbers it."""
@@ -145,14 +145,14 @@ def writing(
     run_id = new_run_id()
 
     def tell(said: str) -> None:
-        progress.tell("lease", said)
+        progress.update("lease", said)
         Log(run_id=run_id).info(said)
 
     with stoppable():
         # As it was: a lake that has lost its manifest is known by it.
         left = read_lease(ask.lake)
         base = None if left is None else left.base_run_id
-        lease = acquire(ask.lake, run_id, repositories, wait=ask.wait, tell=tell, base_run_id=base)
+        lease = acquire(ask.lake, run_id, repositories, wait=ask.wait, report=tell, base_run_id=base)
         run: Writing | None = None
         try:
             run = Writing(ask, progress, session, run_id, lease)
@@ -170,10 +170,10 @@ def newest_versions(root: str) -> dict[str, int]:
     """The newest version of each table that is there."""
     names = [table.name for table in catalog.TABLES]
     if not is_local(root):
-        far = {name: newest_or_none(root, name) for name in names}
+        far = {name: newest_version_or_none(root, name) for name in names}
         return {name: version for name, version in far.items() if version is not None}
     # By the names of the entries: what is in one need not be readable.
-    near = {name: entries_of(location(local(root), name)) for name in names}
+    near = {name: logged_versions(location(local_path(root), name)) for name in names}
     return {name: versions[-1] for name, versions in near.items() if versions}
 
 

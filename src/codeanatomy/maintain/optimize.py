@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from codeanatomy.delta.commit_stamp import Commit, stamp, stamped
-from codeanatomy.delta.contract import quoted
+from codeanatomy.delta.commit_stamp import Commit, decode_stamp, encode_stamp
+from codeanatomy.delta.contract import quote_identifier
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import CommitConflict, StorageFailure
 from codeanatomy.maintain.table_state import SMALL
@@ -52,18 +52,18 @@ def optimize(
     size = table.write.target_file_size
     settings = {
         "spark.sql.parquet.compression.codec": table.write.writer.compression,
-        "spark.databricks.delta.commitInfo.userMetadata": stamp(commit, "zorder" if order else "optimize"),
+        "spark.databricks.delta.commitInfo.userMetadata": encode_stamp(commit, "zorder" if order else "optimize"),
         "spark.databricks.delta.optimize.maxFileSize": str(size),
         "spark.databricks.delta.optimize.minFileSize": str(int(size * SMALL)),
         "spark.databricks.delta.optimize.maxDeletedRowsRatio": str(deleted_share),
         # Rows of a bin in one task, without an exchange of all of them.
         "spark.databricks.delta.optimize.repartition.enabled": "false",
     }
-    statement = f"OPTIMIZE delta.{quoted(store.location(name))}"
+    statement = f"OPTIMIZE delta.{quote_identifier(store.location(name))}"
     if partitions:
         statement += f" WHERE {' OR '.join(map(_is, partitions))}"
     if order:
-        statement += f" ZORDER BY ({', '.join(map(quoted, order))})"
+        statement += f" ZORDER BY ({', '.join(map(quote_identifier, order))})"
     try:
         isolated(store.spark, settings).sql(statement).collect()
     except ENGINE_ERRORS as problem:
@@ -75,7 +75,7 @@ def optimize(
     if version == before:
         return Optimized(version, {})
     made = log.commit(version)
-    own = stamped(made.user_metadata)
+    own = decode_stamp(made.user_metadata)
     if version != before + 1 or own is None or own.run_id != commit.run_id:
         raise CommitConflict(
             f"somebody else has written to {name} while it was optimized", "repeat it when they are done"
@@ -87,7 +87,7 @@ def optimize(
 def _is(partition: Partition) -> str:
     """The condition that rows are of a partition."""
     parts = (
-        f"{quoted(column)} IS NULL" if value is None else f"{quoted(column)} = {sql_text(value)}"
+        f"{quote_identifier(column)} IS NULL" if value is None else f"{quote_identifier(column)} = {sql_text(value)}"
         for column, value in partition.items()
     )
     return f"({' AND '.join(parts)})"

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from codeanatomy.delta.log.replay import checkpoints, entries_of
+from codeanatomy.delta.log.replay import complete_checkpoints, logged_versions
 from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.retention import Guard
 from codeanatomy.maintain.table_state import LOG, FoundFile, files_below
@@ -64,10 +64,10 @@ def removable_entries(guard: Guard, name: str, hours: float) -> Removal:
     """Entries and checkpoints of a table's log that are before the newest checkpoint nobody looks behind."""
     place, needed = guard.place(name), guard.needs(name, hours)
     floor, free = (
-        max((version for version in checkpoints(place) if version <= least), default=0)
+        max((version for version in complete_checkpoints(place) if version <= least), default=0)
         for least in (needed.first_version, needed.start)
     )
-    kept = sum(floor <= version < free for version in entries_of(place))
+    kept = sum(floor <= version < free for version in logged_versions(place))
     return Removal(place, tuple(_log_files(place, floor)), {needed.first_by: kept} if kept else {})
 
 

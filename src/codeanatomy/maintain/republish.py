@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct, structs
 
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.lake.manifest import InputPin, Mode, OutputPin, RunManifest, append_manifest, pin_of
+from codeanatomy.lake.manifest import InputPin, Mode, OutputPin, RunManifest, append_manifest, output_pin
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.steps import EXTRACT
 
@@ -47,7 +47,7 @@ def publish_again(root: str, lake: Snapshot, run: Republished, *, after: int) ->
 def _pin(root: str, known: OutputPin, version: int | None) -> OutputPin:
     if version is None or version == known.version:
         return known
-    return pin_of(root, known.table_name, version)
+    return output_pin(root, known.table_name, version)
 
 
 def _row(

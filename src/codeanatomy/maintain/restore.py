@@ -30,15 +30,15 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.read.duck import local, row_counts
-from codeanatomy.delta.read.light import location, newest_or_none, newest_version, table_facts
-from codeanatomy.delta.read.readable import are_alike, require_readable
+from codeanatomy.delta.read.duck import count_rows, local_path
+from codeanatomy.delta.read.light import location, newest_version, newest_version_or_none, table_facts
+from codeanatomy.delta.read.readable import have_same_content, require_readable
 from codeanatomy.errors import UsageError, VersionGone
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.lease import TABLE as LEASE
 from codeanatomy.lake.manifest import TABLE as MANIFEST
 from codeanatomy.lake.manifest import OutputPin, RunManifest
-from codeanatomy.lake.snapshot import Snapshot, is_time, time_of
+from codeanatomy.lake.snapshot import Snapshot, is_time, parse_time
 from codeanatomy.logs import Log
 from codeanatomy.maintain.maintenance_run import Ask, Writing, checked, ms_since, published, writing
 from codeanatomy.maintain.retention import committed_at, current_at
@@ -96,7 +96,7 @@ def restore_run(
         moves = [
             move_to(ask.lake, name, newest, target.pins[name].version if name in target.pins else None)
             for name in tables
-            if (newest := newest_or_none(ask.lake, name)) is not None
+            if (newest := newest_version_or_none(ask.lake, name)) is not None
         ]
         pins = {move.table: move.newest for move in moves if move.to is not None}
         is_done = all(move.is_there for move in moves) and _is_published(run.current, target, pins)
@@ -209,7 +209,7 @@ def _counted(root: str, name: str, version: int, lake: Snapshot) -> tuple[Counte
     """Rows of each repository, of failures those of its published rows; and who is not published."""
     by = ["repo_id", "run_id"] if name == FAILURES else ["repo_id"]
     counts: Counter[str] = Counter()
-    for (repo_id, *made_by), count in row_counts(root, name, version, by).items():
+    for (repo_id, *made_by), count in count_rows(root, name, version, by).items():
         of_repo = lake.repositories.get(repo_id)
         if name != FAILURES or (of_repo is not None and [of_repo.extract_run_id] == made_by):
             counts[repo_id] += count
@@ -238,9 +238,9 @@ def _version(root: str, table: Table, to: str, *, is_pinned: bool) -> int:
     if is_pinned:
         return Snapshot.open(root, to).pin(table.name).version
     # As of runs, whatever happened in that second has happened.
-    moment = time_of(to).replace(microsecond=0) + timedelta(seconds=1)
+    moment = parse_time(to).replace(microsecond=0) + timedelta(seconds=1)
     newest_version(root, table.name)
-    place = location(local(root), table.name)
+    place = location(local_path(root), table.name)
     found = current_at(place, moment)
     if committed_at(place, found) > moment:
         raise UsageError(
@@ -265,7 +265,7 @@ def _essence(row: RunManifest) -> tuple[object, ...]:
 
 
 def _is_pinned(lake: Snapshot, name: str, version: int) -> bool:
-    return name in lake.pins and are_alike(lake.root, name, lake.pins[name].version, version)
+    return name in lake.pins and have_same_content(lake.root, name, lake.pins[name].version, version)
 
 
 def _told(root: str, moves: Sequence[Move], versions: Mapping[str, int]) -> tuple[RestoredTable, ...]:

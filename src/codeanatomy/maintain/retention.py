@@ -27,14 +27,14 @@ from msgspec import Struct
 from codeanatomy.delta.log.replay import (
     Action,
     Add,
-    actions,
-    checkpoints,
-    commit_info,
-    entries_of,
-    entry,
-    state_of,
+    complete_checkpoints,
+    entry_path,
+    logged_versions,
+    read_actions,
+    read_commit_info,
+    replay_log,
 )
-from codeanatomy.delta.read.duck import local
+from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.read.light import light_table, location
 from codeanatomy.errors import StillNeeded, TableMissing
 from codeanatomy.lake.lease import LeaseRow, read_lease
@@ -70,7 +70,7 @@ class Guard:
     """A local lake at a moment, as those see it who read it: what is published is read once."""
 
     def __init__(self, root: str, now: datetime | None = None) -> None:
-        self.root = local(root)
+        self.root = local_path(root)
         self.now = now or datetime.now(UTC)
         self._needs: dict[tuple[str, float], Needs] = {}
 
@@ -140,7 +140,7 @@ def _needs(place: str, readers: list[Reader], since: datetime, hours: float) -> 
     least = min(readers, key=lambda each: each.version, default=Reader(start, ""))
     files: dict[str, str] = {}
     recent: set[str] = set()
-    for version, adds, told in _replayed(place, min(least.version, start), entries_of(place)[-1]):
+    for version, adds, told in _replayed(place, min(least.version, start), logged_versions(place)[-1]):
         if version in pinned:
             reads = f"{pinned[version]}, which reads version {version}"
             for path in _files_of(place, adds):
@@ -161,23 +161,23 @@ def _needs(place: str, readers: list[Reader], since: datetime, hours: float) -> 
 
 def committed_at(place: str, version: int) -> datetime:
     """When a version was made: by its own word or by the time of its entry, whichever is later."""
-    told = commit_info(place, version).get("timestamp", 0) / 1000
-    return datetime.fromtimestamp(max(entry(place, version).stat().st_mtime, told), UTC)
+    told = read_commit_info(place, version).get("timestamp", 0) / 1000
+    return datetime.fromtimestamp(max(entry_path(place, version).stat().st_mtime, told), UTC)
 
 
 def oldest_version(place: str) -> int:
     """The oldest version that the log can tell of: the first, or that of the oldest checkpoint."""
-    entries = entries_of(place)
+    entries = logged_versions(place)
     if not entries or entries[0] == 0:
         return 0
-    return min(checkpoints(place), default=entries[0])
+    return min(complete_checkpoints(place), default=entries[0])
 
 
 def current_at(place: str, moment: datetime) -> int:
     """The version that was the newest at a moment, or the first that the log tells of."""
-    for version in reversed(entries_of(place)):
+    for version in reversed(logged_versions(place)):
         # The times of the files first: most entries need not be read.
-        if entry(place, version).stat().st_mtime <= moment.timestamp() and (
+        if entry_path(place, version).stat().st_mtime <= moment.timestamp() and (
             committed_at(place, version) <= moment
         ):
             return version
@@ -186,10 +186,10 @@ def current_at(place: str, moment: datetime) -> int:
 
 def _replayed(place: str, first: int, newest: int) -> Iterator[tuple[int, dict[str, Add], list[Action]]]:
     """Each version from one on: the files it has, and what its commit has done."""
-    adds = dict(state_of(place, first).adds)
-    yield first, adds, actions(place, first) if entry(place, first).is_file() else []
+    adds = dict(replay_log(place, first).adds)
+    yield first, adds, read_actions(place, first) if entry_path(place, first).is_file() else []
     for version in range(first + 1, newest + 1):
-        told = actions(place, version)
+        told = read_actions(place, version)
         for action in told:
             if action.remove:
                 adds.pop(action.remove.path, None)

@@ -20,12 +20,12 @@ from typing import Any
 from msgspec import Struct
 
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.log.replay import state_of
-from codeanatomy.delta.read.duck import local
+from codeanatomy.delta.log.replay import replay_log
+from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.read.light import location, logged_paths
-from codeanatomy.delta.read.readable import are_alike
+from codeanatomy.delta.read.readable import have_same_content
 from codeanatomy.delta.store_policy import is_local
-from codeanatomy.delta.write.restore import OPERATION, bring_back
+from codeanatomy.delta.write.restore import OPERATION, restore_with_fallback
 from codeanatomy.errors import CodeAnatomyError, CommitConflict
 from codeanatomy.maintain.maintenance_run import Writing, ms_since
 
@@ -51,7 +51,7 @@ def moved(run: Writing, moves: Sequence[Move], why: str) -> dict[str, int]:
     try:
         for number, move in enumerate(left, start=1):
             pins[move.table] = _moved(run, move, why, events)
-            run.progress.tell(OPERATION, f"{number}/{len(left)} tables", last=number == len(left))
+            run.progress.update(OPERATION, f"{number}/{len(left)} tables", last=number == len(left))
     except CodeAnatomyError:
         # What was done is told; it is undone by whoever writes next.
         with suppress(CodeAnatomyError, OSError):
@@ -67,7 +67,7 @@ def _moved(run: Writing, move: Move, why: str, events: list[dict[str, Any]]) -> 
     event = run.event(move.table, OPERATION, reason, from_version=move.newest)
     run.lease.check()
     try:
-        made = bring_back(run.root, move.table, move.to, Commit(run.run_id, BACK), run.store)
+        made = restore_with_fallback(run.root, move.table, move.to, Commit(run.run_id, BACK), run.store)
         _confirm(run.root, move, made)
     except CodeAnatomyError:
         events.append({**event, "outcome": "failed", "duration_ms": ms_since(began)})
@@ -86,7 +86,7 @@ def _confirm(root: str, move: Move, made: int) -> None:
     right = (
         not logged_paths(root, move.table, made)
         if move.to is None
-        else are_alike(root, move.table, made, move.to)
+        else have_same_content(root, move.table, made, move.to)
     )
     if not right:
         raise CommitConflict(
@@ -97,7 +97,7 @@ def _confirm(root: str, move: Move, made: int) -> None:
 
 def move_to(root: str, name: str, newest: int, to: int | None) -> Move:
     """What it takes to give a table, which is at its newest version, the rows of another."""
-    is_there = not logged_paths(root, name, newest) if to is None else are_alike(root, name, newest, to)
+    is_there = not logged_paths(root, name, newest) if to is None else have_same_content(root, name, newest, to)
     return Move(name, newest, to, is_there)
 
 
@@ -105,8 +105,8 @@ def _figures(root: str, name: str, before: int, after: int) -> dict[str, int]:
     """The files that came and went."""
     if not is_local(root):
         return {}
-    place = location(local(root), name)
-    old, new = state_of(place, before).adds, state_of(place, after).adds
+    place = location(local_path(root), name)
+    old, new = replay_log(place, before).adds, replay_log(place, after).adds
     came, went = new.keys() - old.keys(), old.keys() - new.keys()
     return {
         "files_added": len(came),

@@ -26,14 +26,14 @@ import pyarrow as pa
 from msgspec import Struct, json, structs
 
 from codeanatomy import catalog
-from codeanatomy.atomic_output import whole_folder
+from codeanatomy.atomic_output import atomic_folder
 from codeanatomy.catalog.spec import MB
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.duck import local
+from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.read.readable import require_readable
 from codeanatomy.delta.write.small import refuse_unwritable
 from codeanatomy.errors import StorageFailure, UsageError
-from codeanatomy.lake.manifest import RunManifest, append_manifest, pin_of
+from codeanatomy.lake.manifest import RunManifest, append_manifest, output_pin
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.maintain.table_copies import CopiedTable, copied_bytes, copy_table, write_parquet
 
@@ -120,8 +120,8 @@ def export_snapshot(
 ) -> CopyReport:
     """Copy a published state, of all repositories or of one, into a folder that is not there yet or empty."""
     began = time.monotonic()
-    lake = Snapshot.open(local(root), as_of)
-    rows = lake.chosen(repo_id)
+    lake = Snapshot.open(local_path(root), as_of)
+    rows = lake.select_repositories(repo_id)
     _refuse_target(lake.root, target)
     # A table that the catalogue had once is left alone.
     known = {table.name for table in catalog.TABLES}
@@ -129,7 +129,7 @@ def export_snapshot(
     for name, version in pins.items():
         require_readable(lake.root, name, version)
     size = sum(copied_bytes(lake.root, name, version) for name, version in pins.items())
-    with whole_folder(target) as folder:
+    with atomic_folder(target) as folder:
         if repo_id is None:
             _refuse_full(folder, size)
         teller = _Teller(tell, len(pins), size)
@@ -169,7 +169,7 @@ def _as_delta(
                 )
             )
         teller.done += 1
-    fresh = tuple(pin_of(str(folder), each.table, 0) for each in made)
+    fresh = tuple(output_pin(str(folder), each.table, 0) for each in made)
     # Where the runs began is in the other lake.
     copies = [
         structs.replace(row, output_pins=fresh, input_pins=(), change_windows=()) for row in rows.values()

@@ -27,7 +27,7 @@ from deltalake import Schema
 from msgspec import Struct, structs
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit, stamp
+from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.layout import FEATURE_PROPERTIES, FEATURES
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import read_vector
@@ -35,7 +35,7 @@ from codeanatomy.delta.log.replay import Add
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.light import light_files, location
-from codeanatomy.delta.read.readable import replayed
+from codeanatomy.delta.read.readable import replay_table
 from codeanatomy.delta.write.data_files import GROUP_BYTES, write_files
 from codeanatomy.errors import StorageFailure
 
@@ -113,7 +113,7 @@ def _source(root: str, table: Table, version: int, repo_id: str | None) -> _Sour
     place = location(root, table.name)
     # Refuses what cannot be read without Spark.
     known = {file.path: file for file in light_files(root, table.name, version)}
-    state = replayed(root, table.name, version)
+    state = replay_table(root, table.name, version)
     pairs = [(add, known[unquote(add.path)]) for add in state.adds.values()]
     wanted = [pair for pair in pairs if repo_id is None or pair[1].may_hold(REPO, (repo_id,))]
     source = _Source(place, table, state.metadata, tuple(wanted), repo_id)
@@ -125,7 +125,7 @@ def _source(root: str, table: Table, version: int, repo_id: str | None) -> _Sour
 
 def copied_bytes(root: str, name: str, version: int) -> int:
     """The bytes of the data files of a version."""
-    return sum(add.size for add in replayed(root, name, version).adds.values())
+    return sum(add.size for add in replay_table(root, name, version).adds.values())
 
 
 def copy_table(
@@ -156,15 +156,15 @@ def copy_table(
             size += add.size
         else:
             for made in write_files(folder, _as_stored(source, file), source.batches(file), is_copy=True):
-                actions.append(entries.added(made))
+                actions.append(entries.add_action(made))
                 counts.append(made.rows)
                 size += made.size_bytes
                 rewritten += 1
         tell(len(counts), add.size)
     rows = None if None in counts else sum(count or 0 for count in counts)
     figures = {"numFiles": len(counts), "numOutputRows": rows or 0, "numOutputBytes": size}
-    told = entries.said(stamp(commit, OPERATION), (), figures, removing=False)
-    entries.put(folder, 0, [told, *entries.born(_born(source)), *actions, entries.marked(commit)])
+    told = entries.commit_info_action(encode_stamp(commit, OPERATION), (), figures, removing=False)
+    entries.write_entry(folder, 0, [told, *entries.create_actions(_born(source)), *actions, entries.transaction_action(commit)])
     return CopiedTable(table.name, rows, len(counts), rewritten, size)
 
 

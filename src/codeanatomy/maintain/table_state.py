@@ -19,8 +19,8 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct, json
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.log.deletion_vectors import Vector, vector_file
-from codeanatomy.delta.log.replay import Add, checkpoints, entries_of, state_of
+from codeanatomy.delta.log.deletion_vectors import DeletionVector, vector_path
+from codeanatomy.delta.log.replay import Add, complete_checkpoints, logged_versions, replay_log
 
 LOG = "_delta_log"
 # The only folder with such a name that holds what a table has written.
@@ -95,11 +95,11 @@ class FoundFile(Struct, frozen=True):
 
 def condition_of(location: str, table: Table, ordered: Mapping[str, int] = {}) -> Condition | None:
     """The state of a table at a local path, whose partitions were Z-ordered at times; none: no table."""
-    entries = entries_of(location)
+    entries = logged_versions(location)
     if not entries:
         return None
     version = entries[-1]
-    state = state_of(location, version)
+    state = replay_log(location, version)
     read = {
         path for add in state.adds.values() for path in named_files(location, add.path, add.deletion_vector)
     }
@@ -110,7 +110,7 @@ def condition_of(location: str, table: Table, ordered: Mapping[str, int] = {}) -
         parts=_parts(table, state.adds.values(), ordered),
         log_entries=len(entries),
         log_bytes=sum(map(_size, Path(location, LOG).iterdir())),
-        since_checkpoint=version - max(checkpoints(location), default=-1),
+        since_checkpoint=version - max(complete_checkpoints(location), default=-1),
         first_entry=entries[0],
         dead_files=len(dead),
         dead_bytes=sum(file.size_bytes for file in dead),
@@ -121,7 +121,7 @@ def condition_of(location: str, table: Table, ordered: Mapping[str, int] = {}) -
     )
 
 
-def named_files(location: str, path: str, vector: Vector | None) -> Iterator[str]:
+def named_files(location: str, path: str, vector: DeletionVector | None) -> Iterator[str]:
     """The files that an action names, its data and its deletion vector, below the table's folder.
 
     A log may spell a path as it likes: relative or absolute, as a URI, through a link.
@@ -130,7 +130,7 @@ def named_files(location: str, path: str, vector: Vector | None) -> Iterator[str
     yield path
     if ":" in path or path.startswith("/"):
         yield from _below(location, Path(unquote(urlsplit(path).path)))
-    file = None if vector is None else vector_file(location, vector)
+    file = None if vector is None else vector_path(location, vector)
     if file is not None:
         yield from _below(location, file)
 

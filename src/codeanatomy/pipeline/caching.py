@@ -22,7 +22,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from codeanatomy.catalog.spec import CachePolicy, Table
-from codeanatomy.delta.write.staging import cached_bytes, clear, stage
+from codeanatomy.delta.write.staging import cached_bytes, clear_staged, stage
 from codeanatomy.pipeline.context import CacheUse, Run
 from codeanatomy.plan.steps import fingerprint
 
@@ -63,4 +63,4 @@ def held(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
 def release(run: Run, step: str) -> None:
     """Delete what a step has staged: its tables are published."""
     if boundary(run.store.tables, step).cache == "delta_staging":
-        clear(run.spark_store, step)
+        clear_staged(run.spark_store, step)

@@ -24,12 +24,12 @@ from codeanatomy.catalog.spec import CachePolicy
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
-from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.errors import StepFailed
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.lease import StepDone
 from codeanatomy.lake.manifest import RunManifest
-from codeanatomy.lake.observations import Observed
+from codeanatomy.lake.observations import EventLog
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
@@ -67,7 +67,7 @@ class Run:
     """The context of every step."""
 
     run_id: str
-    store: Tables
+    store: LakeTables
     # Opens the session, when first something is asked of it.
     session: Callable[[], SparkSession]
     order: Order
@@ -103,7 +103,7 @@ class Run:
     errors: dict[str, str] = field(default_factory=dict)
     caches: list[CacheUse] = field(default_factory=list)
     # What its storage has told.
-    observed: Observed = field(default_factory=Observed)
+    observed: EventLog = field(default_factory=EventLog)
     spans: dict[str, Span] = field(default_factory=dict)
     # Tables that a dead run has left, whose rows nobody has counted by repository.
     recount: set[str] = field(default_factory=set)
@@ -138,7 +138,7 @@ class Run:
     def spark_store(self) -> Store:
         """The tables, for what only Spark does to them."""
         settings = structs.replace(self.settings, tables=self.store.tables)
-        return Store.of(settings, self.spark, self.store.root, self.observed)
+        return Store.from_settings(settings, self.spark, self.store.root, self.observed)
 
     @cached_property
     def redacted(self) -> Callable[[Any], Any]:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
-from codeanatomy.delta.read.predicate import Among, Predicate
+from codeanatomy.delta.read.predicate import InList, Predicate
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.pipeline.context import Run
@@ -50,7 +50,7 @@ def input_rows(run: Run, store: Store, step: str, name: str) -> DataFrame:
 def scan_rows(run: Run, store: Store, name: str, repo_ids: Iterable[str]) -> DataFrame:
     """The rows of repositories, at the version the run has pinned."""
     table = store.table(name)
-    wanted = Predicate.all_of(table, Among.of(table.column("repo_id"), repo_ids))
+    wanted = Predicate.all_of(table, InList.of(table.column("repo_id"), repo_ids))
     return scan(store, name, run.pins[name], where=wanted).rows
 
 

@@ -16,7 +16,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from codeanatomy.delta.read.duck import local, lookups, reading, rows_of, sql_text
+from codeanatomy.delta.read.duck import (
+    local_path,
+    lookup_connection,
+    select_rows,
+    sql_literal,
+    translate_errors,
+)
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.scip_index import SCIP
@@ -64,8 +70,8 @@ def changes_of(repo_id: str, was: Lines, now: Lines) -> tuple[Change, ...]:
 
 def stored_lines(lake: str, repo_id: str, version: int) -> Lines:
     """What a version of `repo_files_v1` knows of the paths of a repository."""
-    rows = rows_of(local(lake), FILES, light_files(lake, FILES, version))
-    asked = f"SELECT {', '.join(FACTS)} FROM ({rows}) WHERE repo_id = {sql_text(repo_id)}"
-    with reading(), lookups() as found:
+    rows = select_rows(local_path(lake), FILES, light_files(lake, FILES, version))
+    asked = f"SELECT {', '.join(FACTS)} FROM ({rows}) WHERE repo_id = {sql_literal(repo_id)}"
+    with translate_errors(), lookup_connection() as found:
         answer = found.execute(asked).fetchall()
     return rows_lines(dict(zip(FACTS, row, strict=True)) for row in answer)

@@ -27,10 +27,10 @@ from msgspec import Struct, structs
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.read.light import logged_paths, newest_or_none
+from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
 from codeanatomy.delta.read.readable import is_readable
 from codeanatomy.delta.store import SCHEME
-from codeanatomy.delta.write.adopt import is_plain_policy
+from codeanatomy.delta.write.adopt import has_simple_policy
 from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import OutputPin, RunManifest
@@ -163,7 +163,7 @@ class State(Struct, frozen=True):
 def lake_state(root: str, tables: Sequence[Table]) -> State:
     """What a lake holds; it need not be there."""
     written = written_tables(tables)
-    newest = {name: version for name in written if (version := newest_or_none(root, name)) is not None}
+    newest = {name: version for name in written if (version := newest_version_or_none(root, name)) is not None}
     try:
         lake = Snapshot.open(root)
     except TableMissing:
@@ -372,7 +372,7 @@ def _obstacle(steps: Sequence[Step], request: Request) -> str | None:
     if SCHEME.match(request.lake):
         return "the lake is not the path of a folder"
     tables = (catalog.table(name, request.tables) for step in steps for name in step.outputs)
-    foreign = [table.name for table in tables if not is_plain_policy(table)]
+    foreign = [table.name for table in tables if not has_simple_policy(table)]
     return f"{foreign[0]} has features that only Spark writes" if foreign else None
 
 

@@ -16,17 +16,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from codeanatomy.delta.read.duck import local
+from codeanatomy.delta.read.duck import local_path
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.query.answers import LIMIT, Answer
+from codeanatomy.query.answers import DEFAULT_LIMIT, Answer
 from codeanatomy.query.ask import answer, errors_answer
 from codeanatomy.query.engines.light import LightReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from codeanatomy.lake.recorded_queries import Noted
+    from codeanatomy.lake.recorded_queries import RecordedQuery
     from codeanatomy.query.diff.runs import RunDiff
     from codeanatomy.query.engines.ibis import IbisLane
     from codeanatomy.query.engines.spark_lake import SparkLake
@@ -179,7 +179,7 @@ class Lake(Verbs[Answer]):
         root = str(root)
         if spark is None:
             # What is elsewhere is refused before anybody asks for it there.
-            local(root)
+            local_path(root)
             return cls(Snapshot.open(root, as_of), as_of, record_queries=record_queries)
         from codeanatomy.query.engines.spark_lake import SparkLake
 
@@ -194,35 +194,35 @@ class Lake(Verbs[Answer]):
         **options: Any,
     ) -> Answer:
         """Any verb, by its name; so many rows at most, 100 if nothing is said."""
-        wanted = LIMIT if limit is None else limit
+        wanted = DEFAULT_LIMIT if limit is None else limit
         if verb == "errors":
             # Builds that have failed since are told too.
             return errors_answer(self.snapshot.root, repo_id, wanted, self.as_of)
         if not self.record_queries:
             return answer(self.reader, verb, names, limit=wanted, repo_id=repo_id, **options)
-        from codeanatomy.query.recording import Recording, notes_of
+        from codeanatomy.query.recording import RecordingReader, notes_of
 
-        reader = Recording(self.reader)
+        reader = RecordingReader(self.reader)
         found = answer(reader, verb, names, limit=wanted, repo_id=repo_id, **options)
         self._note(lambda: notes_of(self.reader, verb, reader.asked))
         return found
 
-    def _note(self, notes: Callable[[], Iterable[Noted]]) -> None:
+    def _note(self, notes: Callable[[], Iterable[RecordedQuery]]) -> None:
         """Keep what an answer has read; it is an answer without that, too."""
-        from codeanatomy.lake.recorded_queries import note
+        from codeanatomy.lake.recorded_queries import record_queries
 
         with suppress(CodeAnatomyError):
-            note(self.snapshot.root, notes())
+            record_queries(self.snapshot.root, notes())
 
     def diff(
-        self, run_a: str, run_b: str = "latest", *, repo_id: str | None = None, limit: int = LIMIT
+        self, run_a: str, run_b: str = "latest", *, repo_id: str | None = None, limit: int = DEFAULT_LIMIT
     ) -> RunDiff:
         """Nodes and edges that were added, removed or changed between two published runs."""
         from codeanatomy.query.diff.runs import diff_runs
 
         return diff_runs(self.snapshot.root, run_a, run_b, repo_id=repo_id, limit=limit)
 
-    def sql(self, text: str, *, limit: int = LIMIT, seconds: float = 30.0) -> SqlAnswer:
+    def sql(self, text: str, *, limit: int = DEFAULT_LIMIT, seconds: float = 30.0) -> SqlAnswer:
         """One statement that reads, over the views of `codeanatomy.catalog.views`."""
         from codeanatomy.query.sql.light import run_sql
 

@@ -1,6 +1,6 @@
 """What an answer has read, as notes for the statistics of later builds: tables, files and columns, no values.
 
-    reader = Recording(LightReader(snapshot))
+    reader = RecordingReader(LightReader(snapshot))
     answer(reader, "callers", ("Session.send",), limit=20)
     note(root, notes_of(reader.light, "callers", reader.asked))
 
@@ -20,7 +20,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from codeanatomy import catalog
-from codeanatomy.lake.recorded_queries import Noted
+from codeanatomy.lake.recorded_queries import RecordedQuery
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Relation, Row, Slice
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 SQL = "sql"
 # Slices of one answer: a walk reads as many as it has steps.
-MOST = 200
+MAX_NOTES = 200
 # Statements of verbs are few, and each is asked again and again.
 STATEMENTS = 256
 
 
-class Recording:
+class RecordingReader:
     """A reader that keeps the queries it was asked."""
 
     def __init__(self, light: LightReader) -> None:
@@ -53,12 +53,12 @@ class Recording:
         return self.light.rows(query, limit)
 
 
-def notes_of(light: LightReader, verb: str, asked: Sequence[Query]) -> list[Noted]:
+def notes_of(light: LightReader, verb: str, asked: Sequence[Query]) -> list[RecordedQuery]:
     """The slices that the queries of a verb have read."""
-    return list(islice(_notes(light, verb, asked), MOST))
+    return list(islice(_notes(light, verb, asked), MAX_NOTES))
 
 
-def notes_of_sql(light: LightReader, text: str) -> list[Noted]:
+def notes_of_sql(light: LightReader, text: str) -> list[RecordedQuery]:
     """The slices that a statement has read through its views, and the columns that it names itself."""
     from codeanatomy.query.sql.check import check
     from codeanatomy.query.sql.columns import views_used
@@ -68,10 +68,10 @@ def notes_of_sql(light: LightReader, text: str) -> list[Noted]:
     used = views_used(checked.tree, checked.views)
     asked = view_queries(checked, light.snapshot).values()
     parts = (part for query in asked for _, part in _slices(light, query))
-    return [_noted(light, SQL, part, used.get(part.table)) for part in islice(parts, MOST)]
+    return [_noted(light, SQL, part, used.get(part.table)) for part in islice(parts, MAX_NOTES)]
 
 
-def _notes(light: LightReader, verb: str, asked: Sequence[Query]) -> Iterator[Noted]:
+def _notes(light: LightReader, verb: str, asked: Sequence[Query]) -> Iterator[RecordedQuery]:
     for query in asked:
         used = _used(query.sql, tuple((name, _columns(each)) for name, each in query.relations.items()))
         for name, part in _slices(light, query):
@@ -99,9 +99,9 @@ def _columns(relation: Relation) -> tuple[str, ...]:
     return tuple(column.name for column in relation.columns)
 
 
-def _noted(light: LightReader, purpose: str, part: Slice, used: Used | None) -> Noted:
+def _noted(light: LightReader, purpose: str, part: Slice, used: Used | None) -> RecordedQuery:
     predicate = part.predicate
-    return Noted(
+    return RecordedQuery(
         datetime.now(UTC),
         purpose,
         part.table,

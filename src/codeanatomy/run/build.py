@@ -28,18 +28,18 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-from codeanatomy.delta.commit_stamp import Commit, stamp
+from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.events import Committed
-from codeanatomy.delta.store import Tables, checked_root
-from codeanatomy.delta.store_policy import StorePolicy, reach
-from codeanatomy.delta.write.restore import OPERATION, bring_back
+from codeanatomy.delta.store import LakeTables, normalize_root
+from codeanatomy.delta.store_policy import StorePolicy, register_policy
+from codeanatomy.delta.write.restore import OPERATION, restore_with_fallback
 from codeanatomy.delta.write.small import refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, NeedsSpark, StepFailed
 from codeanatomy.extract.tools.external_tool import end_tools
-from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, read_lease, stale
+from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, is_stale, read_lease
 from codeanatomy.lake.manifest import Status, manifest_version
-from codeanatomy.lake.observations import Observed, record_observed, scan_of
-from codeanatomy.lake.recorded_queries import take
+from codeanatomy.lake.observations import EventLog, record_events, scan_event
+from codeanatomy.lake.recorded_queries import take_queries
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.caching import release
 from codeanatomy.pipeline.context import Run, counts_of, new_run_id, recorded_counts
@@ -68,7 +68,7 @@ from codeanatomy.run.report import BuildReport, report, unchanged
 from codeanatomy.run.signals import stoppable
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 from codeanatomy.spark.metrics import tagged
-from codeanatomy.tracing import OFF, Trace
+from codeanatomy.tracing import NO_TRACE, Trace
 
 WORK: dict[str, Callable[[Run], None]] = {
     EXTRACT: extract_stage,
@@ -133,8 +133,8 @@ def prepare(order: Order, progress: Progress) -> Prepared:
     """Look at what the order names; refuses what cannot be built."""
     began, started = time.monotonic(), datetime.now(UTC)
     steps_of(order.settings.tables, order.until)
-    policy = StorePolicy.of(order.settings.runtime)
-    reach(checked_root(order.lake, policy.require_local_paths), policy)
+    policy = StorePolicy.from_profile(order.settings.runtime)
+    register_policy(normalize_root(order.lake, policy.require_local_paths), policy)
     refuse_unwritable(order.lake)
     since = None if order.since is None else Since(order.lake, order.since)
     listed = list_repositories(order.repositories, order.settings.extract, progress, since)
@@ -166,7 +166,7 @@ def _no_session() -> SparkSession:
 
 
 def build(
-    order: Order, progress: Progress, session: Callable[[], SparkSession], trace: Trace = OFF
+    order: Order, progress: Progress, session: Callable[[], SparkSession], trace: Trace = NO_TRACE
 ) -> BuildReport:
     """Build the repositories of an order; a session is asked for if there is work for it."""
     prepared = prepare(order, progress)
@@ -197,7 +197,7 @@ def _built(
     run_id = new_run_id()
 
     def tell(said: str) -> None:
-        progress.tell("lease", said)
+        progress.update("lease", said)
         Log(run_id=run_id).info(said)
 
     with stoppable():
@@ -207,7 +207,7 @@ def _built(
             run_id,
             list(prepared.listed.listings),
             wait=order.wait,
-            tell=tell,
+            report=tell,
             base_run_id=first.state.run_id,
         )
         waited = time.monotonic() - asked
@@ -225,7 +225,7 @@ class _Planned(NamedTuple):
 
 def _left_by(row: LeaseRow | None) -> LeaseRow | None:
     """What a dead run has left; one that is writing still has left nothing to go on with."""
-    return row if row is not None and stale(row, datetime.now(UTC)) else None
+    return row if row is not None and is_stale(row, datetime.now(UTC)) else None
 
 
 def _planned(prepared: Prepared, left: LeaseRow | None) -> tuple[Plan, State]:
@@ -256,12 +256,12 @@ def _leased(
         # Who writes has the lease: if nobody has had it since, there is nothing new to plan for.
         is_same = waited <= STALE_SECONDS and (version, lease.before) == (first.version, first.left)
         found, state = (first.plan, first.state) if is_same else _planned(prepared, lease.before)
-        lease.begin(state.run_id)
+        lease.set_base_run(state.run_id)
         if found.nothing_to_do:
             return unchanged(prepared.order, prepared.listed, found, state, prepared.seconds)
         # This run may end before it goes on from there: then the next one can.
         for done in _to_resume(found, lease).values():
-            lease.note(done)
+            lease.record_step(done)
         with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
             whole.note({"repositories": len(prepared.listed.listings)})
             run = _new_run(prepared, progress, session, lease.check, found, state, run_id, worker)
@@ -272,7 +272,7 @@ def _leased(
         _observe(run)
         with suppress(CodeAnatomyError):
             # From now on a lake without a manifest is one that has lost it.
-            lease.begin(run_id)
+            lease.set_base_run(run_id)
         with suppress(*ENGINE_ERRORS, OSError):
             for step in run.plan.steps:
                 if step.runs_for:
@@ -299,10 +299,10 @@ def _new_run(
 ) -> Run:
     order = prepared.order
     settings = order.settings
-    observed = Observed()
+    observed = EventLog()
     run = Run(
         run_id,
-        Tables(
+        LakeTables(
             order.lake,
             with_lineage(order.lake, settings.tables),
             observed,
@@ -345,7 +345,7 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
         stopped = isinstance(problem, KeyboardInterrupt)
         error = f"stopped by the user in {_under_way(run)}" if stopped else _message(run, problem)
         if stopped:
-            run.progress.tell("stopped", f"run {run.run_id} in {_under_way(run)}: {KEPT}", last=True)
+            run.progress.update("stopped", f"run {run.run_id} in {_under_way(run)}: {KEPT}", last=True)
         Log(run_id=run.run_id).error(error)
         # Who has lost the lease may not write: the manifest is somebody else's now.
         if not isinstance(problem, LeaseLost):
@@ -375,9 +375,9 @@ def _observe(run: Run) -> None:
     """Record what the run has done to its tables; it has done it, whether that succeeds or not."""
     try:
         with run.timed("observe"):
-            for asked in take(run.store.root):
-                run.observed.add(scan_of(asked), asked.purpose, asked.at)
-            record_observed(run.store, run.run_id, run.observed, run.settings.runtime)
+            for asked in take_queries(run.store.root):
+                run.observed.add(scan_event(asked), asked.purpose, asked.at)
+            record_events(run.store, run.run_id, run.observed, run.settings.runtime)
     # Whatever it is: there is nobody who could do anything about it but by reading this.
     except Exception as problem:  # noqa: BLE001
         Log(run_id=run.run_id).warning(
@@ -394,7 +394,7 @@ def _undo(run: Run) -> None:
     run.floor.update(run.base.newest)
     for number, undo in enumerate(run.plan.undo, start=1):
         commit, began = Commit(run.run_id, UNDO), time.monotonic()
-        version = bring_back(
+        version = restore_with_fallback(
             run.store.root, undo.table_name, undo.to_version, commit, lambda: run.spark_store
         )
         run.observed(
@@ -405,7 +405,7 @@ def _undo(run: Run) -> None:
                 committed=version > run.floor.get(undo.table_name, -1),
                 run_id=run.run_id,
                 sequence=UNDO,
-                metadata=stamp(commit, OPERATION),
+                metadata=encode_stamp(commit, OPERATION),
                 seconds=time.monotonic() - began,
             )
         )
@@ -413,7 +413,7 @@ def _undo(run: Run) -> None:
         if undo.to_version is not None:
             run.pins[undo.table_name] = version
         last = number == len(run.plan.undo)
-        run.progress.tell("undo", f"{number}/{len(run.plan.undo)} tables of a dead run", last=last)
+        run.progress.update("undo", f"{number}/{len(run.plan.undo)} tables of a dead run", last=last)
 
 
 def _add_refreshes(run: Run) -> None:
@@ -440,7 +440,7 @@ def _go_on(run: Run, lease: Lease) -> None:
     for each in run.resumed.values():
         run.count(each.rows)
         run.recount |= {name for name in each.pins if any(name not in rows for rows in each.rows.values())}
-        lease.note(structs.replace(each, pins={name: run.pins[name] for name in each.pins}))
+        lease.record_step(structs.replace(each, pins={name: run.pins[name] for name in each.pins}))
 
 
 def _to_resume(found: Plan, lease: Lease) -> dict[str, StepDone]:
@@ -523,7 +523,7 @@ def _step(run: Run, lease: Lease, step: PlannedStep, before: Sequence[Future[Non
         span.note({"rows": sum(run.committed[each].rows for each in run.written(name))})
         # A refresh that died is begun anew: that takes no longer than to find out how far it was.
         if not step.refreshes:
-            lease.note(run.step_done(name))
+            lease.record_step(run.step_done(name))
         lease.check()
     Log(run_id=run.run_id, step=name).info("step done", extra={"seconds": run.seconds[f"{name}_step"]})
 

@@ -29,7 +29,7 @@ from codeanatomy.catalog.spec import Table, UsedColumn
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.lake.manifest import read_manifest
-from codeanatomy.lake.recorded_queries import noted
+from codeanatomy.lake.recorded_queries import read_queries
 from codeanatomy.plan.steps import STAGES
 
 SCANS, DECISIONS = "delta_scan_plans", "stats_decisions"
@@ -123,7 +123,7 @@ def _recorded(root: str, runs: Sequence[str]) -> Iterator[tuple[Use, int]]:
 
 def _asked(root: str) -> Iterator[tuple[Use, int]]:
     """Questions since the newest run."""
-    for each in noted(root):
+    for each in read_queries(root):
         used = _uses(each.table, each.purpose, each.filter_columns, each.join_columns)
         yield from ((use, each.count) for use in used)
 

@@ -19,12 +19,12 @@ from typing import Any
 
 from msgspec import structs, to_builtins
 
-from codeanatomy.delta.commit_stamp import Commit, stamped
+from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.read.light import user_metadata_since
 from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import CommitConflict
 from codeanatomy.extract.file_rows import failures_by_extractor
-from codeanatomy.lake.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest, pin_of
+from codeanatomy.lake.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest, output_pin
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.inputs import scan_rows
 from codeanatomy.plan.repositories import Repository
@@ -100,7 +100,7 @@ def refuse_strangers(root: str, floor: Mapping[str, int], run_id: str) -> None:
     """Refuse tables that somebody else has committed to after some versions."""
     for name, version in floor.items():
         since = user_metadata_since(root, name, version)
-        others = {made.run_id for text in since if (made := stamped(text)) is not None} - {run_id}
+        others = {made.run_id for text in since if (made := decode_stamp(text)) is not None} - {run_id}
         if others:
             raise CommitConflict(
                 f"run {', '.join(sorted(others))} wrote to {name} at the same time",
@@ -112,7 +112,7 @@ def _output_pin(run: Run, name: str, version: int) -> OutputPin:
     known = run.base.outputs.get(name)
     if known is not None and known.version == version:
         return known
-    return pin_of(run.store.root, name, version)
+    return output_pin(run.store.root, name, version)
 
 
 def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[OutputPin, ...]) -> RunManifest:

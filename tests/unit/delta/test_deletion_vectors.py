@@ -106,7 +106,7 @@ class Lake:
         self,
         *rows: Row,
         owners: Iterable[str] = (),
-        shared_of: Iterable[str] = (),
+        shared_repos: Iterable[str] = (),
         picked: PickedRows | None = None,
     ) -> Committed:
         """Give owners new rows, or none; of other owners rows may be picked."""
@@ -114,7 +114,7 @@ class Lake:
         ordered = sorted(rows, key=lambda row: [str(row.get(name) or "").rjust(9) for name in order])
         batches = [pa.RecordBatch.from_pylist(ordered, schema=arrow_schema(self.table))] if rows else []
         files = write_files(self.location, self.table, batches)
-        gone, shared = set(owners), set(shared_of)
+        gone, shared = set(owners), set(shared_repos)
         done = adopt_files(
             self.tables,
             self.table.name,
@@ -122,7 +122,7 @@ class Lake:
             sorted(gone),
             Commit(f"run-{len(self.history)}"),
             by=self.by,
-            shared_of=sorted(shared),
+            shared_repos=sorted(shared),
             picked=picked,
         )
         ids = set(picked.values.to_pylist()) if picked else set()
@@ -304,13 +304,13 @@ def test_a_table_without_partitions(store: Store) -> None:
 
 def test_rows_without_an_owner(store: Store, nodes: Lake) -> None:
     nodes.swap(*nodes_of(1, 3), *nodes_of(None, 4), *nodes_of(None, 2, repo_id="b"), *nodes_of(2, 3))
-    done = nodes.swap(*nodes_of(None, 1), *nodes_of(2, 1), owners=[owner(2)], shared_of=["a"])
+    done = nodes.swap(*nodes_of(None, 1), *nodes_of(2, 1), owners=[owner(2)], shared_repos=["a"])
     assert done.rows_deleted == 14
     nodes.light(1)
-    done = nodes.swap(shared_of=["b"])
+    done = nodes.swap(shared_repos=["b"])
     assert done.rows_deleted == 4
     nodes.all_see(store)
-    assert not nodes.swap(shared_of=["b", "c"]).committed
+    assert not nodes.swap(shared_repos=["b", "c"]).committed
 
 
 def test_the_protocol_is_asked_for_with_the_first_vector(store: Store, nodes: Lake) -> None:
@@ -436,7 +436,7 @@ def test_spark_swaps_where_the_table_asks_for_more(store: Store) -> None:
     lake.swap(*nodes_of(1, 3), *nodes_of(None, 4), *nodes_of(None, 2, repo_id="b"), *nodes_of(2, 3))
     store.spark.sql(f"ALTER TABLE delta.`{lake.location}` ADD CONSTRAINT plain CHECK (repo_id <> 'x')")
     lake.history.append(lake.history[0])
-    done = lake.swap(*nodes_of(None, 1), *nodes_of(2, 1), owners=[owner(2)], shared_of=["a"])
+    done = lake.swap(*nodes_of(None, 1), *nodes_of(2, 1), owners=[owner(2)], shared_repos=["a"])
     assert done.operation == "replace_by_owner"
     lake.all_see(store)
 
@@ -458,7 +458,7 @@ def test_a_vector_without_a_commit_is_harmless(aside: Lake, monkeypatch: pytest.
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(entries, "put", killed)
+        patched.setattr(entries, "write_entry", killed)
         with pytest.raises(KeyboardInterrupt):
             aside.swap(owners=[owner(1)])
     assert len(list(Path(aside.location).glob("*.bin"))) == 1
@@ -472,14 +472,14 @@ def test_a_lost_race_leaves_no_vector(aside: Lake, monkeypatch: pytest.MonkeyPat
     put = entries.write_entry
 
     def late(location: str, version: int, said: Iterable[Any], interval: int) -> bool:
-        monkeypatch.setattr(entries, "put", put)
+        monkeypatch.setattr(entries, "write_entry", put)
         done = adopt_files(aside.tables, NODES.name, [], [owner(2)], Commit("other"), by="owner_file_id")
         del aside.rows["a", owner(2)]
         aside.history.append(counted(NODES, [row for rows in aside.rows.values() for row in rows]))
         assert done.committed
         return put(location, version, said, interval)
 
-    monkeypatch.setattr(entries, "put", late)
+    monkeypatch.setattr(entries, "write_entry", late)
     done = aside.swap(owners=[owner(1)])
     assert (done.version, done.attempts, done.rows_deleted) == (2, 2, 10)
     assert len(list(Path(aside.location).glob("*.bin"))) == 2
@@ -562,7 +562,7 @@ def test_random_swaps(aside: Lake) -> None:
         # Some of them come back, and some were not there.
         rows += [row for row in single if chance.random() < 0.5]
         picked = PickedRows("node_id", ids, frozenset(map(owner, others)))
-        aside.swap(*rows, owners=map(owner, numbers), shared_of=shared, picked=picked)
+        aside.swap(*rows, owners=map(owner, numbers), shared_repos=shared, picked=picked)
         aside.light(len(aside.history) - 1)
 
 

@@ -50,7 +50,7 @@ def test_spark_reads_the_same_feed(make_store: Callable[..., Store], lake: Lake)
     filled(lake, files=6, rows=3)
     lake.swap(*nodes_of(2, 2), owners=[owner(2)])
     lake.swap(*nodes_of(2, 1), *nodes_of(4, 1), owners=[owner(2), owner(3), owner(4)])
-    lake.swap(*nodes_of(None, 2), shared_of=["a"])
+    lake.swap(*nodes_of(None, 2), shared_repos=["a"])
     rows = read_feed(store, NODES.name, Window(starting_version=1)).collect()
     names = ("_commit_version", "_change_type", "node_id", "owner_file_id")
     # Rows of these owners and no others, each once.

@@ -92,9 +92,9 @@ def test_what_is_understood(text: str, written: str) -> None:
 )
 def test_what_is_not_understood_may_be_anything(text: str) -> None:
     found = parse_predicate(NODES, text)
-    for domain in (ANY_VALUE, ONLY_NULL, ColumnRange("z", "z", nulls=False)):
+    for column_range in (ANY_VALUE, ONLY_NULL, ColumnRange("z", "z", nulls=False)):
         assert (
-            found.term.outcomes(dict.fromkeys(NODES.column_names, domain).__getitem__) == TRUE | FALSE | NULL
+            found.term.outcomes(dict.fromkeys(NODES.column_names, column_range).__getitem__) == TRUE | FALSE | NULL
         )
 
 
@@ -217,12 +217,12 @@ def test_sets_of_outcomes_are_combined_pair_by_pair() -> None:
     ]
     text = {"a": "line < 5", "b": "bstart < 5"}
     for one, other in product(held, held):
-        domains = {"line": one, "bstart": other}
+        column_ranges = {"line": one, "bstart": other}
         of_a, of_b = (
-            parse_predicate(NODES, each).term.outcomes(domains.__getitem__) for each in text.values()
+            parse_predicate(NODES, each).term.outcomes(column_ranges.__getitem__) for each in text.values()
         )
         for joint, name in ((f"{text['a']} AND {text['b']}", "AND"), (f"{text['a']} OR {text['b']}", "OR")):
-            found = parse_predicate(NODES, joint).term.outcomes(domains.__getitem__)
+            found = parse_predicate(NODES, joint).term.outcomes(column_ranges.__getitem__)
             pairs = product(
                 [value for value in VALUES if BITS[value] & of_a],
                 [value for value in VALUES if BITS[value] & of_b],
@@ -235,7 +235,7 @@ def test_sets_of_outcomes_are_combined_pair_by_pair() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "domain", "may"),
+    ("text", "column_range", "may"),
     [
         ("line = 5", ColumnRange(1, 4), False),
         ("line = 5", ColumnRange(5, 5), True),
@@ -271,8 +271,8 @@ def test_sets_of_outcomes_are_combined_pair_by_pair() -> None:
         ("path NOT LIKE 'b%'", ColumnRange("ba", "c"), True),
     ],
 )
-def test_what_may_be_true(text: str, domain: ColumnRange, may: bool) -> None:
-    assert parse_predicate(NODES, text).may_match(lambda _: domain) is may
+def test_what_may_be_true(text: str, column_range: ColumnRange, may: bool) -> None:
+    assert parse_predicate(NODES, text).may_match(lambda _: column_range) is may
 
 
 # What the log says of a column.
@@ -281,33 +281,33 @@ def test_what_may_be_true(text: str, domain: ColumnRange, may: bool) -> None:
 def test_a_text_of_32_bytes_may_be_cut() -> None:
     begin = "x" * 32
     cut = range_from_statistics(TEXT, "a", begin, nulls=0)
-    assert cut.may_be(f"{begin}yz")
-    assert cut.may_exceed(f"{begin}yz")
-    assert not cut.may_be("y")
-    assert not cut.may_exceed("y")
-    assert cut.may_begin(f"{begin}y")
-    assert not range_from_statistics(TEXT, begin, begin, nulls=0).is_only(begin)
+    assert cut.may_equal(f"{begin}yz")
+    assert cut.may_be_greater(f"{begin}yz")
+    assert not cut.may_equal("y")
+    assert not cut.may_be_greater("y")
+    assert cut.may_start_with(f"{begin}y")
+    assert not range_from_statistics(TEXT, begin, begin, nulls=0).is_constant(begin)
     short = range_from_statistics(TEXT, "a", "x" * 31, nulls=0)
-    assert not short.may_be("x" * 32)
+    assert not short.may_equal("x" * 32)
     # A writer may count characters of two bytes, or four.
-    assert range_from_statistics(TEXT, "a", "é" * 16).may_be("é" * 17)
+    assert range_from_statistics(TEXT, "a", "é" * 16).may_equal("é" * 17)
 
 
 def test_nan_is_beyond_the_greatest_number() -> None:
     held = range_from_statistics(NUMBER, 1.0, 2.0, nulls=0)
-    assert held.may_exceed(5.0)
-    assert not held.may_be(5.0)
-    assert not held.may_be_below(1.0)
-    assert not held.is_only(1.0)
-    assert range_from_statistics(NUMBER, -0.0, 0.0).may_be(0.0)
+    assert held.may_be_greater(5.0)
+    assert not held.may_equal(5.0)
+    assert not held.may_be_less(1.0)
+    assert not held.is_constant(1.0)
+    assert range_from_statistics(NUMBER, -0.0, 0.0).may_equal(0.0)
     for told in ("NaN", "Infinity", float("inf"), float("nan"), 10**400, True, "1.0"):
         assert range_from_statistics(NUMBER, told, told, nulls=0) == ColumnRange(nulls=False, nan=True)
 
 
 def test_times_are_cut_to_milliseconds() -> None:
     held = range_from_statistics(TIME, "2026-05-01T12:00:00.123Z", "2026-05-01T12:00:00.123Z", nulls=0)
-    assert held.may_be(datetime(2026, 5, 1, 12, 0, 0, 123_999, UTC))
-    assert not held.may_be(datetime(2026, 5, 1, 12, 0, 0, 125_000, UTC))
+    assert held.may_equal(datetime(2026, 5, 1, 12, 0, 0, 123_999, UTC))
+    assert not held.may_equal(datetime(2026, 5, 1, 12, 0, 0, 125_000, UTC))
     for told in ("2026-05-01T12:00:00", "2026-05-01", 5, "soon", "9999-12-31T23:59:59.999999Z"):
         assert range_from_statistics(TIME, "0001-01-01T00:00:00Z", told, nulls=0).greatest is None
 
@@ -345,16 +345,16 @@ def test_a_default_may_be_in_the_place_of_a_null() -> None:
     column = Column("weight", "double", ".", default=1.0)
     assert range_from_statistics(column, 5.0, 6.0, nulls=2, rows=4) == ANY_VALUE
     assert range_from_statistics(column, None, None, nulls=4, rows=4) == ANY_VALUE
-    assert not range_from_statistics(column, 5.0, 6.0, nulls=0, rows=4).may_be(1.0)
+    assert not range_from_statistics(column, 5.0, 6.0, nulls=0, rows=4).may_equal(1.0)
     assert range_from_partition(Column("kind", "string", ".", default="x"), None) == ANY_VALUE
 
 
 def test_partition_values_are_texts_of_their_type() -> None:
-    assert range_from_partition(TEXT, "a").is_only("a")
+    assert range_from_partition(TEXT, "a").is_constant("a")
     assert range_from_partition(TEXT, None) == ONLY_NULL
-    assert range_from_partition(WHOLE, "-12").is_only(-12)
-    assert range_from_partition(FLAG, "true").is_only(True)
-    assert range_from_partition(TIME, "2026-05-01T12:00:00.000000Z").is_only(
+    assert range_from_partition(WHOLE, "-12").is_constant(-12)
+    assert range_from_partition(FLAG, "true").is_constant(True)
+    assert range_from_partition(TIME, "2026-05-01T12:00:00.000000Z").is_constant(
         datetime(2026, 5, 1, 12, tzinfo=UTC)
     )
     unclear = {TEXT: ["", "__HIVE_DEFAULT_PARTITION__"], WHOLE: ["", "1.5", "x"], FLAG: ["TRUE", "1"]}

@@ -353,7 +353,7 @@ def test_no_pair_of_values_is_left_out(name: str) -> None:
             }
         asked = parse_predicate(PARTS, spark)
         for file in files:
-            if not asked.may_match(file.domain):
+            if not asked.may_match(file.column_range):
                 gone += 1
                 values = stats[int(file.path)][1]
                 # By identity, for NaN is not equal to itself.
@@ -541,7 +541,7 @@ def test_a_log_with_a_checkpoint_says_the_same(twenty: Path) -> None:
     assert {file.logged_path for file in files} == replayed.keys()
     for file in files:
         stats = json.decode(replayed[file.logged_path] or "{}")
-        held = file.domain("bstart")
+        held = file.column_range("bstart")
         assert (held.least, held.greatest) == (stats["minValues"]["bstart"], stats["maxValues"]["bstart"])
         assert file.rows == stats["numRecords"] == 10
         assert file.path == unquote(file.logged_path)
@@ -552,20 +552,20 @@ def test_a_column_of_another_type_or_under_another_collation_says_nothing() -> N
     add = Add("p", {}, 1, 0, True, stats.decode())
     table = Table("t", "graph", ".", (Column("a", "bigint", "."), Column("b", "string", ".")), ("a",))
 
-    def domains(a: str, **of_b: Any) -> dict[str, Any]:
+    def column_ranges(a: str, **of_b: Any) -> dict[str, Any]:
         fields = [{"name": "A", "type": a}, {"name": "b", "type": "string", "metadata": of_b}]
         schema = json.encode({"fields": fields}).decode()
         # Statistics are under the stored name.
         named = structs.replace(add, stats=add.stats.replace('"a"', '"A"') if add.stats else None)
         (file,) = logged_files(table, LogState({}, {"schemaString": schema}, {"p": named}))
-        return {name: file.domain(name) for name in ("a", "b")}
+        return {name: file.column_range(name) for name in ("a", "b")}
 
-    assert domains("long")["a"].is_only(1)
-    assert domains("string")["a"] == ANY_VALUE
-    assert domains("double")["a"] == ANY_VALUE
-    assert domains("decimal(10,0)")["a"] == ANY_VALUE
-    assert domains("long")["b"].is_only("x")
-    assert domains("long", __COLLATIONS={"b": "icu.UNICODE_CI"})["b"] == ANY_VALUE
+    assert column_ranges("long")["a"].is_constant(1)
+    assert column_ranges("string")["a"] == ANY_VALUE
+    assert column_ranges("double")["a"] == ANY_VALUE
+    assert column_ranges("decimal(10,0)")["a"] == ANY_VALUE
+    assert column_ranges("long")["b"].is_constant("x")
+    assert column_ranges("long", __COLLATIONS={"b": "icu.UNICODE_CI"})["b"] == ANY_VALUE
 
 
 # The light lane.

@@ -60,12 +60,12 @@ def test_a_policy_has_what_the_session_gets() -> None:
         spark={"spark.hadoop.fs.s3a.endpoint": "other", "spark.delta.logStore.gs.impl": "G"},
         require_local_paths=True,
     )
-    found = StorePolicy.of(profile)
+    found = StorePolicy.from_profile(profile)
     assert found.require_local_paths
     settings = session_settings(profile, (), ())
-    told = {key: value for key, value in settings.items() if key in found.hashed()}
-    assert told.keys() == found.hashed().keys()
-    assert StorePolicy.of(RuntimeProfile(spark=told, require_local_paths=True)) == found
+    told = {key: value for key, value in settings.items() if key in found.option_hashes()}
+    assert told.keys() == found.option_hashes().keys()
+    assert StorePolicy.from_profile(RuntimeProfile(spark=told, require_local_paths=True)) == found
     assert found.storage_options["fs.s3a.endpoint"] == "other"
 
 
@@ -214,10 +214,10 @@ def test_the_policy_is_part_of_the_runtime_identity() -> None:
 
 def test_no_value_is_told() -> None:
     found = StorePolicy(S3, {"s3a.impl": SECRET}, {"k": SECRET})
-    told = f"{found!r} {found} {found.hashed()} {found.identity} {msgspec.json.encode(found.hashed())!r}"
+    told = f"{found!r} {found} {found.option_hashes()} {found.identity} {msgspec.json.encode(found.option_hashes())!r}"
     assert SECRET not in told
     assert "AKIA" not in told
-    hashed = found.hashed()
+    hashed = found.option_hashes()
     assert all(len(value) == 16 and int(value, 16) >= 0 for value in hashed.values())
     # The same value has the same hash: whether two runs had the same key can be seen.
     assert hashed["spark.delta.logStore.s3a.impl"] == hashed["spark.databricks.delta.k"]
@@ -264,17 +264,17 @@ def test_options_that_only_the_session_has() -> None:
     }
     session = SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=lambda: list(conf.items())))
     spark: Any = SimpleNamespace(_jsparkSession=None, sparkContext=session)
-    StorePolicy().refuse_other(spark, "/data/lake")
-    StorePolicy().refuse_other(spark, "hdfs://name/lake")
+    StorePolicy().require_match(spark, "/data/lake")
+    StorePolicy().require_match(spark, "hdfs://name/lake")
     with pytest.raises(StorageMismatch, match=r"fs\.s3a\.secret\.key") as told:
-        StorePolicy().refuse_other(spark, "s3a://bucket/lake")
+        StorePolicy().require_match(spark, "s3a://bucket/lake")
     assert SECRET not in str(told.value)
     assert "fs.gs.x" not in str(told.value)
 
 
 def test_a_session_that_reaches_storage_otherwise_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     def store(*flags: str, root: str = str(tmp_path / "lake")) -> Store:
-        return Store.of(load_settings(flags, env={}, start=None), spark, root)
+        return Store.from_settings(load_settings(flags, env={}, start=None), spark, root)
 
     store()
     # What the session has, whatever the case of a truth value.

@@ -44,10 +44,10 @@ for line in sys.stdin:
     try:
         if verb == "acquire":
             root, run_id, ttl, beat = given
-            lease = acquire(root, run_id, ["one", "two"], wait=False, tell=print, base_run_id=None,
+            lease = acquire(root, run_id, ["one", "two"], wait=False, report=print, base_run_id=None,
                             ttl_seconds=int(ttl), beat_seconds=float(beat))
         elif verb == "note":
-            lease.note(StepDone("extract", {"one": "e" * 22}, {"one": {"a": 1}}, {"a": 3}))
+            lease.record_step(StepDone("extract", {"one": "e" * 22}, {"one": {"a": 1}}, {"a": 3}))
         elif verb == "check":
             lease.check()
         elif verb == "release":
@@ -104,7 +104,7 @@ def held(root: Path, run_id: str = "run-1", ttl: int = 120, beat: float = 15) ->
         run_id,
         ["one", "two"],
         wait=False,
-        tell=print,
+        report=print,
         base_run_id=None,
         ttl_seconds=ttl,
         beat_seconds=beat,
@@ -143,10 +143,10 @@ def test_one_holds_it_and_the_other_is_told_who(tmp_path: Path) -> None:
 
 def test_the_journal(tmp_path: Path) -> None:
     with held(tmp_path) as lease:
-        lease.begin("run-0")
-        lease.note(replace(EXTRACT, pins={"a": 2}))
-        lease.note(GRAPH)
-        lease.note(EXTRACT)
+        lease.set_base_run("run-0")
+        lease.record_step(replace(EXTRACT, pins={"a": 2}))
+        lease.record_step(GRAPH)
+        lease.record_step(EXTRACT)
         row = row_of(tmp_path)
         assert (row.base_run_id, row.state, row.repo_ids) == ("run-0", "held", ("one", "two"))
         # In the order in which they were noted last; where nothing else is said this run has done them.
@@ -156,7 +156,7 @@ def test_the_journal(tmp_path: Path) -> None:
 
 def failing(root: Path) -> None:
     with held(root) as lease:
-        lease.note(EXTRACT)
+        lease.record_step(EXTRACT)
         raise ZeroDivisionError
 
 
@@ -178,7 +178,7 @@ def test_what_was_released_may_not_be_used(tmp_path: Path) -> None:
     with pytest.raises(LeaseLost, match="it was released"):
         lease.check()
     with pytest.raises(LeaseLost):
-        lease.note(EXTRACT)
+        lease.record_step(EXTRACT)
     assert not [thread for thread in threading.enumerate() if thread.name == "codeanatomy-lease"]
 
 
@@ -221,7 +221,7 @@ def test_a_stopped_holder_loses_it(tmp_path: Path, others: Callable[[], Other]) 
     assert other.ask("check") == "done"
     os.kill(other.process.pid, signal.SIGSTOP)
     told: list[str] = []
-    lease = acquire(str(tmp_path), "run-2", ["one"], wait=True, tell=told.append, base_run_id="run-0")
+    lease = acquire(str(tmp_path), "run-2", ["one"], wait=True, report=told.append, base_run_id="run-0")
     assert len(told) == 1
     assert told[0].startswith(f"waiting: lake {tmp_path} is being written by run run-1 ")
     os.kill(other.process.pid, signal.SIGCONT)
@@ -275,7 +275,7 @@ def test_a_release_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: p
         raise StorageFailure("No space left on device")
 
     told: list[str] = []
-    lease = acquire(str(tmp_path), "run-1", [], wait=False, tell=told.append, base_run_id=None)
+    lease = acquire(str(tmp_path), "run-1", [], wait=False, report=told.append, base_run_id=None)
     monkeypatch.setattr(lease_module, "_overwrite", full)
     lease.release(keep_journal=True)
     assert told == [f"the lease of {tmp_path} could not be released: No space left on device"]
@@ -288,7 +288,7 @@ def test_a_clock_that_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     lease = held(tmp_path, beat=0.05)
     jump(-1)
     lease.check()
-    lease.note(EXTRACT)
+    lease.record_step(EXTRACT)
     with pytest.raises(LeaseHeld):
         held(tmp_path, "run-2")
     lease.release(keep_journal=False)
@@ -298,7 +298,7 @@ def test_a_clock_that_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     jump(1)
     with held(tmp_path, "run-4") as taker:
         with pytest.raises(LeaseLost, match="it is held by run run-4"):
-            lease.note(EXTRACT)
+            lease.record_step(EXTRACT)
         with pytest.raises(LeaseLost):
             lease.check()
         taker.check()

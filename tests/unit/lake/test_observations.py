@@ -278,7 +278,7 @@ def test_a_record_that_fails_changes_nothing_of_the_build(
     def fail(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(building, "record_observed", fail)
+    monkeypatch.setattr(building, "record_events", fail)
     lake = tmp_path / "lake"
     report = clean_lake(lake, {"shop": put(tmp_path / "shop", FIRST)})
     assert report.status == "succeeded"
@@ -299,7 +299,7 @@ def test_a_commit_that_lost_is_told_with_its_attempts(
             return False
         return real(location, version, *more)
 
-    monkeypatch.setattr(entries, "put", lose_once)
+    monkeypatch.setattr(entries, "write_entry", lose_once)
     run_id = clean_lake(lake, {"shop": source}).run_id
     [row] = [row for row in recorded(lake, "delta_mutations") if row["attempts"] > 1]
     assert (row["table_name"], row["attempts"]) == ("cpg_nodes", 2)

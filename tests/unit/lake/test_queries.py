@@ -32,7 +32,7 @@ def test_a_slice_opens_only_the_files_of_its_kinds(reader: LightReader) -> None:
 
 def test_a_slice_by_id_opens_only_the_files_that_may_hold_it(reader: LightReader) -> None:
     first = reader.files(Slice("cpg_edges_by_dst"))[0]
-    held = first.domain("dst_node_id")
+    held = first.column_range("dst_node_id")
     least, greatest = held.least, held.greatest
     assert reader.files(Slice("cpg_edges_by_dst", dst_node_id=(least,)))
     assert reader.files(Slice("cpg_edges_by_dst", dst_node_id=("zzz",))) == []

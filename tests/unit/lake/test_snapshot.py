@@ -165,7 +165,7 @@ def test_a_lake_without_a_published_run(tmp_path: Path) -> None:
 def test_unknown_repositories_and_tables(lake: SmallLake) -> None:
     found = Snapshot.open(str(lake.root))
     with pytest.raises(UnknownName, match="unknown repository 'c'"):
-        found.chosen("c")
+        found.select_repositories("c")
     with pytest.raises(TableMissing, match="cpg_nodes is not published"):
         found.rows("cpg_nodes", ["node_id"])
 

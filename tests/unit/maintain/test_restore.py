@@ -271,7 +271,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, after: int, problem: BaseException) -> 
             raise problem
         return restore_with_fallback(*args)
 
-    monkeypatch.setattr(moving, "bring_back", dying)
+    monkeypatch.setattr(moving, "restore_with_fallback", dying)
 
 
 @pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.system), 12])
@@ -355,7 +355,7 @@ def test_what_somebody_else_publishes_meanwhile_is_not_lost(
         return restore_with_fallback(*args)
 
     count = len(read_manifest(str(lake.root)))
-    monkeypatch.setattr(moving, "bring_back", interfering)
+    monkeypatch.setattr(moving, "restore_with_fallback", interfering)
     with pytest.raises(CommitConflict, match="run_manifest is at version"):
         lake.restore(lake.runs[0])
 
@@ -365,7 +365,7 @@ def test_a_version_that_is_not_what_was_asked_for_is_not_published(
 ) -> None:
     """The process of a dead run may commit a moment later."""
     before = rows(lake.root)
-    monkeypatch.setattr(moving, "bring_back", lambda root, name, *_: newest_version(root, name))
+    monkeypatch.setattr(moving, "restore_with_fallback", lambda root, name, *_: newest_version(root, name))
     with pytest.raises(CommitConflict, match="is not what was to be restored"):
         lake.restore(lake.runs[0])
     assert rows(lake.root) == before
@@ -376,7 +376,7 @@ def test_a_version_that_is_not_what_was_asked_for_is_not_published(
 
 @pytest.mark.system
 def test_the_lease_is_waited_for_or_not(lake: ThreeRuns) -> None:
-    held = acquire(str(lake.root), "other", ["a"], wait=False, tell=print, base_run_id=None)
+    held = acquire(str(lake.root), "other", ["a"], wait=False, report=print, base_run_id=None)
     before = newest(lake)
     try:
         with pytest.raises(LeaseHeld, match="run other"):
@@ -629,7 +629,7 @@ def test_the_command(lake: ThreeRuns, call: Ran) -> None:
     assert (code, out) == (6, "")
     assert "[CA047] there is no version 99" in err
     assert call("restore", "no_such", "--lake", root, "--to", "0")[0] == 2
-    held: Callable[..., Any] = acquire(root, "other", ["a"], wait=False, tell=print, base_run_id=None).release
+    held: Callable[..., Any] = acquire(root, "other", ["a"], wait=False, report=print, base_run_id=None).release
     code, _, err = call("restore", "--lake", root, "--run", lake.runs[2], "--no-wait")
     assert code == 5
     assert "being written by run other" in err

@@ -214,7 +214,7 @@ def test_it_needs_nothing_of_the_lake(lake: ThreeRuns, tmp_path: Path) -> None:
 def test_while_somebody_writes(lake: ThreeRuns, tmp_path: Path) -> None:
     """What is not published is not in it, and nobody is waited for."""
     wanted = rows(lake.root)
-    with acquire(str(lake.root), "other", ["a"], wait=False, tell=print, base_run_id=None):
+    with acquire(str(lake.root), "other", ["a"], wait=False, report=print, base_run_id=None):
         DeltaTable(location(str(lake.root), NODES)).delete()
         export_snapshot(str(lake.root), tmp_path / "copy")
     assert rows(tmp_path / "copy") == wanted

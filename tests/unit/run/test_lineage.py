@@ -225,7 +225,7 @@ def test_nothing_is_read_where_no_table_wants_it(tmp_path: Path, monkeypatch: py
         raise AssertionError
 
     monkeypatch.setattr(lineage, "read_manifest", refused)
-    monkeypatch.setattr(lineage, "noted", refused)
+    monkeypatch.setattr(lineage, "read_queries", refused)
     assert with_lineage(str(tmp_path), catalog.TABLES) == catalog.TABLES
 
 

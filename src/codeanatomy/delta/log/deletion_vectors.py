@@ -43,7 +43,7 @@ PYTHONS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&(
 TO_DELTA, FROM_DELTA = bytes.maketrans(PYTHONS, DIGITS), bytes.maketrans(DIGITS, PYTHONS)
 
 
-class Vector(
+class DeletionVector(
     Struct,
     frozen=True,
     omit_defaults=True,
@@ -63,7 +63,7 @@ class Vector(
     offset: int | None = None
 
 
-def write_vectors(location: str, bitmaps: Mapping[str, BitMap64]) -> dict[str, Vector]:
+def write_vectors(location: str, bitmaps: Mapping[str, BitMap64]) -> dict[str, DeletionVector]:
     """Store bitmaps in a new file of a local table's folder; nobody reads it before a commit tells of it."""
     if not bitmaps:
         return {}
@@ -72,13 +72,13 @@ def write_vectors(location: str, bitmaps: Mapping[str, BitMap64]) -> dict[str, V
     content, vectors = bytearray(VERSION), {}
     for path, bitmap in bitmaps.items():
         data = MAGIC + bitmap.serialize()
-        vectors[path] = Vector("u", place, len(data), len(bitmap), len(content))
+        vectors[path] = DeletionVector("u", place, len(data), len(bitmap), len(content))
         content += SIZE.pack(len(data)) + data + SIZE.pack(crc32(data))
     Path(location, f"deletion_vector_{name}.bin").write_bytes(content)
     return vectors
 
 
-def vector_file(location: str, vector: Vector) -> Path | None:
+def vector_path(location: str, vector: DeletionVector) -> Path | None:
     """The file that a vector is in; none if it is in the log."""
     if vector.storage_type == "i":
         return None
@@ -90,7 +90,7 @@ def vector_file(location: str, vector: Vector) -> Path | None:
     return Path(location, folder, f"deletion_vector_{name}.bin")
 
 
-def read_vector(location: str, vector: Vector | None) -> BitMap64:
+def read_vector(location: str, vector: DeletionVector | None) -> BitMap64:
     """The positions of the rows that a vector removes; without one, none."""
     # Here: most tables have no vectors.
     from pyroaring import BitMap64
@@ -107,8 +107,8 @@ def read_vector(location: str, vector: Vector | None) -> BitMap64:
     return found
 
 
-def _stored(location: str, vector: Vector) -> bytes:
-    path = vector_file(location, vector)
+def _stored(location: str, vector: DeletionVector) -> bytes:
+    path = vector_path(location, vector)
     if path is None:
         return b85decode(vector.place.encode().translate(FROM_DELTA))[: vector.size_bytes]
     with path.open("rb") as file:
@@ -120,7 +120,7 @@ def _stored(location: str, vector: Vector) -> bytes:
     return data
 
 
-class Bits(Struct, frozen=True):
+class PositionBits(Struct, frozen=True):
     """Positions as DuckDB looks them up: a bit for each up to the last and one more, which is 0."""
 
     # In base 64.
@@ -128,22 +128,22 @@ class Bits(Struct, frozen=True):
     count: int
 
 
-def bits_of(positions: BitMap64) -> Bits:
+def encode_bits(positions: BitMap64) -> PositionBits:
     count = positions.max() + 2 if positions else 1
     bits = bytearray((count + 7) // 8)
     for position in positions:
         bits[position >> 3] |= 128 >> (position & 7)
-    return Bits(b64encode(bits).decode(), count)
+    return PositionBits(b64encode(bits).decode(), count)
 
 
 @lru_cache(KEPT)
-def removed_bits(location: str, vector: Vector) -> Bits:
+def removed_bits(location: str, vector: DeletionVector) -> PositionBits:
     """Those of a vector, which is asked for with every question to a table, and never changes."""
-    return bits_of(read_vector(location, vector))
+    return encode_bits(read_vector(location, vector))
 
 
-def _damaged(location: str, vector: Vector, why: str) -> StorageFailure:
-    path = vector_file(location, vector) or "in the log"
+def _damaged(location: str, vector: DeletionVector, why: str) -> StorageFailure:
+    path = vector_path(location, vector) or "in the log"
     return StorageFailure(
         f"a deletion vector of {location} cannot be read ({path}): {why}",
         "restore it from a copy, or build into a new lake",

@@ -8,7 +8,7 @@ Delta's own classes do the same after loading, compiling and warming up for a se
 they ask Spark for the state of the log: of a small build that was a third. An entry is a few lines of JSON,
 and the protocol says what is in them. It is linked to its name, which fails if somebody else has made that
 version: no reader sees half of it, and no commit is lost. So this is for file systems, and for tables whose
-protocol asks no more of a writer than this (`is_plain`); to all others Spark writes.
+protocol asks no more of a writer than this (`has_simple_protocol`); to all others Spark writes.
 
 Rows of a file that stays leave by a deletion vector (`delta.log.deletion_vectors`). Not every reader knows them, so a
 table asks for them from its first vector on, and not before.
@@ -30,18 +30,26 @@ from deltalake.exceptions import DeltaError
 from msgspec import Struct, json, structs
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit, stamped
-from codeanatomy.delta.log.deletion_vectors import Vector
+from codeanatomy.delta.commit_stamp import Commit, decode_stamp
+from codeanatomy.delta.log.deletion_vectors import DeletionVector
 from codeanatomy.delta.log.jvm_log import SnapshotInfo
-from codeanatomy.delta.log.replay import VECTORS, Add, State, actions, commit_info, entry, state_of
+from codeanatomy.delta.log.replay import (
+    VECTORS_FEATURE,
+    Add,
+    LogState,
+    entry_path,
+    read_actions,
+    read_commit_info,
+    replay_log,
+)
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
-from codeanatomy.delta.store_policy import delta_options
-from codeanatomy.delta.write.row_checks import Broken
+from codeanatomy.delta.store_policy import deltalake_options
+from codeanatomy.delta.write.row_checks import BrokenRow
 from codeanatomy.errors import StorageFailure
 
 # Features of a policy that need nothing of whoever adds and removes files.
-PLAIN_FEATURES = frozenset({"change_data_feed"})
+SIMPLE_FEATURES = frozenset({"change_data_feed"})
 # The protocol of tables that have no other: up to the change data feed.
 READER, WRITERS = 1, (2, 3, 4)
 # What these writers have to know, by the names that newer protocols give it.
@@ -51,10 +59,10 @@ IMPLIED = {
     4: ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"),
 }
 # The protocol of tables that name their features.
-NAMED = (3, 7)
-ENABLED = "delta.enableDeletionVectors"
+FEATURE_PROTOCOL = (3, 7)
+VECTORS_ENABLED = "delta.enableDeletionVectors"
 # What a table may say that a writer must heed.
-HEEDED = ("delta.constraints.", "delta.appendOnly")
+WRITER_PROPERTIES = ("delta.constraints.", "delta.appendOnly")
 
 
 class DataFile(Struct, frozen=True):
@@ -69,10 +77,10 @@ class DataFile(Struct, frozen=True):
     # Values of the partition columns, which are in the path and not in the file.
     partition: dict[str, str] = {}
     # Some rows that break a rule of the table.
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[BrokenRow, ...] = ()
 
 
-class Opened(Struct, frozen=True):
+class TableVersion(Struct, frozen=True):
     """A version of a table."""
 
     info: SnapshotInfo
@@ -85,17 +93,17 @@ class Opened(Struct, frozen=True):
         return FileIndex(self.info.version, self.files)
 
 
-def opened(table: Table, location: str, version: int | None = None) -> Opened | None:
+def open_version(table: Table, location: str, version: int | None = None) -> TableVersion | None:
     """A version of the table at a local path, else its newest; none if there is no table."""
     if not DeltaTable.is_deltatable(location):
         return None
     info = _info(location, DeltaTable(location, version=version))
-    return Opened(info, logged_files(table, state_of(location, info.version)) if is_plain(info) else ())
+    return TableVersion(info, logged_files(table, replay_log(location, info.version)) if has_simple_protocol(info) else ())
 
 
-def described(location: str, version: int) -> SnapshotInfo:
+def read_snapshot_info(location: str, version: int) -> SnapshotInfo:
     """What the log says of a version of a table at a path or URI."""
-    return _info(location, DeltaTable(location, version=version, storage_options=delta_options(location)))
+    return _info(location, DeltaTable(location, version=version, storage_options=deltalake_options(location)))
 
 
 def _info(location: str, table: DeltaTable) -> SnapshotInfo:
@@ -103,7 +111,7 @@ def _info(location: str, table: DeltaTable) -> SnapshotInfo:
     return SnapshotInfo(
         location=location,
         version=int(table.version()),
-        timestamp_ms=committed_ms(location, int(table.version())),
+        timestamp_ms=commit_time_ms(location, int(table.version())),
         min_reader_version=protocol.min_reader_version,
         min_writer_version=protocol.min_writer_version,
         reader_features=tuple(protocol.reader_features or ()),
@@ -114,18 +122,18 @@ def _info(location: str, table: DeltaTable) -> SnapshotInfo:
     )
 
 
-def committed_ms(location: str, version: int) -> int:
+def commit_time_ms(location: str, version: int) -> int:
     """When a version of a local table was made, as Delta has it; 0 where its entry is gone."""
     try:
-        return entry(location, version).stat().st_mtime_ns // 1_000_000
+        return entry_path(location, version).stat().st_mtime_ns // 1_000_000
     except OSError:
         return 0
 
 
-def later(info: SnapshotInfo, version: int) -> SnapshotInfo:
+def advance_snapshot_info(info: SnapshotInfo, version: int) -> SnapshotInfo:
     """What an earlier snapshot of a local table has become by a version, from the entries between them."""
     for number in range(info.version + 1, version + 1):
-        for told in actions(info.location, number):
+        for told in read_actions(info.location, number):
             if told.protocol:
                 info = structs.replace(
                     info,
@@ -141,40 +149,40 @@ def later(info: SnapshotInfo, version: int) -> SnapshotInfo:
                     schema_json=told.meta_data["schemaString"],
                     partition_columns=tuple(told.meta_data.get("partitionColumns") or ()),
                 )
-    return structs.replace(info, version=version, timestamp_ms=committed_ms(info.location, version))
+    return structs.replace(info, version=version, timestamp_ms=commit_time_ms(info.location, version))
 
 
-def is_plain(info: SnapshotInfo) -> bool:
+def has_simple_protocol(info: SnapshotInfo) -> bool:
     """Whether adding and removing files, and rows by vectors, is all that the table asks of a writer."""
     legacy = info.min_reader_version == READER and info.min_writer_version in WRITERS
     named = (
-        info.min_writer_version == NAMED[1]
-        and set(info.reader_features) <= {VECTORS}
-        and set(info.writer_features) <= {VECTORS, *IMPLIED[WRITERS[-1]]}
+        info.min_writer_version == FEATURE_PROTOCOL[1]
+        and set(info.reader_features) <= {VECTORS_FEATURE}
+        and set(info.writer_features) <= {VECTORS_FEATURE, *IMPLIED[WRITERS[-1]]}
     )
     return (
         (legacy or named)
-        and not any(key.startswith(HEEDED) for key in info.properties)
+        and not any(key.startswith(WRITER_PROPERTIES) for key in info.properties)
         # Generated columns, invariants and the like.
         and '"delta.' not in info.schema_json
     )
 
 
-def transaction(location: str, run_id: str) -> int | None:
+def last_sequence(location: str, run_id: str) -> int | None:
     """The newest sequence that a run has committed."""
     found = DeltaTable(location).transaction_version(run_id)
     return None if found is None else int(found)
 
 
-def own_version(location: str, newest: int, commit: Commit) -> tuple[int, str] | None:
+def find_commit(location: str, newest: int, commit: Commit) -> tuple[int, str] | None:
     """The version that a commit has made, and its operation."""
     for version in range(newest, -1, -1):
         try:
-            told = commit_info(location, version)
+            told = read_commit_info(location, version)
         except FileNotFoundError:
             # Cleaned up, with all before it.
             return None
-        made = stamped(told.get("userMetadata"))
+        made = decode_stamp(told.get("userMetadata"))
         if made is not None and (made.run_id, made.sequence) == (commit.run_id, commit.sequence):
             return version, made.operation
     return None
@@ -183,8 +191,8 @@ def own_version(location: str, newest: int, commit: Commit) -> tuple[int, str] |
 # Actions of an entry.
 
 
-def said(
-    user_metadata: str, files: Sequence[DataFile], removed: Mapping[str, int], *, removing: bool
+def commit_info_action(
+    user_metadata: str, files: Sequence[DataFile], remove_action: Mapping[str, int], *, removing: bool
 ) -> dict[str, Any]:
     """What a commit says of itself, with some figures of what it removes; the first action."""
     return {
@@ -194,7 +202,7 @@ def said(
             "operationParameters": {"mode": "Overwrite" if removing else "Append"},
             "isolationLevel": "Serializable",
             "isBlindAppend": not removing,
-            "operationMetrics": {name: str(value) for name, value in figures(files, removed).items()},
+            "operationMetrics": {name: str(value) for name, value in commit_metrics(files, remove_action).items()},
             "userMetadata": user_metadata,
             "engineInfo": "codeanatomy",
             "txnId": str(uuid4()),
@@ -202,17 +210,17 @@ def said(
     }
 
 
-def figures(files: Sequence[DataFile], removed: Mapping[str, int]) -> dict[str, int]:
+def commit_metrics(files: Sequence[DataFile], remove_action: Mapping[str, int]) -> dict[str, int]:
     """What a commit has written and removed, by the names that Delta has for it."""
     return {
         "numFiles": len(files),
         "numOutputRows": sum(file.rows for file in files),
         "numOutputBytes": sum(file.size_bytes for file in files),
-        **removed,
+        **remove_action,
     }
 
 
-def born(new: NewTable) -> list[dict[str, Any]]:
+def create_actions(new: NewTable) -> list[dict[str, Any]]:
     """What makes a table."""
     properties = dict(new.properties)
     reader = int(properties.pop("delta.minReaderVersion", READER))
@@ -233,7 +241,7 @@ def born(new: NewTable) -> list[dict[str, Any]]:
     ]
 
 
-def added(file: DataFile) -> dict[str, Any]:
+def add_action(file: DataFile) -> dict[str, Any]:
     """A file becomes part of the table."""
     return {
         "add": {
@@ -248,7 +256,7 @@ def added(file: DataFile) -> dict[str, Any]:
     }
 
 
-def removed(file: LoggedFile) -> dict[str, Any]:
+def remove_action(file: LoggedFile) -> dict[str, Any]:
     """A file is no longer part of it."""
     return {
         "remove": {
@@ -263,42 +271,42 @@ def removed(file: LoggedFile) -> dict[str, Any]:
     }
 
 
-def shrunk(add: Add, rows: int, vector: Vector) -> dict[str, Any]:
-    """A file loses rows to a vector: it is added anew, beside a `removed` of what it was."""
+def shrink_action(add: Add, rows: int, vector: DeletionVector) -> dict[str, Any]:
+    """A file loses rows to a vector: it is added anew, beside a `remove_action` of what it was."""
     stats = {**json.decode(add.stats or "{}"), "numRecords": rows, "tightBounds": False}
     told = json.encode(stats).decode()
     return {"add": structs.replace(add, data_change=True, stats=told, deletion_vector=vector)}
 
 
-def altered(state: State, properties: Mapping[str, str], *, vectors: bool) -> list[dict[str, Any]]:
+def alter_actions(state: LogState, properties: Mapping[str, str], *, vectors: bool) -> list[dict[str, Any]]:
     """What gives a table properties, or takes those away that are empty, and lets its files have vectors."""
     protocol, before = state.protocol, state.metadata.get("configuration", {})
     after = {key: value for key, value in {**before, **properties}.items() if properties.get(key) != ""}
-    actions: list[dict[str, Any]] = []
+    read_actions: list[dict[str, Any]] = []
     if vectors and not state.has_vectors:
         features = protocol.get("writerFeatures", IMPLIED.get(protocol["minWriterVersion"], ()))
-        reader, writer = NAMED
-        named = {"readerFeatures": [VECTORS], "writerFeatures": [*features, VECTORS]}
-        actions.append({"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **named}})
+        reader, writer = FEATURE_PROTOCOL
+        named = {"readerFeatures": [VECTORS_FEATURE], "writerFeatures": [*features, VECTORS_FEATURE]}
+        read_actions.append({"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **named}})
     if vectors:
-        after[ENABLED] = "true"
+        after[VECTORS_ENABLED] = "true"
     if after != before:
-        actions.append({"metaData": {**state.metadata, "configuration": after}})
-    return actions
+        read_actions.append({"metaData": {**state.metadata, "configuration": after}})
+    return read_actions
 
 
-def marked(commit: Commit) -> dict[str, Any]:
+def transaction_action(commit: Commit) -> dict[str, Any]:
     """The transaction, so that it is made once."""
     return {"txn": {"appId": commit.run_id, "version": commit.sequence, "lastUpdated": _now()}}
 
 
-def put(location: str, version: int, actions: Iterable[Mapping[str, Any]], interval: int = 10) -> bool:
+def write_entry(location: str, version: int, read_actions: Iterable[Mapping[str, Any]], interval: int = 10) -> bool:
     """Make a version, unless somebody else has made it; every so many there is a checkpoint."""
-    place = entry(location, version)
+    place = entry_path(location, version)
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_name(f".{place.name}.{uuid4()}.tmp")
     try:
-        fresh.write_bytes(b"".join(json.encode(action) + b"\n" for action in actions))
+        fresh.write_bytes(b"".join(json.encode(action) + b"\n" for action in read_actions))
         os.link(fresh, place)
     except FileExistsError:
         return False
@@ -309,7 +317,7 @@ def put(location: str, version: int, actions: Iterable[Mapping[str, Any]], inter
     return True
 
 
-def checkpointed(location: str) -> int:
+def write_checkpoint(location: str) -> int:
     """Write a checkpoint of the newest version of a table, and return that version."""
     try:
         table = DeltaTable(location)

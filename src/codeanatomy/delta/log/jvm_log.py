@@ -113,7 +113,7 @@ class DeltaLog:
         full = self._jvm.org.apache.hadoop.fs.Path(self._log.dataPath(), self._decoded(path))
         return bool(full.getFileSystem(self._log.newDeltaHadoopConf()).exists(full))
 
-    def restricted(self, pin: Pin, files: Sequence[str]) -> DataFrame:
+    def read_files(self, pin: Pin, files: Sequence[str]) -> DataFrame:
         """A scan of chosen data files of one version; paths as the log spells them."""
         snapshot = self._at(pin)
         names = ", ".join(sql_text(name) for name in sorted(set(files)))

@@ -19,10 +19,10 @@ from typing import Any
 
 from msgspec import Struct, convert, json
 
-from codeanatomy.delta.log.deletion_vectors import Vector
+from codeanatomy.delta.log.deletion_vectors import DeletionVector
 
 # The feature of a table whose files may have vectors.
-VECTORS = "deletionVectors"
+VECTORS_FEATURE = "deletionVectors"
 ENTRY = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 
@@ -38,7 +38,7 @@ class Add(Struct, frozen=True, rename="camel", omit_defaults=True):
     data_change: bool
     stats: str | None = None
     tags: dict[str, str | None] | None = None
-    deletion_vector: Vector | None = None
+    deletion_vector: DeletionVector | None = None
 
 
 class Remove(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -51,10 +51,10 @@ class Remove(Struct, frozen=True, rename="camel", omit_defaults=True):
     partition_values: dict[str, str | None] | None = None
     size: int | None = None
     stats: str | None = None
-    deletion_vector: Vector | None = None
+    deletion_vector: DeletionVector | None = None
 
 
-class Change(Struct, frozen=True, rename="camel"):
+class ChangeFile(Struct, frozen=True, rename="camel"):
     """A file with the rows that a commit has changed."""
 
     path: str
@@ -66,7 +66,7 @@ class Action(Struct, frozen=True, rename="camel"):
 
     add: Add | None = None
     remove: Remove | None = None
-    cdc: Change | None = None
+    cdc: ChangeFile | None = None
     # As they were written.
     protocol: dict[str, Any] | None = None
     meta_data: dict[str, Any] | None = None
@@ -75,7 +75,7 @@ class Action(Struct, frozen=True, rename="camel"):
 DECODER = json.Decoder(Action)
 
 
-class State(Struct, frozen=True):
+class LogState(Struct, frozen=True):
     """A version of a table."""
 
     protocol: dict[str, Any]
@@ -89,30 +89,30 @@ class State(Struct, frozen=True):
         return "deletionVectors" in self.protocol.get("readerFeatures", ())
 
 
-def entries_of(location: str) -> list[int]:
+def logged_versions(location: str) -> list[int]:
     """The versions that there are entries of."""
     log = Path(location, "_delta_log")
     paths = log.iterdir() if log.is_dir() else ()
     return sorted(int(found[1]) for path in paths if (found := ENTRY.fullmatch(path.name)))
 
 
-def entry(location: str, version: int) -> Path:
+def entry_path(location: str, version: int) -> Path:
     """Where the entry of a version is."""
     return Path(location, "_delta_log", f"{version:020}.json")
 
 
-def actions(location: str, version: int) -> list[Action]:
+def read_actions(location: str, version: int) -> list[Action]:
     """What the commit of a version has done."""
-    return DECODER.decode_lines(entry(location, version).read_bytes())
+    return DECODER.decode_lines(entry_path(location, version).read_bytes())
 
 
-def commit_info(location: str, version: int) -> dict[str, Any]:
+def read_commit_info(location: str, version: int) -> dict[str, Any]:
     """What the commit of a version says of itself, which is at the begin of its entry."""
-    with entry(location, version).open("rb") as lines:
+    with entry_path(location, version).open("rb") as lines:
         return next((info for line in lines if (info := json.decode(line).get("commitInfo"))), {})
 
 
-def state_of(location: str, version: int) -> State:
+def replay_log(location: str, version: int) -> LogState:
     """A version, whose entries are there from the newest checkpoint on."""
     start, parts = _checkpoint(location, version)
     adds: dict[str, Add] = {}
@@ -121,7 +121,7 @@ def state_of(location: str, version: int) -> State:
     metadata: dict[str, Any] | None = None
     # The newest word on a path counts; within a commit a file that is removed and added is there.
     for number in range(version, start, -1):
-        told = actions(location, number)
+        told = read_actions(location, number)
         fresh = {each.add.path: each.add for each in told if each.add}
         adds |= {path: add for path, add in fresh.items() if path not in seen}
         seen |= fresh.keys() | {each.remove.path for each in told if each.remove}
@@ -131,16 +131,16 @@ def state_of(location: str, version: int) -> State:
         if each.add and each.add.path not in seen:
             adds[each.add.path] = each.add
         protocol, metadata = protocol or each.protocol, metadata or each.meta_data
-    return State(protocol or {}, metadata or {}, adds)
+    return LogState(protocol or {}, metadata or {}, adds)
 
 
-def vectors_of(location: str, version: int) -> dict[str, Vector]:
+def replay_vectors(location: str, version: int) -> dict[str, DeletionVector]:
     """The deletion vectors of a version, by the data file's path as the log spells it."""
-    adds = state_of(location, version).adds.values()
+    adds = replay_log(location, version).adds.values()
     return {add.path: add.deletion_vector for add in adds if add.deletion_vector is not None}
 
 
-def checkpoints(location: str) -> dict[int, list[Path]]:
+def complete_checkpoints(location: str) -> dict[int, list[Path]]:
     """The files of each checkpoint that is whole, by version."""
     found: dict[tuple[int, int], list[Path]] = {}
     for path in Path(location, "_delta_log").iterdir():
@@ -152,7 +152,7 @@ def checkpoints(location: str) -> dict[int, list[Path]]:
 
 def _checkpoint(location: str, version: int) -> tuple[int, list[Path]]:
     """The newest checkpoint that is not after a version, and its files; -1 where there is none."""
-    whole = checkpoints(location)
+    whole = complete_checkpoints(location)
     newest = max((number for number in whole if number <= version), default=-1)
     return newest, whole.get(newest, [])
 
@@ -161,11 +161,11 @@ def _checkpointed(parts: list[Path]) -> Iterator[Action]:
     if not parts:
         return
     # Here: it reads what logs tell of files, and is not needed for most logs.
-    from codeanatomy.delta.read.duck import lookups, parquet, reading
+    from codeanatomy.delta.read.duck import lookup_connection, parquet_relation, translate_errors
 
-    with reading(), lookups() as found:
+    with translate_errors(), lookup_connection() as found:
         rows = found.execute(
-            f"SELECT add, protocol, metaData FROM {parquet(map(str, parts))}"
+            f"SELECT add, protocol, metaData FROM {parquet_relation(map(str, parts))}"
             " WHERE add.path IS NOT NULL OR metaData.id IS NOT NULL OR protocol.minReaderVersion IS NOT NULL"
         ).fetchall()
     for add, protocol, metadata in rows:

@@ -2,9 +2,9 @@
 
     bstart = Column("bstart", "bigint", "First byte.")
     held = of_statistics(bstart, 100, 4200, nulls=0, rows=70)
-    held.may_be(7), held.may_be(100), held.may_exceed(4200)        # False, True, False
+    held.may_equal(7), held.may_equal(100), held.may_be_greater(4200)        # False, True, False
 
-A domain may be larger than what the file holds, never smaller. Why bounds are not taken at their word:
+A column_range may be larger than what the file holds, never smaller. Why bounds are not taken at their word:
 
 - Spark cuts texts after 32 characters; it puts a character after the greatest that is above all others,
   but other writers just cut. So the greatest text is known to its beginning only, from 32 bytes on.
@@ -41,7 +41,7 @@ MILLISECOND = timedelta(milliseconds=1)
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 # Types of a stored schema whose values are those of a column of the contract.
-STORED = {
+STORED_TYPES = {
     "string": ("string",),
     "int": ("byte", "short", "integer", "long"),
     "bigint": ("byte", "short", "integer", "long"),
@@ -51,7 +51,7 @@ STORED = {
 }
 
 
-class Domain(Struct, frozen=True):
+class ColumnRange(Struct, frozen=True):
     """The values that may be in a column of a file: some between two bounds, or null."""
 
     # None: no bound is known.
@@ -66,23 +66,23 @@ class Domain(Struct, frozen=True):
     # NaN may be among the values, beyond the bounds.
     nan: bool = False
 
-    def may_be(self, value: Value) -> bool:
+    def may_equal(self, value: Value) -> bool:
         """Whether a row may have this value."""
         return self._reaches_down(value) and self._reaches_up(value)
 
-    def may_be_among(self, ordered: Sequence[Any]) -> bool:
+    def may_include(self, ordered: Sequence[Any]) -> bool:
         """Whether a row may have one of some values, which are in order."""
         # The least that is not below the bound: if that is too great, all others are.
         first = 0 if self.least is None else bisect_left(ordered, self.least)
         return self.values and first < len(ordered) and self._reaches_up(ordered[first])
 
-    def may_be_below(self, value: Value, *, or_equal: bool = False) -> bool:
+    def may_be_less(self, value: Value, *, or_equal: bool = False) -> bool:
         """Whether a row may have a lesser value."""
         if not self.values or self.least is None:
             return self.values
         return bool(self.least <= value if or_equal else self.least < value)
 
-    def may_exceed(self, value: Value, *, or_equal: bool = False) -> bool:
+    def may_be_greater(self, value: Value, *, or_equal: bool = False) -> bool:
         """Whether a row may have a greater value."""
         if not self.values or self.nan or self.greatest is None:
             return self.values
@@ -90,17 +90,17 @@ class Domain(Struct, frozen=True):
             return True
         return bool(self.greatest >= value if or_equal else self.greatest > value)
 
-    def may_begin(self, prefix: str) -> bool:
+    def may_start_with(self, prefix: str) -> bool:
         """Whether a row may have a text that begins so."""
         if not self.values or (self.least is not None and self.least[: len(prefix)] > prefix):
             return False
         return self._reaches_up(prefix)
 
-    def is_only(self, value: Value) -> bool:
+    def is_constant(self, value: Value) -> bool:
         """Whether there is no other value."""
         return not self.nan and not self.cut and self.least == value and self.greatest == value
 
-    def begins(self, prefix: str) -> bool:
+    def always_starts_with(self, prefix: str) -> bool:
         """Whether there is no text that begins otherwise."""
         bounds = (self.least, self.greatest)
         return all(bound is not None and bound.startswith(prefix) for bound in bounds)
@@ -115,13 +115,13 @@ class Domain(Struct, frozen=True):
         return bool(value <= self.greatest) or (self.cut and str(value).startswith(self.greatest))
 
 
-ANYTHING = Domain()
-NOTHING_BUT_NULL = Domain(values=False)
+ANY_VALUE = ColumnRange()
+ONLY_NULL = ColumnRange(values=False)
 
 
-def of_statistics(
+def range_from_statistics(
     column: Column, least: Any, greatest: Any, *, nulls: Any = None, rows: Any = None, shrunk: bool = False
-) -> Domain:
+) -> ColumnRange:
     """What a column of a file holds by the statistics of Delta's log; `shrunk`: rows were removed since."""
     low: Any = _bound(column, least)
     high: Any = _bound(column, greatest)
@@ -132,22 +132,22 @@ def of_statistics(
     may_lack = type(nulls) is not int or nulls != 0
     told = least is not None or greatest is not None
     if not told and not shrunk and may_lack and type(rows) is int and nulls == rows > 0:
-        return ANYTHING if column.default is not None else NOTHING_BUT_NULL
+        return ANY_VALUE if column.default is not None else ONLY_NULL
     if may_lack and column.default is not None:
-        return ANYTHING
+        return ANY_VALUE
     cut = isinstance(high, str) and len(high.encode(errors="surrogatepass")) >= CUT_BYTES
-    return Domain(low, high, cut, nulls=may_lack, nan=column.type == "double")
+    return ColumnRange(low, high, cut, nulls=may_lack, nan=column.type == "double")
 
 
-def of_partition(column: Column, text: str | None) -> Domain:
+def range_from_partition(column: Column, text: str | None) -> ColumnRange:
     """What a partition column holds in all rows of a file, by the log's text of it."""
     if text is None:
-        return ANYTHING if column.default is not None else NOTHING_BUT_NULL
+        return ANY_VALUE if column.default is not None else ONLY_NULL
     if text in ("", HIVE_NULL):
         # Some readers take it for null.
-        return ANYTHING
+        return ANY_VALUE
     value = _of_text(column, text)
-    return ANYTHING if value is None else Domain(value, value, nulls=False)
+    return ANY_VALUE if value is None else ColumnRange(value, value, nulls=False)
 
 
 def _of_text(column: Column, text: str) -> Value | None:

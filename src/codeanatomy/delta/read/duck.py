@@ -35,13 +35,13 @@ from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
 
 if TYPE_CHECKING:
-    from codeanatomy.delta.log.deletion_vectors import Bits, Vector
+    from codeanatomy.delta.log.deletion_vectors import DeletionVector, PositionBits
 
 GB = 1024**3
 # Beyond it, or half of what the machine has, the disk is used.
 MEMORY = 4 * GB
 # A column that DuckDB has on demand: where in its file a row stands.
-NUMBERED = "file_row_number"
+ROW_NUMBER = "file_row_number"
 # What DuckDB would take for a pattern in a path.
 PATTERN = re.compile(r"[*?[]")
 TYPES = {
@@ -57,7 +57,7 @@ TYPES = {
 }
 
 
-def local(lake: str) -> str:
+def local_path(lake: str) -> str:
     """A lake as a path; one that is elsewhere is not read this way."""
     if not is_local(lake):
         raise UsageError(f"{lake} is remote", "copy the lake to a local folder, or ask it with Spark")
@@ -65,10 +65,10 @@ def local(lake: str) -> str:
 
 
 @contextmanager
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
+def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory and, where that is not enough, in a temporary folder; all cores work for it."""
-    with tempfile.TemporaryDirectory(prefix="codeanatomy-") as folder, reading():
-        found = connected(folder)
+    with tempfile.TemporaryDirectory(prefix="codeanatomy-") as folder, translate_errors():
+        found = connect(folder)
         try:
             yield found
         finally:
@@ -78,7 +78,7 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 @cache
 def _shared(process: int) -> duckdb.DuckDBPyConnection:
     """The database of a process: what was made before a fork hangs after it."""
-    return connected(spill_folder(process))
+    return connect(spill_folder(process))
 
 
 @cache
@@ -95,13 +95,13 @@ def _remove(folder: str, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def lookups() -> duckdb.DuckDBPyConnection:
+def lookup_connection() -> duckdb.DuckDBPyConnection:
     """A connection for short questions: to make a database takes longer than most of them."""
     return _shared(os.getpid()).cursor()
 
 
 @contextmanager
-def reading() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """What goes wrong while DuckDB reads a lake is an error of ours."""
     try:
         yield
@@ -113,7 +113,7 @@ def reading() -> Iterator[None]:
         raise StorageFailure(f"the lake cannot be read: {problem}", "build the lake again") from problem
 
 
-def connected(
+def connect(
     folder: str, *, memory: int = MEMORY, disk: int | None = None, extensions: bool = True
 ) -> duckdb.DuckDBPyConnection:
     """A database in memory that spills into a folder, with the extensions that DuckDB comes with or none."""
@@ -131,79 +131,79 @@ def connected(
     return duckdb.connect(":memory:", config=settings)
 
 
-def rows_of(root: str, name: str, files: Sequence[LoggedFile]) -> str:
+def select_rows(root: str, name: str, files: Sequence[LoggedFile]) -> str:
     """The rows of files of a table, in the catalogue's columns: what a file lacks is null."""
     table = catalog.table(name)
     place = location(root, name)
-    parts: dict[tuple[tuple[tuple[str, str | None], ...], Vector | None], list[str]] = {}
+    parts: dict[tuple[tuple[tuple[str, str | None], ...], DeletionVector | None], list[str]] = {}
     for file in files:
         values = tuple(file.partition.items())
         parts.setdefault((values, file.vector), []).append(f"{place}/{file.path}")
     nothing = ", ".join(f'NULL::{duck_type(column)} AS "{column.name}"' for column in table.columns)
     selects = [f"SELECT {nothing} WHERE FALSE"]
     for (values, vector), paths in parts.items():
-        constants = "".join(f", {sql_text(value)} AS {key}" for key, value in values)
+        constants = "".join(f", {sql_literal(value)} AS {key}" for key, value in values)
         # Spark writes the columns of partitions into its files, we do not.
-        stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(sql_text(key) for key, _ in values)}))"
-        rows = parquet(paths) if vector is None else _remaining(place, paths, vector)
+        stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(sql_literal(key) for key, _ in values)}))"
+        rows = parquet_relation(paths) if vector is None else _remaining(place, paths, vector)
         selects.append(f"SELECT {stored if values else '*'}{constants} FROM {rows}")
     names = ", ".join(f'"{name}"' for name in table.column_names)
     return f"SELECT {names} FROM ({' UNION ALL BY NAME '.join(selects)})"
 
 
-def row_counts(root: str, name: str, version: int, by: Sequence[str]) -> dict[tuple[Any, ...], int]:
+def count_rows(root: str, name: str, version: int, by: Sequence[str]) -> dict[tuple[Any, ...], int]:
     """How many rows of a version of a table have the same values in some columns."""
     if not is_local(root):
         found = light_table(root, name, by, version=version).group_by(list(by)).aggregate([([], "count_all")])
         return {tuple(row[column] for column in by): row["count_all"] for row in found.to_pylist()}
     # As it is read: a column of a large table does not fit into memory.
-    rows = rows_of(local(root), name, light_files(root, name, version))
+    rows = select_rows(local_path(root), name, light_files(root, name, version))
     names = ", ".join(f'"{column}"' for column in by)
-    with reading(), lookups() as database:
+    with translate_errors(), lookup_connection() as database:
         counted = database.execute(f"SELECT {names}, count(*) FROM ({rows}) GROUP BY ALL").fetchall()
     return {tuple(values): count for *values, count in counted}
 
 
-def parquet(paths: Iterable[str], *options: str) -> str:
+def parquet_relation(paths: Iterable[str], *options: str) -> str:
     """A relation of Parquet files."""
     more = "".join(f", {option} = true" for option in options)
-    return f"read_parquet({paths_list(paths)}, hive_partitioning = false, union_by_name = true{more})"
+    return f"read_parquet({sql_path_list(paths)}, hive_partitioning = false, union_by_name = true{more})"
 
 
-def _remaining(place: str, paths: Iterable[str], vector: Vector) -> str:
+def _remaining(place: str, paths: Iterable[str], vector: DeletionVector) -> str:
     """Without the rows that a vector removes."""
     # Here: most files have none.
     from codeanatomy.delta.log.deletion_vectors import removed_bits
 
-    return without(paths, removed_bits(place, vector))
+    return rows_except(paths, removed_bits(place, vector))
 
 
-def without(paths: Iterable[str], removed: Bits) -> str:
+def rows_except(paths: Iterable[str], removed: PositionBits) -> str:
     """A relation of the rows of Parquet files that do not stand at the positions removed from each.
 
     As a string of bits: of 100,000 scattered positions among a million a lookup takes 3 ms, with a list of
     the positions 35 ms. Row groups are skipped as in other files.
     """
-    return f"(SELECT * FROM {parquet(paths, NUMBERED)} WHERE NOT {_stands_at(removed)})"
+    return f"(SELECT * FROM {parquet_relation(paths, ROW_NUMBER)} WHERE NOT {_stands_at(removed)})"
 
 
-def standing_at(paths: Iterable[str], positions: Bits) -> str:
+def rows_at(paths: Iterable[str], positions: PositionBits) -> str:
     """A relation of the other rows."""
-    return f"(SELECT * FROM {parquet(paths, NUMBERED)} WHERE {_stands_at(positions)})"
+    return f"(SELECT * FROM {parquet_relation(paths, ROW_NUMBER)} WHERE {_stands_at(positions)})"
 
 
-def _stands_at(positions: Bits) -> str:
-    number = f"least({NUMBERED}, {positions.count - 1})::INTEGER"
+def _stands_at(positions: PositionBits) -> str:
+    number = f"least({ROW_NUMBER}, {positions.count - 1})::INTEGER"
     return f"get_bit(from_base64('{positions.coded}')::BIT, {number})"
 
 
-def paths_list(paths: Iterable[str]) -> str:
+def sql_path_list(paths: Iterable[str]) -> str:
     """Paths as a list of SQL, in which none is a pattern."""
     literal = (PATTERN.sub(r"[\g<0>]", path) for path in paths)
-    return f"[{', '.join(map(sql_text, literal))}]"
+    return f"[{', '.join(map(sql_literal, literal))}]"
 
 
-def sql_text(value: str | None) -> str:
+def sql_literal(value: str | None) -> str:
     """A text as a literal of SQL.
 
     >>> sql_text("it's"), sql_text(None)

@@ -4,7 +4,7 @@
     index.total                                            # 400
     index.candidates(parse_predicate(table, "node_kind = 'CLASS' AND bstart < 400"))     # 3 LoggedFiles
 
-What the log says of a file, the values of its partition and the statistics of its columns, becomes a `Domain`
+What the log says of a file, the values of its partition and the statistics of its columns, becomes a `ColumnRange`
 for each column that it says something of. Statistics and partition values are kept under the names that
 columns have in the files, which are others than the table's where columns were renamed (column mapping). A
 column whose stored type is not that of the contract is read through a cast, so nothing is known of it, and of
@@ -22,9 +22,15 @@ from urllib.parse import unquote
 from msgspec import DecodeError, Struct, ValidationError, json
 
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.delta.log.deletion_vectors import Vector
-from codeanatomy.delta.log.replay import Add, State, state_of
-from codeanatomy.delta.read.column_ranges import ANYTHING, STORED, Domain, of_partition, of_statistics
+from codeanatomy.delta.log.deletion_vectors import DeletionVector
+from codeanatomy.delta.log.replay import Add, LogState, replay_log
+from codeanatomy.delta.read.column_ranges import (
+    ANY_VALUE,
+    STORED_TYPES,
+    ColumnRange,
+    range_from_partition,
+    range_from_statistics,
+)
 from codeanatomy.delta.read.predicate import Predicate
 
 MAPPING = "delta.columnMapping.mode"
@@ -42,20 +48,20 @@ class LoggedFile(Struct, frozen=True):
     rows: int | None
     partition: dict[str, str | None]
     # Of the columns that the log says something of.
-    domains: dict[str, Domain] = {}
+    column_ranges: dict[str, ColumnRange] = {}
     # The rows of the file that are not rows of the table.
-    vector: Vector | None = None
+    vector: DeletionVector | None = None
     # The path as the log spells it.
     logged_path: str = ""
     size_bytes: int = 0
 
-    def domain(self, column: str) -> Domain:
+    def column_range(self, column: str) -> ColumnRange:
         """What a column may hold."""
-        return self.domains.get(column, ANYTHING)
+        return self.column_ranges.get(column, ANY_VALUE)
 
     def may_hold(self, column: str, values: Collection[str]) -> bool:
         """Whether one of the values may be in the column, by what the log says; fast if they are in order."""
-        return self.domain(column).may_be_among(sorted(values))
+        return self.column_range(column).may_include(sorted(values))
 
 
 class Statistics(Struct, frozen=True, rename="camel"):
@@ -81,7 +87,7 @@ class FileIndex(Struct, frozen=True):
     @classmethod
     def of(cls, table: Table, location: str, version: int) -> FileIndex:
         """Read the log of a local table."""
-        return cls(version, logged_files(table, state_of(location, version)))
+        return cls(version, logged_files(table, replay_log(location, version)))
 
     @property
     def total(self) -> int:
@@ -90,7 +96,7 @@ class FileIndex(Struct, frozen=True):
 
     def candidates(self, predicate: Predicate) -> list[LoggedFile]:
         """The files that may hold rows which meet a condition."""
-        return [file for file in self.files if predicate.may_match(file.domain)]
+        return [file for file in self.files if predicate.may_match(file.column_range)]
 
 
 class _Stored(Struct, frozen=True):
@@ -101,7 +107,7 @@ class _Stored(Struct, frozen=True):
     name: str
 
 
-def logged_files(table: Table, state: State) -> tuple[LoggedFile, ...]:
+def logged_files(table: Table, state: LogState) -> tuple[LoggedFile, ...]:
     """The data files of a version, with what the log says of the contract's columns in them."""
     stored = tuple(_stored(table, state.metadata))
     keys = tuple(_partition_names(state.metadata))
@@ -115,8 +121,8 @@ def _logged(
 ) -> LoggedFile:
     values, told = add.partition_values, _statistics(add)
     shrunk = add.deletion_vector is not None or told.tight_bounds is not True
-    domains = {
-        each.column.name: of_partition(each.column, values[each.name])
+    column_ranges = {
+        each.column.name: range_from_partition(each.column, values[each.name])
         for each in parted
         if each.name in values
     }
@@ -124,14 +130,14 @@ def _logged(
         least, greatest = told.min_values.get(each.name), told.max_values.get(each.name)
         nulls = told.null_count.get(each.name)
         if least is not None or greatest is not None or nulls is not None:
-            domains[each.column.name] = of_statistics(
+            column_ranges[each.column.name] = range_from_statistics(
                 each.column, least, greatest, nulls=nulls, rows=told.num_records, shrunk=shrunk
             )
     return LoggedFile(
         unquote(add.path),
         told.num_records if type(told.num_records) is int else None,
         {name: values.get(physical) for name, physical in keys},
-        domains,
+        column_ranges,
         add.deletion_vector,
         add.path,
         add.size,
@@ -158,7 +164,7 @@ def _stored(table: Table, metadata: dict[str, Any]) -> Iterator[_Stored]:
     columns = {column.name.lower(): column for column in table.columns}
     for name, physical, field in _fields(metadata):
         column = columns.get(name.lower())
-        is_same = column is not None and field["type"] in STORED.get(column.ddl, ())
+        is_same = column is not None and field["type"] in STORED_TYPES.get(column.ddl, ())
         if column is not None and is_same and COLLATIONS not in (field.get("metadata") or {}):
             yield _Stored(column, physical)
 

@@ -21,9 +21,9 @@ from deltalake.exceptions import DeltaError
 from msgspec import MsgspecError, Struct
 
 from codeanatomy import catalog
-from codeanatomy.delta.log.replay import VECTORS, state_of, vectors_of
+from codeanatomy.delta.log.replay import VECTORS_FEATURE, replay_log, replay_vectors
 from codeanatomy.delta.read.file_index import LoggedFile, logged_files
-from codeanatomy.delta.store_policy import delta_options, is_local
+from codeanatomy.delta.store_policy import deltalake_options, is_local
 from codeanatomy.errors import StorageFailure, TableMissing
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyarrow import fs
     from pyroaring import BitMap64
 
-    from codeanatomy.delta.log.deletion_vectors import Vector
+    from codeanatomy.delta.log.deletion_vectors import DeletionVector
 
 # Reader features that change nothing about which rows a data file holds, and under which names.
 HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
@@ -84,14 +84,14 @@ def light_files(root: str, name: str, version: int | None = None) -> tuple[Logge
         features = set(
             protocol.reader_features or (("columnMapping",) if protocol.min_reader_version > 1 else ())
         )
-        if not features <= HARMLESS | {VECTORS}:
+        if not features <= HARMLESS | {VECTORS_FEATURE}:
             raise StorageFailure(
-                f"{name} uses {', '.join(sorted(features - HARMLESS - {VECTORS}))}",
+                f"{name} uses {', '.join(sorted(features - HARMLESS - {VECTORS_FEATURE}))}",
                 "read it with Spark, or build it without",
             )
         if _is_local(table):
             try:
-                return logged_files(catalog.table(name), state_of(_folder(table), int(table.version())))
+                return logged_files(catalog.table(name), replay_log(_folder(table), int(table.version())))
             except FileNotFoundError:
                 # Of a checkpoint that only deltalake reads.
                 if CHECKPOINTS not in features:
@@ -126,9 +126,9 @@ def logged_paths(root: str, name: str, version: int) -> tuple[str, ...]:
         vectors = _vectors(table) if _is_local(table) else {}
     if not vectors:
         return paths
-    from codeanatomy.delta.log.deletion_vectors import vector_file
+    from codeanatomy.delta.log.deletion_vectors import vector_path
 
-    files = {str(file) for vector in vectors.values() if (file := vector_file("", vector)) is not None}
+    files = {str(file) for vector in vectors.values() if (file := vector_path("", vector)) is not None}
     return (*paths, *sorted(files))
 
 
@@ -168,7 +168,7 @@ def user_metadata_since(root: str, name: str, version: int) -> tuple[str | None,
         return tuple(commit.get("userMetadata") for commit in table.history(count)) if count > 0 else ()
 
 
-def newest_or_none(root: str, name: str) -> int | None:
+def newest_version_or_none(root: str, name: str) -> int | None:
     """The newest version of a table; none where it was never written."""
     try:
         return newest_version(root, name)
@@ -188,15 +188,15 @@ def _added(table: DeltaTable) -> dict[str, list[Any]]:
     return {name: list(rows.column(name).to_pylist()) for name in rows.schema.names}
 
 
-def _vectors(table: DeltaTable) -> dict[str, Vector]:
+def _vectors(table: DeltaTable) -> dict[str, DeletionVector]:
     """The deletion vectors of a version, by path as the log has it."""
     if not _has_vectors(table):
         return {}
-    return vectors_of(_folder(table), int(table.version()))
+    return replay_vectors(_folder(table), int(table.version()))
 
 
 def _has_vectors(table: DeltaTable) -> bool:
-    return VECTORS in (table.protocol().reader_features or ())
+    return VECTORS_FEATURE in (table.protocol().reader_features or ())
 
 
 def _is_local(table: DeltaTable) -> bool:
@@ -277,7 +277,7 @@ def _files_below(place: str) -> fs.FileSystem | None:
     return fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()) if path.is_dir() else None
 
 
-def plain(problem: Exception) -> str:
+def one_line(problem: Exception) -> str:
     """What the library says, in one line and without colours: the cause is at its end."""
     return " ".join(COLOURS.sub("", str(problem)).split())
 
@@ -287,7 +287,7 @@ def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaT
     """A table; what goes wrong with it is an error of ours."""
     place = location(root, name)
     try:
-        yield DeltaTable(place, version=version, storage_options=delta_options(place))
+        yield DeltaTable(place, version=version, storage_options=deltalake_options(place))
     except (DeltaError, OSError, ValueError, MsgspecError) as problem:
         # Asked afterwards: most tables are there.
         raise _missing(root, name) or _unreadable(root, name, problem) from problem
@@ -297,7 +297,7 @@ def _missing(root: str, name: str) -> StorageFailure | TableMissing | None:
     """What is wrong with a table that is not there; what is in its place may say more than its absence."""
     try:
         place = location(root, name)
-        if DeltaTable.is_deltatable(place, storage_options=delta_options(place)):
+        if DeltaTable.is_deltatable(place, storage_options=deltalake_options(place)):
             return None
     except (DeltaError, OSError, ValueError) as problem:
         return _unreadable(root, name, problem)
@@ -308,6 +308,6 @@ def _unreadable(root: str, name: str, problem: Exception) -> StorageFailure:
     odd = UNREADABLE.search(root) if is_local(root) else None
     hint = "its log or a file of it is damaged: restore it from a copy, or build into a new lake"
     return StorageFailure(
-        f"{name} at {location(root, name)} cannot be read: {plain(problem)}",
+        f"{name} at {location(root, name)} cannot be read: {one_line(problem)}",
         hint if odd is None else f"give the lake's folder another name, without {odd[0]}",
     )

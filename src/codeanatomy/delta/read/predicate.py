@@ -9,7 +9,7 @@
     asked.columns                    # ("node_kind", "bstart")
     asked.sql(DUCKDB)                # ("node_kind" IN ('CLASS', 'FUNCTION') AND "bstart" <= 400)
     asked.shape                      # ("node_kind IN (?)", "bstart <= ?"): for records, without the values
-    asked.may_match(file.domain)     # False: the file need not be read
+    asked.may_match(file.column_range)     # False: the file need not be read
 
 A condition is true, false or null for a row. Of a file each part says which of these it may be, and NOT, AND
 and OR say which of them follow, so a negation never rules out what it should keep: `NOT (bstart < 5)` is null
@@ -31,7 +31,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.delta.read.column_ranges import Domain, Value
+from codeanatomy.delta.read.column_ranges import ColumnRange, Value
 
 # What a condition may be for the rows of a file, as bits.
 TRUE, FALSE, NULL = 1, 2, 4
@@ -39,10 +39,10 @@ TRUE, FALSE, NULL = 1, 2, 4
 PLAIN = re.compile(r"[A-Za-z0-9_.:/ -]*")
 
 Operator = Literal["=", "<", "<=", ">", ">=", "<=>"]
-DomainOf: TypeAlias = Callable[[str], Domain]
+RangeOf: TypeAlias = Callable[[str], ColumnRange]
 
 
-class Spelling(Struct, frozen=True):
+class SqlDialect(Struct, frozen=True):
     """How an engine spells names and values."""
 
     quote: Callable[[str], str]
@@ -83,12 +83,12 @@ def spark_bytes(text: str) -> str:
     return f"CAST(X'{text.encode(errors='surrogatepass').hex()}' AS STRING)"
 
 
-SPARK = Spelling(lambda name: f"`{name}`", _spark_literal, "startswith", "<=>", "spark")
-DUCKDB = Spelling(lambda name: f'"{name}"', _duck_literal, "starts_with", "IS NOT DISTINCT FROM", "duckdb")
-SHAPE = Spelling(lambda name: name, lambda _: "?", "startswith", "<=>", "shape")
+SPARK = SqlDialect(lambda name: f"`{name}`", _spark_literal, "startswith", "<=>", "spark")
+DUCKDB = SqlDialect(lambda name: f'"{name}"', _duck_literal, "starts_with", "IS NOT DISTINCT FROM", "duckdb")
+SHAPE = SqlDialect(lambda name: name, lambda _: "?", "startswith", "<=>", "shape")
 
 
-class Always(Struct, frozen=True):
+class Constant(Struct, frozen=True):
     """TRUE, FALSE or NULL for every row."""
 
     value: bool | None
@@ -97,10 +97,10 @@ class Always(Struct, frozen=True):
     def columns(self) -> tuple[str, ...]:
         return ()
 
-    def outcomes(self, _: DomainOf) -> int:
+    def outcomes(self, _: RangeOf) -> int:
         return {True: TRUE, False: FALSE, None: NULL}[self.value]
 
-    def sql(self, _: Spelling) -> str:
+    def sql(self, _: SqlDialect) -> str:
         return {True: "TRUE", False: "FALSE", None: "CAST(NULL AS BOOLEAN)"}[self.value]
 
 
@@ -115,31 +115,31 @@ class Compare(Struct, frozen=True):
     def columns(self) -> tuple[str, ...]:
         return (self.column.name,)
 
-    def outcomes(self, domain_of: DomainOf) -> int:
-        domain, value = domain_of(self.column.name), self.value
-        of_null = (FALSE if self.operator == "<=>" else NULL) if domain.nulls else 0
-        if not domain.values:
+    def outcomes(self, range_of: RangeOf) -> int:
+        column_range, value = range_of(self.column.name), self.value
+        of_null = (FALSE if self.operator == "<=>" else NULL) if column_range.nulls else 0
+        if not column_range.values:
             return of_null
         # Whether some row may meet it, and whether some may not.
         match self.operator:
             case "<":
-                met, missed = domain.may_be_below(value), domain.may_exceed(value, or_equal=True)
+                met, missed = column_range.may_be_less(value), column_range.may_be_greater(value, or_equal=True)
             case "<=":
-                met, missed = domain.may_be_below(value, or_equal=True), domain.may_exceed(value)
+                met, missed = column_range.may_be_less(value, or_equal=True), column_range.may_be_greater(value)
             case ">":
-                met, missed = domain.may_exceed(value), domain.may_be_below(value, or_equal=True)
+                met, missed = column_range.may_be_greater(value), column_range.may_be_less(value, or_equal=True)
             case ">=":
-                met, missed = domain.may_exceed(value, or_equal=True), domain.may_be_below(value)
+                met, missed = column_range.may_be_greater(value, or_equal=True), column_range.may_be_less(value)
             case _:
-                met, missed = domain.may_be(value), not domain.is_only(value)
+                met, missed = column_range.may_equal(value), not column_range.is_constant(value)
         return of_null | (TRUE if met else 0) | (FALSE if missed else 0)
 
-    def sql(self, spelling: Spelling) -> str:
+    def sql(self, spelling: SqlDialect) -> str:
         operator = spelling.same if self.operator == "<=>" else self.operator
         return f"{spelling.quote(self.column.name)} {operator} {spelling.literal(self.value)}"
 
 
-class Among(Struct, frozen=True):
+class InList(Struct, frozen=True):
     """A column that has one of some values of its type."""
 
     column: Column
@@ -149,7 +149,7 @@ class Among(Struct, frozen=True):
     or_null: bool = False
 
     @classmethod
-    def of(cls, column: Column, values: Iterable[Value], *, or_null: bool = False) -> Among:
+    def of(cls, column: Column, values: Iterable[Value], *, or_null: bool = False) -> InList:
         """The values in any order."""
         return cls(column, tuple(sorted(set(values))), or_null)
 
@@ -157,26 +157,26 @@ class Among(Struct, frozen=True):
     def columns(self) -> tuple[str, ...]:
         return (self.column.name,)
 
-    def outcomes(self, domain_of: DomainOf) -> int:
+    def outcomes(self, range_of: RangeOf) -> int:
         if not self.values and not self.or_null:
             return FALSE
-        domain = domain_of(self.column.name)
-        seen = NULL if domain.nulls else 0
-        if domain.values:
-            seen |= TRUE if domain.may_be_among(self.values) else 0
+        column_range = range_of(self.column.name)
+        seen = NULL if column_range.nulls else 0
+        if column_range.values:
+            seen |= TRUE if column_range.may_include(self.values) else 0
             # A value that is not in the list may be the one that is not known.
-            seen |= 0 if self._is_all_of(domain) else NULL if self.or_null else FALSE
+            seen |= 0 if self._is_all_of(column_range) else NULL if self.or_null else FALSE
         return seen
 
-    def _is_all_of(self, domain: Domain) -> bool:
+    def _is_all_of(self, column_range: ColumnRange) -> bool:
         """Whether there is one value, and it is in the list."""
-        value = domain.least
-        if value is None or not domain.is_only(value):
+        value = column_range.least
+        if value is None or not column_range.is_constant(value):
             return False
         place = bisect_left(self.values, value)
         return self.values[place : place + 1] == (value,)
 
-    def sql(self, spelling: Spelling) -> str:
+    def sql(self, spelling: SqlDialect) -> str:
         if not self.values and not self.or_null:
             return "FALSE"
         listed = ["?"] if spelling.dialect == "shape" else [spelling.literal(each) for each in self.values]
@@ -184,7 +184,7 @@ class Among(Struct, frozen=True):
         return f"{spelling.quote(self.column.name)} IN ({', '.join(listed)})"
 
 
-class Begins(Struct, frozen=True):
+class StartsWith(Struct, frozen=True):
     """A column whose text begins with another."""
 
     column: Column
@@ -194,15 +194,15 @@ class Begins(Struct, frozen=True):
     def columns(self) -> tuple[str, ...]:
         return (self.column.name,)
 
-    def outcomes(self, domain_of: DomainOf) -> int:
-        domain = domain_of(self.column.name)
-        seen = NULL if domain.nulls else 0
-        if domain.values:
-            seen |= TRUE if domain.may_begin(self.prefix) else 0
-            seen |= 0 if domain.begins(self.prefix) else FALSE
+    def outcomes(self, range_of: RangeOf) -> int:
+        column_range = range_of(self.column.name)
+        seen = NULL if column_range.nulls else 0
+        if column_range.values:
+            seen |= TRUE if column_range.may_start_with(self.prefix) else 0
+            seen |= 0 if column_range.always_starts_with(self.prefix) else FALSE
         return seen
 
-    def sql(self, spelling: Spelling) -> str:
+    def sql(self, spelling: SqlDialect) -> str:
         name, prefix = spelling.quote(self.column.name), spelling.literal(self.prefix)
         return f"{spelling.starts_with}({name}, {prefix})"
 
@@ -216,11 +216,11 @@ class IsNull(Struct, frozen=True):
     def columns(self) -> tuple[str, ...]:
         return (self.column.name,)
 
-    def outcomes(self, domain_of: DomainOf) -> int:
-        domain = domain_of(self.column.name)
-        return (TRUE if domain.nulls else 0) | (FALSE if domain.values else 0)
+    def outcomes(self, range_of: RangeOf) -> int:
+        column_range = range_of(self.column.name)
+        return (TRUE if column_range.nulls else 0) | (FALSE if column_range.values else 0)
 
-    def sql(self, spelling: Spelling) -> str:
+    def sql(self, spelling: SqlDialect) -> str:
         return f"{spelling.quote(self.column.name)} IS NULL"
 
 
@@ -232,10 +232,10 @@ class Opaque(Struct, frozen=True):
     duckdb: str
     shape: str
 
-    def outcomes(self, _: DomainOf) -> int:
+    def outcomes(self, _: RangeOf) -> int:
         return TRUE | FALSE | NULL
 
-    def sql(self, spelling: Spelling) -> str:
+    def sql(self, spelling: SqlDialect) -> str:
         return f"({getattr(self, spelling.dialect)})"
 
 
@@ -248,14 +248,14 @@ class Not(Struct, frozen=True):
     def columns(self) -> tuple[str, ...]:
         return self.term.columns
 
-    def outcomes(self, domain_of: DomainOf) -> int:
-        return _opposite(self.term.outcomes(domain_of))
+    def outcomes(self, range_of: RangeOf) -> int:
+        return _opposite(self.term.outcomes(range_of))
 
-    def sql(self, spelling: Spelling) -> str:
+    def sql(self, spelling: SqlDialect) -> str:
         return f"(NOT {self.term.sql(spelling)})"
 
 
-class All(Struct, frozen=True):
+class And(Struct, frozen=True):
     """AND."""
 
     terms: tuple[Term, ...]
@@ -264,17 +264,17 @@ class All(Struct, frozen=True):
     def columns(self) -> tuple[str, ...]:
         return _columns(self.terms)
 
-    def outcomes(self, domain_of: DomainOf) -> int:
+    def outcomes(self, range_of: RangeOf) -> int:
         seen = TRUE
         for term in self.terms:
-            seen = _both(seen, term.outcomes(domain_of))
+            seen = _both(seen, term.outcomes(range_of))
         return seen
 
-    def sql(self, spelling: Spelling) -> str:
+    def sql(self, spelling: SqlDialect) -> str:
         return f"({' AND '.join(term.sql(spelling) for term in self.terms)})" if self.terms else "TRUE"
 
 
-class Some(Struct, frozen=True):
+class Or(Struct, frozen=True):
     """OR."""
 
     terms: tuple[Term, ...]
@@ -283,17 +283,17 @@ class Some(Struct, frozen=True):
     def columns(self) -> tuple[str, ...]:
         return _columns(self.terms)
 
-    def outcomes(self, domain_of: DomainOf) -> int:
+    def outcomes(self, range_of: RangeOf) -> int:
         seen = FALSE
         for term in self.terms:
-            seen = _opposite(_both(_opposite(seen), _opposite(term.outcomes(domain_of))))
+            seen = _opposite(_both(_opposite(seen), _opposite(term.outcomes(range_of))))
         return seen
 
-    def sql(self, spelling: Spelling) -> str:
+    def sql(self, spelling: SqlDialect) -> str:
         return f"({' OR '.join(term.sql(spelling) for term in self.terms)})" if self.terms else "FALSE"
 
 
-Term: TypeAlias = Always | Compare | Among | Begins | IsNull | Opaque | Not | All | Some
+Term: TypeAlias = Constant | Compare | InList | StartsWith | IsNull | Opaque | Not | And | Or
 
 
 class Predicate(Struct, frozen=True):
@@ -305,7 +305,7 @@ class Predicate(Struct, frozen=True):
     @classmethod
     def all_of(cls, table: Table, *terms: Term) -> Predicate:
         """All of these conditions."""
-        return cls(table.name, All(terms))
+        return cls(table.name, And(terms))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -317,17 +317,17 @@ class Predicate(Struct, frozen=True):
         """The conditions that all have to be met, without the values in them."""
         return tuple(term.sql(SHAPE) for term in _conjuncts(self.term))
 
-    def sql(self, spelling: Spelling = SPARK) -> str:
+    def sql(self, spelling: SqlDialect = SPARK) -> str:
         """The condition as an engine reads it, the same for the same condition."""
         return self.term.sql(spelling)
 
-    def may_match(self, domain_of: DomainOf) -> bool:
-        """Whether rows of a file, of which the domain of each column is known, may meet the condition."""
-        return bool(self.term.outcomes(domain_of) & TRUE)
+    def may_match(self, range_of: RangeOf) -> bool:
+        """Whether rows of a file, of which the column_range of each column is known, may meet the condition."""
+        return bool(self.term.outcomes(range_of) & TRUE)
 
 
 def _conjuncts(term: Term) -> Iterator[Term]:
-    if isinstance(term, All):
+    if isinstance(term, And):
         for each in term.terms:
             yield from _conjuncts(each)
     else:

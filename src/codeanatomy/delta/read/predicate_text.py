@@ -26,20 +26,20 @@ from sqlglot import Dialect, ErrorLevel, exp
 from sqlglot.errors import ParseError, TokenError
 
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.delta.read.column_ranges import STORED, Value
+from codeanatomy.delta.read.column_ranges import STORED_TYPES, Value
 from codeanatomy.delta.read.predicate import (
     PLAIN,
-    All,
-    Always,
-    Among,
-    Begins,
+    And,
     Compare,
+    Constant,
+    InList,
     IsNull,
     Not,
     Opaque,
     Operator,
+    Or,
     Predicate,
-    Some,
+    StartsWith,
     Term,
 )
 from codeanatomy.errors import PredicateError
@@ -99,12 +99,12 @@ Found = Value | None | _NoLiteral
 def parse_predicate(table: Table, text: str) -> Predicate:
     """A condition over a table."""
     try:
-        return Predicate(table.name, term_of(table, _parsed(text)))
+        return Predicate(table.name, build_term(table, _parsed(text)))
     except RecursionError:
         raise PredicateError("the condition is nested too deeply", "split it") from None
 
 
-def term_of(table: Table, tree: exp.Expr) -> Term:
+def build_term(table: Table, tree: exp.Expr) -> Term:
     """A condition over a table that SQLGlot has read; its columns are renamed in place."""
     return _Reading(table).term(tree)
 
@@ -170,13 +170,13 @@ class _Reading:
         tree = tree.unnest()
         if isinstance(tree, exp.And | exp.Or):
             terms = tuple(self._term(part) for part in tree.flatten())
-            return All(terms) if isinstance(tree, exp.And) else Some(terms)
+            return And(terms) if isinstance(tree, exp.And) else Or(terms)
         if isinstance(tree, exp.Not):
             return Not(self._term(tree.this))
         if isinstance(tree, exp.Boolean):
-            return Always(bool(tree.this))
+            return Constant(bool(tree.this))
         if isinstance(tree, exp.Null) or (isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Null)):
-            return Always(None)
+            return Constant(None)
         read = READ.get(type(tree)) if _is_plain(tree) else None
         found = read(self, tree) if read is not None else None
         return found if found is not None else self._opaque(tree)
@@ -216,7 +216,7 @@ class _Reading:
                 or_null = True
             else:
                 values.append(found)
-        return Among.of(column, values, or_null=or_null)
+        return InList.of(column, values, or_null=or_null)
 
     def _between(self, tree: exp.Expr) -> Term | None:
         column = self._column(tree.this)
@@ -224,7 +224,7 @@ class _Reading:
             return None
         low = _held_against(column, ">=", tree.args["low"])
         high = _held_against(column, "<=", tree.args["high"])
-        return All((low, high)) if low is not None and high is not None else None
+        return And((low, high)) if low is not None and high is not None else None
 
     def _is(self, tree: exp.Expr) -> Term | None:
         column = self._column(tree.this)
@@ -243,7 +243,7 @@ class _Reading:
         begin = pattern.name.removesuffix("%")
         if any(sign in begin for sign in "%_\\"):
             return None
-        like: Term = Begins(column, begin) if begin != pattern.name else Compare(column, "=", begin)
+        like: Term = StartsWith(column, begin) if begin != pattern.name else Compare(column, "=", begin)
         return Not(like) if tree.args.get("negate") else like
 
     def _begins(self, tree: exp.Expr) -> Term | None:
@@ -251,7 +251,7 @@ class _Reading:
         if column is None or column.ddl != "string":
             return None
         found = _literal(column, prefix)
-        return Begins(column, found) if isinstance(found, str) else None
+        return StartsWith(column, found) if isinstance(found, str) else None
 
     def _opaque(self, tree: exp.Expr) -> Opaque:
         columns = dict.fromkeys(column.parts[0].name for column in tree.find_all(exp.Column))
@@ -300,14 +300,14 @@ def _held_against(column: Column, operator: Operator, tree: exp.Expr) -> Term | 
     if isinstance(value, _NoLiteral):
         return None
     if value is None:
-        return IsNull(column) if operator == "<=>" else Always(None)
+        return IsNull(column) if operator == "<=>" else Constant(None)
     return Compare(column, operator, value)
 
 
 def _literal(column: Column, tree: exp.Expr) -> Found:
     """What a part means as a value of a column."""
     tree = tree.unnest()
-    if column.ddl not in STORED:
+    if column.ddl not in STORED_TYPES:
         return NO_LITERAL
     if isinstance(tree, exp.Null):
         return None

@@ -16,8 +16,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from codeanatomy.delta.log.replay import State, actions, checkpoints, entries_of, state_of
-from codeanatomy.delta.read.duck import local
+from codeanatomy.delta.log.replay import (
+    LogState,
+    complete_checkpoints,
+    logged_versions,
+    read_actions,
+    replay_log,
+)
+from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.read.light import location, logged_paths, newest_version
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing, VersionGone
@@ -31,7 +37,7 @@ def missing_files(root: str, name: str, version: int) -> tuple[str, ...]:
     paths = logged_paths(root, name, version)
     if not is_local(root):
         return ()
-    folder = location(local(root), name)
+    folder = location(local_path(root), name)
     return tuple(path for path in paths if not Path(folder, path).is_file())
 
 
@@ -66,29 +72,29 @@ def require_readable(root: str, name: str, version: int) -> None:
         )
 
 
-def are_alike(root: str, name: str, one: int, other: int) -> bool:
+def have_same_content(root: str, name: str, one: int, other: int) -> bool:
     """Whether two versions have the same files, vectors and columns, and so the same rows.
 
     Of a remote table only a version and itself.
     """
     if one == other or not is_local(root):
         return one == other
-    return _content(replayed(root, name, one)) == _content(replayed(root, name, other))
+    return _content(replay_table(root, name, one)) == _content(replay_table(root, name, other))
 
 
-def is_rewritten(place: str, version: int, newest: int) -> bool:
+def has_only_rewrites(place: str, version: int, newest: int) -> bool:
     """Whether the commits after a version of a local table have only written its rows anew."""
-    told = [action for number in range(version + 1, newest + 1) for action in actions(place, number)]
+    told = [action for number in range(version + 1, newest + 1) for action in read_actions(place, number)]
     sides = [side for action in told for side in (action.add, action.remove) if side is not None]
     changed = any(action.meta_data or action.protocol or action.cdc for action in told)
     return newest > version and not changed and not any(side.data_change for side in sides)
 
 
-def replayed(root: str, name: str, version: int) -> State:
+def replay_table(root: str, name: str, version: int) -> LogState:
     """What the log of a local table says at a version; one that only Delta can replay is a StorageFailure."""
-    place = location(local(root), name)
+    place = location(local_path(root), name)
     try:
-        return state_of(place, version)
+        return replay_log(place, version)
     except OSError as problem:
         # Before a checkpoint of the second kind, entries may be gone.
         raise StorageFailure(
@@ -97,7 +103,7 @@ def replayed(root: str, name: str, version: int) -> State:
         ) from problem
 
 
-def _content(state: State) -> tuple[dict[str, Any], Any, Any]:
+def _content(state: LogState) -> tuple[dict[str, Any], Any, Any]:
     files = {path: add.deletion_vector for path, add in state.adds.items()}
     return files, state.metadata.get("schemaString"), state.metadata.get("partitionColumns")
 
@@ -105,8 +111,8 @@ def _content(state: State) -> tuple[dict[str, Any], Any, Any]:
 def _gone(root: str, name: str, why: str) -> CodeAnatomyError:
     if not is_local(root):
         return VersionGone(why, "choose a newer version or run")
-    place = location(local(root), name)
-    known = sorted({*entries_of(place), *checkpoints(place)})
+    place = location(local_path(root), name)
+    known = sorted({*logged_versions(place), *complete_checkpoints(place)})
     looked_at = known[-LOOKED_AT:]
     left = [version for version in looked_at if is_readable(root, name, version)]
     told = ", ".join(_ranges(left)) or "none"

@@ -28,10 +28,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from codeanatomy.delta.contract import plan_projection, project, quoted, stored_schema
+from codeanatomy.delta.contract import plan_projection, project, quote_identifier, stored_schema
 from codeanatomy.delta.events import Scanned
 from codeanatomy.delta.gate import check_gate
-from codeanatomy.delta.log.entries import Opened, is_plain, opened
+from codeanatomy.delta.log.entries import TableVersion, has_simple_protocol, open_version
 from codeanatomy.delta.log.jvm_log import Pin, SnapshotInfo
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile
 from codeanatomy.delta.read.predicate import Predicate
@@ -79,7 +79,7 @@ def scan(
         raise UsageError(f"{name} has a column {file_column} of its own", "choose another file_column")
     asked = parse_predicate(table, where) if isinstance(where, str) else where
     # Whoever names files has chosen already.
-    plain = None if files is not None else plain_table(store, name, pin)
+    plain = None if files is not None else open_without_jvm(store, name, pin)
     info = snapshot(store, name, pin) if plain is None else plain.info
     index = None if plain is None else plain.index
     if index is None and asked is not None and files is None:
@@ -90,8 +90,8 @@ def scan(
     chosen = [file.logged_path for file in kept or ()] if pruned else files
     projection = plan_projection(table, stored_schema(info))
     source = (
-        parquet_rows(store.spark, info.location, stored_schema(info), [file.path for file in kept])
-        if plain is not None and kept is not None and is_parquet(kept)
+        read_parquet_files(store.spark, info.location, stored_schema(info), [file.path for file in kept])
+        if plain is not None and kept is not None and can_read_parquet(kept)
         else _source(store, name, info.version, chosen)
     )
     if file_column is None:
@@ -135,24 +135,24 @@ def _meeting(rows: DataFrame, asked: Predicate) -> DataFrame:
         ) from problem
 
 
-def plain_table(store: Store, name: str, pin: Pin) -> Opened | None:
+def open_without_jvm(store: Store, name: str, pin: Pin) -> TableVersion | None:
     """A version of which the log can be read without a JVM; none where Delta has to be asked."""
     location = store.location(name)
     # Times, and what is no version at all, are Delta's to resolve.
     if SCHEME.match(location) or (pin is not None and type(pin) is not int):
         return None
     try:
-        found = opened(store.table(name), location, pin)
+        found = open_version(store.table(name), location, pin)
     except (DeltaError, OSError, ValueError, OverflowError, MsgspecError, StorageFailure):
         # Delta tells better what is wrong.
         return None
-    if found is None or not is_plain(found.info):
+    if found is None or not has_simple_protocol(found.info):
         return None
     check_gate(store.table(name), found.info, store.record)
     return found
 
 
-def is_parquet(files: Sequence[LoggedFile]) -> bool:
+def can_read_parquet(files: Sequence[LoggedFile]) -> bool:
     """Whether what is to be read is a few files of Parquet and no more.
 
     Delta asks Spark for the files of every scan, twice: in a small build that was a fourth of the time. With
@@ -161,11 +161,11 @@ def is_parquet(files: Sequence[LoggedFile]) -> bool:
     return len(files) <= FEW_FILES and not any(file.vector for file in files)
 
 
-def parquet_rows(spark: SparkSession, folder: str, schema: StructType, paths: Sequence[str]) -> DataFrame:
+def read_parquet_files(spark: SparkSession, folder: str, schema: StructType, paths: Sequence[str]) -> DataFrame:
     """The rows of Parquet files below the folder of a table; the values of partitions are in their paths."""
     if not paths:
         nothing = (
-            f"CAST(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}" for field in schema
+            f"CAST(NULL AS {field.dataType.simpleString()}) AS {quote_identifier(field.name)}" for field in schema
         )
         return spark.range(0).selectExpr(*nothing)
     reader = spark.read.schema(schema).option("basePath", folder)
@@ -174,6 +174,6 @@ def parquet_rows(spark: SparkSession, folder: str, schema: StructType, paths: Se
 
 def _source(store: Store, name: str, version: int, files: Sequence[str] | None) -> DataFrame:
     if files is not None:
-        return store.log(name).restricted(version, files)
+        return store.log(name).read_files(version, files)
     reader = store.spark.read.format("delta").option("versionAsOf", version)
     return reader.load(store.location(name))

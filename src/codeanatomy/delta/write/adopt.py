@@ -31,20 +31,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit, stamp
+from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.gate import check_gate
 from codeanatomy.delta.log import entries
-from codeanatomy.delta.log.deletion_vectors import vector_file, write_vectors
-from codeanatomy.delta.log.entries import DataFile, Opened
-from codeanatomy.delta.log.replay import state_of
-from codeanatomy.delta.read.scan import parquet_rows, scan
-from codeanatomy.delta.store import SCHEME, Store, Tables
+from codeanatomy.delta.log.deletion_vectors import vector_path, write_vectors
+from codeanatomy.delta.log.entries import DataFile, TableVersion
+from codeanatomy.delta.log.replay import replay_log
+from codeanatomy.delta.read.scan import read_parquet_files, scan
+from codeanatomy.delta.store import SCHEME, LakeTables, Store
 from codeanatomy.delta.write.checks import SAMPLE_ROWS, rules_for
-from codeanatomy.delta.write.commit import CONFLICTS, Retry, append, refusals_told, replace_by_owner
+from codeanatomy.delta.write.commit import CONFLICTS, Retry, append, record_refusals, replace_by_owner
 from codeanatomy.delta.write.evolve import evolve, missing_properties, new_table
-from codeanatomy.delta.write.owner_rows import Leaving, Owned, Picked, leaving
+from codeanatomy.delta.write.owner_rows import OwnerRows, PickedRows, RemovedRows, find_removed_rows
 from codeanatomy.errors import (
     CommitConflict,
     ConstraintViolation,
@@ -59,39 +59,39 @@ OPERATION = "adopt_files"
 LOST = "ConcurrentWriteException"
 
 
-def is_plain_policy(table: Table) -> bool:
+def has_simple_policy(table: Table) -> bool:
     """Whether files of a table may be written without Spark, as far as its policy says."""
-    features = set(table.write.enable_features) - entries.PLAIN_FEATURES
+    features = set(table.write.enable_features) - entries.SIMPLE_FEATURES
     return table.schema.column_mapping_mode is None and not features
 
 
-def local_folder(store: Tables, name: str) -> str | None:
+def local_folder(store: LakeTables, name: str) -> str | None:
     """Where executors may write files of a table; none where only Spark can."""
     table, location = store.table(name), store.location(name)
-    return location if is_plain_policy(table) and not SCHEME.match(location) else None
+    return location if has_simple_policy(table) and not SCHEME.match(location) else None
 
 
 def adopt_files(
-    store: Tables,
+    store: LakeTables,
     name: str,
     files: Sequence[DataFile],
     owners: Sequence[str],
     commit: Commit,
     *,
     by: str,
-    shared_of: Sequence[str] = (),
-    picked: Picked | None = None,
+    shared_repos: Sequence[str] = (),
+    picked: PickedRows | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
     """Swap the rows of a set of owners for those in the files, in one atomic commit; without owners, add.
 
-    `shared_of` names repositories whose rows without an owner (`by` is null) are swapped too, `picked` single
+    `shared_repos` names repositories whose rows without an owner (`by` is null) are swapped too, `picked` single
     rows of other owners. Where nothing would change, no commit is made.
     """
     table = store.table(name)
-    owned = Owned(by, frozenset(owners), frozenset(shared_of), picked)
+    owned = OwnerRows(by, frozenset(owners), frozenset(shared_repos), picked)
     wanted = _Adoption(store, table, files, owned, commit, retry)
-    with refusals_told(store, table, OPERATION, commit):
+    with record_refusals(store, table, OPERATION, commit):
         for file in files:
             # From the footers: Spark would start a job to look at them.
             _refuse_other_columns(table, file, pq.read_schema(f"{store.location(name)}/{file.path}"))
@@ -114,10 +114,10 @@ def adopt_files(
 class _Adoption:
     """A commit to be made."""
 
-    store: Tables
+    store: LakeTables
     table: Table
     files: Sequence[DataFile]
-    owned: Owned
+    owned: OwnerRows
     commit: Commit
     retry: Retry
 
@@ -128,13 +128,13 @@ def _retried(wanted: _Adoption) -> Committed | None:
     location, started = store.location(table.name), time.monotonic()
     conflicts: list[str] = []
     for attempt in range(wanted.retry.attempts):
-        found = entries.opened(table, location)
+        found = entries.open_version(table, location)
         missing: dict[str, str] = {}
         if found is not None:
             before = _repeated(location, table, found, commit)
             if before is not None:
                 return _told(table, files, commit, before, started, conflicts, repeated=True)
-            if not entries.is_plain(found.info):
+            if not entries.has_simple_protocol(found.info):
                 return None
             try:
                 found, missing = _fitted(wanted, found)
@@ -142,12 +142,12 @@ def _retried(wanted: _Adoption) -> Committed | None:
                 conflicts.append(type(conflict).__name__)
                 time.sleep(wanted.retry.pause(attempt))
                 continue
-        gone = [] if found is None else leaving(table, location, found.files, wanted.owned)
+        gone = [] if found is None else find_removed_rows(table, location, found.files, wanted.owned)
         version = -1 if found is None else found.info.version
         if found is not None and not files and not gone:
             return _told(table, files, commit, version, started, conflicts, committed=False)
         if _put(wanted, found, gone, missing):
-            if found is None and (now := entries.opened(table, location)) is not None:
+            if found is None and (now := entries.open_version(table, location)) is not None:
                 check_gate(table, now.info, store.record)
             return _told(table, files, commit, version + 1, started, conflicts, gone)
         conflicts.append(LOST)
@@ -161,7 +161,7 @@ def _retried(wanted: _Adoption) -> Committed | None:
 
 
 def _put(
-    wanted: _Adoption, found: Opened | None, gone: Sequence[Leaving], missing: Mapping[str, str]
+    wanted: _Adoption, found: TableVersion | None, gone: Sequence[RemovedRows], missing: Mapping[str, str]
 ) -> bool:
     """Make the next version, unless somebody else has; with it the table gets properties that it lacks."""
     store, table, files, commit = wanted.store, wanted.table, wanted.files, wanted.commit
@@ -170,34 +170,34 @@ def _put(
     vectors = write_vectors(
         location, {path: each.positions for path, each in partly.items() if each.positions}
     )
-    state = state_of(location, found.info.version) if found is not None and (partly or missing) else None
+    state = replay_log(location, found.info.version) if found is not None and (partly or missing) else None
     actions = [
-        entries.said(stamp(commit, OPERATION), files, _removed_figures(gone), removing=bool(gone)),
-        *([] if found is not None else entries.born(new_table(store, table, None))),
-        *([] if state is None else entries.altered(state, missing, vectors=bool(partly))),
-        *map(entries.added, files),
-        *(entries.removed(each.file) for each in gone),
+        entries.commit_info_action(encode_stamp(commit, OPERATION), files, _removed_figures(gone), removing=bool(gone)),
+        *([] if found is not None else entries.create_actions(new_table(store, table, None))),
+        *([] if state is None else entries.alter_actions(state, missing, vectors=bool(partly))),
+        *map(entries.add_action, files),
+        *(entries.remove_action(each.file) for each in gone),
         *(
             []
             if state is None
             else [
-                entries.shrunk(state.adds[path], each.file_rows, vectors[path])
+                entries.shrink_action(state.adds[path], each.file_rows, vectors[path])
                 for path, each in partly.items()
             ]
         ),
-        entries.marked(commit),
+        entries.transaction_action(commit),
     ]
     version = 0 if found is None else found.info.version + 1
-    made = entries.put(location, version, actions, table.upkeep.checkpoint_interval)
+    made = entries.write_entry(location, version, actions, table.upkeep.checkpoint_interval)
     if not made and vectors:
         # All are in one file.
-        stray = vector_file(location, next(iter(vectors.values())))
+        stray = vector_path(location, next(iter(vectors.values())))
         if stray is not None:
             stray.unlink(missing_ok=True)
     return made
 
 
-def _removed_figures(gone: Sequence[Leaving]) -> dict[str, int]:
+def _removed_figures(gone: Sequence[RemovedRows]) -> dict[str, int]:
     """Figures of what leaves, by the names that Delta has for them."""
     if not gone:
         return {}
@@ -210,12 +210,12 @@ def _removed_figures(gone: Sequence[Leaving]) -> dict[str, int]:
     }
 
 
-def _repeated(location: str, table: Table, found: Opened, commit: Commit) -> int | None:
+def _repeated(location: str, table: Table, found: TableVersion, commit: Commit) -> int | None:
     """The version of this transaction, if it was made before."""
-    known = entries.transaction(location, commit.run_id)
+    known = entries.last_sequence(location, commit.run_id)
     if known is None or known < commit.sequence:
         return None
-    made = entries.own_version(location, found.info.version, commit)
+    made = entries.find_commit(location, found.info.version, commit)
     if made is None or made[1] != OPERATION:
         raise UsageError(
             f"run {commit.run_id} has committed sequence {known} to {table.name}, and {OPERATION} of "
@@ -225,13 +225,13 @@ def _repeated(location: str, table: Table, found: Opened, commit: Commit) -> int
     return made[0]
 
 
-def _fitted(wanted: _Adoption, found: Opened) -> tuple[Opened, dict[str, str]]:
+def _fitted(wanted: _Adoption, found: TableVersion) -> tuple[TableVersion, dict[str, str]]:
     """The table as its contract wants it, but for properties that the commit can bring along."""
     missing = missing_properties(wanted.store, wanted.table, found.info)
     if missing is not None:
         return found, missing
     evolve(_with_spark(wanted, "has to be altered"), wanted.table)
-    return entries.opened(wanted.table, found.info.location) or found, {}
+    return entries.open_version(wanted.table, found.info.location) or found, {}
 
 
 def _with_spark(wanted: _Adoption, why: str) -> Store:
@@ -248,7 +248,7 @@ def _told(
     version: int,
     started: float,
     conflicts: Sequence[str],
-    gone: Sequence[Leaving] = (),
+    gone: Sequence[RemovedRows] = (),
     *,
     committed: bool = True,
     repeated: bool = False,
@@ -262,7 +262,7 @@ def _told(
         created=committed and version == 0,
         run_id=commit.run_id,
         sequence=commit.sequence,
-        metadata=stamp(commit, OPERATION),
+        metadata=encode_stamp(commit, OPERATION),
         rows=sum(file.rows for file in files),
         rows_deleted=sum(each.rows for each in gone),
         files=len(files),
@@ -271,7 +271,7 @@ def _told(
         attempts=len(conflicts) + 1,
         conflicts=tuple(conflicts),
         seconds=time.monotonic() - started,
-        metrics=entries.figures(files, _removed_figures(gone)),
+        metrics=entries.commit_metrics(files, _removed_figures(gone)),
     )
 
 
@@ -303,7 +303,7 @@ def _written_anew(wanted: _Adoption, store: Store) -> Committed:
     """The rows of the files, written by Spark; nobody else knows of the files."""
     table, owned, commit, retry = wanted.table, wanted.owned, wanted.commit, wanted.retry
     folder = store.location(table.name)
-    found = parquet_rows(store.spark, folder, spark_schema(table), [file.path for file in wanted.files])
+    found = read_parquet_files(store.spark, folder, spark_schema(table), [file.path for file in wanted.files])
     rows = found.select(*table.column_names)
     owners = owned.owners
     if owned.picked is not None:
@@ -318,10 +318,10 @@ def _written_anew(wanted: _Adoption, store: Store) -> Committed:
             sorted(owners),
             commit,
             by=owned.by,
-            shared_of=sorted(owned.shared_of),
+            shared_repos=sorted(owned.shared_repos),
             retry=retry,
         )
-        if owners or owned.shared_of
+        if owners or owned.shared_repos
         else append(store, table.name, rows, commit, retry=retry)
     )
     for file in wanted.files:
@@ -329,7 +329,7 @@ def _written_anew(wanted: _Adoption, store: Store) -> Committed:
     return done
 
 
-def _not_picked(store: Store, name: str, by: str, picked: Picked) -> DataFrame:
+def _not_picked(store: Store, name: str, by: str, picked: PickedRows) -> DataFrame:
     """The other rows of owners of whom rows are picked."""
     theirs = scan(store, name).rows.where(F.col(by).isin(sorted(picked.owners)))
     values = store.spark.createDataFrame(pa.table({picked.column: picked.values}))

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 
 from codeanatomy.catalog.semantic_types import BY_NAME, assignable
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.delta.contract import metadata, quoted
+from codeanatomy.delta.contract import column_metadata, quote_identifier
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
 from codeanatomy.spark.jvm import sql_text
 
@@ -35,7 +35,7 @@ DELTA_CONSTRAINT = "delta.constraints."
 Rules = Mapping[str, str]
 
 
-def check_meaning(table: Table, schema: T.StructType) -> None:
+def check_semantic_types(table: Table, schema: T.StructType) -> None:
     """Refuse rows whose columns say they mean something else than the contract."""
     wrong = []
     for field in schema.fields:
@@ -50,7 +50,7 @@ def check_meaning(table: Table, schema: T.StructType) -> None:
         )
 
 
-def meaning(column: str, semantic_type: str) -> SparkColumn:
+def with_semantic_type(column: str, semantic_type: str) -> SparkColumn:
     """The column, said to hold another meaning: the explicit way across semantic types."""
     return F.col(column).alias(column, metadata={"semantic_type": semantic_type})
 
@@ -72,11 +72,11 @@ def join_on(left: DataFrame, right: DataFrame, keys: Mapping[str, str]) -> Spark
 
 def rules_for(table: Table, properties: Mapping[str, str]) -> dict[str, str]:
     """All conditions a row of the table must meet, by name."""
-    rules = {f"{column.name}_not_null": f"{quoted(column.name)} IS NOT NULL" for column in _required(table)}
+    rules = {f"{column.name}_not_null": f"{quote_identifier(column.name)} IS NOT NULL" for column in _required(table)}
     for column in table.columns:
         semantic = BY_NAME.get(column.semantic_type or "")
         if semantic is not None and semantic.check is not None:
-            name = quoted(column.name)
+            name = quote_identifier(column.name)
             condition = semantic.check.format(c=name)
             rules[f"{column.name}_is_{semantic.name}"] = f"{name} IS NULL OR ({condition})"
     rules.update({rule.name: rule.expression for rule in table.constraints})
@@ -90,14 +90,14 @@ def rules_for(table: Table, properties: Mapping[str, str]) -> dict[str, str]:
     return rules
 
 
-def guarded(table: Table, rows: DataFrame, rules: Rules) -> DataFrame:
+def guard_rows(table: Table, rows: DataFrame, rules: Rules) -> DataFrame:
     """The same rows; reading one that breaks a rule fails. Rows are of the contract's columns."""
     if not rules:
         return rows
     first, *rest = table.columns
-    checked = F.expr(f"IF({_all_hold(rules)}, {quoted(first.name)}, raise_error({sql_text(BROKEN)}))")
+    checked = F.expr(f"IF({_all_hold(rules)}, {quote_identifier(first.name)}, raise_error({sql_text(BROKEN)}))")
     return rows.select(
-        checked.alias(first.name, metadata=metadata(first)), *(F.col(quoted(column.name)) for column in rest)
+        checked.alias(first.name, metadata=column_metadata(first)), *(F.col(quote_identifier(column.name)) for column in rest)
     )
 
 
@@ -105,7 +105,7 @@ def _all_hold(rules: Rules) -> str:
     return " AND ".join(f"coalesce({condition}, false)" for condition in rules.values()) or "true"
 
 
-def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolation | None:
+def find_violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolation | None:
     """The error for rows that break rules, with samples; none if there are no such rows."""
     broken = F.expr(
         "filter(array("
@@ -114,7 +114,7 @@ def violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolatio
         )
         + "), r -> r IS NOT NULL)"
     )
-    shown = [F.col(quoted(column.name)) for column in table.columns if is_plain(column)]
+    shown = [F.col(quote_identifier(column.name)) for column in table.columns if is_printable(column)]
     # One condition first, for which Spark generates code; which of its parts failed is asked of few rows.
     found = (
         rows.where(f"NOT ({_all_hold(rules)})")
@@ -133,6 +133,6 @@ def _required(table: Table) -> tuple[Column, ...]:
     return tuple(column for column in table.columns if not column.nullable)
 
 
-def is_plain(column: Column) -> bool:
+def is_printable(column: Column) -> bool:
     """Columns worth showing in a sample row: no nested payload, no bytes."""
     return not column.array and column.type not in ("struct", "binary")

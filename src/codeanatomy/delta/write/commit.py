@@ -46,21 +46,21 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit, stamp, stamped
-from codeanatomy.delta.contract import MISFIT, plan_projection, project, quoted
+from codeanatomy.delta.commit_stamp import Commit, decode_stamp, encode_stamp
+from codeanatomy.delta.contract import MISFIT, plan_projection, project, quote_identifier
 from codeanatomy.delta.events import CommitRefused, Committed
-from codeanatomy.delta.layout import RANGES, arranged, rebound
+from codeanatomy.delta.layout import RANGES, arrange_rows, rebind_session
 from codeanatomy.delta.log.jvm_log import CommitRecord, DeltaLog, SnapshotInfo
 from codeanatomy.delta.log.transaction import add_rows
-from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.checks import (
     BROKEN,
     SAMPLE_ROWS,
     Rules,
-    check_meaning,
-    guarded,
+    check_semantic_types,
+    find_violation,
+    guard_rows,
     rules_for,
-    violation,
 )
 from codeanatomy.delta.write.evolve import evolve, new_table, replaces_schema
 from codeanatomy.errors import (
@@ -102,7 +102,7 @@ class Retry(Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Change:
+class PendingCommit:
     """One commit to be made."""
 
     store: Store
@@ -120,7 +120,7 @@ class Change:
     @property
     def stamp(self) -> str:
         """What is written into the commit, to find it again."""
-        return stamp(self.commit, self.operation)
+        return encode_stamp(self.commit, self.operation)
 
 
 def overwrite(
@@ -176,7 +176,7 @@ def replace_by_owner(
     commit: Commit,
     *,
     by: str | None = None,
-    shared_of: Sequence[str] = (),
+    shared_repos: Sequence[str] = (),
     lineage: Sequence[str] | None = None,
     file_bytes: int | None = None,
     retry: Retry = Retry(),
@@ -184,7 +184,7 @@ def replace_by_owner(
     """Swap the rows of a set of owners for new ones, in one atomic commit.
 
     `by` names the owner column where it is not the table's own: `by="repo_id"` swaps a repository.
-    `shared_of` names repositories whose rows without an owner are swapped too. An owner without new rows
+    `shared_repos` names repositories whose rows without an owner are swapped too. An owner without new rows
     loses its rows; rows of an owner that is not named are refused.
     """
     table = store.table(name)
@@ -192,11 +192,11 @@ def replace_by_owner(
     if column is None:
         raise UsageError(f"{name} has no owner column", "say which column with by=...")
     table.column(column)
-    if not owners and not shared_of:
+    if not owners and not shared_repos:
         raise UsageError(f"no owners to replace in {name}", "name at least one owner")
     parts = [_is_one(column, owners)] if owners else []
-    if shared_of:
-        parts.append(f"({quoted(column)} IS NULL AND {_is_one('repo_id', shared_of)})")
+    if shared_repos:
+        parts.append(f"({quote_identifier(column)} IS NULL AND {_is_one('repo_id', shared_repos)})")
     owned = " OR ".join(parts)
 
     def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> None:
@@ -218,7 +218,7 @@ def replace_by_owner(
 
 
 def _is_one(column: str, values: Sequence[str]) -> str:
-    return f"{quoted(column)} IN ({', '.join(sql_text(value) for value in sorted(set(values)))})"
+    return f"{quote_identifier(column)} IN ({', '.join(sql_text(value) for value in sorted(set(values)))})"
 
 
 def merge(
@@ -239,7 +239,7 @@ def merge(
     """
     table = store.table(name)
     keys = [table.column(key).name for key in (on or table.primary_key)]
-    same = " AND ".join(f"old.{quoted(key)} <=> new.{quoted(key)}" for key in keys)
+    same = " AND ".join(f"old.{quote_identifier(key)} <=> new.{quote_identifier(key)}" for key in keys)
 
     def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> bool:
         target = DeltaTable.forPath(session, store.location(name)).alias("old")
@@ -274,10 +274,10 @@ def delete(store: Store, name: str, predicate: str, commit: Commit, *, retry: Re
 
     def write(session: SparkSession) -> bool:
         evolve(store, table)
-        address = f"delta.{quoted(store.location(name))}"
+        address = f"delta.{quote_identifier(store.location(name))}"
         return _affected(session.sql(f"DELETE FROM {address} WHERE ({predicate}\n)"))
 
-    return recorded(Change(store, table, "delete", commit, retry, write))
+    return run_commit(PendingCommit(store, table, "delete", commit, retry, write))
 
 
 def _write_rows(
@@ -295,8 +295,8 @@ def _write_rows(
     keys: Sequence[str] = (),
 ) -> Committed:
     """Align, check and arrange rows, and hand them to `write`; without one they are appended."""
-    with refusals_told(store, table, operation, commit):
-        check_meaning(table, rows.schema)
+    with record_refusals(store, table, operation, commit):
+        check_semantic_types(table, rows.schema)
         projection = plan_projection(table, rows.schema)
         aligned = project(table, rows, projection)
     log = store.log(table.name)
@@ -321,24 +321,24 @@ def _write_rows(
         born = not log.exists()
         new = new_table(store, table, lineage) if born else None
         found = None if born else evolved()
-        checked = guarded(table, aligned, rules())
+        checked = guard_rows(table, aligned, rules())
         # MERGE joins and writes in an order of its own, so arranging would be for nothing.
         merging = operation == "merge" and not born
-        ready = rebound(session, checked) if merging else arranged(session, table, checked, file_bytes)
+        ready = rebind_session(session, checked) if merging else arrange_rows(session, table, checked, file_bytes)
         if found is None or write is None:
             add_rows(session, log.location, ready, (commit.run_id, commit.sequence), change.stamp, new)
             return True
         return write(session, ready, found) is not False
 
     def broken() -> ConstraintViolation | None:
-        return violation(table, aligned, rules())
+        return find_violation(table, aligned, rules())
 
-    change = Change(store, table, operation, commit, retry, attempt, broken, lineage, projection.dropped)
-    return recorded(change)
+    change = PendingCommit(store, table, operation, commit, retry, attempt, broken, lineage, projection.dropped)
+    return run_commit(change)
 
 
 @contextmanager
-def refusals_told(store: Tables, table: Table, operation: str, commit: Commit) -> Iterator[None]:
+def record_refusals(store: LakeTables, table: Table, operation: str, commit: Commit) -> Iterator[None]:
     """Tell the recorder of an error of ours on its way out."""
     started = time.monotonic()
     try:
@@ -362,9 +362,9 @@ def refusals_told(store: Tables, table: Table, operation: str, commit: Commit) -
         raise
 
 
-def recorded(change: Change) -> Committed:
+def run_commit(change: PendingCommit) -> Committed:
     """Make the change, tell the recorder, and turn the engine's failures into ours."""
-    with refusals_told(change.store, change.table, change.operation, change.commit):
+    with record_refusals(change.store, change.table, change.operation, change.commit):
         try:
             done = _retried(change)
         except ENGINE_ERRORS as problem:
@@ -375,7 +375,7 @@ def recorded(change: Change) -> Committed:
         return done
 
 
-def _retried(change: Change) -> Committed:
+def _retried(change: PendingCommit) -> Committed:
     log = change.store.log(change.table.name)
     started = time.monotonic()
     conflicts: list[str] = []
@@ -406,7 +406,7 @@ def _retried(change: Change) -> Committed:
     raise lost
 
 
-def _settle(change: Change) -> None:
+def _settle(change: PendingCommit) -> None:
     """Bring the table to its policy where that had to wait for the rows: at birth, or with a new schema."""
     for attempt in range(change.retry.attempts):
         try:
@@ -417,7 +417,7 @@ def _settle(change: Change) -> None:
             return
 
 
-def _settings(change: Change) -> dict[str, str]:
+def _settings(change: PendingCommit) -> dict[str, str]:
     """What the clone of the session carries into the commit."""
     partitions = int(change.store.spark.conf.get("spark.sql.shuffle.partitions") or RANGES)
     return {
@@ -429,7 +429,7 @@ def _settings(change: Change) -> dict[str, str]:
     }
 
 
-def _already(log: DeltaLog, change: Change) -> CommitRecord | None:
+def _already(log: DeltaLog, change: PendingCommit) -> CommitRecord | None:
     """The commit of this transaction, if it was made before."""
     commit = change.commit
     known = log.transaction(commit.run_id) if log.exists() else None
@@ -442,7 +442,7 @@ def _already(log: DeltaLog, change: Change) -> CommitRecord | None:
             f"sequence {commit.sequence} is not in its log",
             "a repeated commit older than the log cannot be found; a new one needs a larger sequence",
         )
-    made = stamped(record.user_metadata)
+    made = decode_stamp(record.user_metadata)
     if made is None or (made.operation, made.plan_fingerprint) != (change.operation, commit.plan_fingerprint):
         used = f"{made.operation}, " if made is not None else ""
         raise UsageError(
@@ -457,14 +457,14 @@ def _own_commit(log: DeltaLog, commit: Commit, after: int) -> CommitRecord | Non
     """The newest commit after a version that carries this transaction's metadata."""
     for version in range(log.snapshot().version, after, -1):
         record = log.commit(version)
-        found = stamped(record.user_metadata)
+        found = decode_stamp(record.user_metadata)
         if found is not None and (found.run_id, found.sequence) == (commit.run_id, commit.sequence):
             return record
     return None
 
 
 def _result(
-    change: Change,
+    change: PendingCommit,
     record: CommitRecord | None,
     started: float,
     attempts: int,
@@ -510,7 +510,7 @@ def _affected(report: DataFrame) -> bool:
     return row is not None and int(row["num_affected_rows"]) > 0
 
 
-def _explained(change: Change, problem: Exception) -> CodeAnatomyError:
+def _explained(change: PendingCommit, problem: Exception) -> CodeAnatomyError:
     """The engine's failure as one of ours."""
     said = str(problem)
     if BROKEN in said and change.broken is not None:
@@ -530,7 +530,7 @@ def _explained(change: Change, problem: Exception) -> CodeAnatomyError:
     return StorageFailure(what, _where_it_stands(change))
 
 
-def _where_it_stands(change: Change) -> str:
+def _where_it_stands(change: PendingCommit) -> str:
     """Whether a failed commit is in the log all the same: the engine may fail after it wrote the entry."""
     log = change.store.log(change.table.name)
     try:

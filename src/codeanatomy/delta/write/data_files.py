@@ -48,7 +48,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_]+")
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 # Of the partition columns.
-Values: TypeAlias = tuple[str, ...]
+PartitionValues: TypeAlias = tuple[str, ...]
 
 
 class _Stats:
@@ -93,10 +93,10 @@ def _has_no_bounds(column: pa.ChunkedArray, found: Mapping[str, object]) -> bool
     return any(isinstance(value, str) and len(value) > BOUND_CHARS for value in found.values())
 
 
-class _Part:
+class _PartitionFile:
     """A file under way: rows of one partition value, kept until they make a row group."""
 
-    def __init__(self, folder: str, table: Table, values: Values) -> None:
+    def __init__(self, folder: str, table: Table, values: PartitionValues) -> None:
         self.table = table
         self.partition = dict(zip(table.write.partition_by, values, strict=True))
         folders = (f"{column}={value}" for column, value in self.partition.items())
@@ -143,12 +143,12 @@ def write_files(
     The rules of the table are checked on the way; of a copy the rows are those of another table, which is
     where they are checked.
     """
-    parts: dict[Values, _Part] = {}
+    parts: dict[PartitionValues, _PartitionFile] = {}
     check = RowCheck(table)
     try:
-        for values, batch in _partitioned(table, batches if is_copy else check.watched(batches)):
+        for values, batch in _partitioned(table, batches if is_copy else check.watch(batches)):
             if values not in parts:
-                parts[values] = _Part(folder, table, values)
+                parts[values] = _PartitionFile(folder, table, values)
             parts[values].add(batch)
             if sum(part.held for part in parts.values()) >= GROUP_BYTES:
                 max(parts.values(), key=lambda part: part.held).flush()
@@ -162,12 +162,12 @@ def write_files(
     return [structs.replace(files[0], broken=broken), *files[1:]] if broken else files
 
 
-def _partitioned(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Values, pa.RecordBatch]]:
+def _partitioned(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
     """Rows of one partition value at a time."""
     if not table.write.partition_by:
         yield from (((), batch) for batch in batches if batch.num_rows)
         return
-    pieces: dict[Values, list[pa.RecordBatch]] = {}
+    pieces: dict[PartitionValues, list[pa.RecordBatch]] = {}
     held = 0
     for batch in batches:
         for values, piece in _pieces(table, batch):
@@ -179,14 +179,14 @@ def _partitioned(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[tu
     yield from _copied(pieces)
 
 
-def _copied(pieces: dict[Values, list[pa.RecordBatch]]) -> Iterator[tuple[Values, pa.RecordBatch]]:
+def _copied(pieces: dict[PartitionValues, list[pa.RecordBatch]]) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
     """The pieces of each partition as one: slices would keep whole batches until the last one is written."""
     while pieces:
         values, found = pieces.popitem()
         yield values, pa.concat_batches(found)
 
 
-def _pieces(table: Table, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
+def _pieces(table: Table, batch: pa.RecordBatch) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
     """A batch, cut where a partition value changes."""
     columns = {name: batch.column(name) for name in table.write.partition_by}
     runs = (pc.run_end_encode(column).run_ends.to_pylist() for column in columns.values())
@@ -207,7 +207,7 @@ def _plain(column: str, value: object) -> str:
     return value
 
 
-def written(rows: DataFrame, write: Callable[[Batches], Iterable[DataFile]]) -> list[DataFile]:
+def write_on_executors(rows: DataFrame, write: Callable[[Batches], Iterable[DataFile]]) -> list[DataFile]:
     """The files that `write` makes of the rows of each task, on the executors."""
 
     def run(batches: Batches) -> Batches:

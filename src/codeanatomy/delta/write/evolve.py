@@ -22,8 +22,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from codeanatomy.catalog.spec import FeatureName, Table
-from codeanatomy.delta.commit_stamp import Commit, stamp
-from codeanatomy.delta.contract import metadata, quoted, spark_schema, stored_schema
+from codeanatomy.delta.commit_stamp import Commit, encode_stamp
+from codeanatomy.delta.contract import column_metadata, quote_identifier, spark_schema, stored_schema
 from codeanatomy.delta.events import StatsDecided, TableAltered
 from codeanatomy.delta.gate import check_gate
 from codeanatomy.delta.layout import (
@@ -39,13 +39,13 @@ from codeanatomy.delta.layout import (
 )
 from codeanatomy.delta.log.jvm_log import SnapshotInfo
 from codeanatomy.delta.log.transaction import NewTable
-from codeanatomy.delta.store import Store, Tables
+from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.errors import FeatureError, SchemaDrift
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, sql_text
 from codeanatomy.spark.session import isolated
 
 
-def new_table(store: Tables, table: Table, lineage: Sequence[str] | None) -> NewTable:
+def new_table(store: LakeTables, table: Table, lineage: Sequence[str] | None) -> NewTable:
     """What the table is to be born with; `evolve` adds the rest after the commit."""
     if table.write.enable_features and isinstance(store, Store):
         require_engine_support(store.spark, table)
@@ -111,7 +111,7 @@ def evolve(
     return found
 
 
-def missing_properties(store: Tables, table: Table, found: SnapshotInfo) -> dict[str, str] | None:
+def missing_properties(store: LakeTables, table: Table, found: SnapshotInfo) -> dict[str, str] | None:
     """What `evolve` would set, or (empty) unset, for somebody who can do that with a commit of rows.
 
     None where it would do more: new columns or features. Refuses what it refuses, and tells what it tells.
@@ -125,7 +125,7 @@ def missing_properties(store: Tables, table: Table, found: SnapshotInfo) -> dict
 
 
 def _pending(
-    store: Tables,
+    store: LakeTables,
     table: Table,
     found: SnapshotInfo,
     lineage: Sequence[str] | None,
@@ -178,7 +178,7 @@ def _properties(table: Table, lineage: Sequence[str], found: SnapshotInfo | None
     return {**table_properties(table, stats, lineage), **feature_properties(table, found)}
 
 
-def _tell_stats(store: Tables, table: Table, lineage: Sequence[str]) -> None:
+def _tell_stats(store: LakeTables, table: Table, lineage: Sequence[str]) -> None:
     reasons, dropped = stats_reasons(table, lineage)
     store.record(
         StatsDecided(
@@ -201,11 +201,11 @@ def _refuse_other_partitions(table: Table, found: SnapshotInfo) -> None:
         )
 
 
-def switch_on(store: Store, table: Table, feature: FeatureName, commit: Commit) -> int:
+def alter_feature(store: Store, table: Table, feature: FeatureName, commit: Commit) -> int:
     """Switch on a feature of a table, and return the version that has it."""
     wanted = FEATURES[feature]
     try:
-        _alter_properties(store, table, {wanted.property: wanted.value}, stamp(commit, "features"))
+        _alter_properties(store, table, {wanted.property: wanted.value}, encode_stamp(commit, "features"))
     except ENGINE_ERRORS as problem:
         raise FeatureError(
             f"{table.name} cannot have {feature}: {cause_of(problem)}",
@@ -219,7 +219,7 @@ def _alter_properties(
 ) -> None:
     settings = {} if said is None else {"spark.databricks.delta.commitInfo.userMetadata": said}
     session = isolated(store.spark, settings)
-    address = f"delta.{quoted(store.location(table.name))}"
+    address = f"delta.{quote_identifier(store.location(table.name))}"
     pairs = [f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(changed.items()) if value]
     if pairs:
         session.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ({', '.join(pairs)})")
@@ -243,7 +243,7 @@ def _new_columns(table: Table, found: SnapshotInfo) -> tuple[str, ...]:
 
 
 def _add_columns(store: Store, table: Table, new: Sequence[str]) -> None:
-    columns = [F.expr(f"CAST(NULL AS {c.ddl})").alias(c.name, metadata=metadata(c)) for c in table.columns]
+    columns = [F.expr(f"CAST(NULL AS {c.ddl})").alias(c.name, metadata=column_metadata(c)) for c in table.columns]
     nothing = isolated(store.spark, {}).range(0).select(*columns)
     writer = nothing.write.format("delta").mode("append").option("mergeSchema", "true")
     try:

@@ -24,9 +24,15 @@ from pyroaring import BitMap64
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.deletion_vectors import read_vector
-from codeanatomy.delta.read.duck import lookups, parquet, paths_list, reading, sql_text
+from codeanatomy.delta.read.duck import (
+    lookup_connection,
+    parquet_relation,
+    sql_literal,
+    sql_path_list,
+    translate_errors,
+)
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.read.predicate import All, Among, IsNull, Predicate, Some, Term
+from codeanatomy.delta.read.predicate import And, InList, IsNull, Or, Predicate, Term
 
 REPOSITORY = "repo_id"
 # The picked values, as DuckDB knows them.
@@ -41,7 +47,7 @@ SELECT filename, min(position), max(position) FROM (
 """
 
 
-class Picked(Struct, frozen=True):
+class PickedRows(Struct, frozen=True):
     """Single rows of some owners, by the values of a column."""
 
     column: str
@@ -49,7 +55,7 @@ class Picked(Struct, frozen=True):
     owners: frozenset[str]
 
 
-class Owned(Struct, frozen=True):
+class OwnerRows(Struct, frozen=True):
     """The rows whose column `by` has one of some values, and those of some repositories where it is null.
 
     Of other owners rows may be picked.
@@ -57,33 +63,33 @@ class Owned(Struct, frozen=True):
 
     by: str
     owners: frozenset[str]
-    shared_of: frozenset[str] = frozenset()
-    picked: Picked | None = None
+    shared_repos: frozenset[str] = frozenset()
+    picked: PickedRows | None = None
 
     def predicate(self, table: Table) -> Predicate:
         """As a condition on a table, for what the log says of its files."""
         terms: list[Term] = []
         owners = self.owners | (self.picked.owners if self.picked else frozenset())
         if owners:
-            terms.append(Among.of(table.column(self.by), owners))
-        if self.shared_of:
-            of_them = Among.of(table.column(REPOSITORY), self.shared_of)
-            terms.append(All((IsNull(table.column(self.by)), of_them)))
-        return Predicate(table.name, Some(tuple(terms)))
+            terms.append(InList.of(table.column(self.by), owners))
+        if self.shared_repos:
+            of_them = InList.of(table.column(REPOSITORY), self.shared_repos)
+            terms.append(And((IsNull(table.column(self.by)), of_them)))
+        return Predicate(table.name, Or(tuple(terms)))
 
     def conditions(self, file: LoggedFile) -> Iterator[str]:
         """Whether a row of a file is one, in SQL: one of them holds, and of no row two."""
         by, repository = (_value(file, name) for name in (self.by, REPOSITORY))
         if self.owners:
             yield f"{by} IN {_listed(self.owners)}"
-        if self.shared_of:
-            yield f"{by} IS NULL AND {repository} IN {_listed(self.shared_of)}"
+        if self.shared_repos:
+            yield f"{by} IS NULL AND {repository} IN {_listed(self.shared_repos)}"
         if self.picked is not None:
             among = f'"{self.picked.column}" IN (SELECT value FROM {PICKED})'
             yield f"{by} IN {_listed(self.picked.owners)} AND {among}"
 
 
-class Leaving(Struct, frozen=True):
+class RemovedRows(Struct, frozen=True):
     """What a data file loses."""
 
     file: LoggedFile
@@ -95,21 +101,21 @@ class Leaving(Struct, frozen=True):
     positions: BitMap64 | None
 
 
-def leaving(table: Table, location: str, files: Iterable[LoggedFile], owned: Owned) -> list[Leaving]:
+def find_removed_rows(table: Table, location: str, files: Iterable[LoggedFile], owned: OwnerRows) -> list[RemovedRows]:
     """The files of a version that hold rows of the owners, and which rows these are."""
     theirs = owned.predicate(table)
-    held = [file for file in files if theirs.may_match(file.domain)]
+    held = [file for file in files if theirs.may_match(file.column_range)]
     if not held:
         return []
-    with reading(), lookups() as database:
+    with translate_errors(), lookup_connection() as database:
         if owned.picked is not None:
             database.register(PICKED, pa.table({"value": owned.picked.values}))
         return list(_leaving(database, location, held, owned))
 
 
 def _leaving(
-    database: duckdb.DuckDBPyConnection, location: str, held: Sequence[LoggedFile], owned: Owned
-) -> Iterator[Leaving]:
+    database: duckdb.DuckDBPyConnection, location: str, held: Sequence[LoggedFile], owned: OwnerRows
+) -> Iterator[RemovedRows]:
     places = {f"{location}/{file.path}": file for file in held}
     rows = {place: file.rows for place, file in places.items() if file.rows is not None}
     rows |= _counted(database, places.keys() - rows.keys())
@@ -128,11 +134,11 @@ def _leaving(
         after = before | positions[place] if place in positions else None
         count = rows[place] if after is None else len(after)
         if count > len(before):
-            yield Leaving(file, count - len(before), rows[place], after if count < rows[place] else None)
+            yield RemovedRows(file, count - len(before), rows[place], after if count < rows[place] else None)
 
 
 def _found(
-    database: duckdb.DuckDBPyConnection, places: Mapping[str, LoggedFile], owned: Owned, question: str
+    database: duckdb.DuckDBPyConnection, places: Mapping[str, LoggedFile], owned: OwnerRows, question: str
 ) -> Iterator[Any]:
     """The answers to a question about the owners' rows, of which it sees the file and the position."""
     groups: dict[str, list[str]] = {}
@@ -140,7 +146,7 @@ def _found(
         for condition in owned.conditions(file):
             groups.setdefault(condition, []).append(place)
     for condition, paths in groups.items():
-        found = parquet(paths, "filename", "file_row_number")
+        found = parquet_relation(paths, "filename", "file_row_number")
         rows = f"SELECT filename, file_row_number AS position FROM {found} WHERE {condition}"
         yield from database.execute(question.format(rows)).fetchall()
 
@@ -149,13 +155,13 @@ def _counted(database: duckdb.DuckDBPyConnection, paths: Collection[str]) -> dic
     """The rows of files of which the log has no count."""
     if not paths:
         return {}
-    found = f"SELECT file_name, num_rows FROM parquet_file_metadata({paths_list(paths)})"
+    found = f"SELECT file_name, num_rows FROM parquet_file_metadata({sql_path_list(paths)})"
     return dict(database.execute(found).fetchall())
 
 
 def _value(file: LoggedFile, column: str) -> str:
-    return sql_text(file.partition[column]) if column in file.partition else f'"{column}"'
+    return sql_literal(file.partition[column]) if column in file.partition else f'"{column}"'
 
 
 def _listed(values: Collection[str]) -> str:
-    return f"({', '.join(map(sql_text, sorted(values)))})"
+    return f"({', '.join(map(sql_literal, sorted(values)))})"

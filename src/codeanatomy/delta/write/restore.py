@@ -15,14 +15,14 @@ from collections.abc import Callable
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
-from codeanatomy.delta.commit_stamp import Commit, stamp
-from codeanatomy.delta.contract import quoted
-from codeanatomy.delta.log.deletion_vectors import vector_file
-from codeanatomy.delta.log.replay import VECTORS, vectors_of
-from codeanatomy.delta.read.duck import local
-from codeanatomy.delta.read.light import location, plain
+from codeanatomy.delta.commit_stamp import Commit, encode_stamp
+from codeanatomy.delta.contract import quote_identifier
+from codeanatomy.delta.log.deletion_vectors import vector_path
+from codeanatomy.delta.log.replay import VECTORS_FEATURE, replay_vectors
+from codeanatomy.delta.read.duck import local_path
+from codeanatomy.delta.read.light import location, one_line
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.store_policy import delta_options, is_local
+from codeanatomy.delta.store_policy import deltalake_options, is_local
 from codeanatomy.errors import NeedsSpark, StorageFailure
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 from codeanatomy.spark.session import isolated
@@ -32,14 +32,14 @@ NOT_OURS = "Unsupported table features"
 OPERATION = "restore"
 
 
-def bring_back(root: str, name: str, version: int | None, commit: Commit, opened: Callable[[], Store]) -> int:
+def restore_with_fallback(root: str, name: str, version: int | None, commit: Commit, opened: Callable[[], Store]) -> int:
     """The same for every table, by Spark where it has features that the library does not know."""
     try:
         return restore_table(root, name, version, commit)
     except NeedsSpark:
         store = opened()
-    address = f"delta.{quoted(store.location(name))}"
-    settings = {"spark.databricks.delta.commitInfo.userMetadata": stamp(commit, OPERATION)}
+    address = f"delta.{quote_identifier(store.location(name))}"
+    settings = {"spark.databricks.delta.commitInfo.userMetadata": encode_stamp(commit, OPERATION)}
     wanted = (
         f"DELETE FROM {address}" if version is None else f"RESTORE TABLE {address} TO VERSION AS OF {version}"
     )
@@ -56,18 +56,18 @@ def restore_table(root: str, name: str, version: int | None, commit: Commit) -> 
     A table that only Spark can write is NeedsSpark.
     """
     place = location(root, name)
-    stamped = CommitProperties(custom_metadata={"userMetadata": stamp(commit, OPERATION)})
+    stamped = CommitProperties(custom_metadata={"userMetadata": encode_stamp(commit, OPERATION)})
     try:
-        table = DeltaTable(place, storage_options=delta_options(place))
+        table = DeltaTable(place, storage_options=deltalake_options(place))
         if version is None:
             table.delete(commit_properties=stamped)
         else:
-            if VECTORS in (table.protocol().reader_features or ()) and is_local(root):
-                _require_vectors(location(local(root), name), version)
+            if VECTORS_FEATURE in (table.protocol().reader_features or ()) and is_local(root):
+                _require_vectors(location(local_path(root), name), version)
             table.restore(version, commit_properties=stamped)
         return int(table.version())
     except (DeltaError, OSError) as problem:
-        failed = _failed(root, name, version, plain(problem))
+        failed = _failed(root, name, version, one_line(problem))
         if NOT_OURS in failed.message:
             raise NeedsSpark(failed.message, "build with a Spark session") from problem
         raise failed from problem
@@ -75,8 +75,8 @@ def restore_table(root: str, name: str, version: int | None, commit: Commit) -> 
 
 def _require_vectors(place: str, version: int) -> None:
     """Of data files the library sees to it that they are there."""
-    for vector in vectors_of(place, version).values():
-        file = vector_file(place, vector)
+    for vector in replay_vectors(place, version).values():
+        file = vector_path(place, vector)
         if file is not None and not file.is_file():
             raise FileNotFoundError(f"{file} is gone")
 

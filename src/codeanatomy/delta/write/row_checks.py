@@ -1,7 +1,7 @@
 """The catalogue's rules, held against Arrow rows where they are: on the executors that write them.
 
     check = RowCheck(catalog.table("cpg_nodes"))
-    for batch in check.watched(batches): ...
+    for batch in check.watch(batches): ...
     check.broken()       # (Broken(("span_ordered",), '{"node_id":"node:...","bstart":9,"bend":4}'),)
 
 The rules are those of `delta.write.checks`, which Spark evaluates for rows of its own. DuckDB reads the same
@@ -22,14 +22,14 @@ import pyarrow as pa
 from msgspec import Struct, json
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.write.checks import SAMPLE_ROWS, is_plain, rules_for
+from codeanatomy.delta.write.checks import SAMPLE_ROWS, is_printable, rules_for
 
 # Arrow bytes that are looked at together: a question to DuckDB costs some milliseconds.
 CHECKED_BYTES = 16 * 1024 * 1024
 WORD = re.compile(r"\w+")
 
 
-class Broken(Struct, frozen=True):
+class BrokenRow(Struct, frozen=True):
     """A row that breaks rules."""
 
     rules: tuple[str, ...]
@@ -54,10 +54,10 @@ class RowCheck:
         self._read = [name for name in table.column_names if name in words]
         self._kept: list[pa.RecordBatch] = []
         self._held = 0
-        self._found: list[Broken] = []
+        self._found: list[BrokenRow] = []
         self._database: duckdb.DuckDBPyConnection | None = None
 
-    def watched(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same rows, looked at as they pass."""
         for batch in batches:
             if len(self._found) < SAMPLE_ROWS and batch.num_rows:
@@ -70,7 +70,7 @@ class RowCheck:
         if self._database is not None:
             self._database.close()
 
-    def broken(self) -> tuple[Broken, ...]:
+    def broken(self) -> tuple[BrokenRow, ...]:
         """Some of the rows that break a rule."""
         return tuple(self._found)
 
@@ -88,7 +88,7 @@ class RowCheck:
         held = " AND ".join(map(_holds, self._rules.values()))
         return bool(self._asked(rows, f"SELECT coalesce(bool_and({held}), true) FROM given")[0][0])
 
-    def _samples(self, rows: pa.Table) -> list[Broken]:
+    def _samples(self, rows: pa.Table) -> list[BrokenRow]:
         """The first rows that break a rule, and which."""
         missing = {f"{name}_not_null": f'"{name}" IS NOT NULL' for name in self._required}
         rules = {**missing, **self._rules}
@@ -102,13 +102,13 @@ class RowCheck:
             *self._required,
             "row_number",
         )
-        shown = rows.select([column.name for column in self._table.columns if is_plain(column)])
+        shown = rows.select([column.name for column in self._table.columns if is_printable(column)])
         samples = []
         for number, *holds in found:
             names = tuple(name for name, right in zip(rules, holds, strict=True) if not right)
             (row,) = shown.slice(number, 1).to_pylist()
             present = {name: value for name, value in row.items() if value is not None}
-            samples.append(Broken(names, json.encode(present).decode()))
+            samples.append(BrokenRow(names, json.encode(present).decode()))
         return samples
 
     def _asked(self, rows: pa.Table, question: str, *columns: str) -> list[Any]:

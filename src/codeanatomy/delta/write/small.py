@@ -34,12 +34,12 @@ from deltalake.exceptions import DeltaError
 from msgspec import json
 
 from codeanatomy.catalog.spec import Compression, Table
-from codeanatomy.delta.commit_stamp import Commit, stamp
+from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.layout import resolve_stats_columns, table_properties
-from codeanatomy.delta.log.replay import commit_info, entries_of
+from codeanatomy.delta.log.replay import logged_versions, read_commit_info
 from codeanatomy.delta.read.light import COLOURS, UNREADABLE, location
-from codeanatomy.delta.store_policy import delta_options
+from codeanatomy.delta.store_policy import deltalake_options
 from codeanatomy.delta.write.checks import SAMPLE_ROWS, rules_for
 from codeanatomy.errors import (
     CodeAnatomyError,
@@ -115,7 +115,7 @@ def overwrite_small(root: str, table: Table, rows: Rows, commit: Commit, *, afte
 def _committed(root: str, table: Table, data: pa.Table, commit: Commit, mode: Mode, after: int | None) -> int:
     place = location(root, table.name)
     with _failures(place, table, commit, mode) as attempt:
-        options = delta_options(place)
+        options = deltalake_options(place)
         is_there = DeltaTable.is_deltatable(place, storage_options=options)
         opened = DeltaTable(place, storage_options=options) if is_there else None
         found = None if opened is None else _repeated(opened, table, commit, mode)
@@ -178,7 +178,7 @@ def _failures(place: str, table: Table, commit: Commit, mode: Mode) -> Iterator[
 def _since(place: str, after: int, commit: Commit, mode: Mode) -> tuple[int, int | None]:
     """The newest version of a table, and the one after `after` that this commit has made."""
     try:
-        opened = DeltaTable(place, storage_options=delta_options(place))
+        opened = DeltaTable(place, storage_options=deltalake_options(place))
         newest = opened.version()
         return newest, _own(opened, commit, mode, newest - after) if newest > after else None
     except (DeltaError, OSError, ValueError):
@@ -228,7 +228,7 @@ def _repeated(opened: DeltaTable, table: Table, commit: Commit, mode: Mode) -> i
 
 def _own(opened: DeltaTable, commit: Commit, mode: Mode, newest: int | None = None) -> int | None:
     """The version with the stamp of a commit, among so many of the newest ones."""
-    wanted = stamp(commit, mode)
+    wanted = encode_stamp(commit, mode)
     return next((version for version, said in _history(opened, newest) if said == wanted), None)
 
 
@@ -243,8 +243,8 @@ def _history(opened: DeltaTable, newest: int | None) -> Iterator[tuple[int, str 
         yield from ((int(each["version"]), each.get("userMetadata")) for each in opened.history(newest))
         return
     place = unquote(parts.path)
-    for version in entries_of(place)[::-1][:newest]:
-        yield version, commit_info(place, version).get("userMetadata")
+    for version in logged_versions(place)[::-1][:newest]:
+        yield version, read_commit_info(place, version).get("userMetadata")
 
 
 def _created(place: str, table: Table, commit: Commit) -> DeltaTable:
@@ -261,7 +261,7 @@ def _created(place: str, table: Table, commit: Commit) -> DeltaTable:
         partition_by=list(table.write.partition_by),
         description=table.doc,
         configuration=_table_properties(table),
-        storage_options=delta_options(place),
+        storage_options=deltalake_options(place),
         commit_properties=_properties_of(commit, "create"),
         # Ours are not known to the library.
         raise_if_key_not_exists=False,
@@ -354,7 +354,7 @@ def _transaction(commit: Commit) -> Transaction:
 def _properties_of(commit: Commit, operation: str, *transactions: Transaction) -> CommitProperties:
     """What goes into the log with a commit; it is for the next version or for none."""
     return CommitProperties(
-        custom_metadata={"userMetadata": stamp(commit, operation)},
+        custom_metadata={"userMetadata": encode_stamp(commit, operation)},
         max_commit_retries=0,
         app_transactions=list(transactions),
     )

@@ -49,7 +49,7 @@ def cached_bytes(frame: DataFrame) -> int:
     return int(frame._jdf.queryExecution().withCachedData().stats().sizeInBytes())
 
 
-def clear(store: Store, name: str) -> None:
+def clear_staged(store: Store, name: str) -> None:
     """Delete what was staged under a name."""
     jvm = cast("Any", store.spark._jvm)
     path = jvm.org.apache.hadoop.fs.Path(f"{store.root}/{FOLDER}/{name}")

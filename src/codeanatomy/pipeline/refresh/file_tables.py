@@ -20,7 +20,13 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.events import Recorder, Scanned, discard
-from codeanatomy.delta.read.duck import local, lookups, reading, rows_of, sql_text
+from codeanatomy.delta.read.duck import (
+    local_path,
+    lookup_connection,
+    select_rows,
+    sql_literal,
+    translate_errors,
+)
 from codeanatomy.delta.read.light import light_files
 
 
@@ -74,7 +80,7 @@ class Inputs:
 
     def _stored_files(self, name: str, repo_id: str) -> pa.Table:
         owner = _owner(catalog.table(name))
-        condition = f"repo_id = {sql_text(repo_id)} AND {owner} IS NOT NULL"
+        condition = f"repo_id = {sql_literal(repo_id)} AND {owner} IS NOT NULL"
         return self._selected(name, condition, ("repo_id", owner))
 
     def unowned(self, name: str, repo_id: str, *, published: bool = False) -> pa.Table:
@@ -83,7 +89,7 @@ class Inputs:
             return self._made_unowned[name]
         key = name, repo_id
         if key not in self._stored_unowned:
-            condition = f"repo_id = {sql_text(repo_id)} AND {_owner(catalog.table(name))} IS NULL"
+            condition = f"repo_id = {sql_literal(repo_id)} AND {_owner(catalog.table(name))} IS NULL"
             self._stored_unowned[key] = self._selected(
                 name, condition, ("repo_id", _owner(catalog.table(name)))
             )
@@ -91,12 +97,12 @@ class Inputs:
 
     def where(self, name: str, values: Mapping[str, str]) -> pa.Table:
         """The published rows with these values."""
-        equal = (f"{column} = {sql_text(value)}" for column, value in values.items())
+        equal = (f"{column} = {sql_literal(value)}" for column, value in values.items())
         return self._selected(name, " AND ".join(equal), values)
 
     def _stored(self, name: str, owners: Collection[str], columns: Collection[str] | None) -> pa.Table:
         owner = _owner(catalog.table(name))
-        listed = ", ".join(map(sql_text, owners))
+        listed = ", ".join(map(sql_literal, owners))
         return self._selected(name, f"{owner} IN ({listed})", (owner,), columns, owners)
 
     def _selected(
@@ -128,8 +134,8 @@ class Inputs:
             )
         )
         listed = ", ".join(f'"{each}"' for each in names)
-        with reading(), lookups() as found:
-            asked = f"SELECT {listed} FROM ({rows_of(local(self._lake), name, files)}) WHERE {condition}"
+        with translate_errors(), lookup_connection() as found:
+            asked = f"SELECT {listed} FROM ({select_rows(local_path(self._lake), name, files)}) WHERE {condition}"
             rows: pa.Table = found.sql(asked).to_arrow_table()
         return rows.cast(pa.schema([schema.field(each) for each in names]))
 

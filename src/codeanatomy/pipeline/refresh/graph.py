@@ -22,8 +22,8 @@ from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.extract.scip_index import SCIP
-from codeanatomy.graph.file_view import READS, heard_file
-from codeanatomy.graph.merge import NOTHING_SHARED, SHARED, merged, shared_row, told_in
+from codeanatomy.graph.file_view import READS, file_from_rows
+from codeanatomy.graph.merge import EMPTY_SHARED, SHARED, merge_shared_rows, shared_row, unpack_shared_rows
 from codeanatomy.graph.rows import TABLES, file_rows
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Run
@@ -64,7 +64,7 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
     """The rows of files, and of the repository as a whole where they differ."""
     wanted, edges = _wanted(refresh, run.order.profile)
     written: dict[str, list[DataFile]] = {name: [] for name in SOURCES}
-    told = [NOTHING_SHARED]
+    told = [EMPTY_SHARED]
     for start in range(0, len(wanted), CHUNK_FILES):
         rows = _graphed(run, refresh, wanted[start : start + CHUNK_FILES])
         told += rows[SHARED].to_batches()
@@ -123,7 +123,7 @@ def made_graphs(
     def make(number: int) -> dict[str, bytes]:
         repo_id, file_id, path, streams = files[number]
         rows = documents_in(rows_in(streams))
-        file = heard_file(repo_id, file_id, path, rows, instructions=profile == "full")
+        file = file_from_rows(repo_id, file_id, path, rows, instructions=profile == "full")
         made = file_rows(file, profile)
         tables = {**made.tables, SHARED: shared_row(file, made.shared)}
         return {name: pack_rows(batch) for name, batch in tables.items()}
@@ -142,7 +142,7 @@ def _shared(refresh: Refresh, files: Collection[str], rows: pa.Table) -> Mapping
         return {}
     refresh.inputs.put(SHARED, files, rows)
     told = refresh.inputs.all_files(SHARED, refresh.repo_id)
-    now = merged(said for batch in told.to_batches() for said in told_in(batch))
+    now = merge_shared_rows(said for batch in told.to_batches() for said in unpack_shared_rows(batch))
     found: dict[str, pa.Table] = {}
     for name, batch in now.items():
         schema = arrow_schema(catalog.table(name))

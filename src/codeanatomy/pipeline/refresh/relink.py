@@ -23,9 +23,9 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema, to_python
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.delta.read.duck import lookup_connection, translate_errors
-from codeanatomy.graph.file_view import Columns, File
-from codeanatomy.graph.relation_inputs import RELATION, told
-from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP, link_rows
+from codeanatomy.graph.file_view import Columns, GraphFile
+from codeanatomy.graph.relation_inputs import RELATION, relation_inputs
+from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP, relation_edge_rows
 from codeanatomy.pipeline.refresh.file_tables import by_owner
 from codeanatomy.relate.relation_rows import RELATIONS
 
@@ -90,10 +90,10 @@ def relinked_edges(found: Relinked, owners: frozenset[str], profile: Profile) ->
     whole: set[str] = set()
     for owner in sorted(owners & (before.keys() | now.keys())):
         old, new = (_file(owner, side.get(owner)) for side in (before, now))
-        if told(old.rows(RELATIONS)) != told(new.rows(RELATIONS)):
+        if relation_inputs(old.rows(RELATIONS)) != relation_inputs(new.rows(RELATIONS)):
             whole.add(owner)
             continue
-        was, becomes = (link_rows(file, profile) for file in (old, new))
+        was, becomes = (relation_edge_rows(file, profile) for file in (old, new))
         same = _same_edges(was, becomes)
         gone += [edge for edge in to_python(was[EDGES].column("edge_id")) if edge not in same]
         for name, column in EDGE_IDS.items():
@@ -103,13 +103,13 @@ def relinked_edges(found: Relinked, owners: frozenset[str], profile: Profile) ->
     return RelinkedEdges(owners - whole, pa.array(gone, pa.string()), rows)
 
 
-def _file(file_id: str, rows: pa.Table | None) -> File:
+def _file(file_id: str, rows: pa.Table | None) -> GraphFile:
     """A file of which nothing is known but relations."""
     if rows is None:
-        return File("", file_id, "", {})
+        return GraphFile("", file_id, "", {})
     columns: Columns = {name: to_python(rows.column(name).combine_chunks()) for name in RELATION}
     repo_id, path = (rows.column(name)[0].as_py() for name in ("repo_id", "path"))
-    return File(repo_id, file_id, path, {RELATIONS: columns})
+    return GraphFile(repo_id, file_id, path, {RELATIONS: columns})
 
 
 def _same_edges(was: Mapping[str, pa.RecordBatch], becomes: Mapping[str, pa.RecordBatch]) -> frozenset[str]:

@@ -20,10 +20,10 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.store import Tables
+from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.adopt import adopt_files, local_folder
 from codeanatomy.delta.write.data_files import write_files
-from codeanatomy.delta.write.owner_rows import Picked
+from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.errors import FeedLost, NeedsSpark, StorageFailure
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.manifest import ChangeWindow
@@ -49,7 +49,7 @@ class Redone(Struct, frozen=True):
     # More of them, which are data files already.
     files: tuple[DataFile, ...] = ()
     # Single rows of other files, which leave the table; those that come are among `rows`.
-    picked: Picked | None = None
+    picked: PickedRows | None = None
 
 
 def replace_rows(run: Run, refresh: Refresh, step: str, redone: Mapping[str, Redone]) -> None:
@@ -71,7 +71,7 @@ def _replaced(run: Run, refresh: Refresh, step: str, name: str, redone: Redone) 
     files = [*redone.files, *written_rows(run, table, redone.rows, is_copy=redone.is_copy)]
     run.check()
 
-    def adopt(store: Tables) -> Committed:
+    def adopt(store: LakeTables) -> Committed:
         return adopt_files(
             store,
             name,
@@ -79,7 +79,7 @@ def _replaced(run: Run, refresh: Refresh, step: str, name: str, redone: Redone) 
             sorted(redone.owners),
             run.commit(step, FIRST_SEQUENCE + refresh.number),
             by=table.owner or "repo_id",
-            shared_of=(refresh.repo_id,) if redone.is_shared else (),
+            shared_repos=(refresh.repo_id,) if redone.is_shared else (),
             picked=redone.picked if redone.picked and redone.picked.owners else None,
         )
 
@@ -133,7 +133,7 @@ def follow(run: Run, refresh: Refresh, step: str, *names: str) -> None:
         except FeedLost as lost:
             # What differs was found by comparison, too.
             said = f"{lost.message}: compared with what is published instead"
-            run.progress.tell("feed", said, last=True)
+            run.progress.update("feed", said, last=True)
             Log(run_id=run.run_id, step=step).warning(said)
             continue
         refresh.touched[name] = found

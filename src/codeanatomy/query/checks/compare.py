@@ -2,7 +2,7 @@
 
     found = compare_lakes("lake", "clean", ["flask"])
     found.total                      # 3: so many rows are in one of the two only
-    found.tables["cpg_nodes"]        # Counts(only_here=2, only_clean=1)
+    found.tables["cpg_nodes"]        # DifferenceCounts(only_here=2, only_clean=1)
     found.differences[0].side        # "only_here"
     found.differences[0].differs     # ("line",): the other lake has a row of that key, with another line
 
@@ -27,7 +27,7 @@ from msgspec import Struct, json
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.delta.read.duck import database, local, rows_of, sql_text
+from codeanatomy.delta.read.duck import local_path, open_database, select_rows, sql_literal
 from codeanatomy.errors import UnknownName
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import place
@@ -70,7 +70,7 @@ class Difference(Struct, frozen=True):
         return place(self.path, self.line)
 
 
-class Counts(Struct, frozen=True):
+class DifferenceCounts(Struct, frozen=True):
     """Rows of a table that are in one of the lakes only."""
 
     only_here: int
@@ -83,7 +83,7 @@ class Comparison(Struct, frozen=True):
     # By table, those of both lakes: rows that were compared.
     rows: dict[str, int]
     # Of the tables that differ.
-    tables: dict[str, Counts]
+    tables: dict[str, DifferenceCounts]
     # Some of the rows, by table.
     differences: tuple[Difference, ...]
 
@@ -103,9 +103,9 @@ def compare_lakes(
     lakes = [Snapshot.open(each) if isinstance(each, str) else each for each in (here, clean)]
     _refuse_unknown(lakes, repo_ids)
     rows: dict[str, int] = {}
-    tables: dict[str, Counts] = {}
+    tables: dict[str, DifferenceCounts] = {}
     told: list[Difference] = []
-    with database() as found:
+    with open_database() as found:
         for table in TABLES:
             if not any(table.name in lake.pins for lake in lakes):
                 continue
@@ -113,12 +113,12 @@ def compare_lakes(
             found.execute(f"CREATE OR REPLACE TEMP TABLE apart AS {apart(_names(table), 'both_lakes')}")
             rows[table.name], only_here, only_clean = found.execute(COUNTED).fetchone() or (0, 0, 0)
             if only_here or only_clean:
-                tables[table.name] = Counts(only_here, only_clean)
+                tables[table.name] = DifferenceCounts(only_here, only_clean)
                 told += _told(found, table, limit)
     return Comparison(rows, tables, tuple(told))
 
 
-def apart(names: Sequence[str], relation: str) -> str:
+def unequal_rows_sql(names: Sequence[str], relation: str) -> str:
     """The rows of a relation that one side has more often, with how much more often the side of 1 has them.
 
     The column `side` is 1 or -1.
@@ -141,9 +141,9 @@ def _wanted(table: Table, lakes: Sequence[Snapshot], repo_ids: Collection[str] |
     rows = [row for lake in lakes for row in lake.repositories.values()]
     made = {row.repo_id for row in rows if table.stage in row.plan_fingerprints}
     if repo_ids is None:
-        unmade = ", ".join(sorted(sql_text(row.repo_id) for row in rows if row.repo_id not in made))
+        unmade = ", ".join(sorted(sql_literal(row.repo_id) for row in rows if row.repo_id not in made))
         return f"coalesce(repo_id NOT IN ({unmade}), TRUE)" if unmade else "TRUE"
-    return f"repo_id IN ({', '.join(map(sql_text, sorted(made.intersection(repo_ids)))) or 'NULL'})"
+    return f"repo_id IN ({', '.join(map(sql_literal, sorted(made.intersection(repo_ids)))) or 'NULL'})"
 
 
 def _open(found: duckdb.DuckDBPyConnection, table: Table, lakes: Sequence[Snapshot], wanted: str) -> None:
@@ -153,7 +153,7 @@ def _open(found: duckdb.DuckDBPyConnection, table: Table, lakes: Sequence[Snapsh
     for lake, side in zip(lakes, (1, -1), strict=True):
         files = lake.files(table.name) if table.name in lake.pins else ()
         count += sum(file.rows or 0 for file in files)
-        rows = rows_of(local(lake.root), table.name, files)
+        rows = select_rows(local_path(lake.root), table.name, files)
         sides.append(f"SELECT {values}, {side} AS side FROM ({rows}) WHERE {wanted}")
     both = " UNION ALL ".join(sides)
     if count <= SMALL:

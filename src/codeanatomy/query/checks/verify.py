@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from codeanatomy import catalog
 from codeanatomy.catalog.tables.graph import TABLES as GRAPH_TABLES
-from codeanatomy.delta.read.duck import database, local, paths_list, rows_of, sql_text
+from codeanatomy.delta.read.duck import local_path, open_database, select_rows, sql_literal, sql_path_list
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.light import location, newest_version
 from codeanatomy.errors import StorageFailure, TableMissing
@@ -114,7 +114,7 @@ class _Subject(Struct, frozen=True):
 def verify(root: str, repo_id: str | None = None, limit: int = 20, as_of: str | None = None) -> Verification:
     """Check the graph of each repository, or of one; of each rule at most so many findings are told."""
     began = time.monotonic()
-    path = local(root)
+    path = local_path(root)
     lake = Snapshot.open(root, as_of)
     repositories, unbuilt = _with_graph(lake, repo_id)
     with _database() as database:
@@ -135,7 +135,7 @@ def verify(root: str, repo_id: str | None = None, limit: int = 20, as_of: str | 
 
 def _with_graph(lake: Snapshot, repo_id: str | None) -> tuple[dict[str, RunManifest], tuple[str, ...]]:
     """The repositories whose newest build made a graph, and those whose did not."""
-    wanted = lake.chosen(repo_id)
+    wanted = lake.select_repositories(repo_id)
     found = {name: row for name, row in wanted.items() if "graph" in row.plan_fingerprints}
     unbuilt = tuple(name for name in wanted if name not in found)
     if not found:
@@ -149,7 +149,7 @@ def _with_graph(lake: Snapshot, repo_id: str | None) -> tuple[dict[str, RunManif
 @contextmanager
 def _database() -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that knows the catalogue."""
-    with database() as found:
+    with open_database() as found:
         # The catalogue's constraints are in Spark's dialect.
         found.execute("CREATE MACRO startswith(a, b) AS starts_with(a, b)")
         for name, rows in CATALOGUE.items():
@@ -164,7 +164,7 @@ def _open(database: duckdb.DuckDBPyConnection, subject: _Subject) -> None:
     files = {name: subject.lake.files(name) for name in names}
     _open_counts(database, subject, files)
     for view, name in VIEWS.items():
-        rows = rows_of(root, name, files[name])
+        rows = select_rows(root, name, files[name])
         form = "TABLE" if sum(file.rows or 0 for file in files[name]) <= SMALL else "VIEW"
         database.execute(f"CREATE {form} {view} AS {rows} WHERE {_of_repositories(subject)}")
     database.execute(f"CREATE VIEW entities AS {ENTITIES}")
@@ -182,7 +182,7 @@ def _open_counts(
         more = f" and {len(gone) - 1:,} other data files" if len(gone) > 1 else ""
         raise StorageFailure(f"{gone[0]}{more} is gone", "build the repository again, or check a newer run")
     database.register("listed", pa.Table.from_pylist(listed, DATA_FILES))
-    places = paths_list(row["place"] for row in listed)
+    places = sql_path_list(row["place"] for row in listed)
     database.execute(
         "CREATE TABLE data_files AS SELECT l.*, m.num_rows AS rows FROM listed l"
         f" LEFT JOIN parquet_file_metadata({places}) m ON m.file_name = l.place"
@@ -217,7 +217,7 @@ def _listed(root: str, name: str, file: LoggedFile) -> dict[str, Any]:
 def _counted(subject: _Subject, name: str, files: Sequence[LoggedFile]) -> str:
     """Rows of each repository; of a table to which runs add, those of the run that read its files."""
     pairs = (
-        f"({sql_text(repo_id)}, {sql_text(row.extract_run_id)})"
+        f"({sql_literal(repo_id)}, {sql_literal(row.extract_run_id)})"
         for repo_id, row in subject.repositories.items()
     )
     added = (
@@ -226,8 +226,8 @@ def _counted(subject: _Subject, name: str, files: Sequence[LoggedFile]) -> str:
         else ""
     )
     return (
-        f"SELECT {sql_text(name)} AS table_name, repo_id, count(*) AS rows"
-        f" FROM ({rows_of(subject.root, name, files)})"
+        f"SELECT {sql_literal(name)} AS table_name, repo_id, count(*) AS rows"
+        f" FROM ({select_rows(subject.root, name, files)})"
         f" WHERE {_of_repositories(subject)}{added} GROUP BY repo_id"
     )
 
@@ -286,4 +286,4 @@ def _one(database: duckdb.DuckDBPyConnection, sql: str) -> int:
 
 
 def _of_repositories(subject: _Subject) -> str:
-    return f"repo_id IN ({', '.join(map(sql_text, subject.repositories))})"
+    return f"repo_id IN ({', '.join(map(sql_literal, subject.repositories))})"

@@ -23,7 +23,7 @@ from codeanatomy.catalog.kinds.spec import Count
 from codeanatomy.catalog.semantic_types import BY_NAME
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_PROPS, ENTITY, VALUE
-from codeanatomy.delta.read.duck import sql_text
+from codeanatomy.delta.read.duck import sql_literal
 
 # View -> table of the lake it shows.
 VIEWS: Mapping[str, str] = {
@@ -176,7 +176,7 @@ LEFT JOIN entities x
 
 
 def _texts(values: Iterable[str]) -> str:
-    return ", ".join(map(sql_text, values))
+    return ", ".join(map(sql_literal, values))
 
 
 def _names(columns: Iterable[Column]) -> str:
@@ -425,7 +425,7 @@ def _broken(view: str) -> str:
     table = catalog.table(VIEWS[view])
     conditions = _conditions(table)
     broken = ", ".join(
-        f"CASE WHEN ({condition}) IS NOT TRUE THEN {sql_text(name)} END"
+        f"CASE WHEN ({condition}) IS NOT TRUE THEN {sql_literal(name)} END"
         for name, condition in conditions.items()
     )
     names = table.column_names

@@ -23,15 +23,23 @@ from msgspec import Struct, json
 
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, kind
-from codeanatomy.delta.log.deletion_vectors import bits_of, read_vector
-from codeanatomy.delta.read.duck import NUMBERED, local, lookups, reading, rows_of, sql_text, standing_at
+from codeanatomy.delta.log.deletion_vectors import encode_bits, read_vector
+from codeanatomy.delta.read.duck import (
+    ROW_NUMBER,
+    local_path,
+    lookup_connection,
+    rows_at,
+    select_rows,
+    sql_literal,
+    translate_errors,
+)
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.light import location
 from codeanatomy.errors import UnknownName
 from codeanatomy.lake.snapshot import LATEST, Snapshot
 from codeanatomy.node_ids import PREFIXES
-from codeanatomy.query.answers import LIMIT, check_limit, place
-from codeanatomy.query.checks.compare import apart
+from codeanatomy.query.answers import DEFAULT_LIMIT, check_limit, place
+from codeanatomy.query.checks.compare import unequal_rows_sql
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice
 
@@ -45,14 +53,14 @@ Element = Literal["node", "edge"]
 How = Literal["added", "removed", "changed"]
 
 
-class Values(Struct, frozen=True):
+class ValueChange(Struct, frozen=True):
     """A column or property before and after."""
 
     was: Any
     now: Any
 
 
-class Change(Struct, frozen=True):
+class ElementChange(Struct, frozen=True):
     """A node or edge that is not the same in both runs."""
 
     change: How
@@ -65,7 +73,7 @@ class Change(Struct, frozen=True):
     # Counted from 1.
     line: int | None
     # Columns and properties that differ; none of what was added or removed.
-    differs: dict[str, Values]
+    differs: dict[str, ValueChange]
     # The same in words; of a node that was moved or edited, where the other one is.
     detail: str | None
     repo_id: str
@@ -91,7 +99,7 @@ class RunDiff(Struct, frozen=True):
     # In the catalogue's order of kinds.
     counts: tuple[KindCount, ...]
     # In the same order, of a kind by place.
-    rows: tuple[Change, ...]
+    rows: tuple[ElementChange, ...]
     total: int
     # Rows that were left out.
     cut: int
@@ -101,7 +109,7 @@ class RunDiff(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-class _Part(Struct, frozen=True):
+class _GraphTable(Struct, frozen=True):
     """A table of the graph, as it is compared."""
 
     element: Element
@@ -113,7 +121,7 @@ class _Part(Struct, frozen=True):
     told: str
 
 
-class _Pair(Struct, frozen=True):
+class _RunPair(Struct, frozen=True):
     """The two states that are compared, and of what."""
 
     before: Snapshot
@@ -123,7 +131,7 @@ class _Pair(Struct, frozen=True):
     kinds: tuple[str, ...]
 
 
-NODES = _Part(
+NODES = _GraphTable(
     "node",
     "cpg_nodes",
     "node_id",
@@ -131,7 +139,7 @@ NODES = _Part(
     tuple(NODE_KINDS),
     "coalesce(qualname, name) AS symbol, qualname, NULL AS src, NULL AS dst",
 )
-EDGES = _Part(
+EDGES = _GraphTable(
     "edge",
     "cpg_edges",
     "edge_id",
@@ -140,7 +148,7 @@ EDGES = _Part(
     "NULL AS symbol, NULL AS qualname, src_node_id AS src, dst_node_id AS dst",
 )
 PARTS = (NODES, EDGES)
-RANKS = f"[{', '.join(sql_text(name) for part in PARTS for name in part.kinds)}]"
+RANKS = f"[{', '.join(sql_literal(name) for part in PARTS for name in part.kinds)}]"
 PROPS = "cpg_props"
 VALUES = ("value_string", "value_int", "value_float", "value_bool", "value_json")
 
@@ -152,7 +160,7 @@ def diff_runs(
     *,
     kinds: Collection[str] = (),
     repo_id: str | None = None,
-    limit: int = LIMIT,
+    limit: int = DEFAULT_LIMIT,
 ) -> RunDiff:
     """What differs between two published runs, of all kinds and repositories or of some.
 
@@ -163,9 +171,9 @@ def diff_runs(
     known = {*before.repositories, *after.repositories}
     if repo_id is not None and repo_id not in known:
         raise UnknownName("repository", repo_id, known)
-    pair = _Pair(before, after, repo_id, tuple(kind(name.upper()).name for name in kinds))
+    pair = _RunPair(before, after, repo_id, tuple(kind(name.upper()).name for name in kinds))
     # A connection of its own has temporary tables of its own.
-    with reading(), lookups() as found:
+    with translate_errors(), lookup_connection() as found:
         _open(found, pair)
         counts = tuple(KindCount(*row) for row in found.execute(COUNTED).fetchall())
         rows = _first(found, pair, limit)
@@ -185,7 +193,7 @@ def diff_runs(
     )
 
 
-def _open(found: duckdb.DuckDBPyConnection, pair: _Pair) -> None:
+def _open(found: duckdb.DuckDBPyConnection, pair: _RunPair) -> None:
     """Make the tables of what differs: `props`, of each part its rows before and after, `found`, `moved`."""
     found.execute(f"CREATE TEMP TABLE props AS {_apart(pair, PROPS, {})}")
     for part in PARTS:
@@ -194,7 +202,7 @@ def _open(found: duckdb.DuckDBPyConnection, pair: _Pair) -> None:
     found.execute(f"CREATE TEMP TABLE moved AS {MOVED}")
 
 
-def _open_part(found: duckdb.DuckDBPyConnection, pair: _Pair, part: _Part) -> None:
+def _open_part(found: duckdb.DuckDBPyConnection, pair: _RunPair, part: _GraphTable) -> None:
     """The rows of a table that differ, and those that differ in their properties alone."""
     element = part.element
     kinds = {part.kind: [name for name in part.kinds if name in pair.kinds]} if pair.kinds else {}
@@ -205,7 +213,7 @@ def _open_part(found: duckdb.DuckDBPyConnection, pair: _Pair, part: _Part) -> No
     ).fetchall()
     same = {**kinds, part.id: [row[0] for row in ids]}
     files = _holding(pair.after.files(part.table) if ids else (), same)
-    rows = rows_of(local(pair.after.root), part.table, files)
+    rows = select_rows(local_path(pair.after.root), part.table, files)
     found.execute(f"CREATE TEMP TABLE {element}_same AS {rows} WHERE {_condition(same)}")
     for side, sign in (("now", ">"), ("was", "<")):
         found.execute(
@@ -214,7 +222,7 @@ def _open_part(found: duckdb.DuckDBPyConnection, pair: _Pair, part: _Part) -> No
         )
 
 
-def _apart(pair: _Pair, name: str, wanted: Mapping[str, Collection[str]]) -> str:
+def _apart(pair: _RunPair, name: str, wanted: Mapping[str, Collection[str]]) -> str:
     """The rows of a table that differ and have certain values; rows of both are not read."""
     if pair.repo_id is not None:
         wanted = {**wanted, "repo_id": [pair.repo_id]}
@@ -224,7 +232,7 @@ def _apart(pair: _Pair, name: str, wanted: Mapping[str, Collection[str]]) -> str
         1: _side(pair.after, name, after, before, wanted),
     }
     both = " UNION ALL ".join(f"SELECT *, {side} AS side FROM ({rows})" for side, rows in sides.items())
-    return apart(catalog.table(name).column_names, f"({both})")
+    return unequal_rows_sql(catalog.table(name).column_names, f"({both})")
 
 
 def _side(
@@ -235,9 +243,9 @@ def _side(
     wanted: Mapping[str, Collection[str]],
 ) -> str:
     """The rows of a version whose data file the other version lacks, or has without them."""
-    root = local(lake.root)
+    root = local_path(lake.root)
     parts = [
-        rows_of(root, name, _holding([file for path, file in files.items() if path not in known], wanted))
+        select_rows(root, name, _holding([file for path, file in files.items() if path not in known], wanted))
     ]
     for file in _holding([file for path, file in files.items() if known.get(path, file) != file], wanted):
         removed, removed_there = (
@@ -250,12 +258,12 @@ def _side(
 
 def _standing_at(root: str, name: str, file: LoggedFile, positions: BitMap64) -> str:
     """The rows of a data file at certain positions, in the catalogue's columns."""
-    rows = standing_at([f"{location(root, name)}/{file.path}"], bits_of(positions))
-    constants = "".join(f", {sql_text(value)} AS {key}" for key, value in file.partition.items())
-    stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(map(sql_text, (NUMBERED, *file.partition)))}))"
+    rows = rows_at([f"{location(root, name)}/{file.path}"], encode_bits(positions))
+    constants = "".join(f", {sql_literal(value)} AS {key}" for key, value in file.partition.items())
+    stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(map(sql_literal, (ROW_NUMBER, *file.partition)))}))"
     names = ", ".join(f'"{each}"' for each in catalog.table(name).column_names)
     # What the file lacks is null, of the right type.
-    nothing = rows_of(root, name, ())
+    nothing = select_rows(root, name, ())
     return f"SELECT {names} FROM ({nothing} UNION ALL BY NAME SELECT {stored}{constants} FROM {rows})"
 
 
@@ -266,11 +274,11 @@ def _holding(files: Iterable[LoggedFile], wanted: Mapping[str, Collection[str]])
 
 
 def _condition(wanted: Mapping[str, Collection[str]]) -> str:
-    listed = {column: ", ".join(map(sql_text, values)) or "NULL" for column, values in wanted.items()}
+    listed = {column: ", ".join(map(sql_literal, values)) or "NULL" for column, values in wanted.items()}
     return " AND ".join(f"{column} IN ({values})" for column, values in listed.items()) or "TRUE"
 
 
-def _found(part: _Part) -> str:
+def _found(part: _GraphTable) -> str:
     """What differs of a part, with its place: of what was removed, where it was."""
     return (
         f"SELECT '{part.element}' AS element, change, {part.kind} AS kind, repo_id, {part.id} AS id, path,"
@@ -300,11 +308,11 @@ SELECT f.element, f.change, f.kind, f.repo_id, f.id, f.path, f.line, f.symbol, f
 FROM found f
 LEFT JOIN moved m ON m.repo_id = f.repo_id AND m.kind = f.kind AND m.qualname = f.qualname AND m.path = f.path
   AND f.change <> 'changed'
-ORDER BY f.element DESC, list_position({RANKS}, f.kind), f.path, f.line, f.symbol, f.change, f.id LIMIT $limit
+ORDER BY f.element DESC, list_position({RANKS}, f.kind), f.path, f.line, f.symbol, f.change, f.id DEFAULT_LIMIT $limit
 """
 
 
-def _first(found: duckdb.DuckDBPyConnection, pair: _Pair, limit: int) -> list[Change]:
+def _first(found: duckdb.DuckDBPyConnection, pair: _RunPair, limit: int) -> list[ElementChange]:
     """The first rows, in their order."""
     rows = found.execute(FIRST, {"limit": limit}).fetchall()
     changed = [row[4] for row in rows if row[1] == "changed"]
@@ -324,15 +332,15 @@ def _first(found: duckdb.DuckDBPyConnection, pair: _Pair, limit: int) -> list[Ch
         if is_moved:
             detail = f"{'before' if change == 'added' else 'now'}: {place(path, other)}"
         told.append(
-            Change(change, element, name, symbol, path, line, values, detail or None, repo_id, entity_id)
+            ElementChange(change, element, name, symbol, path, line, values, detail or None, repo_id, entity_id)
         )
     return told
 
 
-def _differing(found: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, dict[str, Values]]:
+def _differing(found: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, dict[str, ValueChange]]:
     """The columns and properties that differ, of elements that have changed."""
-    differs: dict[str, dict[str, Values]] = {entity_id: {} for entity_id in ids}
-    listed = ", ".join(map(sql_text, ids)) or "NULL"
+    differs: dict[str, dict[str, ValueChange]] = {entity_id: {} for entity_id in ids}
+    listed = ", ".join(map(sql_literal, ids)) or "NULL"
     for part in PARTS:
         rows = found.execute(
             f"SELECT w, n FROM {part.element}_now n JOIN {part.element}_was w USING (repo_id, {part.id})"
@@ -340,7 +348,7 @@ def _differing(found: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str
         )
         for was, now in rows.fetchall():
             differs[now[part.id]] = {
-                name: Values(was[name], now[name]) for name in now if was[name] != now[name]
+                name: ValueChange(was[name], now[name]) for name in now if was[name] != now[name]
             }
     values: dict[tuple[str, str], dict[bool, Any]] = {}
     rows = found.execute(
@@ -351,7 +359,7 @@ def _differing(found: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str
         cell = next((each for each in cells if each is not None), None)
         values.setdefault((entity_id, key), {})[is_now] = cell
     for (entity_id, key), sides in values.items():
-        differs[entity_id][key] = Values(sides.get(False), sides.get(True))
+        differs[entity_id][key] = ValueChange(sides.get(False), sides.get(True))
     return differs
 
 

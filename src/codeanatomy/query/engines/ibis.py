@@ -120,14 +120,14 @@ class IbisLane:
 
 def light_lane(lake: Lake) -> IbisLane:
     """The views on a DuckDB connection of their own."""
-    from codeanatomy.delta.read.duck import lookups, reading
+    from codeanatomy.delta.read.duck import lookup_connection, translate_errors
 
     ibis = _ibis()
-    connection = lookups()
+    connection = lookup_connection()
 
     def make(wanted: View) -> None:
         query = view_query(wanted, lake.snapshot)
-        with reading():
+        with translate_errors():
             connection.execute(f'CREATE TEMP VIEW "{wanted.name}" AS {query.text(lake.reader.relation)}')
 
     return IbisLane("duckdb", ibis.duckdb.from_connection(connection), lake.snapshot.run_id, make)

@@ -16,7 +16,14 @@ from msgspec import json
 
 from codeanatomy import catalog
 from codeanatomy.delta.events import Scanned
-from codeanatomy.delta.read.duck import duck_type, local, lookups, reading, rows_of, sql_text
+from codeanatomy.delta.read.duck import (
+    duck_type,
+    local_path,
+    lookup_connection,
+    select_rows,
+    sql_literal,
+    translate_errors,
+)
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile
 from codeanatomy.delta.read.predicate import DUCKDB, Predicate
 from codeanatomy.errors import CodeAnatomyError, StorageFailure
@@ -34,7 +41,7 @@ class LightReader:
         self.snapshot = snapshot
         # One for each slice that was read.
         self.scans: deque[Scanned] = deque(maxlen=KEPT_SCANS)
-        self._root = local(snapshot.root)
+        self._root = local_path(snapshot.root)
         self._indexes: dict[str, FileIndex] = {}
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
@@ -44,7 +51,7 @@ class LightReader:
             return held
         # A connection for each: what it has answered last is all that it knows, and threads may ask.
         try:
-            with reading(), lookups() as found:
+            with translate_errors(), lookup_connection() as found:
                 return found.execute(query.text(self.relation, limit), list(query.args)).fetchall()
         except StorageFailure as problem:
             raise self._explained(query, problem) from problem
@@ -53,7 +60,7 @@ class LightReader:
         """What is wrong with one of the tables of a query, if something is."""
         for each in query.relations.values():
             if isinstance(each, Slice):
-                found = self.snapshot.explained(each.table, problem)
+                found = self.snapshot.explain(each.table, problem)
                 if found is not problem:
                     return found
         return problem
@@ -65,7 +72,7 @@ class LightReader:
         predicate = relation.predicate
         files = self._index(relation.table).candidates(predicate)
         self._tell(predicate, len(files))
-        rows = rows_of(self._root, relation.table, files)
+        rows = select_rows(self._root, relation.table, files)
         return f"{rows} WHERE {predicate.sql(DUCKDB)}" if predicate.columns else rows
 
     def files(self, part: Slice) -> list[LoggedFile]:
@@ -100,4 +107,4 @@ def held_rows(held: Held) -> str:
     names = [column.name for column in held.columns]
     rows = json.encode([dict(zip(names, row, strict=True)) for row in held.rows]).decode()
     shape = json.encode([{column.name: duck_type(column) for column in held.columns}]).decode()
-    return f"SELECT unnest(from_json({sql_text(rows)}, {sql_text(shape)}), max_depth := 2)"
+    return f"SELECT unnest(from_json({sql_literal(rows)}, {sql_literal(shape)}), max_depth := 2)"

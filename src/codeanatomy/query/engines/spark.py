@@ -35,8 +35,8 @@ from codeanatomy.arrow import arrow_field
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.read.file_index import FileIndex
-from codeanatomy.delta.read.predicate import SPARK, Among, Predicate, spark_bytes
-from codeanatomy.delta.read.scan import is_parquet, parquet_rows, plain_table, scan
+from codeanatomy.delta.read.predicate import SPARK, InList, Predicate, spark_bytes
+from codeanatomy.delta.read.scan import can_read_parquet, open_without_jvm, read_parquet_files, scan
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
 from codeanatomy.lake.snapshot import RECORDS, Snapshot
@@ -70,7 +70,7 @@ class SparkReader:
         if name not in self._tables:
             table = catalog.table(name)
             self._tables[name] = (
-                parquet_rows(self.spark, "", spark_schema(table), ())
+                read_parquet_files(self.spark, "", spark_schema(table), ())
                 if name in RECORDS and not self.snapshot.has(name)
                 else self._scanned(name)
             )
@@ -88,11 +88,11 @@ class SparkReader:
         if not asked.columns or not self.snapshot.has(name):
             return False
         if name not in self._indexes:
-            found = plain_table(self._store, name, self.snapshot.pin(name).version)
+            found = open_without_jvm(self._store, name, self.snapshot.pin(name).version)
             self._indexes[name] = None if found is None else found.index
         index = self._indexes[name]
         kept = None if index is None else index.candidates(asked)
-        return index is not None and kept is not None and len(kept) < index.total and is_parquet(kept)
+        return index is not None and kept is not None and len(kept) < index.total and can_read_parquet(kept)
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """The rows of a query that has few; with a limit, each ends with how many there are."""
@@ -126,7 +126,7 @@ class SparkReader:
         table = catalog.table(relation.table)
         many = {name: values for name, values in relation.wanted.items() if len(values) > FEW}
         few = (
-            Among.of(table.column(name), relation.wanted[name])
+            InList.of(table.column(name), relation.wanted[name])
             for name in relation.wanted
             if name not in many
         )

@@ -11,7 +11,7 @@
 
 A slice is the rows of a published table whose columns have certain values, or values between two bounds:
 
-    nodes(AROUND, "shop", path=("shop/cart.py",), bstart=Within(greatest=400), bend=Within(400))
+    nodes(ENCLOSING_KINDS, "shop", path=("shop/cart.py",), bstart=Within(greatest=400), bend=Within(400))
 
 Whoever reads it opens only the files that may hold such rows. `Held` is a relation of rows at hand. The
 statement is in the SQL that both engines understand. What a user typed is never part of it: a name is an
@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
-from codeanatomy.delta.read.predicate import All, Among, Compare, IsNull, Predicate, Some, Term
+from codeanatomy.delta.read.predicate import And, Compare, InList, IsNull, Or, Predicate, Term
 from codeanatomy.lake.snapshot import Snapshot
 
 Row: TypeAlias = tuple[Any, ...]
@@ -58,7 +58,7 @@ class Within(Struct, frozen=True):
             bounds.append(Compare(column, ">=", self.least))
         if self.greatest is not None:
             bounds.append(Compare(column, "<=", self.greatest))
-        return Some((IsNull(column), All(tuple(bounds)))) if self.or_null else All(tuple(bounds))
+        return Or((IsNull(column), And(tuple(bounds)))) if self.or_null else And(tuple(bounds))
 
 
 Wanted: TypeAlias = Collection[str] | Within
@@ -84,7 +84,7 @@ class Slice:
     def predicate(self) -> Predicate:
         """As a condition on the table."""
         table = catalog.table(self.table)
-        among = (Among.of(table.column(name), values) for name, values in self.wanted.items())
+        among = (InList.of(table.column(name), values) for name, values in self.wanted.items())
         return Predicate.all_of(table, *among, *self.ranges)
 
     @property

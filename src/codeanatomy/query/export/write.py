@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from codeanatomy.atomic_output import new_file, new_folder
-from codeanatomy.delta.read.duck import database
+from codeanatomy.atomic_output import atomic_file, atomic_files
+from codeanatomy.delta.read.duck import open_database
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.export import dot, graphml, jsonl, neo4j_csv, networkx_json, parquet
@@ -86,14 +86,14 @@ def export_graph(
     else:
         chosen = around(reader, focus, kinds, hops, straight=form in PICTURES)
     with_props = (focus is not None) if props is None else props
-    with database() as found:
+    with open_database() as found:
         nodes, edges = read(reader, found, chosen, props=with_props and form not in PICTURES)
         if progress is not None:
             nodes, edges = _told(nodes, edges, progress)
         if form in FOLDERS and isinstance(target, Path):
             return _folder(form, nodes, edges, target, force, chosen)
         if isinstance(target, Path):
-            with new_file(target, force=force) as stream:
+            with atomic_file(target, force=force) as stream:
                 counts, size, notes = _file(reader, form, nodes, edges, stream, chosen, focus)
             return ExportReport(form, (str(target),), counts.nodes, counts.edges, size, notes)
         counts, size, notes = _file(reader, form, nodes, edges, target, chosen, focus)
@@ -102,7 +102,7 @@ def export_graph(
 
 def _folder(form: str, nodes: Rows, edges: Rows, target: Path, force: bool, chosen: Chosen) -> ExportReport:
     write, names = FOLDERS[form]
-    with new_folder(target, names, force=force) as folder:
+    with atomic_files(target, names, force=force) as folder:
         counts = write(nodes, edges, folder)
         size = sum((folder / name).stat().st_size for name in names)
     files = tuple(str(target / name) for name in names)

@@ -27,7 +27,15 @@ from functools import lru_cache
 
 import duckdb
 
-from codeanatomy.delta.read.duck import GB, PATTERN, connected, local, reading, spill_folder, sql_text
+from codeanatomy.delta.read.duck import (
+    GB,
+    PATTERN,
+    connect,
+    local_path,
+    spill_folder,
+    sql_literal,
+    translate_errors,
+)
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Row
@@ -52,7 +60,7 @@ def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> Sq
     """The first rows of a statement's answer."""
     check_limits(limit, seconds)
     checked = check(text)
-    connection = guarded(local(reader.snapshot.root), os.getpid()).cursor()
+    connection = guarded(local_path(reader.snapshot.root), os.getpid()).cursor()
     ends = time.monotonic() + seconds
     try:
         with _refusals(checked, seconds):
@@ -67,10 +75,10 @@ def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> Sq
 @lru_cache(maxsize=4)
 def guarded(root: str, process: int) -> duckdb.DuckDBPyConnection:
     """A database of a process that can read the files below a folder, and nothing else."""
-    database = connected(spill_folder(process), memory=MEMORY, disk=DISK, extensions=False)
+    database = connect(spill_folder(process), memory=MEMORY, disk=DISK, extensions=False)
     # Paths are given to it as patterns that match themselves.
     folders = (root, PATTERN.sub(r"[\g<0>]", root))
-    database.execute(f"SET allowed_directories = [{', '.join(map(sql_text, folders))}]")
+    database.execute(f"SET allowed_directories = [{', '.join(map(sql_literal, folders))}]")
     database.execute("SET enable_external_access = false")
     database.execute("SET lock_configuration = true")
     return database
@@ -86,7 +94,7 @@ def selected(connection: duckdb.DuckDBPyConnection, sql: str, ends: float) -> li
 
 
 def _make_views(connection: duckdb.DuckDBPyConnection, reader: LightReader, checked: Checked) -> None:
-    with reading():
+    with translate_errors():
         for name, query in view_queries(checked, reader.snapshot).items():
             connection.execute(f'CREATE TEMP VIEW "{name}" AS {query.text(reader.relation)}')
 

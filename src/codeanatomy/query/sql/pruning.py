@@ -21,8 +21,8 @@ from sqlglot import exp
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.catalog.views import VIEWS, view
-from codeanatomy.delta.read.predicate import All, Not, Opaque, Some, Term
-from codeanatomy.delta.read.predicate_text import term_of
+from codeanatomy.delta.read.predicate import And, Not, Opaque, Or, Term
+from codeanatomy.delta.read.predicate_text import build_term
 from codeanatomy.errors import PredicateError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.engines.statements import Query, Slice
@@ -61,8 +61,8 @@ def conditions_of(tree: exp.Query) -> dict[str, tuple[Term, ...]]:
     shadowed = {each.alias for each in tree.find_all(exp.CTE)}
     found: dict[str, tuple[Term, ...]] = {}
     for each in named:
-        is_only = [other.name for other in named].count(each.name) == 1 and each.name not in shadowed
-        terms = tuple(_conditions(each, catalog.table(WHOLE[each.name]))) if is_only else ()
+        is_constant = [other.name for other in named].count(each.name) == 1 and each.name not in shadowed
+        terms = tuple(_conditions(each, catalog.table(WHOLE[each.name]))) if is_constant else ()
         if terms:
             found[each.name] = terms
     return found
@@ -94,13 +94,13 @@ def _term(part: exp.Expr, alias: str, table: Table) -> Term | None:
     for each in columns:
         each.set("table", None)
     try:
-        term = term_of(table, part)
+        term = build_term(table, part)
     except (PredicateError, RecursionError):
         return None
     return term if _is_understood(term) else None
 
 
 def _is_understood(term: Term) -> bool:
-    if isinstance(term, All | Some):
+    if isinstance(term, And | Or):
         return all(map(_is_understood, term.terms))
     return _is_understood(term.term) if isinstance(term, Not) else not isinstance(term, Opaque)

@@ -22,7 +22,7 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.lake.manifest import RunManifest
-from codeanatomy.lake.snapshot import RecordedRun, Snapshot, chosen, newest_rows, recorded_runs
+from codeanatomy.lake.snapshot import RecordedRun, Snapshot, newest_rows, recorded_runs, select_repositories
 
 ERRORS = "extract_error_artifacts"
 ORDER = ("repo_id", "path", "extractor_name", "error_index")
@@ -63,7 +63,7 @@ def failures(
     First the repositories whose newest build has failed; then by repository, path and extractor.
     """
     runs = recorded_runs(root, as_of)
-    newest = chosen(newest_rows(runs), repo_id)
+    newest = select_repositories(newest_rows(runs), repo_id)
     broken = [_unbuilt(row) for row in newest.values() if row.status != "succeeded"]
     found = _artifacts(root, runs, newest)
     wanted = len(found) if limit is None else max(limit - len(broken), 0)

@@ -23,7 +23,7 @@ from codeanatomy import catalog
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.errors import TableMissing
 from codeanatomy.lake.manifest import RunManifest, Status
-from codeanatomy.lake.snapshot import RecordedRun, named_run, recorded_runs
+from codeanatomy.lake.snapshot import RecordedRun, find_run, recorded_runs
 from codeanatomy.query.status.failures import ERRORS
 
 ARTIFACTS, IMPACT = "plan_artifacts", "refresh_impact"
@@ -109,7 +109,7 @@ def runs(root: str, limit: int | None = None) -> Runs:
 
 def run_report(root: str, run_id: str) -> RunReport:
     """What is known of a run; the first characters of its name are enough."""
-    run = named_run(recorded_runs(root), run_id)
+    run = find_run(recorded_runs(root), run_id)
     return RunReport(
         _line(run),
         run.finished_at,

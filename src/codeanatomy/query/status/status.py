@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import TableMissing
-from codeanatomy.lake.lease import read_lease, stale
+from codeanatomy.lake.lease import is_stale, read_lease
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import RecordedRun, Snapshot, recorded_runs
 from codeanatomy.query.answers import SourceState
@@ -133,7 +133,7 @@ def _writer(root: str) -> Writer | None:
     row = read_lease(root)
     if row is None or row.state == "released":
         return None
-    state: Literal["writing", "dead"] = "dead" if stale(row, datetime.now(UTC)) else "writing"
+    state: Literal["writing", "dead"] = "dead" if is_stale(row, datetime.now(UTC)) else "writing"
     return Writer(row.run_id, state, row.host, row.acquired_at, tuple(row.repo_ids))
 
 
