@@ -171,7 +171,7 @@ class Answers:
             if each.place[0] is not None and each.place[1] is not None
             if each.place[0] < start and end <= each.place[1]
         ]
-        return values.thing("C", file, min(around)[1]) if around else None
+        return values.object("C", file, min(around)[1]) if around else None
 
     def derives(self, site: Site, other: Site) -> bool:
         """Whether the class around one place has the class around the other among its bases."""

@@ -123,7 +123,7 @@ class Places:
         after = [each for each in begun if each[0] >= first_line]
         if not after:
             raise LookupError(f"{path}:{first_line}: {name} is no function that we know")
-        return self.values.qualified(self.values.thing("F", file, min(after)[1]))
+        return self.values.qualified_name(self.values.object("F", file, min(after)[1]))
 
     def around(self, path: str, at: int) -> str:
         """The innermost function at a place, or the module."""
@@ -136,7 +136,7 @@ class Places:
         ]
         if not around:
             return self.values.names[file]
-        return self.values.qualified(self.values.thing("F", file, min(around)[1]))
+        return self.values.qualified_name(self.values.object("F", file, min(around)[1]))
 
 
 def observed(record: dict[str, Any], places: Places) -> list[Edge]:
@@ -222,7 +222,7 @@ def cut_sites(values: Values) -> set[tuple[str, int | None, int | None]]:
         (program.path, *program.sites[op[3]].place[:2])
         for file, program in enumerate(values.programs)
         for op in program.ops
-        if op[0] == "(" and values.at(file, op[1]) in values.cut
+        if op[0] == "(" and values.global_node(file, op[1]) in values.truncated
     }
 
 

@@ -27,7 +27,7 @@ from codeanatomy.relate.emit.relations import Analysis
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS, Complaint, Rows
 from codeanatomy.relate.values.analysis import Values
-from codeanatomy.relate.values.linked_programs import names_by_path
+from codeanatomy.relate.values.linked_programs import module_names_by_path
 
 DIAGNOSTICS, PROGRAMS = "diagnostics_norm_v1", "relate_programs_v1"
 TABLES = (RELATIONS, DIAGNOSTICS)
@@ -39,7 +39,7 @@ class Solved:
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self.programs = sorted(programs, key=lambda program: program.path)
-        self._names = names_by_path(self.programs)
+        self._names = module_names_by_path(self.programs)
         self._analysis: Analysis | Exception
         try:
             values = Values(self.programs)

@@ -12,7 +12,7 @@ from codeanatomy.relate.emit.call_graph import edges
 from codeanatomy.relate.values import hierarchy
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.external_names import may_have
-from codeanatomy.relate.values.hierarchy import merge
+from codeanatomy.relate.values.hierarchy import merge_c3
 from support.marks import examples
 from support.related import solved
 
@@ -40,7 +40,7 @@ def created(hierarchy: Hierarchy) -> tuple[list[type], bool]:
 
 
 def classes(values: Values) -> dict[str, int]:
-    return {each.name: values.thing("C", 0, number) for number, each in enumerate(values.programs[0].classes)}
+    return {each.name: values.object("C", 0, number) for number, each in enumerate(values.programs[0].classes)}
 
 
 def source(hierarchy: Hierarchy, bodies: list[str]) -> str:
@@ -56,7 +56,7 @@ def test_merge_is_c3(hierarchy: Hierarchy) -> None:
     numbers = {cls: at for at, cls in enumerate(made)}
     for number, bases in enumerate(hierarchy[: len(made) + 1]):
         chains = [[numbers[each] for each in made[base].__mro__[:-1]] for base in bases]
-        merged = merge([*chains, list(bases)])
+        merged = merge_c3([*chains, list(bases)])
         if number < len(made):
             assert merged == [numbers[each] for each in made[number].__mro__[1:-1]]
         else:
@@ -161,7 +161,7 @@ def test_one_base_needs_no_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(chains: list[list[int]]) -> list[int] | None:
         nonlocal merged
         merged += 1
-        return merge(chains)
+        return merge_c3(chains)
 
     monkeypatch.setattr(hierarchy, "merge", counted)
     factories = "".join(f"def g{at}():\n  class B(g{at + 1}()): ...\n  return B\n" for at in range(count))
@@ -223,15 +223,15 @@ def test_star_imports_of_all_from_all_are_looked_at_once() -> None:
         for at in range(count)
     }
     values = solved({**sources, "main.py": "from m0 import *\n"})
-    plain = values.stars
+    plain = values.star_imports
 
     def counted(file: int) -> list[str]:
         nonlocal asked
         asked += 1
         return plain(file)
 
-    values.stars = counted  # type: ignore[method-assign]
-    assert not values.has(values.files["m0.py"], "nope")
+    values.star_imports = counted  # type: ignore[method-assign]
+    assert not values.has_name(values.files["m0.py"], "nope")
     assert asked <= count**2
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codeanatomy.relate.values.linked_programs import World
+from codeanatomy.relate.values.linked_programs import LinkedPrograms
 from support.related import programs_of
 
 SOURCES = {
@@ -12,8 +12,8 @@ SOURCES = {
 }
 
 
-def world(sources: dict[str, str]) -> World:
-    return World(programs_of(sources))
+def world(sources: dict[str, str]) -> LinkedPrograms:
+    return LinkedPrograms(programs_of(sources))
 
 
 def test_programs_are_in_the_order_of_their_paths() -> None:
@@ -26,27 +26,27 @@ def test_programs_are_in_the_order_of_their_paths() -> None:
 def test_nodes_of_programs_do_not_overlap() -> None:
     made = world(SOURCES)
     ranges = [
-        range(made.at(file, 0), made.at(file, program.nodes)) for file, program in enumerate(made.programs)
+        range(made.global_node(file, 0), made.global_node(file, program.nodes)) for file, program in enumerate(made.programs)
     ]
     numbers = [number for each in ranges for number in each]
     assert numbers == list(range(sum(program.nodes for program in made.programs)))
-    assert made.at(2, -1) == -1
-    assert made.node() not in numbers
+    assert made.global_node(2, -1) == -1
+    assert made.new_node() not in numbers
 
 
 def test_a_thing_has_one_even_number() -> None:
     made = world(SOURCES)
-    first = made.thing("F", 0, 0)
-    assert made.thing("F", 0, 0) == first
-    others = {made.thing("F", 0, 1), made.thing("C", 0, 0), made.thing("I", first), made.thing("X", "os")}
+    first = made.object("F", 0, 0)
+    assert made.object("F", 0, 0) == first
+    others = {made.object("F", 0, 1), made.object("C", 0, 0), made.object("I", first), made.object("X", "os")}
     assert len(others | {first}) == 5
     assert all(each % 2 == 0 for each in others)
-    assert made.things[first >> 1][:3] == ("F", 0, 0)
+    assert made.objects[first >> 1][:3] == ("F", 0, 0)
 
 
 def test_a_hint_has_the_fields_of_what_it_hints_at() -> None:
     made = world(SOURCES)
-    thing = made.thing("X", "os")
+    thing = made.object("X", "os")
     assert made.field(thing, "a") == made.field(thing | 1, "a")
     assert made.field(thing, "a") != made.field(thing, "b")
 
@@ -54,7 +54,7 @@ def test_a_hint_has_the_fields_of_what_it_hints_at() -> None:
 def test_qualified_names_are_python_s_without_locals() -> None:
     made = world(SOURCES)
     functions = [
-        made.qualified(made.thing("F", file, number))
+        made.qualified_name(made.object("F", file, number))
         for file, program in enumerate(made.programs)
         for number in range(len(program.functions))
     ]
@@ -66,7 +66,7 @@ def test_qualified_names_are_python_s_without_locals() -> None:
         "pkg.b.C.m.inner",
         "pkg.b.C.m.inner.<lambda1>",
     ]
-    assert made.qualified(made.thing("C", 2, 0)) == "pkg.b.C"
+    assert made.qualified_name(made.object("C", 2, 0)) == "pkg.b.C"
 
 
 def test_what_is_imported_decides_what_a_folder_is() -> None:
@@ -77,5 +77,5 @@ def test_what_is_imported_decides_what_a_folder_is() -> None:
 
 
 def test_a_world_may_be_empty() -> None:
-    made = World([])
+    made = LinkedPrograms([])
     assert (made.programs, made.names, made.modules.paths) == ([], [], {})

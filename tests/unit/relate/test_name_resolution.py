@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from codeanatomy.ids import stable_id
-from codeanatomy.relate.values.name_resolution import Definitions, Target
+from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from support.related import solved
 
 # What every case imports into `main`, by Python's own account: `pkg.mod.name` of functions and classes.
@@ -98,8 +98,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]
 
 @pytest.mark.parametrize("name", REPOSITORIES)
 def test_names_of_a_module_are_what_an_import_finds(name: str, python: dict[str, dict[str, str]]) -> None:
-    definitions = Definitions(solved(REPOSITORIES[name]))
-    found = {word: definitions.name_of("main", word) for word in python[name]}
+    definitions = NameResolver(solved(REPOSITORIES[name]))
+    found = {word: definitions.targets_of_name("main", word) for word in python[name]}
     assert {word: [each.qname for each in targets] for word, targets in found.items()} == {
         word: [qname] for word, qname in python[name].items()
     }
@@ -108,7 +108,7 @@ def test_names_of_a_module_are_what_an_import_finds(name: str, python: dict[str,
 
 def meant(sources: dict[str, str], name: str, module: str = "main") -> list[tuple[str, str | None]]:
     texts = {path: dedent(text) for path, text in sources.items()}
-    return [(each.kind, each.qname) for each in Definitions(solved(texts)).name_of(module, name)]
+    return [(each.kind, each.qname) for each in NameResolver(solved(texts)).targets_of_name(module, name)]
 
 
 @pytest.mark.parametrize("text", ["from . import a\n", "from p import a\n", "from . import a, b\n"])
@@ -158,14 +158,14 @@ def test_a_module_and_its_stub_are_one() -> None:
         "m.pyi": "def f(): ...\ndef g(): ...\n",
         "main.py": "from m import f, g\n",
     }
-    definitions = Definitions(solved(sources))
-    [f], [g] = definitions.name_of("main", "f"), definitions.name_of("main", "g")
+    definitions = NameResolver(solved(sources))
+    [f], [g] = definitions.targets_of_name("main", "f"), definitions.targets_of_name("main", "g")
     files = {program.path: program.file_id for program in definitions.values.programs}
     assert f == Target(
-        "FUNCTION", definitions.at("FUNCTION", definitions.values.files["m.py"], (0, 12, 1)), "m.f"
+        "FUNCTION", definitions.node_id_at("FUNCTION", definitions.values.files["m.py"], (0, 12, 1)), "m.f"
     )
     assert g == Target(
-        "FUNCTION", definitions.at("FUNCTION", definitions.values.files["m.pyi"], (13, 25, 2)), "m.g"
+        "FUNCTION", definitions.node_id_at("FUNCTION", definitions.values.files["m.pyi"], (13, 25, 2)), "m.g"
     )
     assert files["m.py"] != files["m.pyi"]
 
@@ -175,13 +175,13 @@ def test_namespace_packages_are_packages_of_the_repository() -> None:
         "space/one/part.py": "def f(): ...\n",
         "main.py": "import space.one.part, other.one\nfrom space import one\n",
     }
-    definitions = Definitions(solved(sources))
+    definitions = NameResolver(solved(sources))
     space, one = (
         Target("PACKAGE", stable_id("package", "test", name), name) for name in ("space", "space.one")
     )
-    assert definitions.name_of("main", "space") == (space,)
-    assert definitions.name_of("main", "one") == definitions.name_of("space", "one") == (one,)
-    assert [each.kind for each in definitions.name_of("main", "other")] == ["EXTERNAL_MODULE"]
+    assert definitions.targets_of_name("main", "space") == (space,)
+    assert definitions.targets_of_name("main", "one") == definitions.targets_of_name("space", "one") == (one,)
+    assert [each.kind for each in definitions.targets_of_name("main", "other")] == ["EXTERNAL_MODULE"]
 
 
 def test_two_files_of_one_name_are_searched_in_order() -> None:
@@ -190,9 +190,9 @@ def test_two_files_of_one_name_are_searched_in_order() -> None:
         "src/m.py": "def f(): ...\ndef g(): ...\n",
         "main.py": "from m import f, g\n",
     }
-    definitions = Definitions(solved(sources))
-    assert definitions.name_of("main", "f") == (definitions.function(definitions.values.files["m.py"], 0),)
-    assert definitions.name_of("main", "g") == (
+    definitions = NameResolver(solved(sources))
+    assert definitions.targets_of_name("main", "f") == (definitions.function(definitions.values.files["m.py"], 0),)
+    assert definitions.targets_of_name("main", "g") == (
         definitions.function(definitions.values.files["src/m.py"], 1),
     )
 
@@ -221,8 +221,8 @@ def test_attributes_of_classes_are_bindings_or_definitions() -> None:
     values = solved(
         {"main.py": "import os\nclass A:\n  x = 1\n  def m(self): ...\n  o = os\n  from json import dumps\n"}
     )
-    definitions, cls = Definitions(values), values.thing("C", 0, 0)
-    found = {name: definitions.in_class(cls, name)[0] for name in ("x", "m", "o", "dumps", "later")}
+    definitions, cls = NameResolver(values), values.object("C", 0, 0)
+    found = {name: definitions.targets_in_class(cls, name)[0] for name in ("x", "m", "o", "dumps", "later")}
     assert {name: (each.kind, each.qname) for name, each in found.items()} == {
         "x": ("BINDING", "main.A.x"),
         "m": ("FUNCTION", "main.A.m"),
@@ -233,6 +233,6 @@ def test_attributes_of_classes_are_bindings_or_definitions() -> None:
 
 
 def test_what_has_no_place_has_an_id() -> None:
-    definitions = Definitions(solved({"main.py": ""}))
-    assert definitions.at("FUNCTION", 0, (None, None, None)).startswith("function:")
-    assert Definitions(solved({})).repo_id == ""
+    definitions = NameResolver(solved({"main.py": ""}))
+    assert definitions.node_id_at("FUNCTION", 0, (None, None, None)).startswith("function:")
+    assert NameResolver(solved({})).repo_id == ""

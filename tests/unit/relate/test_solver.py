@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeanatomy.relate.values.solver import WEAK, Solver, best
+from codeanatomy.relate.values.solver import WEAK, Solver, prefer_strong
 
 NODES = 8
 EDGES = st.lists(
@@ -46,8 +46,8 @@ def test_what_is_found_is_the_least_fixpoint(
             solver.run()
     solver.run()
     wanted = fixpoint(edges, added)
-    assert [set(solver.found(node)) for node in range(NODES)] == [set(best(each)) for each in wanted]
-    assert solver.cut == set()
+    assert [set(solver.objects_at(node)) for node in range(NODES)] == [set(prefer_strong(each)) for each in wanted]
+    assert solver.truncated == set()
 
 
 @given(EDGES, ADDED)
@@ -62,66 +62,66 @@ def test_a_rule_is_told_every_object(edges: list[tuple[int, int, int]], added: l
 
     for step in added[:6]:
         solver.add(*step)
-    solver.wait(0, rule, "data")
+    solver.subscribe(0, rule, "data")
     for edge in edges:
         solver.flow(*edge)
-    solver.wait(0, rule, "data")
+    solver.subscribe(0, rule, "data")
     for step in added[6:]:
         solver.add(*step)
     solver.run()
-    assert set(told) == set(solver.objects[0] or ())
+    assert set(told) == set(solver.points_to[0] or ())
 
 
 def test_a_full_node_takes_no_more_and_is_noted() -> None:
     solver = Solver(limit=3)
-    first, second, other = (solver.node() for _ in range(3))
+    first, second, other = (solver.new_node() for _ in range(3))
     solver.flow(first, second)
     for thing in range(0, 20, 2):
         solver.add(first, thing)
     solver.add(other, 0)
     solver.run()
-    assert list(solver.found(first)) == list(solver.found(second)) == [0, 2, 4]
-    assert first in solver.cut
-    assert other not in solver.cut
+    assert list(solver.objects_at(first)) == list(solver.objects_at(second)) == [0, 2, 4]
+    assert first in solver.truncated
+    assert other not in solver.truncated
 
 
 def test_hints_stay_hints_and_give_way_to_values() -> None:
     solver = Solver()
-    hinted, plain, both = (solver.node() for _ in range(3))
+    hinted, plain, both = (solver.new_node() for _ in range(3))
     solver.flow(plain, both)
     solver.flow(hinted, both, WEAK)
     solver.add(hinted, 4)
     solver.run()
-    assert solver.found(both) == [4 | WEAK]
+    assert solver.objects_at(both) == [4 | WEAK]
     solver.add(plain, 6)
     solver.run()
-    assert solver.found(both) == [6]
+    assert solver.objects_at(both) == [6]
 
 
 def test_nothing_flows_to_or_from_no_node() -> None:
     solver = Solver()
-    node = solver.node()
+    node = solver.new_node()
     solver.flow(-1, node)
     solver.flow(node, -1)
-    solver.wait(-1, print)
+    solver.subscribe(-1, print)
     solver.add(node, 2)
     solver.run()
-    assert solver.found(node) == [2]
-    assert list(solver.found(-1)) == []
+    assert solver.objects_at(node) == [2]
+    assert list(solver.objects_at(-1)) == []
 
 
 def test_a_rule_that_asks_for_itself_ends() -> None:
     solver = Solver()
-    node = solver.node()
+    node = solver.new_node()
     told: list[int] = []
 
     def again(things: Sequence[int]) -> None:
         told.extend(things)
-        solver.wait(node, again)
+        solver.subscribe(node, again)
         for thing in things:
             solver.add(node, thing)
 
-    solver.wait(node, again)
+    solver.subscribe(node, again)
     solver.add(node, 2)
     solver.run()
     assert told == [2]
@@ -136,11 +136,11 @@ def test_a_chain_may_be_longer_than_the_stack() -> None:
         for thing in things:
             solver.add(at, thing)
         if at + 1 < size:
-            solver.wait(at, onward, at + 1)
+            solver.subscribe(at, onward, at + 1)
 
     for at in range(size // 2):
         solver.flow(at, at + 1)
     solver.add(0, 8)
-    solver.wait(size // 2, onward, size // 2 + 1)
+    solver.subscribe(size // 2, onward, size // 2 + 1)
     solver.run()
-    assert solver.found(size - 1) == [8]
+    assert solver.objects_at(size - 1) == [8]

@@ -297,7 +297,7 @@ def test_deep_texts_are_walked(name: str) -> None:
     values = Values([program])
     values.solve()
     if name not in ("sum of constants", "attributes", "subscripts"):
-        called = {values.things[thing >> 1].kind for things in values.calls.values() for thing in things}
+        called = {values.objects[thing >> 1].kind for things in values.calls.values() for thing in things}
         assert "F" in called
 
 

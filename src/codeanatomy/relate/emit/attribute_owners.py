@@ -31,8 +31,8 @@ def owners(values: Values, file: int, op: Op) -> list[Object]:
     if own is not None:
         return [own]
     found = []
-    for thing in values.held(file, op[1]):
-        kind, one, _, _ = values.things[thing >> 1]
+    for thing in values.program_objects(file, op[1]):
+        kind, one, _, _ = values.objects[thing >> 1]
         if kind == "I":
             found.append(one)
         elif kind == "C":
@@ -50,6 +50,6 @@ def self_class(values: Values, file: int, op: Op) -> Object | None:
         if function.owner >= 0:
             first = function.parameters[0].node if function.parameters else NOTHING
             bound = function.binds != "nothing" and first == op[1]
-            return values.thing("C", file, function.owner) if bound else None
+            return values.object("C", file, function.owner) if bound else None
         number = function.outer
     return None

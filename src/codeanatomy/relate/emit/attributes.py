@@ -16,7 +16,7 @@ from codeanatomy.relate.emit.attribute_owners import owners, self_class
 from codeanatomy.relate.emit.calls import CallRows
 from codeanatomy.relate.emit.references import HINTED, SCOPED, SEVERAL, VALUE, Answer
 from codeanatomy.relate.program import Op, Site
-from codeanatomy.relate.values.attributes import HOWS
+from codeanatomy.relate.values.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import WEAK, Object
 from codeanatomy.relate.witnesses.agreement import is_special
@@ -32,8 +32,8 @@ class AttributeRows(CallRows):
         values = self.values
         site = self.program.sites[op[-1]]
         name = op[2]
-        things = values.held(self.file, op[1])
-        run = values.attr_calls.get((name, HOWS[op[0]]), {})
+        things = values.program_objects(self.file, op[1])
+        run = values.accessor_calls.get((name, ACCESS_BY_OP[op[0]]), {})
         chosen: dict[Object, None] = {}
         for thing in things if run else ():
             chosen.update(dict.fromkeys(each | thing & WEAK for each in run.get(thing & ~1, ())))
@@ -51,7 +51,7 @@ class AttributeRows(CallRows):
         """What the identifier refers to, and whose attribute an assignment to it makes."""
         values, name = self.values, op[2]
         own = self_class(values, self.file, op)
-        answers = self._attribute_answers(self._meant(things, own, name, HOWS[op[0]]), things, own)
+        answers = self._attribute_answers(self._meant(things, own, name, ACCESS_BY_OP[op[0]]), things, own)
         src = self.at("ATTRIBUTE_REF", site.inner)
         if op[0] == ":":
             classes = owners(values, self.file, op)
@@ -78,7 +78,7 @@ class AttributeRows(CallRows):
     ) -> list[Answer]:
         if not targets:
             return []
-        kinds = {self.values.things[thing >> 1].kind for thing in things}
+        kinds = {self.values.objects[thing >> 1].kind for thing in things}
         if (kinds and kinds <= {"M", "N"}) or (kinds == {"X"} and not any(thing & WEAK for thing in things)):
             return [Answer(each, "import", SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
         if own is None and things and all(thing & WEAK for thing in things):
@@ -89,14 +89,14 @@ class AttributeRows(CallRows):
         """An attribute of things, and of instances of the class around."""
         # The same few things are asked for the same names all over a repository.
         key = (name, how, own, *things)
-        known = self.definitions.meant.get(key)
+        known = self.definitions.targets_by_use.get(key)
         if known is None:
-            run = self.values.attr_calls.get((name, how), {})
-            every = things if own is None else [*things, self.values.thing("I", own)]
+            run = self.values.accessor_calls.get((name, how), {})
+            every = things if own is None else [*things, self.values.object("I", own)]
             found: list[Target] = []
             for thing in every:
                 found += self._meant_of(thing, name, run.get(thing & ~1, ()))
-            known = self.definitions.meant[key] = list(dict.fromkeys(found))
+            known = self.definitions.targets_by_use[key] = list(dict.fromkeys(found))
         return known
 
     def _meant_of(self, thing: Object, name: str, run: Iterable[Object]) -> Sequence[Target]:
@@ -109,7 +109,7 @@ class AttributeRows(CallRows):
         return found
 
     def _attribute_of(self, thing: Object, name: str) -> Sequence[Target]:
-        members = self.definitions.members
+        members = self.definitions.attribute_targets
         found = members.get((thing, name))
         if found is None:
             found = members[thing, name] = self._looked_up(thing, name)
@@ -117,26 +117,26 @@ class AttributeRows(CallRows):
 
     def _looked_up(self, thing: Object, name: str) -> Sequence[Target]:
         values = self.values
-        kind, one, two, _ = values.things[thing >> 1]
+        kind, one, two, _ = values.objects[thing >> 1]
         if kind == "M":
-            return self.definitions.name_of(values.names[one], name)
+            return self.definitions.targets_of_name(values.names[one], name)
         if kind == "N":
-            return self.definitions.name_of(one, name)
+            return self.definitions.targets_of_name(one, name)
         if kind in ("X", "Y"):
-            inner = values.found(values.attr(thing, name))
-            return [self.definitions.outside(f"{one}.{name}")] if inner else []
+            inner = values.objects_at(values.attribute_node(thing, name))
+            return [self.definitions.external(f"{one}.{name}")] if inner else []
         if kind == "J":
-            return self._attribute_of(values.thing("Y", "builtins.str"), name)
+            return self._attribute_of(values.object("Y", "builtins.str"), name)
         if kind == "L":
             known = values.container_has(thing, name)
-            return [self.definitions.outside(f"{values.type_of(thing)}.{name}")] if known else []
+            return [self.definitions.external(f"{values.container_class(thing)}.{name}")] if known else []
         if kind == "I":
             return self._member(one, name, None)
         if kind == "C":
             return self._member(thing & ~1, name, None)
         if kind == "S":
-            receiver = values.things[two >> 1]
-            return self._member(receiver.one if receiver.kind == "I" else two, name, one)
+            receiver = values.objects[two >> 1]
+            return self._member(receiver.first if receiver.kind == "I" else two, name, one)
         return []
 
     def _member(self, cls: Object, name: str, after: Object | None) -> Sequence[Target]:
@@ -147,18 +147,18 @@ class AttributeRows(CallRows):
             order = order[order.index(after) + 1 :] if after in order else []
         outside: Target | None = None
         for each in order:
-            kind, one, two, _ = values.things[each >> 1]
+            kind, one, two, _ = values.objects[each >> 1]
             if kind == "X":
-                holder = values.find(cls, name, after=after)
+                holder = values.defining_class(cls, name, after=after)
                 if outside is None and holder == each:
-                    outside = self.definitions.outside(f"{one}.{name}")
+                    outside = self.definitions.external(f"{one}.{name}")
             elif name in values.programs[one].classes[two].attrs:
-                return self.definitions.in_class(each, name)
+                return self.definitions.targets_in_class(each, name)
             elif (each, name) in self.attributes:
                 return [self.definitions.attribute(each, name)]
         return [] if outside is None else [outside]
 
     def _why_unknown(self, node: int) -> str:
-        if self.values.is_cut(self.file, node):
+        if self.values.is_truncated(self.file, node):
             return CUT
         return "external_result" if node in self.external else "unknown_receiver"

@@ -111,7 +111,7 @@ class CallRows(NameRows):
 
     def _method(self, thing: Object, role: str) -> str:
         """The method that is asked for; of those that share it, one runs."""
-        if role in ONE_OF or self.values.things[thing >> 1].kind != "F":
+        if role in ONE_OF or self.values.objects[thing >> 1].kind != "F":
             return ""
         name = self.values.function(thing)[1].name
         is_asked = name in HOOKS if role == "attribute" else name.startswith("__") and name.endswith("__")
@@ -197,26 +197,26 @@ class CallRows(NameRows):
         site = self.program.sites[number]
         load = self.receivers.get(self.callees.get(number, NOTHING))
         if load is not None:
-            things = self.values.held(self.file, load[1])
-            kinds = {"weak" if thing & WEAK else self.values.things[thing >> 1].kind for thing in things}
+            things = self.values.program_objects(self.file, load[1])
+            kinds = {"weak" if thing & WEAK else self.values.objects[thing >> 1].kind for thing in things}
             return "import" if kinds and kinds <= IMPORTED else None
         use = self.uses.get((site.inner[0], site.inner[1]))
         if use is None:
             is_builtin = target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.")
             return "builtin" if is_builtin else None
-        named = self.definitions.of(self.file, use.definitions, use.name)
+        named = self.definitions.targets_of_definitions(self.file, use.definitions, use.name)
         if len(named) == 1 and named[0].kind in ("CLASS", "QUALIFIED_NAME"):
             return "import" if self._is_imported(use.definitions) else "scope"
         return None
 
     def _called(self, thing: Object, role: str = "") -> Target | None:
-        kind, one, two, _ = self.values.things[thing >> 1]
+        kind, one, two, _ = self.values.objects[thing >> 1]
         if kind == "F":
             return self.definitions.function(one, two)
         if kind == "C":
             return self.definitions.cls(one, two)
         if kind == "X" and not is_declaration(one, role):
-            return self.definitions.outside(one)
+            return self.definitions.external(one)
         return None
 
     def _passed(
@@ -236,7 +236,7 @@ class CallRows(NameRows):
             # Of a partial or a callback: these are not the arguments that stand there.
             return
         file, function = values.function(thing)
-        passed = values.matched(values.original(thing), args, skip).passed
+        passed = values.match_arguments(values.original(thing), args, skip).passed
         said = [Evidence(origin, src)]
         for each in passed:
             place = places[each.argument]

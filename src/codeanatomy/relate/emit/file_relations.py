@@ -36,7 +36,7 @@ def unlisted_attributes(
         file, declared = values.cls(cls)
         key = declared.scope_key
         if name not in listed[file].get(key, ()):
-            found[file].append(Attribute(key, name, f"{values.qualified(cls)}.{name}"))
+            found[file].append(Attribute(key, name, f"{values.qualified_name(cls)}.{name}"))
     return found
 
 

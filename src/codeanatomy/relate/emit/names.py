@@ -16,7 +16,7 @@ from codeanatomy.node_ids import module_id
 from codeanatomy.relate.emit.references import HINTED, SCOPED, SEVERAL, SURE, Answer, Answers
 from codeanatomy.relate.program import FUNCTION, Place, Use
 from codeanatomy.relate.relation_rows import Complaint
-from codeanatomy.relate.values.attributes import MODULE_TEXTS, is_given
+from codeanatomy.relate.values.attributes import MODULE_STRINGS, is_exported
 from codeanatomy.relate.values.external_names import BUILTINS
 from codeanatomy.relate.values.modules import INITS, distribution
 from codeanatomy.relate.values.name_resolution import MODULE_KEY, Target
@@ -52,17 +52,17 @@ class NameRows(Answers):
             )
         for place, name in program.open_uses:
             src = self.at("NAME_REF", place)
-            targets = self.definitions.unbound(self.file, name)
+            targets = self.definitions.targets_of_unbound(self.file, name)
             if targets:
                 answers = [
                     Answer(each, "star_import", SCOPED if len(targets) == 1 else SEVERAL) for each in targets
                 ]
-            elif name in BUILTINS or name in MODULE_TEXTS:
-                answers = [Answer(self.definitions.outside(f"builtins.{name}"), "builtin", SCOPED)]
+            elif name in BUILTINS or name in MODULE_STRINGS:
+                answers = [Answer(self.definitions.external(f"builtins.{name}"), "builtin", SCOPED)]
             else:
-                stars = [star for star in values.stars(self.file) if not values.modules.has(star)]
+                stars = [star for star in values.star_imports(self.file) if not values.modules.has(star)]
                 answers = [
-                    Answer(self.definitions.outside(f"{star}.{name}"), "star_import", HINTED)
+                    Answer(self.definitions.external(f"{star}.{name}"), "star_import", HINTED)
                     for star in stars
                 ]
             self.answer(
@@ -79,7 +79,7 @@ class NameRows(Answers):
 
     def _meaning(self, use: Use) -> tuple[Sequence[Target], Sequence[Answer]]:
         """All that a name may mean, and what of that we answer: no variables, if there is anything else."""
-        known = self.definitions.of(self.file, use.definitions, use.name)
+        known = self.definitions.targets_of_definitions(self.file, use.definitions, use.name)
         targets = [each for each in known if each.kind != "BINDING"] or known
         method = "import" if self._is_imported(use.definitions) else "scope"
         return known, [Answer(each, method, SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
@@ -115,7 +115,7 @@ class NameRows(Answers):
             )
             if each.name is None or each.bound is None:
                 continue
-            targets = self.definitions.imported(self.file, number)
+            targets = self.definitions.targets_of_import(self.file, number)
             answers = [Answer(one, "import", SCOPED if len(targets) == 1 else SEVERAL) for one in targets]
             self.answer(
                 "IMPORTS_NAME",
@@ -135,7 +135,7 @@ class NameRows(Answers):
         """Whether a name that a module imports is meant for others: by `__all__`, else in a package."""
         exported = self.program.exported
         is_package = self.program.path.rpartition("/")[2] in INITS
-        return is_given(name, exported) and (exported is not None or is_package)
+        return is_exported(name, exported) and (exported is not None or is_package)
 
     def _re_exports(self, name: str, place: Place, answers: Sequence[Answer]) -> None:
         mine = Target("MODULE", module_id(self.program.file_id), self.values.names[self.file])
@@ -155,13 +155,13 @@ class NameRows(Answers):
     def _classes(self) -> None:
         values, program = self.values, self.program
         for number, cls in enumerate(program.classes):
-            thing = values.thing("C", self.file, number)
+            thing = values.object("C", self.file, number)
             src = self.at("CLASS", cls.place)
             if thing in values.inconsistent:
                 said = f"the bases of {cls.qualname} have no consistent order (MRO)"
                 self.rows.complaints.append(Complaint("relate", "inconsistent_mro", said, cls.place, "error"))
             for node, place, ordinal in cls.bases:
-                things = values.held(self.file, node) if node >= 0 else ()
+                things = values.program_objects(self.file, node) if node >= 0 else ()
                 targets = [one for each in things for one in self._class_target(each)]
                 answers = [self._builtin(one, place) for one in self._trusted(targets, things, place)]
                 self.answer(
@@ -175,10 +175,10 @@ class NameRows(Answers):
                     reason="unknown_base",
                 )
             for name, (_, numbers) in cls.attrs.items():
-                holder = values.find(thing, name, after=thing)
-                if not values.is_own(holder):
+                holder = values.defining_class(thing, name, after=thing)
+                if not values.is_repository_class(holder):
                     continue
-                over = [one for one in self.definitions.in_class(holder, name) if one.kind == "FUNCTION"]
+                over = [one for one in self.definitions.targets_in_class(holder, name) if one.kind == "FUNCTION"]
                 for definition in numbers:
                     if program.definitions[definition].kind == FUNCTION and over:
                         mine = self.definitions.function(self.file, program.definitions[definition].index)
@@ -208,10 +208,10 @@ class NameRows(Answers):
         return {(place[0], place[1]): f"builtins.{name}" for place, name in self.program.open_uses}
 
     def _class_target(self, thing: Object) -> list[Target]:
-        kind, one, two, _ = self.values.things[thing >> 1]
+        kind, one, two, _ = self.values.objects[thing >> 1]
         if kind == "C":
             return [self.definitions.cls(one, two)]
-        return [self.definitions.outside(one)] if kind == "X" else []
+        return [self.definitions.external(one)] if kind == "X" else []
 
     def _decorators(self) -> None:
         for place, kind, number, _ in self.program.decorators:

@@ -16,7 +16,7 @@ from codeanatomy.ids import stable_id
 from codeanatomy.relate.program import IMPORT, Place, Program, Use
 from codeanatomy.relate.relation_rows import Evidence, Rows
 from codeanatomy.relate.values.analysis import Values
-from codeanatomy.relate.values.name_resolution import Definitions, Target
+from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from codeanatomy.relate.values.solver import WEAK, Object
 from codeanatomy.relate.witnesses.claims import Claim
 from codeanatomy.relate.witnesses.lookup import FileClaims
@@ -39,7 +39,7 @@ class Answers:
     def __init__(
         self,
         values: Values,
-        definitions: Definitions,
+        definitions: NameResolver,
         attributes: Mapping[tuple[Object, str], None],
         file: int,
         claims: FileClaims,
@@ -132,7 +132,7 @@ class Answers:
 
     def at(self, kind: str, place: Place) -> str:
         """The id of what stands at a place of this file."""
-        return self.definitions.at(kind, self.file, place)
+        return self.definitions.node_id_at(kind, self.file, place)
 
     def _is_imported(self, numbers: Iterable[int]) -> bool:
         return not self._imported.isdisjoint(numbers)
@@ -142,7 +142,7 @@ class Answers:
         distinct = list(dict.fromkeys(targets))
         use = self.uses.get((place[0], place[1]))
         if use is not None and len(distinct) == 1:
-            named = self.definitions.of(self.file, use.definitions, use.name)
+            named = self.definitions.targets_of_definitions(self.file, use.definitions, use.name)
             if named == (distinct[0],):
                 method = "import" if self._is_imported(use.definitions) else "scope"
                 return [Answer(distinct[0], method, SCOPED)]

@@ -19,9 +19,9 @@ from codeanatomy.relate.emit.file_relations import unlisted_attributes
 from codeanatomy.relate.program import Op, Site
 from codeanatomy.relate.relation_rows import Complaint, Evidence, Rows
 from codeanatomy.relate.values.analysis import Values
-from codeanatomy.relate.values.attributes import HOWS
+from codeanatomy.relate.values.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.classes import DEFAULT_FACTORY
-from codeanatomy.relate.values.name_resolution import Definitions, Target
+from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from codeanatomy.relate.values.solver import Object
 from codeanatomy.relate.witnesses.agreement import Problem, Verdict
 from codeanatomy.relate.witnesses.lookup import Witnesses
@@ -45,7 +45,7 @@ class Analysis:
 
     def __init__(self, values: Values, problems: list[Problem] | None = None) -> None:
         self.values = values
-        self.definitions = Definitions(values)
+        self.definitions = NameResolver(values)
         self.attributes = stored_attributes(values)
         # Those of them that only we know of, by the file of their class.
         self.unlisted = unlisted_attributes(values, self.attributes)
@@ -85,7 +85,7 @@ class FileRows(AttributeRows):
         self.receivers = {op[3]: op for op in self.program.ops if op[0] == "."}
         self.callees = {op[3]: op[1] for op in self.program.ops if op[0] == "("}
         for op in self.program.ops:
-            if op[0] in HOWS and op[-1] >= 0:
+            if op[0] in ACCESS_BY_OP and op[-1] >= 0:
                 self._attribute(op)
             elif op[0] == "(":
                 self._call(op)
@@ -99,7 +99,7 @@ class FileRows(AttributeRows):
         for op in self.program.ops:
             if op[0] == "(":
                 things = self.values.calls.get((self.file, op[3]), {})
-                if things and all(self.values.things[thing >> 1].kind == "X" for thing in things):
+                if things and all(self.values.objects[thing >> 1].kind == "X" for thing in things):
                     found.add(op[2])
         return found
 
@@ -110,7 +110,7 @@ class FileRows(AttributeRows):
         is_decorator = site.role == "decorator"
         kind = "DECORATOR" if is_decorator else "CALLSITE" if site.place[0] is not None else "AST_NODE"
         src = self._ast(site) if kind == "AST_NODE" else self.at(kind, site.place)
-        chosen = self.values.called((self.file, number))
+        chosen = self.values.callees((self.file, number))
         role = site.role if is_decorator else None
         verdicts = self._verdicts(site, chosen)
         verdict = verdicts[site.role]
@@ -126,12 +126,12 @@ class FileRows(AttributeRows):
         ]
         alternatives = len(primary) + len(set(verdict.added.values()))
         load = self.receivers.get(node)
-        is_cut = (
-            (self.file, number) in self.values.crowded
-            or self.values.is_cut(self.file, node)
-            or (load is not None and self.values.is_cut(self.file, load[1]))
+        is_truncated = (
+            (self.file, number) in self.values.truncated_sites
+            or self.values.is_truncated(self.file, node)
+            or (load is not None and self.values.is_truncated(self.file, load[1]))
         )
-        reason = CUT if is_cut else None
+        reason = CUT if is_truncated else None
         made = [each for each in chosen if each[1] == DEFAULT_FACTORY]
         run = [each for each in chosen if each[1] != DEFAULT_FACTORY] if made else chosen
         self._calls(number, run, kind, src, alternatives, role, verdicts, reason)
@@ -163,36 +163,36 @@ class FileRows(AttributeRows):
 
     def _is_constructor(self, thing: Object, things: Mapping[Object, str]) -> bool:
         """Whether it runs because a class is called."""
-        kind, file, number, _ = self.values.things[thing >> 1]
+        kind, file, number, _ = self.values.objects[thing >> 1]
         if kind != "F" or self.values.programs[file].functions[number].name not in CONSTRUCTORS:
             return False
-        return any(self.values.things[other >> 1].kind == "C" for other in things)
+        return any(self.values.objects[other >> 1].kind == "C" for other in things)
 
     def _why_uncalled(self, node: int) -> str:
-        found = self.values.held(self.file, node)
+        found = self.values.program_objects(self.file, node)
         if found:
             return self._why_unrun(found)
         load = self.receivers.get(node)
         if load is None:
             return self._why_unknown(node).replace("unknown_receiver", "unknown_value")
-        received = self.values.held(self.file, load[1])
+        received = self.values.program_objects(self.file, load[1])
         return "no_such_attribute" if received else self._why_unknown(load[1])
 
     def _why_unrun(self, found: Sequence[Object]) -> str:
         """Why nothing runs when these are called."""
-        things = [self.values.things[thing >> 1] for thing in found]
+        things = [self.values.objects[thing >> 1] for thing in found]
         if all(thing.kind == "f" for thing in things):
             # An annotation says no more than that it can be called.
             return "unknown_value"
         is_made = any(
-            thing.kind in MADE_OUTSIDE or (thing.kind == "Y" and not thing.one.startswith("builtins."))
+            thing.kind in MADE_OUTSIDE or (thing.kind == "Y" and not thing.first.startswith("builtins."))
             for thing in things
         )
         return "external_result" if is_made else "not_callable"
 
     def _implicit(self, number: int, site: Site) -> None:
-        chosen = self.values.called((self.file, number))
-        own = [each for each in chosen if self.values.things[each[0] >> 1].kind in ("F", "C")]
+        chosen = self.values.callees((self.file, number))
+        own = [each for each in chosen if self.values.objects[each[0] >> 1].kind in ("F", "C")]
         targets = [one for thing, _ in own if (one := self._called(thing)) is not None]
         verdict = self.claims.verdict(site.place, targets, self.claims.implicit(site.place, site.role))
         if own:

@@ -69,7 +69,7 @@ from codeanatomy.relate.program import (
 )
 from codeanatomy.relate.values.classes import Classes
 from codeanatomy.relate.values.external_names import is_subclass
-from codeanatomy.relate.values.pending_call import NOWHERE, Call, Where, plain
+from codeanatomy.relate.values.pending_call import NOWHERE, Call, SiteKey, positional
 from codeanatomy.relate.values.solver import WEAK, Object
 
 # What the right side is asked of a comparison; of other operators it is `r` and the name.
@@ -92,8 +92,8 @@ class Values(Classes):
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
         super().__init__(programs, limit)
         # All exceptions of the repository's classes.
-        self.raised = self.node()
-        self._raised_in = [self.node() for _ in self.programs]
+        self.raised = self.new_node()
+        self._raised_in = [self.new_node() for _ in self.programs]
         self._rounds = (
             {
                 OP_COPY: self._copy,
@@ -122,7 +122,7 @@ class Values(Classes):
                 OP_DELETE_ATTRIBUTE: self._delete,
                 OP_CREATE_CLASS: self.create_class,
             },
-            {OP_ANNOTATE: self._hint, OP_EXCEPT: self._caught_unraised},
+            {OP_ANNOTATE: self._hint, OP_EXCEPT: self._catch_unraised},
         )
 
     def solve(self) -> None:
@@ -138,7 +138,7 @@ class Values(Classes):
                         rule(file, op)
                 if number == 0:
                     for index in range(len(program.classes)):
-                        self.follow_bases(file, index)
+                        self.watch_bases(file, index)
             self.run()
             if number == 1:
                 self._enter_uncalled()
@@ -148,153 +148,173 @@ class Values(Classes):
         self.run()
 
     def _copy(self, file: int, op: Op) -> None:
-        self.flow(self.at(file, op[1]), self.at(file, op[2]))
+        self.flow(self.global_node(file, op[1]), self.global_node(file, op[2]))
 
     def _make(self, file: int, op: Op) -> None:
         _, node, kind, what = op
         if kind == OBJ_CONSTANT:
-            self.add(self.at(file, node), self.thing(OBJ_EXTERNAL_INSTANCE, f"builtins.{what}"))
+            self.add(self.global_node(file, node), self.object(OBJ_EXTERNAL_INSTANCE, f"builtins.{what}"))
             return
         if kind in (OBJ_STRING, OBJ_STRING_PREFIX):
-            self.add(self.at(file, node), self.thing(kind, what))
+            self.add(self.global_node(file, node), self.object(kind, what))
             return
-        thing = self.thing(
+        obj = self.object(
             kind, file, what, self._copy_number if kind in (OBJ_FUNCTION, OBJ_CONTAINER) else None
         )
         if kind == OBJ_CONTAINER:
-            self._kinds[thing], self._sizes[thing] = self.programs[file].containers[what]
-        self.add(self.at(file, node), thing)
+            self._kinds[obj], self._sizes[obj] = self.programs[file].containers[what]
+        self.add(self.global_node(file, node), obj)
 
     def _open(self, file: int, op: Op) -> None:
-        self.unbound(file, op[1], self.at(file, op[2]))
+        self.bind_unbound_name(file, op[1], self.global_node(file, op[2]))
 
     def _import(self, file: int, op: Op) -> None:
-        self.imported(file, op[2], self.at(file, op[1]))
+        self.bind_import(file, op[2], self.global_node(file, op[1]))
 
     def _load(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self.load_from, op[2], self.at(file, op[3]))
+        self.subscribe(
+            self.global_node(file, op[1]), self.load_attribute, op[2], self.global_node(file, op[3])
+        )
 
     def _store(self, file: int, op: Op) -> None:
-        src = self.at(file, op[3])
-        self.wait(self.at(file, op[1]), self.store, op[2], self.node() if src < 0 else src)
+        src = self.global_node(file, op[3])
+        self.subscribe(
+            self.global_node(file, op[1]), self.store_attribute, op[2], self.new_node() if src < 0 else src
+        )
 
     def _delete(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self._delete_from, op[2])
+        self.subscribe(self.global_node(file, op[1]), self._delete_from, op[2])
 
-    def _delete_from(self, things: Sequence[Object], name: str) -> None:
-        for thing in things:
-            kind, one, _, _ = self.things[thing >> 1]
+    def _delete_from(self, objects: Sequence[Object], name: str) -> None:
+        for obj in objects:
+            kind, first, _, _ = self.objects[obj >> 1]
             if kind == OBJ_INSTANCE:
-                if self.is_own(self.find(one, "__delattr__")):
-                    text = self.thing(OBJ_STRING, name)
-                    self.run_hook(self.attr(thing, "__delattr__"), [text], -1, thing, name, how="del")
-                holder = self.find(one, name)
-                if self.is_own(holder):
-                    self.wait(self.class_field(holder, name), self._run_delete, thing, name)
+                if self.is_repository_class(self.defining_class(first, "__delattr__")):
+                    text = self.object(OBJ_STRING, name)
+                    self.call_accessor(
+                        self.attribute_node(obj, "__delattr__"), [text], -1, obj, name, how="del"
+                    )
+                holder = self.defining_class(first, name)
+                if self.is_repository_class(holder):
+                    self.subscribe(self.class_field(holder, name), self._run_delete, obj, name)
 
-    def _run_delete(self, things: Sequence[Object], receiver: Object, name: str) -> None:
-        for thing in things:
-            if self.things[thing >> 1].kind == OBJ_PROPERTY:
-                hook = self.field(thing, "fdel")
-                self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="del")
+    def _run_delete(self, objects: Sequence[Object], receiver: Object, name: str) -> None:
+        for obj in objects:
+            if self.objects[obj >> 1].kind == OBJ_PROPERTY:
+                hook = self.field(obj, "fdel")
+                self.call_accessor(hook, [], -1, receiver, name, bound=receiver, how="del")
 
     def _set_item(self, file: int, op: Op) -> None:
         _, received, key, src, site = op
-        self.wait(self.at(file, received), self._put_all, key, self.at(file, src), (file, site))
+        self.subscribe(
+            self.global_node(file, received), self._put_into, key, self.global_node(file, src), (file, site)
+        )
 
     def _set_key(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self._put_key, self.at(file, op[2]))
+        self.subscribe(self.global_node(file, op[1]), self._put_key, self.global_node(file, op[2]))
 
     def _update(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self._merge_all, self.at(file, op[2]))
+        self.subscribe(self.global_node(file, op[1]), self._merge_into, self.global_node(file, op[2]))
 
     def _item(self, file: int, op: Op) -> None:
         _, received, key, dst, site, key_value = op
-        call = Call((file, site), [plain(self.at(file, key_value))], self.at(file, dst), role="subscript")
-        self.wait(self.at(file, received), self._items, key, call)
+        call = Call(
+            (file, site),
+            [positional(self.global_node(file, key_value))],
+            self.global_node(file, dst),
+            role="subscript",
+        )
+        self.subscribe(self.global_node(file, received), self._load_items, key, call)
 
     def _iterate(self, file: int, op: Op) -> None:
         _, src, dst, site = op
-        self.elements(self.at(file, src), self.at(file, dst), (file, site))
+        self.iterate(self.global_node(file, src), self.global_node(file, dst), (file, site))
 
     def _unpack(self, file: int, op: Op) -> None:
         _, src, place, dst = op
-        self.wait(self.at(file, src), self._unpacked, place, self.at(file, dst))
+        self.subscribe(self.global_node(file, src), self._unpack_objects, place, self.global_node(file, dst))
 
     def _with(self, file: int, op: Op) -> None:
         _, src, dst, site = op
-        self.wait(self.at(file, src), self.entered, self.at(file, dst), (file, site))
+        self.subscribe(
+            self.global_node(file, src), self.enter_context, self.global_node(file, dst), (file, site)
+        )
 
-    def entered(self, things: Sequence[Object], dst: int, where: Where) -> None:
+    def enter_context(self, objects: Sequence[Object], dst: int, where: SiteKey) -> None:
         """What `with` binds, and what it runs."""
         is_async = self.programs[where[0]].sites[where[1]].role == "async_with"
         enter, leave = ("__aenter__", "__aexit__") if is_async else ("__enter__", "__exit__")
-        for thing in things:
-            kind, one, _, _ = self.things[thing >> 1]
+        for obj in objects:
+            kind, first, _, _ = self.objects[obj >> 1]
             if kind == OBJ_INSTANCE:
-                if not self.is_own(self.find(one, enter)):
+                if not self.is_repository_class(self.defining_class(first, enter)):
                     # From outside: nearly all give themselves.
-                    self.add(dst, thing)
-                given = self.node() if is_async else dst
-                self.special([thing], [enter], Call(where, [], given, role="with"))
+                    self.add(dst, obj)
+                given = self.new_node() if is_async else dst
+                self.call_special_method([obj], [enter], Call(where, [], given, role="with"))
                 if is_async:
-                    self.wait(given, self._awaited, dst, where)
-                self.special([thing], [leave], Call(where, [], -1, role="with"))
+                    self.subscribe(given, self._await_objects, dst, where)
+                self.call_special_method([obj], [leave], Call(where, [], -1, role="with"))
             elif kind == OBJ_CLOSING:
-                self.flow(self.field(thing, "inner"), dst, thing & WEAK)
-                self.wait(self.field(thing, "inner"), self._closed, Call(where, [], -1, role="with"))
+                self.flow(self.field(obj, "inner"), dst, obj & WEAK)
+                self.subscribe(self.field(obj, "inner"), self._close, Call(where, [], -1, role="with"))
             elif kind == OBJ_CONTEXT_MANAGER:
-                self.flow(self.node_of(one, self.function(one)[1].yields), dst, thing & WEAK)
+                self.flow(self.function_node(first, self.function(first)[1].yields), dst, obj & WEAK)
             elif kind == OBJ_EXTERNAL_INSTANCE:
-                self.add(dst, thing)
+                self.add(dst, obj)
 
-    def _closed(self, things: Sequence[Object], call: Call) -> None:
+    def _close(self, objects: Sequence[Object], call: Call) -> None:
         """What `closing` closes at the end."""
-        for thing in things:
-            if self.things[thing >> 1].kind == OBJ_INSTANCE:
-                self.wait_call(self.attr(thing, "close"), call)
+        for obj in objects:
+            if self.objects[obj >> 1].kind == OBJ_INSTANCE:
+                self.call_node(self.attribute_node(obj, "close"), call)
 
     def _await(self, file: int, op: Op) -> None:
         _, src, dst, site = op
-        self.wait(self.at(file, src), self._awaited, self.at(file, dst), (file, site))
+        self.subscribe(
+            self.global_node(file, src), self._await_objects, self.global_node(file, dst), (file, site)
+        )
 
     def _yield_from(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self._returned_by, self.at(file, op[2]))
+        self.subscribe(self.global_node(file, op[1]), self._generator_results, self.global_node(file, op[2]))
 
     def _special(self, file: int, op: Op) -> None:
         _, received, names, args, dst, site = op
         role = self.programs[file].sites[site].role
-        given = [(how, word, self.at(file, node)) for how, word, node in args]
-        call = Call((file, site), given, self.at(file, dst), role=role)
-        self.wait(self.at(file, received), self.special, tuple(names), call)
+        given = [(how, word, self.global_node(file, node)) for how, word, node in args]
+        call = Call((file, site), given, self.global_node(file, dst), role=role)
+        self.subscribe(self.global_node(file, received), self.call_special_method, tuple(names), call)
 
     def _operator(self, file: int, op: Op) -> None:
         _, left, right, name, dst, site = op
         where = (file, site)
-        first, second = self.at(file, left), self.at(file, right)
+        first, second = self.global_node(file, left), self.global_node(file, right)
         bare = name.removeprefix("i")
         names = tuple(dict.fromkeys((f"__{name}__", f"__{bare}__")))
         names = FALLBACKS.get(name, names)
-        call = Call(where, [plain(second)], self.at(file, dst), role="operator")
-        self.wait(first, self._operate, names, call)
-        reflected = Call(where, [plain(first)], self.at(file, dst), role="operator")
-        self.wait(second, self._reflect, f"__{REFLECTED.get(name, 'r' + bare)}__", names, first, reflected)
+        call = Call(where, [positional(second)], self.global_node(file, dst), role="operator")
+        self.subscribe(first, self._apply_operator, names, call)
+        reflected = Call(where, [positional(first)], self.global_node(file, dst), role="operator")
+        self.subscribe(
+            second, self._apply_reflected, f"__{REFLECTED.get(name, 'r' + bare)}__", names, first, reflected
+        )
 
-    def _operate(self, things: Sequence[Object], names: Sequence[str], call: Call) -> None:
-        for thing in things:
-            kind, one, _, _ = self.things[thing >> 1]
+    def _apply_operator(self, objects: Sequence[Object], names: Sequence[str], call: Call) -> None:
+        for obj in objects:
+            kind, first, _, _ = self.objects[obj >> 1]
             if kind == OBJ_INSTANCE:
-                self.special([thing], names, call)
+                self.call_special_method([obj], names, call)
             elif kind == OBJ_CONTAINER:
-                both = self.make_container(self.kind_of(thing), call.where)
-                self.put(both, None, self.field(thing, "[*]"))
-                self.wait(call.argument(0), self.merge_from, both)
+                both = self.new_container(self.container_kind(obj), call.where)
+                self.put(both, None, self.field(obj, "[*]"))
+                self.subscribe(call.argument(0), self.merge_from, both)
                 self.add(call.dst, both)
             elif kind == OBJ_STRING or (
-                kind == OBJ_EXTERNAL_INSTANCE and one.startswith(("builtins.", "pathlib."))
+                kind == OBJ_EXTERNAL_INSTANCE and first.startswith(("builtins.", "pathlib."))
             ):
                 self.add(
-                    call.dst, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str" if kind == OBJ_STRING else one)
+                    call.dst,
+                    self.object(OBJ_EXTERNAL_INSTANCE, "builtins.str" if kind == OBJ_STRING else first),
                 )
                 if names[0] == "__mod__":
                     self._format(call)
@@ -302,208 +322,217 @@ class Values(Classes):
     def _format(self, call: Call) -> None:
         """`"%s" % x` and `"%s" % (x, y)`."""
         shown = Call(call.where, [], -1, role="operator")
-        self.wait(call.argument(0), self.special, ("__str__", "__repr__"), shown)
-        self.wait(call.argument(0), self._format_all, shown)
+        self.subscribe(call.argument(0), self.call_special_method, ("__str__", "__repr__"), shown)
+        self.subscribe(call.argument(0), self._format_elements, shown)
 
-    def _format_all(self, things: Sequence[Object], shown: Call) -> None:
-        for thing in things:
-            if self.things[thing >> 1].kind == OBJ_CONTAINER:
-                self.wait(self.field(thing, "[*]"), self.special, ("__str__", "__repr__"), shown)
+    def _format_elements(self, objects: Sequence[Object], shown: Call) -> None:
+        for obj in objects:
+            if self.objects[obj >> 1].kind == OBJ_CONTAINER:
+                self.subscribe(
+                    self.field(obj, "[*]"), self.call_special_method, ("__str__", "__repr__"), shown
+                )
 
-    def _reflect(
-        self, things: Sequence[Object], name: str, names: Sequence[str], left: int, call: Call
+    def _apply_reflected(
+        self, objects: Sequence[Object], name: str, names: Sequence[str], left: int, call: Call
     ) -> None:
-        for other in self.objects[left] or ():
-            kind, one, _, _ = self.things[other >> 1]
-            if kind == OBJ_INSTANCE and any(self.find(one, each) is not None for each in names):
+        for other in self.points_to[left] or ():
+            kind, first, _, _ = self.objects[other >> 1]
+            if kind == OBJ_INSTANCE and any(self.defining_class(first, each) is not None for each in names):
                 return
-        self.special(things, [name], call)
+        self.call_special_method(objects, [name], call)
 
     def _raise(self, file: int, op: Op) -> None:
         call = Call((file, op[2]), [], -1, role="raise")
-        self.wait(self.at(file, op[1]), self._raised, call)
+        self.subscribe(self.global_node(file, op[1]), self._raise_objects, call)
 
-    def _raised(self, things: Sequence[Object], call: Call) -> None:
-        for thing in things:
-            kind = self.things[thing >> 1].kind
+    def _raise_objects(self, objects: Sequence[Object], call: Call) -> None:
+        for obj in objects:
+            kind = self.objects[obj >> 1].kind
             if kind == OBJ_CLASS:
-                self.invoke([thing], call)
+                self.invoke([obj], call)
             if kind in (OBJ_CLASS, OBJ_INSTANCE):
-                instance = self.thing(OBJ_INSTANCE, thing & ~1) if kind == OBJ_CLASS else thing
+                instance = self.object(OBJ_INSTANCE, obj & ~1) if kind == OBJ_CLASS else obj
                 self.add(self.raised, instance)
                 self.add(self._raised_in[call.where[0]], instance)
 
     def _except(self, file: int, op: Op) -> None:
-        self.wait(self.at(file, op[1]), self._caught, file, self.at(file, op[2]))
+        self.subscribe(self.global_node(file, op[1]), self._catch, file, self.global_node(file, op[2]))
 
-    def _caught(self, classes: Sequence[Object], file: int, dst: int) -> None:
+    def _catch(self, classes: Sequence[Object], file: int, dst: int) -> None:
         """What is raised anywhere and of the class; of classes outside, in this file, or just an instance."""
         for cls in classes:
-            kind = self.things[cls >> 1].kind
+            kind = self.objects[cls >> 1].kind
             if kind == OBJ_CLASS:
-                self.wait(self.raised, self._kept, cls & ~1, dst)
+                self.subscribe(self.raised, self._keep_instances, cls & ~1, dst)
             elif kind == OBJ_CONTAINER:
-                self.wait(self.field(cls, "[*]"), self._caught, file, dst)
+                self.subscribe(self.field(cls, "[*]"), self._catch, file, dst)
             else:
-                self.instances([cls], dst, 0)
-                self.wait(self._raised_in[file], self._kept, cls & ~1, dst)
+                self.add_instances([cls], dst, 0)
+                self.subscribe(self._raised_in[file], self._keep_instances, cls & ~1, dst)
 
-    def _caught_unraised(self, file: int, op: Op) -> None:
+    def _catch_unraised(self, file: int, op: Op) -> None:
         """A class that nothing in the repository raises is still what its handler says."""
-        if not self.objects[self.at(file, op[2])]:
-            self.wait(self.at(file, op[1]), self.instances, self.at(file, op[2]), 0)
+        if not self.points_to[self.global_node(file, op[2])]:
+            self.subscribe(
+                self.global_node(file, op[1]), self.add_instances, self.global_node(file, op[2]), 0
+            )
 
-    def instances(self, things: Sequence[Object], dst: int, weak: int) -> None:
-        for thing in things:
-            kind, one, _, _ = self.things[thing >> 1]
+    def add_instances(self, objects: Sequence[Object], dst: int, weak: int) -> None:
+        for obj in objects:
+            kind, first, _, _ = self.objects[obj >> 1]
             if kind == OBJ_CLASS:
-                self.add(dst, self.thing(OBJ_INSTANCE, thing & ~1) | weak)
-            elif kind == OBJ_EXTERNAL and not one.startswith(SPECIAL_FORMS):
-                self.add(dst, self.thing(OBJ_EXTERNAL_INSTANCE, one) | weak)
+                self.add(dst, self.object(OBJ_INSTANCE, obj & ~1) | weak)
+            elif kind == OBJ_EXTERNAL and not first.startswith(SPECIAL_FORMS):
+                self.add(dst, self.object(OBJ_EXTERNAL_INSTANCE, first) | weak)
             elif kind == OBJ_CONTAINER:
-                self.wait(self.field(thing, "[*]"), self.instances, dst, weak)
+                self.subscribe(self.field(obj, "[*]"), self.add_instances, dst, weak)
 
     def _isinstance(self, file: int, op: Op) -> None:
         _, src, classes, dst = op
-        self.wait(self.at(file, classes), self._narrow, self.at(file, src), self.at(file, dst))
+        self.subscribe(
+            self.global_node(file, classes),
+            self._narrow,
+            self.global_node(file, src),
+            self.global_node(file, dst),
+        )
 
     def _narrow(self, classes: Sequence[Object], src: int, dst: int) -> None:
         for cls in classes:
-            kind = self.things[cls >> 1].kind
+            kind = self.objects[cls >> 1].kind
             if kind == OBJ_CONTAINER:
-                self.wait(self.field(cls, "[*]"), self._narrow, src, dst)
+                self.subscribe(self.field(cls, "[*]"), self._narrow, src, dst)
             elif kind in (OBJ_CLASS, OBJ_EXTERNAL):
-                self.wait(src, self._kept, cls & ~1, dst)
-                self.instances([cls], dst, WEAK)
+                self.subscribe(src, self._keep_instances, cls & ~1, dst)
+                self.add_instances([cls], dst, WEAK)
 
-    def _kept(self, things: Sequence[Object], cls: Object, dst: int) -> None:
-        outside = self.things[cls >> 1]
-        for thing in things:
-            kind, one, _, _ = self.things[thing >> 1]
+    def _keep_instances(self, objects: Sequence[Object], cls: Object, dst: int) -> None:
+        outside = self.objects[cls >> 1]
+        for obj in objects:
+            kind, first, _, _ = self.objects[obj >> 1]
             if kind == OBJ_INSTANCE:
-                keep = cls in self.mro(one) or any(
-                    is_subclass(base, outside.one) for base in self.outside_bases(one)
+                keep = cls in self.mro(first) or any(
+                    is_subclass(base, outside.first) for base in self.external_bases(first)
                 )
             elif kind in (OBJ_EXTERNAL_INSTANCE, OBJ_STRING):
-                keep = outside.kind == OBJ_EXTERNAL and outside.one == (
-                    one if kind == OBJ_EXTERNAL_INSTANCE else "builtins.str"
+                keep = outside.kind == OBJ_EXTERNAL and outside.first == (
+                    first if kind == OBJ_EXTERNAL_INSTANCE else "builtins.str"
                 )
             elif kind == OBJ_CONTAINER:
-                keep = outside.kind == OBJ_EXTERNAL and outside.one == f"builtins.{self.kind_of(thing)}"
+                keep = outside.kind == OBJ_EXTERNAL and outside.first == f"builtins.{self.container_kind(obj)}"
             else:
                 keep = outside.kind == OBJ_EXTERNAL
             if keep:
-                self.add(dst, thing)
+                self.add(dst, obj)
 
     def _hint(self, file: int, op: Op) -> None:
-        self.hinted(file, op[1], self.at(file, op[2]))
+        self.add_hints(file, op[1], self.global_node(file, op[2]))
 
-    def hinted(self, file: int, hint: Sequence[Any] | None, dst: int) -> None:
+    def add_hints(self, file: int, hint: Sequence[Any] | None, dst: int) -> None:
         """What an annotation says, as hints."""
         if hint is None:
             return
         kind = hint[0]
         if kind == HINT_INSTANCE:
-            self.wait(self.at(file, hint[1]), self.instances, dst, WEAK)
+            self.subscribe(self.global_node(file, hint[1]), self.add_instances, dst, WEAK)
         elif kind == HINT_CLASS:
-            self.wait(self.at(file, hint[1]), self._classes, dst)
+            self.subscribe(self.global_node(file, hint[1]), self._hint_classes, dst)
         elif kind == HINT_UNION:
             for each in hint[1]:
-                self.hinted(file, each, dst)
+                self.add_hints(file, each, dst)
         elif kind == HINT_CALLABLE:
-            function = self.thing(OBJ_HINTED_CALLABLE, dst)
-            self.hinted(file, hint[1], self.field(function, "result"))
+            function = self.object(OBJ_HINTED_CALLABLE, dst)
+            self.add_hints(file, hint[1], self.field(function, "result"))
             self.add(dst, function | WEAK)
         elif kind in (HINT_CONTAINER, HINT_TUPLE, HINT_DICT):
-            self._hinted_container(file, hint, dst)
+            self._add_container_hint(file, hint, dst)
 
-    def _hinted_container(self, file: int, hint: Sequence[Any], dst: int) -> None:
-        container = self.thing(OBJ_CONTAINER, "hint", dst)
+    def _add_container_hint(self, file: int, hint: Sequence[Any], dst: int) -> None:
+        container = self.object(OBJ_CONTAINER, "hint", dst)
         self._kinds[container] = {HINT_CONTAINER: hint[1], HINT_TUPLE: "tuple", HINT_DICT: "dict"}[hint[0]]
         inner: list[tuple[str | None, Any]] = [(None, hint[-1])]
         if hint[0] == HINT_TUPLE:
             inner = [(str(at), each) for at, each in enumerate(hint[1])]
         elif hint[0] == HINT_DICT:
-            self.hinted(file, hint[1], self.field(container, "[keys]"))
+            self.add_hints(file, hint[1], self.field(container, "[keys]"))
         for key, each in inner:
-            node = self.node()
-            self.hinted(file, each, node)
+            node = self.new_node()
+            self.add_hints(file, each, node)
             self.put(container, key, node)
         self.add(dst, container | WEAK)
 
-    def _classes(self, things: Sequence[Object], dst: int) -> None:
-        for thing in things:
-            if self.things[thing >> 1].kind in (OBJ_CLASS, OBJ_EXTERNAL):
-                self.add(dst, thing | WEAK)
+    def _hint_classes(self, objects: Sequence[Object], dst: int) -> None:
+        for obj in objects:
+            if self.objects[obj >> 1].kind in (OBJ_CLASS, OBJ_EXTERNAL):
+                self.add(dst, obj | WEAK)
 
     def _call(self, file: int, op: Op) -> None:
         _, callee, dst, site, args = op
-        given = [(how, word, self.at(file, node)) for how, word, node in args]
+        given = [(how, word, self.global_node(file, node)) for how, word, node in args]
         role = self.programs[file].sites[site].role
-        result = self.at(file, dst)
+        result = self.global_node(file, dst)
         if role == "decorator":
-            result = self.node()
-            self.wait(result, self._decorated, given[0][2], self.at(file, dst))
+            result = self.new_node()
+            self.subscribe(result, self._bind_decorated, given[0][2], self.global_node(file, dst))
         call = Call((file, site), given, result, is_decorator=role == "decorator", role=role)
-        self.wait_call(self.at(file, callee), call)
+        self.call_node(self.global_node(file, callee), call)
 
-    def _decorated(self, things: Sequence[Object], given: int, dst: int) -> None:
+    def _bind_decorated(self, objects: Sequence[Object], given: int, dst: int) -> None:
         """What a decorator makes: of a class, that class or one made in a function, no other it has seen."""
         classes = [
-            thing & ~1 for thing in self.objects[given] or () if self.things[thing >> 1].kind == OBJ_CLASS
+            obj & ~1 for obj in self.points_to[given] or () if self.objects[obj >> 1].kind == OBJ_CLASS
         ]
-        for thing in things:
-            kind, one, _, _ = self.things[thing >> 1]
-            cls = {OBJ_CLASS: thing & ~1, OBJ_INSTANCE: one}.get(kind)
+        for obj in objects:
+            kind, first, _, _ = self.objects[obj >> 1]
+            cls = {OBJ_CLASS: obj & ~1, OBJ_INSTANCE: first}.get(kind)
             is_other = cls is not None and cls not in classes and self.cls(cls)[1].outer < 0
             if not (classes and is_other):
-                self.add(dst, thing)
+                self.add(dst, obj)
 
     def _enter_uncalled(self) -> None:
         """`self` is an instance of its class, `cls` the class, defaults are values."""
         for file, program in enumerate(self.programs):
             for number, function in enumerate(program.functions):
-                thing = self.thing(OBJ_FUNCTION, file, number)
-                nodes = [self.at(file, each.node) for each in function.parameters]
-                if function.owner >= 0 and function.parameters and not self.objects[nodes[0]]:
-                    cls = self.thing(OBJ_CLASS, file, function.owner)
+                obj = self.object(OBJ_FUNCTION, file, number)
+                nodes = [self.global_node(file, each.node) for each in function.parameters]
+                if function.owner >= 0 and function.parameters and not self.points_to[nodes[0]]:
+                    cls = self.object(OBJ_CLASS, file, function.owner)
                     if function.parameters[0].how in ("positional", "positional_only"):
-                        for each in self._heirs(cls, function.name):
-                            self._receive(each, function.binds, nodes[0])
-                if thing not in self.invoked:
+                        for each in self._inheriting_classes(cls, function.name):
+                            self._assume_receiver(each, function.binds, nodes[0])
+                if obj not in self.invoked:
                     for node, parameter in zip(nodes, function.parameters, strict=True):
-                        self.flow(self.at(file, parameter.default), node)
+                        self.flow(self.global_node(file, parameter.default), node)
 
-    def _heirs(self, cls: Object, name: str) -> list[Object]:
+    def _inheriting_classes(self, cls: Object, name: str) -> list[Object]:
         """The class, and those below that have the method from it."""
         found = {cls: None}
         todo = [cls]
         while todo and len(found) < self.limit:
             for each in self._subclasses.get(todo.pop(), ()):
-                if each not in found and self.find(each, name) == cls:
+                if each not in found and self.defining_class(each, name) == cls:
                     found[each] = None
                     todo.append(each)
         return list(found)
 
-    def _receive(self, cls: Object, binds: str, node: int) -> None:
+    def _assume_receiver(self, cls: Object, binds: str, node: int) -> None:
         if binds == "nothing":
             return
         if binds in ("class", "class_argument"):
             self.add(node, cls)
             return
-        instance = self.thing(OBJ_INSTANCE, cls)
+        instance = self.object(OBJ_INSTANCE, cls)
         self.add(node, instance)
-        holder = self.find(cls, "__init__")
-        if self.is_own(holder):
-            self.wait(self.class_field(holder, "__init__"), self._assume, instance)
+        holder = self.defining_class(cls, "__init__")
+        if self.is_repository_class(holder):
+            self.subscribe(self.class_field(holder, "__init__"), self._assume_constructed, instance)
 
-    def _assume(self, things: Sequence[Object], instance: Object) -> None:
+    def _assume_constructed(self, objects: Sequence[Object], instance: Object) -> None:
         """An instance was made somewhere else, by its `__init__`."""
-        for thing in things:
-            if self.things[thing >> 1].kind == OBJ_FUNCTION and thing & ~1 not in self.invoked:
-                _, function = self.function(thing)
+        for obj in objects:
+            if self.objects[obj >> 1].kind == OBJ_FUNCTION and obj & ~1 not in self.invoked:
+                _, function = self.function(obj)
                 if function.parameters:
-                    self.add(self.node_of(thing, function.parameters[0].node), instance)
+                    self.add(self.function_node(obj, function.parameters[0].node), instance)
 
     def _apply_unknown_decorators(self) -> None:
         """What a decorator that nothing is known of makes of a definition still stands for it."""
@@ -512,9 +541,9 @@ class Values(Classes):
                 if (
                     op[0] == OP_CALL
                     and program.sites[op[3]].role == "decorator"
-                    and not self.held(file, op[1])
+                    and not self.program_objects(file, op[1])
                 ):
-                    for src, dst in self.everywhere(file, op[4][0][2], op[2]):
+                    for src, dst in self.nodes_in_copies(file, op[4][0][2], op[2]):
                         self.flow(src, dst)
 
     def _hint_results(self) -> None:
@@ -532,8 +561,8 @@ class Values(Classes):
                 copied.get(node, offset + node) if node >= 0 else node
                 for node in (function.hinted_result, function.result, function.yields)
             )
-            if not self.objects[result] and not function.returned:
+            if not self.points_to[result] and not function.returned:
                 if function.is_generator:
-                    self.elements(says, yields, NOWHERE)
+                    self.iterate(says, yields, NOWHERE)
                 else:
                     self.flow(says, result)

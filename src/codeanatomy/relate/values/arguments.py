@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from codeanatomy.relate.program import KEYWORD, POSITIONAL, STAR, STAR_STAR, Arg, Parameter
 
-GATHERING = ("vararg", "kwarg")
+VARIADIC = ("vararg", "kwarg")
 
 
 class Passed(NamedTuple):
@@ -29,7 +29,7 @@ class Passed(NamedTuple):
     is_spread: bool = False
 
 
-class Matched(NamedTuple):
+class ArgumentMatch(NamedTuple):
     """What is passed, the parameters that get nothing, and whether Python accepts the call."""
 
     passed: Sequence[Passed]
@@ -52,7 +52,7 @@ def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tu
     left = [
         number
         for number, each in enumerate(parameters)
-        if number >= skip and number not in matching.taken and each.how not in GATHERING
+        if number >= skip and number not in matching.taken and each.how not in VARIADIC
     ]
     return matching.passed, left
 
@@ -85,7 +85,7 @@ class _Matching:
         self.names = {
             each.name: number for number, each in numbered if each.how in ("positional", "keyword_only")
         }
-        self.gathering = {each.how: number for number, each in enumerate(parameters) if each.how in GATHERING}
+        self.gathering = {each.how: number for number, each in enumerate(parameters) if each.how in VARIADIC}
         self.passed: list[Passed] = []
         self.taken: set[int] = set()
         self.place = 0

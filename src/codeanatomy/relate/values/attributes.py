@@ -50,11 +50,11 @@ from codeanatomy.relate.values.hierarchy import ENUMS, Hierarchy
 from codeanatomy.relate.values.modules import INITS
 from codeanatomy.relate.values.solver import WEAK, Object
 
-MODULE_TEXTS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
-TEXT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
-MAX_PARTS = 12
+MODULE_STRINGS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
+STRING_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+MAX_NAME_PARTS = 12
 # What operations do to an attribute, by their letters.
-HOWS = {OP_LOAD_ATTRIBUTE: "get", OP_STORE_ATTRIBUTE: "set", OP_DELETE_ATTRIBUTE: "del"}
+ACCESS_BY_OP = {OP_LOAD_ATTRIBUTE: "get", OP_STORE_ATTRIBUTE: "set", OP_DELETE_ATTRIBUTE: "del"}
 
 
 class Attributes(Hierarchy):
@@ -67,22 +67,22 @@ class Attributes(Hierarchy):
         self._attrs: dict[str, dict[Object, int]] = {}
         self._bound: set[tuple[Any, ...]] = set()
         # What an attribute of a thing is, by its kind.
-        self._readable: Mapping[str, Callable[[Object, str, int], None]] = {
-            OBJ_MODULE: self._of_module,
-            OBJ_NAMESPACE: self._of_namespace,
-            OBJ_EXTERNAL: self._of_outside,
-            OBJ_EXTERNAL_INSTANCE: self._of_outside,
-            OBJ_STRING: self._of_text,
-            OBJ_INSTANCE: self._of_instance,
-            OBJ_CLASS: self._of_class,
-            OBJ_SUPER: self._of_super,
-            OBJ_CONTAINER: self._of_container,
-            OBJ_BOUND_METHOD: self._of_bound,
-            OBJ_PROPERTY: self._of_property,
-            OBJ_SINGLEDISPATCH: self._of_dispatcher,
+        self._attribute_rules: Mapping[str, Callable[[Object, str, int], None]] = {
+            OBJ_MODULE: self._load_from_module,
+            OBJ_NAMESPACE: self._load_from_namespace,
+            OBJ_EXTERNAL: self._load_from_external,
+            OBJ_EXTERNAL_INSTANCE: self._load_from_external,
+            OBJ_STRING: self._load_from_string,
+            OBJ_INSTANCE: self._load_from_instance,
+            OBJ_CLASS: self._load_from_class,
+            OBJ_SUPER: self._load_from_super,
+            OBJ_CONTAINER: self._load_from_container,
+            OBJ_BOUND_METHOD: self._load_from_bound_method,
+            OBJ_PROPERTY: self._load_from_property,
+            OBJ_SINGLEDISPATCH: self._load_from_singledispatch,
         }
         # Functions that run when an attribute is read, written or deleted: by name and how, then by thing.
-        self.attr_calls: dict[tuple[str, str], dict[Object, dict[Object, None]]] = {}
+        self.accessor_calls: dict[tuple[str, str], dict[Object, dict[Object, None]]] = {}
 
     # -- modules
 
@@ -90,14 +90,14 @@ class Attributes(Hierarchy):
         """A module by its absolute name."""
         paths = self.modules.paths.get(name)
         if paths:
-            return self.thing(OBJ_MODULE, self.files[paths[0]])
+            return self.object(OBJ_MODULE, self.files[paths[0]])
         return (
-            self.thing(OBJ_NAMESPACE, name)
+            self.object(OBJ_NAMESPACE, name)
             if name in self.modules.namespaces
-            else self.thing(OBJ_EXTERNAL, name)
+            else self.object(OBJ_EXTERNAL, name)
         )
 
-    def imported(self, file: int, number: int, dst: int) -> None:
+    def bind_import(self, file: int, number: int, dst: int) -> None:
         """Put what an import binds into a node."""
         program = self.programs[file]
         each = program.imports[number]
@@ -118,9 +118,9 @@ class Attributes(Hierarchy):
             # `from . import part` in the package itself: the submodule, not the name that this binds.
             self.add(dst, self.module(inner))
         else:
-            self.flow(self.attr(self.module(name), each.name), dst)
+            self.flow(self.attribute_node(self.module(name), each.name), dst)
 
-    def stars(self, file: int) -> list[str]:
+    def star_imports(self, file: int) -> list[str]:
         """Absolute names of the modules whose names a module takes over."""
         if file not in self._stars:
             program = self.programs[file]
@@ -135,9 +135,9 @@ class Attributes(Hierarchy):
     def exports(self, file: int, name: str) -> bool:
         """Whether a star import of the module brings a name."""
         exported = self.programs[file].exported
-        return is_given(name, exported) and (exported is not None or self.has(file, name))
+        return is_exported(name, exported) and (exported is not None or self.has_name(file, name))
 
-    def has(self, file: int, name: str) -> bool:
+    def has_name(self, file: int, name: str) -> bool:
         """Whether a module has a name of its own or by a star."""
         return name in self.programs[file].variables or name in self._star_names.get(file, ())
 
@@ -146,7 +146,7 @@ class Attributes(Hierarchy):
         """The names that star imports bring into modules, through any number of them."""
         takers: dict[int, list[int]] = {}
         for file in range(len(self.programs)):
-            for star in self.stars(file):
+            for star in self.star_imports(file):
                 if star in self.modules.paths:
                     takers.setdefault(self.files[self.modules.paths[star][0]], []).append(file)
         found: dict[int, set[str]] = {}
@@ -154,7 +154,7 @@ class Attributes(Hierarchy):
         while todo:
             file, names = todo.popleft()
             exported = self.programs[file].exported
-            given = {name for name in names if is_given(name, exported)}
+            given = {name for name in names if is_exported(name, exported)}
             for taker in takers.get(file, ()):
                 own = found.setdefault(taker, set())
                 new = given - own
@@ -163,61 +163,61 @@ class Attributes(Hierarchy):
                     todo.append((taker, new))
         return found
 
-    def _module_attr(self, file: int, name: str, dst: int) -> None:
+    def _load_module_name(self, file: int, name: str, dst: int) -> None:
         program = self.programs[file]
         if name in program.variables:
-            self.flow(self.at(file, program.variables[name][1]), dst)
+            self.flow(self.global_node(file, program.variables[name][1]), dst)
             return
-        if name in MODULE_TEXTS:
-            self.add(dst, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+        if name in MODULE_STRINGS:
+            self.add(dst, self.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
             return
         own = self.names[file]
-        if self.by_star(file, name, dst):
+        if self.bind_from_star(file, name, dst):
             return
         for path in self.modules.paths.get(own, ())[1:]:
             # The stub beside the module.
             other = self.files[path]
             if other != file and name in self.programs[other].variables:
-                self.flow(self.at(other, self.programs[other].variables[name][1]), dst)
+                self.flow(self.global_node(other, self.programs[other].variables[name][1]), dst)
                 return
         if self.modules.has(f"{own}.{name}"):
             self.add(dst, self.module(f"{own}.{name}"))
             return
         if "__getattr__" in program.variables:
-            thing = self.thing(OBJ_MODULE, file)
-            hook = self.at(file, program.variables["__getattr__"][1])
-            self.run_hook(hook, [self.thing(OBJ_STRING, name)], dst, thing, name)
+            obj = self.object(OBJ_MODULE, file)
+            hook = self.global_node(file, program.variables["__getattr__"][1])
+            self.call_accessor(hook, [self.object(OBJ_STRING, name)], dst, obj, name)
             return
-        outside = [star for star in self.stars(file) if not self.modules.has(star)]
+        outside = [star for star in self.star_imports(file) if not self.modules.has(star)]
         if len(outside) == 1 and not name.startswith("_"):
-            self.add(dst, self.thing(OBJ_EXTERNAL, f"{outside[0]}.{name}") | WEAK)
+            self.add(dst, self.object(OBJ_EXTERNAL, f"{outside[0]}.{name}") | WEAK)
 
-    def by_star(self, file: int, name: str, dst: int) -> bool:
+    def bind_from_star(self, file: int, name: str, dst: int) -> bool:
         """Put what star imports of the repository's modules bring into a node."""
         # The last one wins.
-        for star in reversed(self.stars(file)):
+        for star in reversed(self.star_imports(file)):
             if star in self.modules.paths:
                 other = self.files[self.modules.paths[star][0]]
                 if other != file and self.exports(other, name):
-                    self.flow(self.attr(self.thing(OBJ_MODULE, other), name), dst)
+                    self.flow(self.attribute_node(self.object(OBJ_MODULE, other), name), dst)
                     return True
         return False
 
-    def unbound(self, file: int, name: str, dst: int) -> None:
+    def bind_unbound_name(self, file: int, name: str, dst: int) -> None:
         """A name that nothing in the file binds."""
-        if self.by_star(file, name, dst):
+        if self.bind_from_star(file, name, dst):
             return
         submodule = self.submodule(file, name)
         if submodule is not None:
             self.add(dst, self.module(submodule))
         elif name in BUILTINS:
-            self.add(dst, self.thing(OBJ_EXTERNAL, f"builtins.{name}"))
-        elif name in MODULE_TEXTS:
-            self.add(dst, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+            self.add(dst, self.object(OBJ_EXTERNAL, f"builtins.{name}"))
+        elif name in MODULE_STRINGS:
+            self.add(dst, self.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
         else:
-            outside = [star for star in self.stars(file) if not self.modules.has(star)]
+            outside = [star for star in self.star_imports(file) if not self.modules.has(star)]
             if len(outside) == 1:
-                self.add(dst, self.thing(OBJ_EXTERNAL, f"{outside[0]}.{name}") | WEAK)
+                self.add(dst, self.object(OBJ_EXTERNAL, f"{outside[0]}.{name}") | WEAK)
 
     def submodule(self, file: int, name: str) -> str | None:
         """The module in a package that an import has made a name of the package."""
@@ -227,99 +227,99 @@ class Attributes(Hierarchy):
 
     # -- attributes
 
-    def attr(self, thing: Object, name: str) -> int:
+    def attribute_node(self, obj: Object, name: str) -> int:
         """The node of an attribute of a thing."""
-        thing &= ~1
+        obj &= ~1
         named = self._attrs.get(name)
         if named is None:
             named = self._attrs[name] = {}
-        node = named.get(thing)
+        node = named.get(obj)
         if node is not None:
             return node
-        node = named[thing] = self.node()
-        if name in TEXT_ATTRIBUTES and self.things[thing >> 1].kind in (
+        node = named[obj] = self.new_node()
+        if name in STRING_ATTRIBUTES and self.objects[obj >> 1].kind in (
             OBJ_CLASS,
             OBJ_FUNCTION,
             OBJ_BOUND_METHOD,
             OBJ_MODULE,
         ):
-            self.add(node, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-        self._readable.get(self.things[thing >> 1].kind, self._of_other)(thing, name, node)
+            self.add(node, self.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+        self._attribute_rules.get(self.objects[obj >> 1].kind, self._load_from_other)(obj, name, node)
         return node
 
-    def load_from(self, things: Sequence[Object], name: str, dst: int) -> None:
+    def load_attribute(self, objects: Sequence[Object], name: str, dst: int) -> None:
         """An attribute of things."""
         named = self._attrs.get(name, {})
-        for thing in things:
-            node = named.get(thing & ~1)
-            self.flow(self.attr(thing, name) if node is None else node, dst, thing & WEAK)
+        for obj in objects:
+            node = named.get(obj & ~1)
+            self.flow(self.attribute_node(obj, name) if node is None else node, dst, obj & WEAK)
 
-    def _of_module(self, thing: Object, name: str, node: int) -> None:
-        self.flow(self.field(thing, name), node)
+    def _load_from_module(self, obj: Object, name: str, node: int) -> None:
+        self.flow(self.field(obj, name), node)
         # Later, not here: names may come through any number of modules.
-        self.later(self._module_attr, self.things[thing >> 1].one, name, node)
+        self.defer(self._load_module_name, self.objects[obj >> 1].first, name, node)
 
-    def _of_namespace(self, thing: Object, name: str, node: int) -> None:
-        self.add(node, self.module(f"{self.things[thing >> 1].one}.{name}"))
+    def _load_from_namespace(self, obj: Object, name: str, node: int) -> None:
+        self.add(node, self.module(f"{self.objects[obj >> 1].first}.{name}"))
 
-    def _of_outside(self, thing: Object, name: str, node: int) -> None:
-        kind, one, _, _ = self.things[thing >> 1]
-        self.flow(self.field(thing, name), node)
-        self._outside_attr(kind, one, name, node)
+    def _load_from_external(self, obj: Object, name: str, node: int) -> None:
+        kind, first, _, _ = self.objects[obj >> 1]
+        self.flow(self.field(obj, name), node)
+        self._load_external(kind, first, name, node)
 
-    def _of_text(self, thing: Object, name: str, node: int) -> None:
-        self._outside_attr(OBJ_EXTERNAL_INSTANCE, "builtins.str", name, node)
+    def _load_from_string(self, obj: Object, name: str, node: int) -> None:
+        self._load_external(OBJ_EXTERNAL_INSTANCE, "builtins.str", name, node)
 
-    def _of_instance(self, thing: Object, name: str, node: int) -> None:
-        cls = self.things[thing >> 1].one
-        self.flow(self.field(thing, name), node)
+    def _load_from_instance(self, obj: Object, name: str, node: int) -> None:
+        cls = self.objects[obj >> 1].first
+        self.flow(self.field(obj, name), node)
         if name == "__class__":
             self.add(node, cls)
         else:
-            self.watch(cls, name, self._on_instance, thing, thing, name, node)
+            self.watch_attribute(cls, name, self._resolve_on_instance, obj, obj, name, node)
 
-    def _of_class(self, thing: Object, name: str, node: int) -> None:
-        self.watch(thing, name, self._on_class, thing, thing, name, node)
+    def _load_from_class(self, obj: Object, name: str, node: int) -> None:
+        self.watch_attribute(obj, name, self._resolve_on_class, obj, obj, name, node)
 
-    def _of_super(self, thing: Object, name: str, node: int) -> None:
-        _, cls, receiver, _ = self.things[thing >> 1]
-        kind, one, _, _ = self.things[receiver >> 1]
-        actual = one if kind == OBJ_INSTANCE else receiver
-        if self.things[actual >> 1].kind == OBJ_CLASS:
-            self.watch(actual, name, self._after, actual, cls, thing, receiver, name, node)
+    def _load_from_super(self, obj: Object, name: str, node: int) -> None:
+        _, cls, receiver, _ = self.objects[obj >> 1]
+        kind, first, _, _ = self.objects[receiver >> 1]
+        actual = first if kind == OBJ_INSTANCE else receiver
+        if self.objects[actual >> 1].kind == OBJ_CLASS:
+            self.watch_attribute(actual, name, self._resolve_super, actual, cls, obj, receiver, name, node)
 
-    def _of_container(self, thing: Object, name: str, node: int) -> None:
-        if self.container_has(thing, name):
-            self.add(node, self.thing(OBJ_CONTAINER_METHOD, thing, name))
+    def _load_from_container(self, obj: Object, name: str, node: int) -> None:
+        if self.container_has(obj, name):
+            self.add(node, self.object(OBJ_CONTAINER_METHOD, obj, name))
 
-    def _of_bound(self, thing: Object, name: str, node: int) -> None:
-        _, function, receiver, _ = self.things[thing >> 1]
-        self.flow(self.attr(function, name), node)
+    def _load_from_bound_method(self, obj: Object, name: str, node: int) -> None:
+        _, function, receiver, _ = self.objects[obj >> 1]
+        self.flow(self.attribute_node(function, name), node)
         if name in ("__self__", "__func__"):
             self.add(node, receiver if name == "__self__" else function)
 
-    def _of_property(self, thing: Object, name: str, node: int) -> None:
+    def _load_from_property(self, obj: Object, name: str, node: int) -> None:
         if name in ("setter", "getter", "deleter"):
-            self.add(node, self.thing(OBJ_PROPERTY_DECORATOR, thing, name))
+            self.add(node, self.object(OBJ_PROPERTY_DECORATOR, obj, name))
 
-    def _of_dispatcher(self, thing: Object, name: str, node: int) -> None:
+    def _load_from_singledispatch(self, obj: Object, name: str, node: int) -> None:
         if name == "register":
-            self.add(node, self.thing(OBJ_SINGLEDISPATCH_REGISTER, thing))
+            self.add(node, self.object(OBJ_SINGLEDISPATCH_REGISTER, obj))
 
-    def _of_other(self, thing: Object, name: str, node: int) -> None:
-        self.flow(self.field(thing, name), node)
+    def _load_from_other(self, obj: Object, name: str, node: int) -> None:
+        self.flow(self.field(obj, name), node)
 
-    def _outside_attr(self, kind: str, owner: str, name: str, node: int) -> None:
+    def _load_external(self, kind: str, owner: str, name: str, node: int) -> None:
         if kind == OBJ_EXTERNAL_INSTANCE and name == "__class__":
-            self.add(node, self.thing(OBJ_EXTERNAL, owner))
+            self.add(node, self.object(OBJ_EXTERNAL, owner))
         elif self.modules.has(f"{owner}.{name}"):
             self.add(node, self.module(f"{owner}.{name}"))
-        elif owner.count(".") < MAX_PARTS and may_have(owner, name):
+        elif owner.count(".") < MAX_NAME_PARTS and may_have(owner, name):
             # Of what is neither a module nor a class nobody knows what it is, so it has no further names.
             is_member = kind == OBJ_EXTERNAL_INSTANCE or (is_class_like(owner) and not is_class_like(name))
-            self.add(node, self.thing(OBJ_EXTERNAL_MEMBER if is_member else OBJ_EXTERNAL, f"{owner}.{name}"))
+            self.add(node, self.object(OBJ_EXTERNAL_MEMBER if is_member else OBJ_EXTERNAL, f"{owner}.{name}"))
 
-    def _after(
+    def _resolve_super(
         self,
         _: Object | None,
         actual: Object,
@@ -330,64 +330,70 @@ class Attributes(Hierarchy):
         node: int,
     ) -> None:
         """An attribute through `super()`: of the first of the receiver's classes after this one."""
-        if self.things[receiver >> 1].kind == OBJ_INSTANCE:
-            self._on_instance(self.find(actual, name, after=cls), receiver, proxy, name, node)
+        if self.objects[receiver >> 1].kind == OBJ_INSTANCE:
+            self._resolve_on_instance(
+                self.defining_class(actual, name, after=cls), receiver, proxy, name, node
+            )
         elif cls in self.mro(actual):
-            self._on_class(self.find(actual, name, after=cls), receiver, proxy, name, node)
+            self._resolve_on_class(self.defining_class(actual, name, after=cls), receiver, proxy, name, node)
         else:
             # A method of the metaclass, in which the class is the instance.
-            holder = self.find(cls, name, after=cls)
-            if name == "__call__" and (holder is None or self.things[holder >> 1].kind == OBJ_EXTERNAL):
-                self.add(node, self.thing(OBJ_TYPE_CALL, receiver))
-                self.add(node, self.thing(OBJ_EXTERNAL, "builtins.type.__call__"))
+            holder = self.defining_class(cls, name, after=cls)
+            if name == "__call__" and (holder is None or self.objects[holder >> 1].kind == OBJ_EXTERNAL):
+                self.add(node, self.object(OBJ_TYPE_CALL, receiver))
+                self.add(node, self.object(OBJ_EXTERNAL, "builtins.type.__call__"))
             else:
-                self._on_instance(holder, receiver, proxy, name, node)
+                self._resolve_on_instance(holder, receiver, proxy, name, node)
 
-    def _on_instance(
+    def _resolve_on_instance(
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
     ) -> None:
         if holder is None:
-            if access == receiver and self.things[receiver >> 1].kind == OBJ_INSTANCE:
-                self._fallback(receiver, name, node)
+            if access == receiver and self.objects[receiver >> 1].kind == OBJ_INSTANCE:
+                self._resolve_by_getattr(receiver, name, node)
             elif access != receiver and hasattr(object, name):
-                self.add(node, self.thing(OBJ_EXTERNAL_MEMBER, f"builtins.object.{name}"))
+                self.add(node, self.object(OBJ_EXTERNAL_MEMBER, f"builtins.object.{name}"))
             return
-        kind, one, _, _ = self.things[holder >> 1]
+        kind, first, _, _ = self.objects[holder >> 1]
         if kind == OBJ_EXTERNAL:
-            if one in ENUMS and name in ("name", "value"):
-                self.add(node, self.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-            elif not self._is_stored(self.things[receiver >> 1].one, name):
-                self.add(node, self.thing(OBJ_EXTERNAL_MEMBER, f"{one}.{name}", receiver))
+            if first in ENUMS and name in ("name", "value"):
+                self.add(node, self.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+            elif not self._is_assigned(self.objects[receiver >> 1].first, name):
+                self.add(node, self.object(OBJ_EXTERNAL_MEMBER, f"{first}.{name}", receiver))
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
-            self.wait(self.class_field(holder, name), self._bind, receiver, access, name, node)
+            self.subscribe(
+                self.class_field(holder, name), self._bind_to_instance, receiver, access, name, node
+            )
 
-    def _fallback(self, receiver: Object, name: str, node: int) -> None:
+    def _resolve_by_getattr(self, receiver: Object, name: str, node: int) -> None:
         """`__getattr__` of the class."""
-        cls = self.things[receiver >> 1].one
-        if self._is_stored(cls, name):
+        cls = self.objects[receiver >> 1].first
+        if self._is_assigned(cls, name):
             return
         for hook in ("__getattr__", "__getattribute__"):
-            if not name.startswith("__") and self.is_own(self.find(cls, hook)):
-                self.run_hook(self.attr(receiver, hook), [self.thing(OBJ_STRING, name)], node, receiver, name)
+            if not name.startswith("__") and self.is_repository_class(self.defining_class(cls, hook)):
+                self.call_accessor(
+                    self.attribute_node(receiver, hook), [self.object(OBJ_STRING, name)], node, receiver, name
+                )
 
-    def _on_class(
+    def _resolve_on_class(
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
     ) -> None:
         if holder is None:
             if access == receiver:
-                self._on_metaclass(receiver, name, node)
+                self._resolve_on_metaclass(receiver, name, node)
             elif hasattr(object, name):
-                self.add(node, self.thing(OBJ_EXTERNAL_MEMBER, f"builtins.object.{name}"))
+                self.add(node, self.object(OBJ_EXTERNAL_MEMBER, f"builtins.object.{name}"))
             return
-        kind, one, _, _ = self.things[holder >> 1]
+        kind, first, _, _ = self.objects[holder >> 1]
         if kind == OBJ_EXTERNAL:
-            self.add(node, self.thing(OBJ_EXTERNAL_MEMBER, f"{one}.{name}"))
+            self.add(node, self.object(OBJ_EXTERNAL_MEMBER, f"{first}.{name}"))
         elif (holder, receiver, name, node) not in self._bound:
             self._bound.add((holder, receiver, name, node))
-            self.wait(self.class_field(holder, name), self._bind_class, receiver, access, name, node)
+            self.subscribe(self.class_field(holder, name), self._bind_to_class, receiver, access, name, node)
             if self.is_enum(receiver) and self._is_member(holder, name):
-                self.add(node, self.thing(OBJ_INSTANCE, receiver))
+                self.add(node, self.object(OBJ_INSTANCE, receiver))
 
     def _is_member(self, cls: Object, name: str) -> bool:
         """Whether a name of an Enum is one of its members: a variable, whatever its value."""
@@ -396,65 +402,69 @@ class Attributes(Hierarchy):
         kinds = {self.programs[file].definitions[number].kind for number in numbers}
         return not name.startswith("_") and kinds == {VARIABLE}
 
-    def _on_metaclass(self, cls: Object, name: str, node: int) -> None:
-        for value in self.metaclasses(cls):
-            self.wait(value, self._in_metaclass, cls, name, node)
+    def _resolve_on_metaclass(self, cls: Object, name: str, node: int) -> None:
+        for value in self.metaclass_nodes(cls):
+            self.subscribe(value, self._resolve_in_metaclass, cls, name, node)
 
-    def _in_metaclass(self, things: Sequence[Object], cls: Object, name: str, node: int) -> None:
-        for thing in things:
-            if self.things[thing >> 1].kind == OBJ_CLASS:
-                holder = self.find(thing & ~1, name)
-                if self.is_own(holder):
-                    self.wait(self.class_field(holder, name), self._bind, cls, cls, name, node)
+    def _resolve_in_metaclass(self, objects: Sequence[Object], cls: Object, name: str, node: int) -> None:
+        for obj in objects:
+            if self.objects[obj >> 1].kind == OBJ_CLASS:
+                holder = self.defining_class(obj & ~1, name)
+                if self.is_repository_class(holder):
+                    self.subscribe(
+                        self.class_field(holder, name), self._bind_to_instance, cls, cls, name, node
+                    )
 
-    def _bind(self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int) -> None:
+    def _bind_to_instance(
+        self, objects: Sequence[Object], receiver: Object, access: Object, name: str, node: int
+    ) -> None:
         """What an attribute of a class becomes on an instance."""
-        for thing in things:
-            kind, one, two, _ = self.things[thing >> 1]
-            weak = thing & WEAK
+        for obj in objects:
+            kind, first, second, _ = self.objects[obj >> 1]
+            weak = obj & WEAK
             if kind in (OBJ_FUNCTION, OBJ_CONTEXT_FUNCTION):
-                self.add(node, self.thing(OBJ_BOUND_METHOD, thing & ~1, receiver) | weak)
+                self.add(node, self.object(OBJ_BOUND_METHOD, obj & ~1, receiver) | weak)
             elif kind == OBJ_SINGLEDISPATCH:
-                self.wait(self.field(thing, "any"), self._bind, receiver, access, name, node)
+                self.subscribe(self.field(obj, "any"), self._bind_to_instance, receiver, access, name, node)
             elif kind == OBJ_PARTIAL_METHOD:
-                self.bind_partial(thing, receiver, node)
+                self.bind_partial(obj, receiver, node)
             elif kind == OBJ_PROPERTY:
-                self.run_hook(self.field(thing, "fget"), [], node, access, name, bound=receiver)
+                self.call_accessor(self.field(obj, "fget"), [], node, access, name, bound=receiver)
             elif kind == OBJ_STATIC_OR_CLASS_METHOD:
                 owner = receiver
-                if self.things[receiver >> 1].kind == OBJ_INSTANCE:
-                    owner = self.things[receiver >> 1].one
-                self.wait(self.field(thing, "inner"), self._bind_inner, two, owner, node)
-            elif kind == OBJ_INSTANCE and self.is_own(self.find(one, "__get__")):
-                self.run_hook(self.attr(thing, "__get__"), [receiver], node, access, name)
+                if self.objects[receiver >> 1].kind == OBJ_INSTANCE:
+                    owner = self.objects[receiver >> 1].first
+                self.subscribe(self.field(obj, "inner"), self._bind_wrapped, second, owner, node)
+            elif kind == OBJ_INSTANCE and self.is_repository_class(self.defining_class(first, "__get__")):
+                self.call_accessor(self.attribute_node(obj, "__get__"), [receiver], node, access, name)
             else:
-                self.add(node, thing)
+                self.add(node, obj)
 
-    def _bind_class(
-        self, things: Sequence[Object], receiver: Object, access: Object, name: str, node: int
+    def _bind_to_class(
+        self, objects: Sequence[Object], receiver: Object, access: Object, name: str, node: int
     ) -> None:
         """What an attribute of a class becomes on the class."""
-        for thing in things:
-            kind, one, two, _ = self.things[thing >> 1]
-            if kind == OBJ_FUNCTION and self.function(thing)[1].binds == "class":
-                self.add(node, self.thing(OBJ_BOUND_METHOD, thing & ~1, receiver) | thing & WEAK)
+        for obj in objects:
+            kind, first, second, _ = self.objects[obj >> 1]
+            if kind == OBJ_FUNCTION and self.function(obj)[1].binds == "class":
+                self.add(node, self.object(OBJ_BOUND_METHOD, obj & ~1, receiver) | obj & WEAK)
             elif kind == OBJ_STATIC_OR_CLASS_METHOD:
-                self.wait(self.field(thing, "inner"), self._bind_inner, two, receiver, node)
-            elif kind == OBJ_INSTANCE and self.is_own(self.find(one, "__get__")):
-                self.run_hook(self.attr(thing, "__get__"), [], node, access, name)
+                self.subscribe(self.field(obj, "inner"), self._bind_wrapped, second, receiver, node)
+            elif kind == OBJ_INSTANCE and self.is_repository_class(self.defining_class(first, "__get__")):
+                self.call_accessor(self.attribute_node(obj, "__get__"), [], node, access, name)
             elif kind not in (OBJ_FUNCTION, OBJ_CLASS, OBJ_PROPERTY) and self.is_enum(receiver):
-                self.add(node, self.thing(OBJ_INSTANCE, receiver))
+                self.add(node, self.object(OBJ_INSTANCE, receiver))
             else:
-                self.add(node, thing)
+                self.add(node, obj)
 
-    def _bind_inner(self, things: Sequence[Object], how: str, owner: Object, node: int) -> None:
-        for thing in things:
-            if how == "classmethod" and self.things[thing >> 1].kind == OBJ_FUNCTION:
-                self.add(node, self.thing(OBJ_BOUND_METHOD, thing & ~1, owner) | thing & WEAK)
+    def _bind_wrapped(self, objects: Sequence[Object], how: str, owner: Object, node: int) -> None:
+        for obj in objects:
+            if how == "classmethod" and self.objects[obj >> 1].kind == OBJ_FUNCTION:
+                self.add(node, self.object(OBJ_BOUND_METHOD, obj & ~1, owner) | obj & WEAK)
             else:
-                self.add(node, thing)
+                self.add(node, obj)
 
-    def bind_partial(self, thing: Object, receiver: Object, node: int) -> None:
+    def bind_partial(self, obj: Object, receiver: Object, node: int) -> None:
         """A `partialmethod` on an instance."""
         raise NotImplementedError
 
@@ -462,7 +472,7 @@ class Attributes(Hierarchy):
         """Whether a container has a method."""
         raise NotImplementedError
 
-    def run_hook(
+    def call_accessor(
         self,
         node: int,
         args: Sequence[Object],
@@ -476,49 +486,49 @@ class Attributes(Hierarchy):
         """Call what is in a node because an attribute is read or written."""
         raise NotImplementedError
 
-    def store(self, things: Sequence[Object], name: str, src: int) -> None:
+    def store_attribute(self, objects: Sequence[Object], name: str, src: int) -> None:
         """An attribute of things gets what is in a node."""
-        for thing in things:
-            if thing & WEAK:
+        for obj in objects:
+            if obj & WEAK:
                 continue
-            kind, one, _, _ = self.things[thing >> 1]
+            kind, first, _, _ = self.objects[obj >> 1]
             if kind == OBJ_CLASS:
-                self._store_on_class(thing, name)
-                self.flow(src, self.class_field(thing, name))
+                self._add_class_field(obj, name)
+                self.flow(src, self.class_field(obj, name))
                 continue
             if kind == OBJ_INSTANCE:
-                self.watch(one, name, self._store_hook, thing, name, src)
-                self._set_by_hook(thing, name, src)
-            elif kind == OBJ_MODULE and name in self.programs[one].variables:
-                self.flow(src, self.at(one, self.programs[one].variables[name][0]))
-            self.flow(src, self.field(thing, name))
+                self.watch_attribute(first, name, self._watch_setter, obj, name, src)
+                self._call_setattr(obj, name, src)
+            elif kind == OBJ_MODULE and name in self.programs[first].variables:
+                self.flow(src, self.global_node(first, self.programs[first].variables[name][0]))
+            self.flow(src, self.field(obj, name))
 
-    def _set_by_hook(self, thing: Object, name: str, src: int) -> None:
+    def _call_setattr(self, obj: Object, name: str, src: int) -> None:
         """`__setattr__` of the repository's classes."""
-        if self.is_own(self.find(self.things[thing >> 1].one, "__setattr__")):
-            hook, text = self.attr(thing, "__setattr__"), self.thing(OBJ_STRING, name)
-            self.run_hook(hook, [text], -1, thing, name, how="set", value=src)
+        if self.is_repository_class(self.defining_class(self.objects[obj >> 1].first, "__setattr__")):
+            hook, text = self.attribute_node(obj, "__setattr__"), self.object(OBJ_STRING, name)
+            self.call_accessor(hook, [text], -1, obj, name, how="set", value=src)
 
-    def _store_hook(self, holder: Object | None, receiver: Object, name: str, src: int) -> None:
-        if not self.is_own(holder):
+    def _watch_setter(self, holder: Object | None, receiver: Object, name: str, src: int) -> None:
+        if not self.is_repository_class(holder):
             return
         if ("store", holder, receiver, name, src) not in self._bound:
             self._bound.add(("store", holder, receiver, name, src))
-            self.wait(self.class_field(holder, name), self._run_store_hook, receiver, name, src)
+            self.subscribe(self.class_field(holder, name), self._call_setter, receiver, name, src)
 
-    def _run_store_hook(self, things: Sequence[Object], receiver: Object, name: str, src: int) -> None:
-        for thing in things:
-            kind, one, _, _ = self.things[thing >> 1]
+    def _call_setter(self, objects: Sequence[Object], receiver: Object, name: str, src: int) -> None:
+        for obj in objects:
+            kind, first, _, _ = self.objects[obj >> 1]
             if kind == OBJ_PROPERTY:
-                hook = self.field(thing, "fset")
-                self.run_hook(hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
-            elif kind == OBJ_INSTANCE and self.is_own(self.find(one, "__set__")):
-                self.run_hook(
-                    self.attr(thing, "__set__"), [receiver], -1, receiver, name, how="set", value=src
+                hook = self.field(obj, "fset")
+                self.call_accessor(hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
+            elif kind == OBJ_INSTANCE and self.is_repository_class(self.defining_class(first, "__set__")):
+                self.call_accessor(
+                    self.attribute_node(obj, "__set__"), [receiver], -1, receiver, name, how="set", value=src
                 )
 
 
-def is_given(name: str, exported: Sequence[str] | None) -> bool:
+def is_exported(name: str, exported: Sequence[str] | None) -> bool:
     """Whether a star brings a name along, by the module's `__all__` if it has one.
 
     >>> is_given("_a", None), is_given("_a", ["_a"]), is_given("b", ["_a"])

@@ -30,13 +30,13 @@ from codeanatomy.relate.program import (
     Program,
 )
 from codeanatomy.relate.values.containers import Containers
-from codeanatomy.relate.values.pending_call import Where
+from codeanatomy.relate.values.pending_call import SiteKey
 from codeanatomy.relate.values.solver import WEAK, Object
 
 # Copies of a function, in how many others, and how large it may be.
 MAX_COPIES = 128
 # Operations of a function that is copied even if it makes none: it costs little and tells its callers apart.
-SHORT = 8
+MAX_SHORT_OPS = 8
 MAX_COPY_DEPTH = 3
 MAX_COPIED_OPS = 400
 
@@ -56,60 +56,60 @@ class Copies(Containers):
         self._factories = {
             (file, number): inner
             for file, program in enumerate(self.programs)
-            for number, inner in factories(program).items()
+            for number, inner in copyable_functions(program).items()
         }
-        self._copied: dict[tuple[Object, tuple[int, Any]], Object] = {}
+        self._copies_by_site: dict[tuple[Object, tuple[int, Any]], Object] = {}
         self._copy_number: int | None = None
         self._depths: list[int] = []
         self._copied_nodes: dict[int, list[int]] = {}
         self._copy_ops: list[tuple[int, list[Op]]] = []
         self._hinted_copies: list[tuple[int, Function, Mapping[int, int]]] = []
-        self._used: dict[tuple[int, int], int] = {}
+        self._copy_counts: dict[tuple[int, int], int] = {}
 
-    def original(self, thing: Object) -> Object:
+    def original(self, obj: Object) -> Object:
         """The function that all copies share."""
-        kind, file, number, copy = self.things[thing >> 1]
-        return thing & ~1 if copy is None else self.thing(kind, file, number)
+        kind, file, number, copy = self.objects[obj >> 1]
+        return obj & ~1 if copy is None else self.object(kind, file, number)
 
-    def copy_for(self, thing: Object, where: Where) -> Object:
+    def copy_for(self, obj: Object, where: SiteKey) -> Object:
         """The copy of a function for a place that calls it; itself, unless it makes functions."""
-        _, file, number, _ = self.things[thing >> 1]
-        return self.copy_of(thing, where) if (file, number) in self._factories else thing
+        _, file, number, _ = self.objects[obj >> 1]
+        return self.copy_of(obj, where) if (file, number) in self._factories else obj
 
-    def copy_of(self, thing: Object, where: tuple[int, Any]) -> Object:
+    def copy_of(self, obj: Object, where: tuple[int, Any]) -> Object:
         """The copy of a function for a place or a name; itself if there are too many."""
-        _, file, number, outer = self.things[thing >> 1]
-        key = (thing & ~1, where)
-        if key not in self._copied:
+        _, file, number, outer = self.objects[obj >> 1]
+        key = (obj & ~1, where)
+        if key not in self._copies_by_site:
             inner = self._factories.get((file, number), [number])
             depth = 0 if outer is None else self._depths[outer] + 1
-            used = self._used.get((file, number), 0)
-            if depth >= MAX_COPY_DEPTH or used >= MAX_COPIES or self._size(file, inner) > MAX_COPIED_OPS:
-                return thing
-            self._used[file, number] = used + 1
-            self._copied[key] = self._make_copy(thing, inner, depth)
-        return self._copied[key]
+            used = self._copy_counts.get((file, number), 0)
+            if depth >= MAX_COPY_DEPTH or used >= MAX_COPIES or self._op_count(file, inner) > MAX_COPIED_OPS:
+                return obj
+            self._copy_counts[file, number] = used + 1
+            self._copies_by_site[key] = self._make_copy(obj, inner, depth)
+        return self._copies_by_site[key]
 
-    def held(self, file: int, node: int) -> Sequence[Object]:
+    def program_objects(self, file: int, node: int) -> Sequence[Object]:
         """The objects in a node of a program, of all copies of its function."""
         if node < 0:
             return ()
         shared = self.offsets[file] + node
-        found = self.objects[shared] or {}
+        found = self.points_to[shared] or {}
         copied = self._copied_nodes.get(shared)
         if copied is not None:
             found = dict(found)
             for each in copied:
-                found.update(self.objects[each] or {})
-        strong = [thing for thing in found if not thing & WEAK]
+                found.update(self.points_to[each] or {})
+        strong = [obj for obj in found if not obj & WEAK]
         if len(strong) == len(found):
             return strong
-        declared = [thing for thing in found if thing & WEAK and self.things[thing >> 1].kind == OBJ_INSTANCE]
-        if declared and all(self._is_vague(thing) for thing in strong):
+        declared = [obj for obj in found if obj & WEAK and self.objects[obj >> 1].kind == OBJ_INSTANCE]
+        if declared and all(self._is_external(obj) for obj in strong):
             return declared
         return strong or list(found)
 
-    def everywhere(self, file: int, *nodes: int) -> Iterator[tuple[int, ...]]:
+    def nodes_in_copies(self, file: int, *nodes: int) -> Iterator[tuple[int, ...]]:
         """Nodes of a program side by side, in the function and in each of its copies."""
         offset = self.offsets[file]
         yield tuple(node if node < 0 else offset + node for node in nodes)
@@ -118,27 +118,27 @@ class Copies(Containers):
             if owner == file and any(node in copied for node in nodes):
                 yield tuple(node if node < 0 else copied.get(node, offset + node) for node in nodes)
 
-    def is_cut(self, file: int, node: int) -> bool:
+    def is_truncated(self, file: int, node: int) -> bool:
         """Whether a node of a program, or of a copy, has had more objects than it can hold."""
         shared = self.offsets[file] + node
         return node >= 0 and (
-            shared in self.cut or not self.cut.isdisjoint(self._copied_nodes.get(shared, ()))
+            shared in self.truncated or not self.truncated.isdisjoint(self._copied_nodes.get(shared, ()))
         )
 
-    def _is_vague(self, thing: Object) -> bool:
+    def _is_external(self, obj: Object) -> bool:
         """Whether a thing is from outside, so that a declared class of the repository tells more."""
-        kind, one, _, _ = self.things[thing >> 1]
+        kind, first, _, _ = self.objects[obj >> 1]
         return kind == OBJ_EXTERNAL_MEMBER or (
-            kind == OBJ_EXTERNAL_INSTANCE and not one.startswith("builtins.")
+            kind == OBJ_EXTERNAL_INSTANCE and not first.startswith("builtins.")
         )
 
-    def _size(self, file: int, inner: Sequence[int]) -> int:
+    def _op_count(self, file: int, inner: Sequence[int]) -> int:
         functions = self.programs[file].functions
         return sum(functions[each].body[1] - functions[each].body[0] for each in inner)
 
-    def _make_copy(self, thing: Object, inner: Sequence[int], depth: int) -> Object:
+    def _make_copy(self, obj: Object, inner: Sequence[int], depth: int) -> Object:
         """Fresh nodes for a function and all in it, and its rules once more for them."""
-        _, file, number, outer = self.things[thing >> 1]
+        _, file, number, outer = self.objects[obj >> 1]
         program = self.programs[file]
         functions = program.functions
         header = functions[number].header
@@ -154,7 +154,7 @@ class Copies(Containers):
         own.update(cell[1] for cell in cells)
         copied = dict(self.copies[outer]) if outer is not None else {}
         for node in sorted(own):
-            copied[node] = self.node()
+            copied[node] = self.new_node()
             self._copied_nodes.setdefault(self.offsets[file] + node, []).append(copied[node])
         self.copies.append(copied)
         self._depths.append(depth)
@@ -173,13 +173,13 @@ class Copies(Containers):
                     self.flow(copied.get(version, self.offsets[file] + version), copied[node])
         if number in inner and functions[number].hinted_result != NOTHING:
             self._hinted_copies.append((file, functions[number], copied))
-        return self.thing(OBJ_FUNCTION, file, number, copy)
+        return self.object(OBJ_FUNCTION, file, number, copy)
 
     def _apply_to_copy(self, copy: int, rounds: Sequence[Rules]) -> None:
         """The rules of some rounds, for the nodes of a copy."""
         file, ops = self._copy_ops[copy]
-        before = self.copied, self._copy_number
-        self.copied, self._copy_number = self.copies[copy], copy
+        before = self.active_copy, self._copy_number
+        self.active_copy, self._copy_number = self.copies[copy], copy
         try:
             for rules in rounds:
                 for op in ops:
@@ -187,16 +187,16 @@ class Copies(Containers):
                     if rule is not None:
                         rule(file, op)
         finally:
-            self.copied, self._copy_number = before
+            self.active_copy, self._copy_number = before
 
 
-def factories(program: Program) -> dict[int, list[int]]:
+def copyable_functions(program: Program) -> dict[int, list[int]]:
     """Functions to copy, each with all functions in it: whose variables inner ones see, and short ones."""
     makers = {number for number, _, _ in program.cells}
     makers |= {
         number
         for number, function in enumerate(program.functions)
-        if function.parameters and function.owner < 0 and function.body[1] - function.body[0] <= SHORT
+        if function.parameters and function.owner < 0 and function.body[1] - function.body[0] <= MAX_SHORT_OPS
     }
     inner: dict[int, list[int]] = {number: [number] for number in makers}
     for number, function in enumerate(program.functions):

@@ -22,39 +22,39 @@ from codeanatomy.relate.program import (
     Program,
 )
 from codeanatomy.relate.values.external_names import may_have
-from codeanatomy.relate.values.linked_programs import World
-from codeanatomy.relate.values.solver import Object, best
+from codeanatomy.relate.values.linked_programs import LinkedPrograms
+from codeanatomy.relate.values.solver import Object, prefer_strong
 
 ENUMS = frozenset(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum"))
 MAX_MRO = 5000
 
 
-class Hierarchy(World):
+class Hierarchy(LinkedPrograms):
     """Bases, MROs and lookups."""
 
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
         super().__init__(programs, limit)
         self._mros: dict[Object, list[Object]] = {}
         # What was found in a class, by name, while its MRO stays as it is.
-        self._found: dict[Object, dict[str, Object | None]] = {}
+        self._lookups: dict[Object, dict[str, Object | None]] = {}
         # Who looked up which name in a class: what to call, and with what.
         self._watchers: dict[Object, list[tuple[str, Callable[..., None], tuple[Any, ...]]]] = {}
         self._subclasses: dict[Object, dict[Object, None]] = {}
-        self._class_fields: set[tuple[Object, str]] = set()
+        self._added_class_fields: set[tuple[Object, str]] = set()
         self.inconsistent: dict[Object, None] = {}
 
-    def follow_bases(self, file: int, number: int) -> None:
+    def watch_bases(self, file: int, number: int) -> None:
         """Look again at a class when its bases become known."""
-        thing = self.thing(OBJ_CLASS, file, number)
+        obj = self.object(OBJ_CLASS, file, number)
         for node, _, _ in self.programs[file].classes[number].bases:
-            self.wait(self.at(file, node), self._new_bases, thing)
+            self.subscribe(self.global_node(file, node), self._new_bases, obj)
 
-    def _new_bases(self, things: Sequence[Object], cls: Object) -> None:
-        for thing in things:
-            self._subclasses.setdefault(thing & ~1, {})[cls] = None
-        self.look_again(cls)
+    def _new_bases(self, objects: Sequence[Object], cls: Object) -> None:
+        for obj in objects:
+            self._subclasses.setdefault(obj & ~1, {})[cls] = None
+        self.repeat_lookups(cls)
 
-    def look_again(self, cls: Object) -> None:
+    def repeat_lookups(self, cls: Object) -> None:
         """Repeat what was looked up in a class and in those below it."""
         below: dict[Object, None] = {cls: None}
         todo = [cls]
@@ -65,20 +65,20 @@ class Hierarchy(World):
                     todo.append(each)
         for each in below:
             self._mros.pop(each, None)
-            self._found.pop(each, None)
+            self._lookups.pop(each, None)
         for each in below:
             for name, then, data in list(self._watchers.get(each, ())):
-                then(self.find(each, name), *data)
+                then(self.defining_class(each, name), *data)
 
     def bases(self, cls: Object) -> list[Object]:
         """The base classes, of alternatives the first of the repository."""
         file, declared = self.cls(cls)
         found = []
         for node, _, _ in declared.bases:
-            things = best(self.objects[self.at(file, node)] or ()) if node >= 0 else []
-            kinds = [(thing & ~1, self.things[thing >> 1].kind) for thing in things]
-            own = [thing for thing, kind in kinds if kind == OBJ_CLASS and thing != cls]
-            outside = [thing for thing, kind in kinds if kind == OBJ_EXTERNAL]
+            objects = prefer_strong(self.points_to[self.global_node(file, node)] or ()) if node >= 0 else []
+            kinds = [(obj & ~1, self.objects[obj >> 1].kind) for obj in objects]
+            own = [obj for obj, kind in kinds if kind == OBJ_CLASS and obj != cls]
+            outside = [obj for obj, kind in kinds if kind == OBJ_EXTERNAL]
             found += (own or outside)[:1]
         return found
 
@@ -92,7 +92,7 @@ class Hierarchy(World):
         open_ones: set[Object] = set()
         while todo:
             each = todo[-1]
-            bases = [base for base in self.bases(each) if self.things[base >> 1].kind == OBJ_CLASS]
+            bases = [base for base in self.bases(each) if self.objects[base >> 1].kind == OBJ_CLASS]
             missing = [base for base in bases if base not in self._mros and base not in open_ones]
             open_ones.add(each)
             if missing:
@@ -109,47 +109,49 @@ class Hierarchy(World):
         chains = [self._mros.get(base, [base]) for base in bases]
         if len(chains) == 1 and cls not in chains[0]:
             return [cls, *chains[0]][:MAX_MRO]
-        order = merge([*map(list, chains), list(bases)])
+        order = merge_c3([*map(list, chains), list(bases)])
         if order is None or cls in order:
             self.inconsistent[cls] = None
-            order = [each for each in dict.fromkeys(one for chain in chains for one in chain) if each != cls]
+            order = [
+                each for each in dict.fromkeys(first for chain in chains for first in chain) if each != cls
+            ]
         return [cls, *order][:MAX_MRO]
 
-    def find(self, cls: Object, name: str, after: Object | None = None) -> Object | None:
+    def defining_class(self, cls: Object, name: str, after: Object | None = None) -> Object | None:
         """The class that has an attribute: the first of the repository, else one outside, else None."""
         if after is not None:
             order = self.mro(cls)
-            return self._first(order[order.index(after) + 1 :], name) if after in order else None
-        known = self._found.get(cls)
+            return self._first_defining(order[order.index(after) + 1 :], name) if after in order else None
+        known = self._lookups.get(cls)
         if known is None:
-            known = self._found[cls] = {}
+            known = self._lookups[cls] = {}
         if name not in known:
-            known[name] = self._first(self.mro(cls), name)
+            known[name] = self._first_defining(self.mro(cls), name)
         return known[name]
 
-    def _first(self, order: Sequence[Object], name: str) -> Object | None:
-        things, programs, stored = self.things, self.programs, self._class_fields
+    def _first_defining(self, order: Sequence[Object], name: str) -> Object | None:
+        objects, programs, stored = self.objects, self.programs, self._added_class_fields
         outside = None
         for each in order:
-            kind, one, two, _ = things[each >> 1]
+            kind, first, second, _ = objects[each >> 1]
             if kind == OBJ_CLASS:
-                if name in programs[one].classes[two].attrs or (each, name) in stored:
+                if name in programs[first].classes[second].attrs or (each, name) in stored:
                     return each
-            elif outside is None and may_have(one, name):
+            elif outside is None and may_have(first, name):
                 outside = each
         return outside
 
-    def is_own(self, holder: Object | None) -> TypeGuard[Object]:
+    def is_repository_class(self, holder: Object | None) -> TypeGuard[Object]:
         """Whether a class that was found is one of the repository."""
-        return holder is not None and self.things[holder >> 1].kind == OBJ_CLASS
+        return holder is not None and self.objects[holder >> 1].kind == OBJ_CLASS
 
-    def watch(self, cls: Object, name: str, then: Callable[..., None], *data: Any) -> None:
+    def watch_attribute(self, cls: Object, name: str, then: Callable[..., None], *data: Any) -> None:
         """Tell where an attribute is found, now and when that changes."""
         watchers = self._watchers.get(cls)
         if watchers is None:
             watchers = self._watchers[cls] = []
         watchers.append((name, then, data))
-        then(self.find(cls, name), *data)
+        then(self.defining_class(cls, name), *data)
 
     def class_field(self, cls: Object, name: str) -> int:
         """What an attribute of a class itself holds."""
@@ -158,34 +160,34 @@ class Hierarchy(World):
         if is_new:
             file, declared = self.cls(cls)
             if name in declared.attrs:
-                self.flow(self.at(file, declared.attrs[name][0]), node)
+                self.flow(self.global_node(file, declared.attrs[name][0]), node)
         return node
 
-    def outside_bases(self, cls: Object) -> list[str]:
+    def external_bases(self, cls: Object) -> list[str]:
         """Names of the classes outside of the repository that a class has."""
         return [
-            self.things[each >> 1].one
+            self.objects[each >> 1].first
             for each in self.mro(cls)
-            if self.things[each >> 1].kind == OBJ_EXTERNAL
+            if self.objects[each >> 1].kind == OBJ_EXTERNAL
         ]
 
     def is_enum(self, cls: Object) -> bool:
         """Whether the attributes of a class are its instances."""
-        return any(name in ENUMS for name in self.outside_bases(cls))
+        return any(name in ENUMS for name in self.external_bases(cls))
 
-    def metaclasses(self, cls: Object) -> list[int]:
+    def metaclass_nodes(self, cls: Object) -> list[int]:
         """Nodes of the metaclasses that a class and those above it name."""
         found = []
         for each in self.mro(cls & ~1):
-            kind, file, number, _ = self.things[each >> 1]
+            kind, file, number, _ = self.objects[each >> 1]
             keywords = self.programs[file].classes[number].keywords if kind == OBJ_CLASS else ()
             for word, value in keywords:
                 if word == "metaclass" and value >= 0:
-                    found.append(self.at(file, value))
+                    found.append(self.global_node(file, value))
         return found
 
     @cached_property
-    def _stored(self) -> dict[Object, set[str]]:
+    def _assigned_attributes(self) -> dict[Object, set[str]]:
         """Names of the attributes that methods assign on their first parameter, by class."""
         found: dict[Object, set[str]] = {}
         for file, program in enumerate(self.programs):
@@ -196,23 +198,23 @@ class Hierarchy(World):
             }
             for op in program.ops:
                 if op[0] == OP_STORE_ATTRIBUTE and op[1] in selves:
-                    found.setdefault(self.thing(OBJ_CLASS, file, selves[op[1]]), set()).add(op[2])
+                    found.setdefault(self.object(OBJ_CLASS, file, selves[op[1]]), set()).add(op[2])
         return found
 
-    def _is_stored(self, cls: Object, name: str) -> bool:
+    def _is_assigned(self, cls: Object, name: str) -> bool:
         """Whether a method of the class assigns the attribute."""
-        return self.things[cls >> 1].kind == OBJ_CLASS and any(
-            name in self._stored.get(each, ()) for each in self.mro(cls)
+        return self.objects[cls >> 1].kind == OBJ_CLASS and any(
+            name in self._assigned_attributes.get(each, ()) for each in self.mro(cls)
         )
 
-    def _store_on_class(self, cls: Object, name: str) -> None:
-        if name not in self.cls(cls)[1].attrs and (cls, name) not in self._class_fields:
-            self._class_fields.add((cls, name))
-            self._found.clear()
-            self.look_again(cls)
+    def _add_class_field(self, cls: Object, name: str) -> None:
+        if name not in self.cls(cls)[1].attrs and (cls, name) not in self._added_class_fields:
+            self._added_class_fields.add((cls, name))
+            self._lookups.clear()
+            self.repeat_lookups(cls)
 
 
-def merge(chains: list[list[Object]]) -> list[Object] | None:
+def merge_c3(chains: list[list[Object]]) -> list[Object] | None:
     """C3: the chains as one in which each keeps its order; None if there is none.
 
     >>> merge([[1, 3], [2, 3], [1, 2]])

@@ -41,17 +41,17 @@ from codeanatomy.relate.values.modules import Modules, module_names
 from codeanatomy.relate.values.solver import Object, Solver
 
 
-class Thing(NamedTuple):
+class ObjectKey(NamedTuple):
     """An object, by what identifies it."""
 
     kind: str
-    one: Any = None
-    two: Any = None
+    first: Any = None
+    second: Any = None
     # Of a function, which of its copies (`copies`); None for the one that all share.
     copy: int | None = None
 
 
-def names_by_path(programs: Iterable[Program]) -> dict[str, str]:
+def module_names_by_path(programs: Iterable[Program]) -> dict[str, str]:
     """The names of the modules of a repository."""
     programs = list(programs)
     imported = (
@@ -63,7 +63,7 @@ def names_by_path(programs: Iterable[Program]) -> dict[str, str]:
     return module_names((program.path for program in programs), imported)
 
 
-class World(Solver):
+class LinkedPrograms(Solver):
     """What is known of a repository before any rule runs."""
 
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
@@ -71,63 +71,63 @@ class World(Solver):
         self.programs = sorted(programs, key=lambda program: program.path)
         self.offsets = [self.reserve(program.nodes) for program in self.programs]
         self.files = {program.path: number for number, program in enumerate(self.programs)}
-        self.modules = Modules(names_by_path(self.programs))
+        self.modules = Modules(module_names_by_path(self.programs))
         self.names = [self.modules.names[program.path] for program in self.programs]
-        self.things: list[Thing] = []
+        self.objects: list[ObjectKey] = []
         # Nodes of each copy of a function, by those of its file.
         self.copies: list[Mapping[int, int]] = []
-        self._numbers: dict[tuple[Any, ...], Object] = {}
+        self._object_ids: dict[tuple[Any, ...], Object] = {}
         # Nodes of the copy that is being made, by those of its file.
-        self.copied: Mapping[int, int] = {}
+        self.active_copy: Mapping[int, int] = {}
         self.fields: dict[Object, dict[str, int]] = {}
 
-    def thing(self, kind: str, one: Any = None, two: Any = None, copy: int | None = None) -> Object:
+    def object(self, kind: str, first: Any = None, second: Any = None, copy: int | None = None) -> Object:
         """The number of a thing."""
         # A plain tuple is the same key, and is made in a fraction of the time.
-        found = self._numbers.get((kind, one, two, copy))
+        found = self._object_ids.get((kind, first, second, copy))
         if found is None:
-            key = Thing(kind, one, two, copy)
-            found = self._numbers[key] = len(self.things) * 2
-            self.things.append(key)
+            key = ObjectKey(kind, first, second, copy)
+            found = self._object_ids[key] = len(self.objects) * 2
+            self.objects.append(key)
         return found
 
-    def at(self, file: int, node: int) -> int:
+    def global_node(self, file: int, node: int) -> int:
         """The node of a program, among all; in the copy of a function that is at work."""
         if node < 0:
             return node
-        return self.copied[node] if node in self.copied else self.offsets[file] + node
+        return self.active_copy[node] if node in self.active_copy else self.offsets[file] + node
 
-    def field(self, thing: Object, name: str) -> int:
+    def field(self, obj: Object, name: str) -> int:
         """What an attribute or an element of a thing holds."""
-        own = self.fields.get(thing & ~1)
+        own = self.fields.get(obj & ~1)
         if own is None:
-            own = self.fields[thing & ~1] = {}
+            own = self.fields[obj & ~1] = {}
         node = own.get(name)
         if node is None:
-            node = own[name] = self.node()
+            node = own[name] = self.new_node()
         return node
 
-    def function(self, thing: Object) -> tuple[int, Function]:
+    def function(self, obj: Object) -> tuple[int, Function]:
         """The file and the function of a function thing."""
-        _, file, number, _ = self.things[thing >> 1]
+        _, file, number, _ = self.objects[obj >> 1]
         return file, self.programs[file].functions[number]
 
-    def node_of(self, thing: Object, node: int) -> int:
+    def function_node(self, obj: Object, node: int) -> int:
         """A node of a function, among all: that of its copy, or the one that all share."""
         if node < 0:
             return node
-        _, file, _, copy = self.things[thing >> 1]
+        _, file, _, copy = self.objects[obj >> 1]
         shared = self.offsets[file] + node
         return shared if copy is None else self.copies[copy].get(node, shared)
 
-    def cls(self, thing: Object) -> tuple[int, Class]:
+    def cls(self, obj: Object) -> tuple[int, Class]:
         """The file and the class of a class thing."""
-        _, file, number, _ = self.things[thing >> 1]
+        _, file, number, _ = self.objects[obj >> 1]
         return file, self.programs[file].classes[number]
 
-    def qualified(self, thing: Object) -> str:
+    def qualified_name(self, obj: Object) -> str:
         """The qualified name of a function or class."""
-        kind, file, number, _ = self.things[thing >> 1]
+        kind, file, number, _ = self.objects[obj >> 1]
         program = self.programs[file]
         own = program.functions[number].qualname if kind == OBJ_FUNCTION else program.classes[number].qualname
         return f"{self.names[file]}.{own}"

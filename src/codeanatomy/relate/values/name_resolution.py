@@ -38,7 +38,7 @@ MODULE_KEY = "module:top@0#0"
 
 
 # ("definition", file, number, name), ("import", file, number) or ("name", module, name).
-Step: TypeAlias = tuple[Any, ...]
+ResolutionStep: TypeAlias = tuple[Any, ...]
 
 
 class Target(NamedTuple):
@@ -49,23 +49,23 @@ class Target(NamedTuple):
     qname: str | None = None
 
 
-class Definitions:
+class NameResolver:
     """Names and imports of a repository."""
 
     def __init__(self, values: Values) -> None:
         self.values = values
-        self._targets: dict[tuple[Any, ...], Target] = {}
-        self._parameters: dict[tuple[int, Place], str] = {}
+        self._target_cache: dict[tuple[Any, ...], Target] = {}
+        self._parameter_ids: dict[tuple[int, Place], str] = {}
         self._ids: dict[tuple[str, int], Callable[[int, int], str]] = {}
         # What attributes of things mean, once that was looked up for any file.
-        self.members: dict[tuple[Object, str], Sequence[Target]] = {}
+        self.attribute_targets: dict[tuple[Object, str], Sequence[Target]] = {}
         # The same of several things at once, by name, how it is used, class around and things.
-        self.meant: dict[tuple[Any, ...], Sequence[Target]] = {}
-        self._known: dict[Step, tuple[Target, ...]] = {}
+        self.targets_by_use: dict[tuple[Any, ...], Sequence[Target]] = {}
+        self._resolved: dict[ResolutionStep, tuple[Target, ...]] = {}
 
     # -- nodes
 
-    def at(self, kind: str, file: int, place: Place) -> str:
+    def node_id_at(self, kind: str, file: int, place: Place) -> str:
         """The id of what stands at a place of a file."""
         start, end, _ = place
         file_id = self.values.programs[file].file_id
@@ -79,31 +79,33 @@ class Definitions:
     def function(self, file: int, number: int) -> Target:
         """A function."""
         key = ("F", file, number)
-        found = self._targets.get(key)
+        found = self._target_cache.get(key)
         if found is None:
             values = self.values
             place = values.programs[file].functions[number].place
-            qname = values.qualified(values.thing(OBJ_FUNCTION, file, number))
-            found = self._targets[key] = Target("FUNCTION", self.at("FUNCTION", file, place), qname)
+            qname = values.qualified_name(values.object(OBJ_FUNCTION, file, number))
+            found = self._target_cache[key] = Target(
+                "FUNCTION", self.node_id_at("FUNCTION", file, place), qname
+            )
         return found
 
     def parameter(self, file: int, place: Place) -> str:
         """The id of a parameter, which many calls pass something to."""
         key = (file, place)
-        found = self._parameters.get(key)
+        found = self._parameter_ids.get(key)
         if found is None:
-            found = self._parameters[key] = self.at("PARAMETER", file, place)
+            found = self._parameter_ids[key] = self.node_id_at("PARAMETER", file, place)
         return found
 
     def cls(self, file: int, number: int) -> Target:
         """A class."""
         key = ("C", file, number)
-        if key not in self._targets:
+        if key not in self._target_cache:
             values = self.values
             place = values.programs[file].classes[number].place
-            qname = values.qualified(values.thing(OBJ_CLASS, file, number))
-            self._targets[key] = Target("CLASS", self.at("CLASS", file, place), qname)
-        return self._targets[key]
+            qname = values.qualified_name(values.object(OBJ_CLASS, file, number))
+            self._target_cache[key] = Target("CLASS", self.node_id_at("CLASS", file, place), qname)
+        return self._target_cache[key]
 
     def module(self, name: str) -> Target:
         """A module of the repository, a namespace package, or one outside."""
@@ -121,31 +123,31 @@ class Definitions:
         """The repository."""
         return self.values.programs[0].repo_id if self.values.programs else ""
 
-    def outside(self, name: str) -> Target:
+    def external(self, name: str) -> Target:
         """A name outside of the repository."""
         key = ("X", name)
-        if key not in self._targets:
-            self._targets[key] = Target("QUALIFIED_NAME", qualified_name_id(self.repo_id, name), name)
-        return self._targets[key]
+        if key not in self._target_cache:
+            self._target_cache[key] = Target("QUALIFIED_NAME", qualified_name_id(self.repo_id, name), name)
+        return self._target_cache[key]
 
     def binding(self, file: int, scope_key: str, name: str, owner: str) -> Target:
         """A name of a scope; in a class, an attribute."""
         key = ("B", file, scope_key, name)
-        if key not in self._targets:
+        if key not in self._target_cache:
             scope = scope_id(self.values.programs[file].file_id, scope_key)
             qname = f"{owner}.{name}" if owner else name
-            self._targets[key] = Target("BINDING", binding_id(scope, name), qname)
-        return self._targets[key]
+            self._target_cache[key] = Target("BINDING", binding_id(scope, name), qname)
+        return self._target_cache[key]
 
     def attribute(self, cls: Object, name: str) -> Target:
         """An attribute of a class or of its instances."""
         values = self.values
         file, declared = values.cls(cls)
-        return self.binding(file, declared.scope_key, name, values.qualified(cls))
+        return self.binding(file, declared.scope_key, name, values.qualified_name(cls))
 
     # -- names
 
-    def of(self, file: int, numbers: Sequence[int], name: str) -> tuple[Target, ...]:
+    def targets_of_definitions(self, file: int, numbers: Sequence[int], name: str) -> tuple[Target, ...]:
         """What definitions of a file mean; a variable is a binding of the module, if it is one."""
         if len(numbers) == 1:
             return self._search(("definition", file, numbers[0], name))
@@ -154,36 +156,38 @@ class Definitions:
             found.update(dict.fromkeys(self._search(("definition", file, number, name))))
         return tuple(found)
 
-    def imported(self, file: int, number: int) -> tuple[Target, ...]:
+    def targets_of_import(self, file: int, number: int) -> tuple[Target, ...]:
         """What an import binds."""
         return self._search(("import", file, number))
 
-    def name_of(self, module: str, name: str) -> tuple[Target, ...]:
+    def targets_of_name(self, module: str, name: str) -> tuple[Target, ...]:
         """What a name of a module means."""
         return self._search(("name", module, name))
 
-    def _search(self, start: Step) -> tuple[Target, ...]:
+    def _search(self, start: ResolutionStep) -> tuple[Target, ...]:
         """All that a step leads to, through any number of imports."""
-        known = self._known.get(start)
+        known = self._resolved.get(start)
         if known is None:
             found: dict[Target, None] = {}
-            seen: set[Step] = {start}
+            seen: set[ResolutionStep] = {start}
             todo = [start]
             while todo:
                 targets, steps = self._next(todo.pop())
                 found.update(dict.fromkeys(targets))
                 todo += reversed([step for step in steps if step not in seen])
                 seen.update(steps)
-            known = self._known[start] = tuple(found)
+            known = self._resolved[start] = tuple(found)
         return known
 
-    def _next(self, step: Step) -> tuple[Sequence[Target], Sequence[Step]]:
+    def _next(self, step: ResolutionStep) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
         """Where a step leads: to nodes, and to further steps."""
         if step[0] == "definition":
-            return self._of_definition(*step[1:])
-        return self._of_import(*step[1:]) if step[0] == "import" else self._of_name(*step[1:])
+            return self._follow_definition(*step[1:])
+        return self._follow_import(*step[1:]) if step[0] == "import" else self._follow_name(*step[1:])
 
-    def _of_definition(self, file: int, number: int, name: str) -> tuple[Sequence[Target], Sequence[Step]]:
+    def _follow_definition(
+        self, file: int, number: int, name: str
+    ) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
         program = self.values.programs[file]
         definition = program.definitions[number]
         if definition.kind == FUNCTION:
@@ -201,7 +205,7 @@ class Definitions:
             return [self.binding(file, MODULE_KEY, name, self.values.names[file])], ()
         return (), ()
 
-    def _of_import(self, file: int, number: int) -> tuple[Sequence[Target], Sequence[Step]]:
+    def _follow_import(self, file: int, number: int) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
         program = self.values.programs[file]
         each = program.imports[number]
         name = self.values.modules.absolute(program.path, each.module, each.level)
@@ -215,43 +219,43 @@ class Definitions:
             return [self.module(inner)], ()
         return (), [("name", name, each.name)]
 
-    def _of_name(self, module: str, name: str) -> tuple[Sequence[Target], Sequence[Step]]:
+    def _follow_name(self, module: str, name: str) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
         values = self.values
         inner = f"{module}.{name}"
         paths = values.modules.paths.get(module)
         if not paths:
             if values.modules.has(inner):
                 return [self.module(inner)], ()
-            return ([] if module in values.modules.namespaces else [self.outside(inner)]), ()
+            return ([] if module in values.modules.namespaces else [self.external(inner)]), ()
         for path in paths:
             file = values.files[path]
             variables = values.programs[file].variables
             if name in variables:
                 return (), [("definition", file, number, name) for number in variables[name][2]]
-        star = self._star_of(values.files[paths[0]], name)
+        star = self._star_source(values.files[paths[0]], name)
         if star is not None:
             return (), [("name", star, name)]
         return ([self.module(inner)] if values.modules.has(inner) else []), ()
 
-    def _star_of(self, file: int, name: str) -> str | None:
+    def _star_source(self, file: int, name: str) -> str | None:
         """The module whose star import brings a name, the last of them."""
         values = self.values
-        for star in reversed(values.stars(file)):
+        for star in reversed(values.star_imports(file)):
             if star in values.modules.paths:
                 other = values.files[values.modules.paths[star][0]]
                 if other != file and values.exports(other, name):
                     return star
         return None
 
-    def unbound(self, file: int, name: str) -> tuple[Target, ...]:
+    def targets_of_unbound(self, file: int, name: str) -> tuple[Target, ...]:
         """What a name means that nothing in its file binds."""
-        star = self._star_of(file, name)
+        star = self._star_source(file, name)
         if star is not None:
-            return self.name_of(star, name)
+            return self.targets_of_name(star, name)
         submodule = self.values.submodule(file, name)
         return () if submodule is None else (self.module(submodule),)
 
-    def in_class(self, cls: Object, name: str) -> tuple[Target, ...]:
+    def targets_in_class(self, cls: Object, name: str) -> tuple[Target, ...]:
         """What an attribute of a class itself means."""
         values = self.values
         file, declared = values.cls(cls)
@@ -260,5 +264,5 @@ class Definitions:
         numbers = declared.attrs[name][1]
         kinds = {values.programs[file].definitions[number].kind for number in numbers}
         if kinds <= {FUNCTION, CLASS, IMPORT}:
-            return self.of(file, numbers, name)
+            return self.targets_of_definitions(file, numbers, name)
         return (self.attribute(cls, name),)

@@ -16,8 +16,8 @@ from typing import TypeAlias
 from codeanatomy.relate.program import NOTHING, POSITIONAL, Arg
 
 # A site: file and number; below zero of attributes that run code, which have many.
-Where: TypeAlias = tuple[int, int]
-NOWHERE: Where = (-1, -1)
+SiteKey: TypeAlias = tuple[int, int]
+NOWHERE: SiteKey = (-1, -1)
 
 
 class Call:
@@ -27,7 +27,7 @@ class Call:
 
     def __init__(
         self,
-        where: Where,
+        where: SiteKey,
         args: Sequence[Arg],
         dst: int,
         *,
@@ -59,6 +59,6 @@ class Call:
         return given[place][2] if 0 <= place < len(given) else NOTHING
 
 
-def plain(node: int) -> Arg:
+def positional(node: int) -> Arg:
     """An argument by position."""
     return (POSITIONAL, None, node)

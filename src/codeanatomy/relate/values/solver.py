@@ -33,48 +33,48 @@ class Solver:
 
     def __init__(self, limit: int = MAX_OBJECTS) -> None:
         self.limit = limit
-        self.objects: list[dict[Object, None] | None] = []
+        self.points_to: list[dict[Object, None] | None] = []
         self._edges: list[dict[int, None] | None] = []
         self._weak_edges: dict[int, dict[int, None]] = {}
         self._rules: dict[int, dict[Rule, None]] = {}
-        self._new: dict[int, list[Object]] = {}
+        self._pending: dict[int, list[Object]] = {}
         self._queue: deque[int] = deque()
         # Rules that are still to be told what was there when they came.
         self._tasks: deque[Rule] = deque()
-        self.cut: set[int] = set()
+        self.truncated: set[int] = set()
 
-    def node(self) -> int:
+    def new_node(self) -> int:
         """A node with nothing in it."""
-        self.objects.append(None)
+        self.points_to.append(None)
         self._edges.append(None)
-        return len(self.objects) - 1
+        return len(self.points_to) - 1
 
     def reserve(self, count: int) -> int:
         """So many nodes; the number of the first."""
-        first = len(self.objects)
-        self.objects.extend([None] * count)
+        first = len(self.points_to)
+        self.points_to.extend([None] * count)
         self._edges.extend([None] * count)
         return first
 
-    def add(self, node: int, thing: Object) -> None:
+    def add(self, node: int, obj: Object) -> None:
         """An object is in a node."""
         if node < 0:
             return
-        found = self.objects[node]
+        found = self.points_to[node]
         if found is None:
-            found = self.objects[node] = {}
-        elif thing in found:
+            found = self.points_to[node] = {}
+        elif obj in found:
             return
-        if thing & WEAK and thing ^ WEAK in found:
+        if obj & WEAK and obj ^ WEAK in found:
             return
         if len(found) >= self.limit:
-            self.cut.add(node)
+            self.truncated.add(node)
             return
-        found[thing] = None
-        if node in self._new:
-            self._new[node].append(thing)
+        found[obj] = None
+        if node in self._pending:
+            self._pending[node].append(obj)
         else:
-            self._new[node] = [thing]
+            self._pending[node] = [obj]
             self._queue.append(node)
 
     def flow(self, src: int, dst: int, weak: int = 0) -> None:
@@ -91,41 +91,41 @@ class Solver:
         if dst in edges:
             return
         edges[dst] = None
-        things = self.objects[src]
-        if things:
-            self._pour(dst, hints(things) if weak else things)
+        objects = self.points_to[src]
+        if objects:
+            self._propagate(dst, as_hints(objects) if weak else objects)
 
-    def _pour(self, node: int, things: Iterable[Object]) -> None:
+    def _propagate(self, node: int, objects: Iterable[Object]) -> None:
         """Add objects, at least one and each once, no hint behind its object: here the time is spent."""
-        found = self.objects[node]
+        found = self.points_to[node]
         if not found:
-            new = list(things)
-            self.objects[node] = dict.fromkeys(new)
+            new = list(objects)
+            self.points_to[node] = dict.fromkeys(new)
         else:
-            if node in self.cut:
+            if node in self.truncated:
                 return
             # Not in brackets: most are one thing, or none that is new.
             new = []
-            for thing in things:
-                if thing in found or (thing & WEAK and thing ^ WEAK in found):
+            for obj in objects:
+                if obj in found or (obj & WEAK and obj ^ WEAK in found):
                     continue
-                new.append(thing)
+                new.append(obj)
             if not new:
                 return
             free = self.limit - len(found)
             if free < len(new):
-                self.cut.add(node)
+                self.truncated.add(node)
                 if not free:
                     return
                 del new[free:]
             found.update(dict.fromkeys(new))
-        if node in self._new:
-            self._new[node] += new
+        if node in self._pending:
+            self._pending[node] += new
         else:
-            self._new[node] = new
+            self._pending[node] = new
             self._queue.append(node)
 
-    def wait(self, node: int, rule: Callable[..., None], *data: Any) -> None:
+    def subscribe(self, node: int, rule: Callable[..., None], *data: Any) -> None:
         """Tell a rule all objects of a node, now and later."""
         if node < 0:
             return
@@ -136,55 +136,55 @@ class Solver:
             # A container that holds itself would be asked for ever.
             return
         rules[rule, data] = None
-        found = self.objects[node]
+        found = self.points_to[node]
         if found:
             # Later, not here: a chain of rules may be longer than the stack is deep.
             self._tasks.append((rule, (list(found), *data)))
 
-    def later(self, rule: Callable[..., None], *data: Any) -> None:
+    def defer(self, rule: Callable[..., None], *data: Any) -> None:
         """Run a rule once."""
         self._tasks.append((rule, data))
 
     def run(self) -> None:
         """Until nothing changes."""
-        tasks, queue, pour = self._tasks, self._queue, self._pour
+        tasks, queue, pour = self._tasks, self._queue, self._propagate
         while tasks or queue:
             if tasks:
                 rule, told = tasks.popleft()
                 rule(*told)
                 continue
             node = queue.popleft()
-            new = self._new.pop(node)
+            new = self._pending.pop(node)
             for dst in self._edges[node] or ():
                 pour(dst, new)
             if node in self._weak_edges:
-                hinted = hints(new)
+                hinted = as_hints(new)
                 for dst in self._weak_edges[node]:
                     pour(dst, hinted)
             for rule, data in list(self._rules.get(node, ())):
                 rule(new, *data)
 
-    def found(self, node: int) -> Sequence[Object]:
+    def objects_at(self, node: int) -> Sequence[Object]:
         """The objects in a node, those that are no hints if there are any."""
-        things = self.objects[node] if node >= 0 else None
-        return best(things) if things else ()
+        objects = self.points_to[node] if node >= 0 else None
+        return prefer_strong(objects) if objects else ()
 
 
-def hints(things: Iterable[Object]) -> list[Object]:
+def as_hints(objects: Iterable[Object]) -> list[Object]:
     """The objects as hints, each once.
 
     >>> hints([4, 7, 6])
     [5, 7]
     """
-    return list(dict.fromkeys([thing | WEAK for thing in things]))
+    return list(dict.fromkeys([obj | WEAK for obj in objects]))
 
 
-def best(things: Iterable[Object]) -> list[Object]:
+def prefer_strong(objects: Iterable[Object]) -> list[Object]:
     """The objects that are no hints; if there are none, the hints.
 
     >>> best([4, 7]), best([7])
     ([4], [7])
     """
-    listed = list(things)
-    strong = [thing for thing in listed if not thing & WEAK]
+    listed = list(objects)
+    strong = [obj for obj in listed if not obj & WEAK]
     return strong or listed

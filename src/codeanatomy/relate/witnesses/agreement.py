@@ -236,7 +236,7 @@ class Kinship:
         return self.landmarks.cls(target.qname.rpartition(".")[0])
 
     def _is_protocol(self, cls: Object) -> bool:
-        return any(name in PROTOCOLS for name in self.values.outside_bases(cls))
+        return any(name in PROTOCOLS for name in self.values.external_bases(cls))
 
     def is_replaced(self, claim: Claim) -> bool:
         """Whether something else runs in place of what is claimed."""

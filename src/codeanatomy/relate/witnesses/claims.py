@@ -19,7 +19,7 @@ from typing import NamedTuple
 from codeanatomy.ids import stable_id
 from codeanatomy.relate.program import FUNCTION
 from codeanatomy.relate.values.models.builtins import DECLARATIONS
-from codeanatomy.relate.values.name_resolution import Definitions, Target
+from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from codeanatomy.relate.values.solver import Object
 
 SCIP, PYREFLY = "scip", "pyrefly"
@@ -80,7 +80,7 @@ def last_part(target: Target) -> str:
 class Landmarks:
     """The definitions of a repository by their places and names."""
 
-    def __init__(self, definitions: Definitions, attributes: Mapping[tuple[Object, str], None]) -> None:
+    def __init__(self, definitions: NameResolver, attributes: Mapping[tuple[Object, str], None]) -> None:
         self.definitions = definitions
         self.values = definitions.values
         self.attributes = attributes
@@ -99,20 +99,20 @@ class Landmarks:
         values, program = self.values, self.values.programs[file]
         wholes: dict[tuple[int | None, int | None], Object] = {}
         for number, function in enumerate(program.functions):
-            wholes[function.place[:2]] = values.thing("F", file, number)
+            wholes[function.place[:2]] = values.object("F", file, number)
             owner = f"{values.names[file]}.{function.qualname}"
             for each in function.parameters:
-                node = self.definitions.at("PARAMETER", file, each.place)
+                node = self.definitions.node_id_at("PARAMETER", file, each.place)
                 yield each.place[:2], Target("PARAMETER", node, f"{owner}.{each.name}")
         for number, cls in enumerate(program.classes):
-            wholes[cls.place[:2]] = values.thing("C", file, number)
+            wholes[cls.place[:2]] = values.object("C", file, number)
         for start, end, whole_start, whole_end in program.names:
             if (whole_start, whole_end) in wholes:
                 yield (start, end), wholes[whole_start, whole_end]
 
     def target(self, thing: Object) -> Target:
         """The node of a function or class."""
-        kind, file, number, _ = self.values.things[thing >> 1]
+        kind, file, number, _ = self.values.objects[thing >> 1]
         return self.definitions.function(file, number) if kind == "F" else self.definitions.cls(file, number)
 
     def function(self, target: Target) -> Object | None:
@@ -122,7 +122,7 @@ class Landmarks:
             for file, program in enumerate(self.values.programs):
                 for number in range(len(program.functions)):
                     node = self.definitions.function(file, number).node
-                    self._functions[node] = self.values.thing("F", file, number)
+                    self._functions[node] = self.values.object("F", file, number)
         return self._functions.get(target.node)
 
     def cls(self, qname: str | None) -> Object | None:
@@ -132,16 +132,16 @@ class Landmarks:
             for file, program in enumerate(self.values.programs):
                 for number, declared in enumerate(program.classes):
                     name = f"{self.values.names[file]}.{declared.qualname}"
-                    self._classes.setdefault(name, self.values.thing("C", file, number))
+                    self._classes.setdefault(name, self.values.object("C", file, number))
         return None if qname is None else self._classes.get(qname)
 
     def called(self, cls: Object) -> tuple[Target, ...]:
         """What a call of a class means: the class, and the constructors of the repository that run."""
         found = [self.target(cls)]
         for name in CONSTRUCTORS:
-            holder = self.values.find(cls, name)
-            if self.values.is_own(holder):
-                found += (one for one in self.definitions.in_class(holder, name) if one.kind == "FUNCTION")
+            holder = self.values.defining_class(cls, name)
+            if self.values.is_repository_class(holder):
+                found += (one for one in self.definitions.targets_in_class(holder, name) if one.kind == "FUNCTION")
         return tuple(found)
 
     def member(self, cls: Object, name: str) -> tuple[Target, ...]:
@@ -149,7 +149,7 @@ class Landmarks:
         _, declared = self.values.cls(cls)
         for word in (name, f"_{declared.name.lstrip('_')}{name}"):
             if word in declared.attrs:
-                return self.definitions.in_class(cls, word)
+                return self.definitions.targets_in_class(cls, word)
             if (cls, word) in self.attributes or word in declared.fields:
                 return (self.definitions.attribute(cls, word),)
         return ()
@@ -157,7 +157,7 @@ class Landmarks:
     def outside(self, name: str) -> tuple[Target, ...]:
         """A name outside, if it can be one."""
         public = public_name(name)
-        return () if public is None else (self.definitions.outside(public),)
+        return () if public is None else (self.definitions.external(public),)
 
     def is_decorated(self, target: Target) -> bool:
         """Whether a decorator may have put something else in place of a function."""
@@ -180,9 +180,9 @@ class Landmarks:
         return self._decorators
 
     def _makes_property(self, file: int, node: int) -> bool:
-        things = self.values.held(file, node)
-        told = [self.values.things[thing >> 1] for thing in things]
-        return any(each.kind == "Q" or (each.kind == "X" and each.one.endswith("property")) for each in told)
+        things = self.values.program_objects(file, node)
+        told = [self.values.objects[thing >> 1] for thing in things]
+        return any(each.kind == "Q" or (each.kind == "X" and each.first.endswith("property")) for each in told)
 
 
 def is_declaration(target: Target) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from codeanatomy.relate.program import Place
-from codeanatomy.relate.values.name_resolution import Definitions, Target
+from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from codeanatomy.relate.values.solver import Object
 from codeanatomy.relate.witnesses.agreement import Kinship, Problem, Verdict
 from codeanatomy.relate.witnesses.claims import Claim, Landmarks, is_declaration, last_part
@@ -40,7 +40,7 @@ class Witnesses:
 
     def __init__(
         self,
-        definitions: Definitions,
+        definitions: NameResolver,
         attributes: Mapping[tuple[Object, str], None],
         problems: list[Problem] | None = None,
     ) -> None:

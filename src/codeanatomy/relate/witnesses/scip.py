@@ -142,7 +142,7 @@ class Symbols:
             if isinstance(found, Target):
                 targets[found] = None
             elif found is not None:
-                is_class = self.values.things[found >> 1].kind == "C"
+                is_class = self.values.objects[found >> 1].kind == "C"
                 target = self.landmarks.target(found)
                 targets[target] = None
                 called.update(dict.fromkeys(self.landmarks.called(found) if is_class else (target,)))
@@ -164,7 +164,7 @@ class Symbols:
             head = symbol[: symbol.rindex("#") + 1]
             for file, bstart, bend in self._places.get(head, ()):
                 cls = self.landmarks.at(file, bstart, bend)
-                if isinstance(cls, int) and self.values.things[cls >> 1].kind == "C":
+                if isinstance(cls, int) and self.values.objects[cls >> 1].kind == "C":
                     found.update(dict.fromkeys(self.landmarks.member(cls, name)))
         elif all(suffix == MODULE for suffix in outer):
             for file in dict.fromkeys(file for file, _, _ in places):

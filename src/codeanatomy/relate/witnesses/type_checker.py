@@ -135,7 +135,7 @@ class CallTargets:
         if file is None or bstart is None or bend is None:
             return None
         found = self.landmarks.at(file, bstart, bend)
-        is_function = isinstance(found, int) and self.landmarks.values.things[found >> 1].kind == "F"
+        is_function = isinstance(found, int) and self.landmarks.values.objects[found >> 1].kind == "F"
         return self.landmarks.target(found) if is_function and isinstance(found, int) else None
 
     def _outside(self, name: str) -> tuple[Target, ...]:

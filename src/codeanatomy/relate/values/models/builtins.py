@@ -27,7 +27,7 @@ from codeanatomy.relate.program import (
     OBJ_SUPER,
     POSITIONAL,
 )
-from codeanatomy.relate.values.pending_call import plain
+from codeanatomy.relate.values.pending_call import positional
 from codeanatomy.relate.values.solver import Object
 
 if TYPE_CHECKING:
@@ -39,27 +39,27 @@ Model: TypeAlias = "Callable[[Calls, Call, Object], None]"
 
 def callback(values: Calls, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
     """A function that is run on behalf of the caller."""
-    values.wait_call(callee, call.with_args([plain(arg) for arg in args], dst, "callback"))
+    values.call_node(callee, call.with_args([positional(arg) for arg in args], dst, "callback"))
 
 
 def element_of(values: Calls, call: Call, src: int) -> int:
     """The node of what iteration over another gives."""
-    node = values.node()
-    values.elements(src, node, call.where)
+    node = values.new_node()
+    values.iterate(src, node, call.where)
     return node
 
 
-def _map(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("generator", call.where)
-    result = values.node()
+def _map(values: Calls, call: Call, obj: Object) -> None:
+    made = values.new_container("generator", call.where)
+    result = values.new_node()
     sources = [node for how, _, node in call.args if how == POSITIONAL][1:]
     callback(values, call, call.argument(0), [element_of(values, call, each) for each in sources], result)
     values.put(made, None, result)
     values.add(call.dst, made)
 
 
-def filtered(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("generator", call.where)
+def filtered(values: Calls, call: Call, obj: Object) -> None:
+    made = values.new_container("generator", call.where)
     element = element_of(values, call, call.argument(1))
     callback(values, call, call.argument(0), [element])
     values.put(made, None, element)
@@ -69,8 +69,8 @@ def filtered(values: Calls, call: Call, thing: Object) -> None:
 def ordered(kind: str, *, compares: bool = False) -> Model:
     """Of sorted, and what else makes a container of another's elements."""
 
-    def model(values: Calls, call: Call, thing: Object) -> None:
-        made = values.make_container(kind, call.where)
+    def model(values: Calls, call: Call, obj: Object) -> None:
+        made = values.new_container(kind, call.where)
         element = element_of(values, call, call.argument(0))
         if compares:
             compared(values, call, element, "__lt__", "__gt__")
@@ -86,14 +86,16 @@ def compared(values: Calls, call: Call, element: int, *names: str) -> None:
     if key >= 0:
         callback(values, call, key, [element])
     else:
-        values.wait(element, values.special, names, call.with_args([plain(element)], -1, "builtin"))
+        values.subscribe(
+            element, values.call_special_method, names, call.with_args([positional(element)], -1, "builtin")
+        )
 
 
 def copied(kind: str) -> Model:
     """Of list(xs), tuple(xs), deque(xs)."""
 
-    def model(values: Calls, call: Call, thing: Object) -> None:
-        made = values.make_container(kind, call.where, cls=values.things[thing >> 1].one)
+    def model(values: Calls, call: Call, obj: Object) -> None:
+        made = values.new_container(kind, call.where, cls=values.objects[obj >> 1].first)
         if call.argument(0) >= 0:
             values.put(made, None, element_of(values, call, call.argument(0)))
         values.add(call.dst, made)
@@ -101,45 +103,45 @@ def copied(kind: str) -> Model:
     return model
 
 
-def keyed(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("dict", call.where, cls=values.things[thing >> 1].one)
+def keyed(values: Calls, call: Call, obj: Object) -> None:
+    made = values.new_container("dict", call.where, cls=values.objects[obj >> 1].first)
     for _, word, node in call.args:
         if word is not None:
             values.put(made, repr(word), node)
     if call.argument(0) >= 0:
-        values.wait(call.argument(0), entries, values, made, call)
+        values.subscribe(call.argument(0), entries, values, made, call)
     values.add(call.dst, made)
 
 
-def entries(things: list[Object], values: Calls, made: Object, call: Call) -> None:
+def entries(objects: list[Object], values: Calls, made: Object, call: Call) -> None:
     """The entries of another dict, or of what gives pairs."""
-    for thing in things:
-        if values.things[thing >> 1].kind == OBJ_CONTAINER and values.kind_of(thing) == "dict":
-            values.merge_from([thing], made)
+    for obj in objects:
+        if values.objects[obj >> 1].kind == OBJ_CONTAINER and values.container_kind(obj) == "dict":
+            values.merge_from([obj], made)
             continue
-        pair = values.node()
-        values.each([thing], pair, call.where)
-        values.wait(pair, _pairs, values, made)
+        pair = values.new_node()
+        values.iterate_objects([obj], pair, call.where)
+        values.subscribe(pair, _pairs, values, made)
 
 
-def _pairs(things: list[Object], values: Calls, made: Object) -> None:
+def _pairs(objects: list[Object], values: Calls, made: Object) -> None:
     """Pairs of keys and values."""
-    for thing in things:
-        if values.things[thing >> 1].kind == OBJ_CONTAINER and values.kind_of(thing) in ("tuple", "list"):
-            for node in values.element(thing, "0"):
+    for obj in objects:
+        if values.objects[obj >> 1].kind == OBJ_CONTAINER and values.container_kind(obj) in ("tuple", "list"):
+            for node in values.element_nodes(obj, "0"):
                 values.flow(node, values.field(made, "[keys]"))
-            for node in values.element(thing, "1"):
+            for node in values.element_nodes(obj, "1"):
                 values.put(made, None, node)
 
 
 def _best(*names: str) -> Model:
     """Of min and max: one of the elements or arguments."""
 
-    def model(values: Calls, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, obj: Object) -> None:
         given = [node for how, _, node in call.args if how == POSITIONAL]
-        element = values.node()
+        element = values.new_node()
         if len(given) == 1:
-            values.elements(given[0], element, call.where)
+            values.iterate(given[0], element, call.where)
         for node in given if len(given) > 1 else ():
             values.flow(node, element)
         compared(values, call, element, *names)
@@ -149,108 +151,108 @@ def _best(*names: str) -> Model:
     return model
 
 
-def _enumerate(values: Calls, call: Call, thing: Object) -> None:
-    pair = values.make_container("tuple", call.where, "pair")
+def _enumerate(values: Calls, call: Call, obj: Object) -> None:
+    pair = values.new_container("tuple", call.where, "pair")
     values.put(pair, "1", element_of(values, call, call.argument(0)))
     yielding(values, call, pair)
 
 
-def zipped(values: Calls, call: Call, thing: Object) -> None:
-    row = values.make_container("tuple", call.where, "row")
+def zipped(values: Calls, call: Call, obj: Object) -> None:
+    row = values.new_container("tuple", call.where, "row")
     for place, (_, _, node) in enumerate(call.args):
         values.put(row, str(place), element_of(values, call, node))
     yielding(values, call, row)
 
 
-def yielding(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("generator", call.where)
-    node = values.node()
-    values.add(node, thing)
+def yielding(values: Calls, call: Call, obj: Object) -> None:
+    made = values.new_container("generator", call.where)
+    node = values.new_node()
+    values.add(node, obj)
     values.put(made, None, node)
     values.add(call.dst, made)
 
 
-def _next(values: Calls, call: Call, thing: Object) -> None:
-    values.wait(call.argument(0), values.next_of, "__next__", call.dst, call.where)
+def _next(values: Calls, call: Call, obj: Object) -> None:
+    values.subscribe(call.argument(0), values.call_next, "__next__", call.dst, call.where)
     values.flow(call.argument(1), call.dst)
 
 
-def _iter(values: Calls, call: Call, thing: Object) -> None:
+def _iter(values: Calls, call: Call, obj: Object) -> None:
     if call.argument(1) >= 0:
-        made, result = values.make_container("generator", call.where), values.node()
+        made, result = values.new_container("generator", call.where), values.new_node()
         callback(values, call, call.argument(0), [], result)
         values.put(made, None, result)
         values.add(call.dst, made)
         return
 
-    def each(things: list[Object]) -> None:
-        for one in things:
-            if values.things[one >> 1].kind == OBJ_INSTANCE:
-                values.special([one], ["__iter__"], call.with_args([], call.dst, "builtin"))
+    def each(objects: list[Object]) -> None:
+        for obj in objects:
+            if values.objects[obj >> 1].kind == OBJ_INSTANCE:
+                values.call_special_method([obj], ["__iter__"], call.with_args([], call.dst, "builtin"))
             else:
-                values.add(call.dst, one)
+                values.add(call.dst, obj)
 
-    values.wait(call.argument(0), each)
+    values.subscribe(call.argument(0), each)
 
 
-def _getattr(values: Calls, call: Call, thing: Object) -> None:
+def _getattr(values: Calls, call: Call, obj: Object) -> None:
     if call.dst >= 0:
-        values.wait(call.argument(1), _named, values, call)
+        values.subscribe(call.argument(1), _named, values, call)
     values.flow(call.argument(2), call.dst)
 
 
-def _named(things: list[Object], values: Calls, call: Call) -> None:
+def _named(objects: list[Object], values: Calls, call: Call) -> None:
     """Attributes whose names are known strings."""
-    for thing in things:
-        kind, text, _, _ = values.things[thing >> 1]
+    for obj in objects:
+        kind, text, _, _ = values.objects[obj >> 1]
         if kind == OBJ_STRING:
-            values.wait(call.argument(0), values.load_from, text, call.dst)
+            values.subscribe(call.argument(0), values.load_attribute, text, call.dst)
         elif kind == OBJ_STRING_PREFIX:
-            values.wait(call.argument(0), _beginning, values, text, call.dst)
+            values.subscribe(call.argument(0), _beginning, values, text, call.dst)
 
 
-def _beginning(things: list[Object], values: Calls, prefix: str, dst: int) -> None:
+def _beginning(objects: list[Object], values: Calls, prefix: str, dst: int) -> None:
     """The methods whose names begin so, of instances."""
-    for thing in things:
-        kind, cls, _, _ = values.things[thing >> 1]
+    for obj in objects:
+        kind, cls, _, _ = values.objects[obj >> 1]
         own = (
-            [each for each in values.mro(cls) if values.things[each >> 1].kind == OBJ_CLASS]
+            [each for each in values.mro(cls) if values.objects[each >> 1].kind == OBJ_CLASS]
             if kind == OBJ_INSTANCE
             else []
         )
         names = dict.fromkeys(name for each in own for name in values.cls(each)[1].attrs)
         for name in names:
             if name.startswith(prefix):
-                values.load_from([thing], name, dst)
+                values.load_attribute([obj], name, dst)
 
 
-def _setattr(values: Calls, call: Call, thing: Object) -> None:
-    name = values.text(call, 1)
+def _setattr(values: Calls, call: Call, obj: Object) -> None:
+    name = values.string_argument(call, 1)
     if name is not None and call.argument(2) >= 0:
-        values.wait(call.argument(0), values.store, name, call.argument(2))
+        values.subscribe(call.argument(0), values.store_attribute, name, call.argument(2))
 
 
-def _type(values: Calls, call: Call, thing: Object) -> None:
+def _type(values: Calls, call: Call, obj: Object) -> None:
     if len(call.args) != 1 or call.dst < 0:
         return
 
-    def each(things: list[Object]) -> None:
-        for one in things:
-            kind, first, _, _ = values.things[one >> 1]
+    def each(objects: list[Object]) -> None:
+        for obj in objects:
+            kind, first, _, _ = values.objects[obj >> 1]
             if kind == OBJ_INSTANCE:
-                values.add(call.dst, first | one & 1)
+                values.add(call.dst, first | obj & 1)
             elif kind == OBJ_EXTERNAL_INSTANCE:
-                values.add(call.dst, values.thing(OBJ_EXTERNAL, first) | one & 1)
+                values.add(call.dst, values.object(OBJ_EXTERNAL, first) | obj & 1)
 
-    values.wait(call.argument(0), each)
+    values.subscribe(call.argument(0), each)
 
 
-def _super(values: Calls, call: Call, thing: Object) -> None:
+def _super(values: Calls, call: Call, obj: Object) -> None:
     if call.dst < 0:
         return
     given = [node for how, _, node in call.args if how == POSITIONAL]
     if len(given) == 2:
-        values.wait(given[0], _explicit_super, values, given[1], call.dst)
+        values.subscribe(given[0], _explicit_super, values, given[1], call.dst)
         return
     file, site = call.where
     program = values.programs[file]
@@ -260,61 +262,61 @@ def _super(values: Calls, call: Call, thing: Object) -> None:
     if number < 0 or not program.functions[number].parameters:
         return
     function = program.functions[number]
-    cls = values.thing(OBJ_CLASS, file, function.owner)
-    values.wait(values.at(file, function.parameters[0].node), _proxies, values, cls, call.dst)
+    cls = values.object(OBJ_CLASS, file, function.owner)
+    values.subscribe(values.global_node(file, function.parameters[0].node), _proxies, values, cls, call.dst)
 
 
-def _explicit_super(things: list[Object], values: Calls, receiver: int, dst: int) -> None:
-    for thing in things:
-        if values.things[thing >> 1].kind == OBJ_CLASS:
-            values.wait(receiver, _proxies, values, thing & ~1, dst)
+def _explicit_super(objects: list[Object], values: Calls, receiver: int, dst: int) -> None:
+    for obj in objects:
+        if values.objects[obj >> 1].kind == OBJ_CLASS:
+            values.subscribe(receiver, _proxies, values, obj & ~1, dst)
 
 
-def _proxies(things: list[Object], values: Calls, cls: Object, dst: int) -> None:
-    for thing in things:
-        if values.things[thing >> 1].kind in (OBJ_INSTANCE, OBJ_CLASS):
-            values.add(dst, values.thing(OBJ_SUPER, cls, thing & ~1) | thing & 1)
+def _proxies(objects: list[Object], values: Calls, cls: Object, dst: int) -> None:
+    for obj in objects:
+        if values.objects[obj >> 1].kind in (OBJ_INSTANCE, OBJ_CLASS):
+            values.add(dst, values.object(OBJ_SUPER, cls, obj & ~1) | obj & 1)
 
 
-def made_property(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing(OBJ_PROPERTY, call.where)
+def made_property(values: Calls, call: Call, obj: Object) -> None:
+    made = values.object(OBJ_PROPERTY, call.where)
     for place, name in enumerate(("fget", "fset", "fdel")):
         values.flow(call.argument(place, name), values.field(made, name))
     values.add(call.dst, made)
 
 
 def _wrapped(how: str) -> Model:
-    def model(values: Calls, call: Call, thing: Object) -> None:
-        made = values.thing(OBJ_STATIC_OR_CLASS_METHOD, call.where, how)
+    def model(values: Calls, call: Call, obj: Object) -> None:
+        made = values.object(OBJ_STATIC_OR_CLASS_METHOD, call.where, how)
         values.flow(call.argument(0), values.field(made, "inner"))
         values.add(call.dst, made)
 
     return model
 
 
-def _instance(values: Calls, call: Call, thing: Object) -> None:
+def _instance(values: Calls, call: Call, obj: Object) -> None:
     """`object.__new__(cls)`."""
-    values.wait(call.argument(0), values.instances, call.dst, 0)
+    values.subscribe(call.argument(0), values.add_instances, call.dst, 0)
 
 
-def same(values: Calls, call: Call, thing: Object) -> None:
+def same(values: Calls, call: Call, obj: Object) -> None:
     values.flow(call.argument(0), call.dst)
 
 
 def gives(cls: str) -> Model:
     """A call whose result is an instance of a class outside."""
 
-    def model(values: Calls, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, obj: Object) -> None:
         if call.dst >= 0:
-            values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, cls) | thing & 1)
+            values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, cls) | obj & 1)
 
     return model
 
 
-def _splits(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("list", call.where)
-    node = values.node()
-    values.add(node, values.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+def _splits(values: Calls, call: Call, obj: Object) -> None:
+    made = values.new_container("list", call.where)
+    node = values.new_node()
+    values.add(node, values.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
     values.put(made, None, node)
     if call.dst >= 0:
         values.add(call.dst, made)
@@ -323,38 +325,42 @@ def _splits(values: Calls, call: Call, thing: Object) -> None:
 def _asks(*names: str, result: str | None = None, gives: bool = False) -> Model:
     """A builtin that asks its argument by a special method, and may give what that returns."""
 
-    def model(values: Calls, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, obj: Object) -> None:
         args = [node for how, _, node in call.args if how == POSITIONAL]
         for node in args[:1]:
-            asked = call.with_args([plain(arg) for arg in args[1:]], call.dst if gives else -1, "builtin")
-            values.wait(node, values.special, names, asked)
+            asked = call.with_args(
+                [positional(arg) for arg in args[1:]], call.dst if gives else -1, "builtin"
+            )
+            values.subscribe(node, values.call_special_method, names, asked)
         if result is not None:
-            values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, f"builtins.{result}"))
+            values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, f"builtins.{result}"))
 
     return model
 
 
-def _prints(values: Calls, call: Call, thing: Object) -> None:
+def _prints(values: Calls, call: Call, obj: Object) -> None:
     for how, _, node in call.args:
         if how == POSITIONAL:
-            values.wait(node, values.special, ("__str__", "__repr__"), call.with_args([], -1, "builtin"))
+            values.subscribe(
+                node, values.call_special_method, ("__str__", "__repr__"), call.with_args([], -1, "builtin")
+            )
 
 
-def _formats(values: Calls, call: Call, thing: Object) -> None:
+def _formats(values: Calls, call: Call, obj: Object) -> None:
     for _, _, node in call.args:
         names = ("__format__", "__str__", "__repr__")
-        values.wait(node, values.special, names, call.with_args([], -1, "builtin"))
-    values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+        values.subscribe(node, values.call_special_method, names, call.with_args([], -1, "builtin"))
+    values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
 
 
-def _consumes(values: Calls, call: Call, thing: Object) -> None:
+def _consumes(values: Calls, call: Call, obj: Object) -> None:
     """Of sum, any and all, which iterate."""
     element_of(values, call, call.argument(0))
 
 
 # Applied to a function they say what it is; nobody thinks of them as calls.
 DECLARATIONS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
-TEXT_METHODS = (
+STRING_METHODS = (
     *(
         "capitalize",
         "casefold",
@@ -426,7 +432,7 @@ BUILTIN_MODELS: Mapping[str, Model] = {
     "builtins.all": _consumes,
     "builtins.open": gives("io.TextIOWrapper"),
     "builtins.input": gives("builtins.str"),
-    **{f"builtins.str.{name}": gives("builtins.str") for name in TEXT_METHODS},
+    **{f"builtins.str.{name}": gives("builtins.str") for name in STRING_METHODS},
     **{
         f"builtins.str.{name}": _splits
         for name in ("split", "rsplit", "splitlines", "partition", "rpartition")

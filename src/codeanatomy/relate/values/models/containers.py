@@ -40,23 +40,23 @@ def _extended(values: Calls, container: Object, name: str, call: Call) -> None:
 
 def _inserted(values: Calls, container: Object, name: str, call: Call) -> None:
     values.put(container, None, call.argument(1))
-    values.shuffle(container)
+    values.forget_keys(container)
 
 
 def _reordered(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.shuffle(container)
+    values.forget_keys(container)
     if name == "sort":
         compared(values, call, values.field(container, "[*]"), "__lt__")
 
 
 def _updated(values: Calls, container: Object, name: str, call: Call) -> None:
-    if values.kind_of(container) == "set":
+    if values.container_kind(container) == "set":
         _extended(values, container, name, call)
         return
     for _, word, node in call.args:
         if word is not None:
             values.put(container, repr(word), node)
-    values.wait(call.argument(0), entries, values, container, call)
+    values.subscribe(call.argument(0), entries, values, container, call)
 
 
 def _set(values: Calls, container: Object, name: str, call: Call) -> None:
@@ -72,11 +72,11 @@ def _yielded(values: Calls, container: Object, name: str, call: Call) -> None:
 
 
 def _taken(values: Calls, container: Object, name: str, call: Call) -> None:
-    keyed = values.kind_of(container) == "dict"
-    key = values.key(call, 0) if keyed else None
+    keyed = values.container_kind(container) == "dict"
+    key = values.constant_argument(call, 0) if keyed else None
     if not keyed and name == "pop":
-        values.shuffle(container)
-    for node in values.element(container, key):
+        values.forget_keys(container)
+    for node in values.element_nodes(container, key):
         values.flow(node, call.dst)
     if name != "pop" or keyed:
         values.flow(call.argument(1), call.dst)
@@ -85,13 +85,13 @@ def _taken(values: Calls, container: Object, name: str, call: Call) -> None:
 
 
 def _viewed(values: Calls, container: Object, name: str, call: Call) -> None:
-    values.add(call.dst, values.thing(OBJ_DICT_VIEW, container, name))
+    values.add(call.dst, values.object(OBJ_DICT_VIEW, container, name))
 
 
 def _popped_item(values: Calls, container: Object, name: str, call: Call) -> None:
-    node = values.node()
-    values.add(node, values.thing(OBJ_DICT_VIEW, container, "items"))
-    values.elements(node, call.dst, call.where)
+    node = values.new_node()
+    values.add(node, values.object(OBJ_DICT_VIEW, container, "items"))
+    values.iterate(node, call.dst, call.where)
 
 
 Method: TypeAlias = "Callable[[Calls, Object, str, Call], None]"

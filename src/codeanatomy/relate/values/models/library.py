@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from codeanatomy.relate.values.pending_call import Call
 
 # Functions of the standard library that return strings, and methods of paths that return paths.
-TEXTS_OUTSIDE = (
+STRING_FUNCTIONS = (
     *(
         f"os.path.{name}"
         for name in ("join", "basename", "dirname", "abspath", "normpath", "realpath", "expanduser")
@@ -60,35 +60,35 @@ IDENTITY = "functools.lru_cache()"
 DECORATORS = frozenset({IDENTITY})
 
 
-def _chain(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("generator", call.where)
+def _chain(values: Calls, call: Call, obj: Object) -> None:
+    made = values.new_container("generator", call.where)
     for _, _, node in call.args:
         values.put(made, None, element_of(values, call, node))
     values.add(call.dst, made)
 
 
-def _flattened(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("generator", call.where)
+def _flattened(values: Calls, call: Call, obj: Object) -> None:
+    made = values.new_container("generator", call.where)
     values.put(made, None, element_of(values, call, element_of(values, call, call.argument(0))))
     values.add(call.dst, made)
 
 
-def _starmap(values: Calls, call: Call, thing: Object) -> None:
-    made, result = values.make_container("generator", call.where), values.node()
+def _starmap(values: Calls, call: Call, obj: Object) -> None:
+    made, result = values.new_container("generator", call.where), values.new_node()
     spread = [(STAR, None, element_of(values, call, call.argument(1)))]
-    values.wait_call(call.argument(0), call.with_args(spread, result, "callback"))
+    values.call_node(call.argument(0), call.with_args(spread, result, "callback"))
     values.put(made, None, result)
     values.add(call.dst, made)
 
 
-def _grouped(values: Calls, call: Call, thing: Object) -> None:
-    element, key = element_of(values, call, call.argument(0)), values.node()
+def _grouped(values: Calls, call: Call, obj: Object) -> None:
+    element, key = element_of(values, call, call.argument(0)), values.new_node()
     callback(values, call, call.argument(1, "key"), [element], key)
     group, pair = (
-        values.make_container("generator", call.where, "group"),
-        values.make_container("tuple", call.where, "pair"),
+        values.new_container("generator", call.where, "group"),
+        values.new_container("tuple", call.where, "pair"),
     )
-    node = values.node()
+    node = values.new_node()
     values.put(group, None, element)
     values.add(node, group)
     values.put(pair, "0", key)
@@ -96,9 +96,9 @@ def _grouped(values: Calls, call: Call, thing: Object) -> None:
     yielding(values, call, pair)
 
 
-def _reduce(values: Calls, call: Call, thing: Object) -> None:
+def _reduce(values: Calls, call: Call, obj: Object) -> None:
     element = element_of(values, call, call.argument(1))
-    so_far, result = values.node(), values.node()
+    so_far, result = values.new_node(), values.new_node()
     values.flow(element if call.argument(2) < 0 else call.argument(2), so_far)
     values.flow(result, so_far)
     callback(values, call, call.argument(0), [so_far, element], result)
@@ -109,8 +109,8 @@ def _reduce(values: Calls, call: Call, thing: Object) -> None:
 def _partial(kind: str) -> Model:
     """Of partial and partialmethod: a function, and the arguments it has already."""
 
-    def model(values: Calls, call: Call, thing: Object) -> None:
-        made = values.thing(kind, call.where, call.with_args(call.args[1:]))
+    def model(values: Calls, call: Call, obj: Object) -> None:
+        made = values.object(kind, call.where, call.with_args(call.args[1:]))
         values.flow(call.argument(0), values.field(made, "callee"))
         values.add(call.dst, made)
 
@@ -120,84 +120,84 @@ def _partial(kind: str) -> Model:
 def _holds(kind: str, field: str) -> Model:
     """Something that keeps its first argument: what is dispatched, wrapped or closed."""
 
-    def model(values: Calls, call: Call, thing: Object) -> None:
-        made = values.thing(kind, call.where)
+    def model(values: Calls, call: Call, obj: Object) -> None:
+        made = values.object(kind, call.where)
         values.flow(call.argument(0), values.field(made, field))
         values.add(call.dst, made)
 
     return model
 
 
-def _update_wrapper(values: Calls, call: Call, thing: Object) -> None:
-    values.wait(call.argument(0), values.wrapping, call.argument(1))
+def _update_wrapper(values: Calls, call: Call, obj: Object) -> None:
+    values.subscribe(call.argument(0), values.remember_wrapped, call.argument(1))
     values.flow(call.argument(0), call.dst)
 
 
-def _decorator_factory(values: Calls, call: Call, thing: Object) -> None:
+def _decorator_factory(values: Calls, call: Call, obj: Object) -> None:
     """`lru_cache` and `lru_cache(maxsize=1)` alike give the function back."""
     if call.is_decorator or call.argument(0) >= 0:
         values.flow(call.argument(0), call.dst)
     if call.dst >= 0 and not call.is_decorator:
-        values.add(call.dst, values.thing(OBJ_EXTERNAL, IDENTITY))
+        values.add(call.dst, values.object(OBJ_EXTERNAL, IDENTITY))
 
 
-def _dataclass(values: Calls, call: Call, thing: Object) -> None:
-    def mark(things: list[Object]) -> None:
-        for one in things:
-            if values.things[one >> 1].kind == OBJ_CLASS:
-                values.dataclasses.add(one & ~1)
+def _dataclass(values: Calls, call: Call, obj: Object) -> None:
+    def mark(objects: list[Object]) -> None:
+        for obj in objects:
+            if values.objects[obj >> 1].kind == OBJ_CLASS:
+                values.dataclasses.add(obj & ~1)
 
     if call.argument(0) >= 0:
-        values.wait(call.argument(0), mark)
+        values.subscribe(call.argument(0), mark)
         values.flow(call.argument(0), call.dst)
     elif call.dst >= 0:
-        values.add(call.dst, values.thing(OBJ_EXTERNAL, f"{values.things[thing >> 1].one}()"))
+        values.add(call.dst, values.object(OBJ_EXTERNAL, f"{values.objects[obj >> 1].first}()"))
 
 
-def _context(values: Calls, call: Call, thing: Object) -> None:
-    def each(things: list[Object]) -> None:
-        for one in things:
-            if values.things[one >> 1].kind == OBJ_FUNCTION:
-                values.add(call.dst, values.thing(OBJ_CONTEXT_FUNCTION, one & ~1) | one & 1)
+def _context(values: Calls, call: Call, obj: Object) -> None:
+    def each(objects: list[Object]) -> None:
+        for obj in objects:
+            if values.objects[obj >> 1].kind == OBJ_FUNCTION:
+                values.add(call.dst, values.object(OBJ_CONTEXT_FUNCTION, obj & ~1) | obj & 1)
 
-    values.wait(call.argument(0), each)
+    values.subscribe(call.argument(0), each)
 
 
-def _defaultdict(values: Calls, call: Call, thing: Object) -> None:
-    made = values.make_container("dict", call.where, cls=values.things[thing >> 1].one)
+def _defaultdict(values: Calls, call: Call, obj: Object) -> None:
+    made = values.new_container("dict", call.where, cls=values.objects[obj >> 1].first)
     if call.argument(0) >= 0:
         # It runs where a key is missing, not here.
         values.flow(call.argument(0), values.field(made, "[factory]"))
     values.add(call.dst, made)
 
 
-def _field(values: Calls, call: Call, thing: Object) -> None:
-    made = values.thing(OBJ_DATACLASS_FIELD, call.where)
+def _field(values: Calls, call: Call, obj: Object) -> None:
+    made = values.object(OBJ_DATACLASS_FIELD, call.where)
     for name in ("default", "default_factory"):
         values.flow(call.argument(-1, name), values.field(made, name))
     if call.dst >= 0:
         values.add(call.dst, made)
 
 
-def _import_module(values: Calls, call: Call, thing: Object) -> None:
-    name = values.text(call, 0)
+def _import_module(values: Calls, call: Call, obj: Object) -> None:
+    name = values.string_argument(call, 0)
     if name is not None and call.dst >= 0 and not name.startswith("."):
         values.add(call.dst, values.module(name))
 
 
-def _enter_context(values: Calls, call: Call, thing: Object) -> None:
-    values.wait(call.argument(0), values.entered, call.dst, call.where)
+def _enter_context(values: Calls, call: Call, obj: Object) -> None:
+    values.subscribe(call.argument(0), values.enter_context, call.dst, call.where)
 
 
 def _runs(place: int, word: str | None = None, gives: str | None = None) -> Model:
     """Something that runs one of its arguments later, with those that follow or are in `args`."""
 
-    def model(values: Calls, call: Call, thing: Object) -> None:
+    def model(values: Calls, call: Call, obj: Object) -> None:
         given = [(STAR, None, call.argument(-1, "args"))] if call.argument(-1, "args") >= 0 else []
         following = [arg for arg in call.args if arg[0] == POSITIONAL][place + 1 :] if word is None else []
         run = call.with_args([*following, *given], -1, "callback")
-        values.wait_call(call.argument(place, word), run)
-        values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, gives or values.things[thing >> 1].one))
+        values.call_node(call.argument(place, word), run)
+        values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, gives or values.objects[obj >> 1].first))
 
     return model
 
@@ -205,18 +205,18 @@ def _runs(place: int, word: str | None = None, gives: str | None = None) -> Mode
 def _substitutes(place: int) -> Model:
     """`re.sub` calls a function with each match."""
 
-    def model(values: Calls, call: Call, thing: Object) -> None:
-        match = values.node()
-        values.add(match, values.thing(OBJ_EXTERNAL_INSTANCE, "re.Match"))
+    def model(values: Calls, call: Call, obj: Object) -> None:
+        match = values.new_node()
+        values.add(match, values.object(OBJ_EXTERNAL_INSTANCE, "re.Match"))
         callback(values, call, call.argument(place, "repl"), [match])
-        values.add(call.dst, values.thing(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+        values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
 
     return model
 
 
-def _cast(values: Calls, call: Call, thing: Object) -> None:
+def _cast(values: Calls, call: Call, obj: Object) -> None:
     values.flow(call.argument(1), call.dst)
-    values.wait(call.argument(0), values.instances, call.dst, WEAK)
+    values.subscribe(call.argument(0), values.add_instances, call.dst, WEAK)
 
 
 LIBRARY_MODELS: Mapping[str, Model] = {
@@ -291,7 +291,7 @@ LIBRARY_MODELS: Mapping[str, Model] = {
     **{f"re.Pattern.{name}": gives("re.Match") for name in ("match", "search", "fullmatch")},
     "re.sub": _substitutes(1),
     "re.Pattern.sub": _substitutes(0),
-    **{name: gives("builtins.str") for name in TEXTS_OUTSIDE},
+    **{name: gives("builtins.str") for name in STRING_FUNCTIONS},
     "pathlib.Path.open": gives("io.TextIOWrapper"),
     **{f"pathlib.Path.{name}": gives("pathlib.Path") for name in PATHS},
     **{
