@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import os
 import re
+import tokenize
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -15,7 +17,24 @@ from support.folders import ROOT
 
 PACKAGE = ROOT / "src" / "codeanatomy"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LONGEST = 600
+FOLDERS_OF_SOURCE = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
+LONGEST = 800
+MOST_MODULES = 16
+# In identifiers, as one of the parts between underscores.
+BANNED_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        "told tell tells said say says heard hear hears asked found thing things nobody somebody mend mended "
+        "word words kin whose",
+    )
+)
+# In comments, docstrings, messages and pages.
+BANNED_TEXT = re.compile(
+    r"\b(told|tells?|said|says?|heard|hears?|asked|asks|things?|nobody|somebody|anybody|whoever|mend(s|ed)?)\b",
+    re.IGNORECASE,
+)
+# Texts that are stored in tables or belong to other projects: they stay as they are.
+STORED_TEXTS: dict[str, tuple[str, ...]] = {}
 
 # In pieces, so that this file does not contain them.
 HOSTS = tuple(
@@ -58,41 +77,109 @@ def own_files() -> Iterator[Path]:
         )
 
 
-@pytest.fixture(params=MODULES, ids=name_of)
-def module(request: pytest.FixtureRequest) -> Path:
-    path: Path = request.param
-    return path
-
-
 def test_there_are_modules_to_check() -> None:
     assert {"src/codeanatomy/cli/main.py", "src/codeanatomy/delta/write/commit.py"} <= {
         name_of(path) for path in MODULES
     }
 
 
-def test_no_module_is_too_long(module: Path) -> None:
-    assert len(module.read_text(encoding="utf-8").splitlines()) <= LONGEST
+def test_every_module_has_a_docstring_and_names_tests_that_exist() -> None:
+    for path in MODULES:
+        doc = ast.get_docstring(parsed(path)) or ""
+        assert doc.strip(), name_of(path)
+        for named in re.findall(r"`(tests/[\w/]+\.py)`", doc):
+            assert (ROOT / named).is_file(), f"{name_of(path)} names {named}"
 
 
-def test_a_module_tells_its_design(module: Path) -> None:
-    doc = ast.get_docstring(parsed(module))
-    assert doc
-    assert doc.strip()
+def test_no_module_is_longer_than_one_concept_needs() -> None:
+    long = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {name: lines for name, lines in long.items() if lines > LONGEST} == {}
 
 
-def test_named_tests_exist(module: Path) -> None:
-    doc = ast.get_docstring(parsed(module)) or ""
-    for named in re.findall(r"`(tests/[\w/]+\.py)`", doc):
-        assert (ROOT / named).is_file(), f"{name_of(module)} names {named}"
+def test_a_folder_has_few_modules() -> None:
+    for folder in FOLDERS_OF_SOURCE:
+        modules = [path for path in folder.glob("*.py") if not path.name.startswith("__")]
+        assert len(modules) <= MOST_MODULES, name_of(folder)
 
 
-def test_nothing_is_printed(module: Path) -> None:
-    assert "print" not in {node.func.id for node in calls(module) if isinstance(node.func, ast.Name)}
+def test_a_package_docstring_lists_the_modules_of_its_folder() -> None:
+    for folder in FOLDERS_OF_SOURCE:
+        doc = ast.get_docstring(parsed(folder / "__init__.py")) or ""
+        listed = set(re.findall(r"^ {4}(\w+)/? {2,}\S", doc, re.MULTILINE))
+        modules = {path.stem for path in folder.glob("*.py") if not path.name.startswith("__")}
+        packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+        assert listed == modules | packages, f"the docstring of {name_of(folder)}/__init__.py"
 
 
-def test_only_storage_reads_and_writes_tables(module: Path) -> None:
-    if PACKAGE / "storage" not in module.parents:
-        assert list(boundary_breaks(parsed(module))) == []
+def test_a_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name_of(path))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_names_are_words_of_the_field() -> None:
+    """The words that docs/glossary.md and the style guide replace; see BANNED_NAMES and BANNED_TEXT."""
+    found = [f"{name_of(path)}:{line}: {text}" for path in MODULES for line, text in banned_words(path)]
+    assert found == []
+
+
+def test_pages_use_words_of_the_field() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    found = [
+        f"{name_of(path)}:{number}: {line.strip()[:100]}"
+        for path in pages
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if BANNED_TEXT.search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("code", "is_banned"),
+    [
+        ("def refusals_told(): ...", True),
+        ("found = 1", True),
+        ("x = 'nobody has it'", True),
+        ("# what the log says", True),
+        ("founded = 1", False),
+        ("x = keyword", False),
+        ("'the rows that were found'", False),
+    ],
+)
+def test_the_check_of_words_sees(code: str, is_banned: bool, tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(code + "\n", encoding="utf-8")
+    assert bool(list(banned_words(path))) is is_banned
+
+
+def banned_words(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of identifiers, comments and strings that use a banned word."""
+    stored = STORED_TEXTS.get(name_of(path) if path.is_relative_to(ROOT) else "", ())
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.NAME:
+            if BANNED_NAMES & set(token.string.lower().strip("_").split("_")):
+                yield token.start[0], token.string
+        elif token.type in (tokenize.STRING, tokenize.COMMENT):
+            for number, line in enumerate(token.string.split("\n"), token.start[0]):
+                if BANNED_TEXT.search(line) and not any(text in line for text in stored):
+                    yield number, line.strip()[:100]
+
+
+def test_nothing_is_printed() -> None:
+    for path in MODULES:
+        names = {node.func.id for node in calls(path) if isinstance(node.func, ast.Name)}
+        assert "print" not in names, name_of(path)
+
+
+def test_only_the_delta_boundary_reads_and_writes_tables() -> None:
+    """`maintain` optimizes tables and `spark` opens sessions; everyone else goes through `delta`."""
+    inside = [PACKAGE / name for name in ("delta", "maintain", "spark")]
+    for path in MODULES:
+        if not any(folder in path.parents for folder in inside):
+            assert list(boundary_breaks(parsed(path))) == [], name_of(path)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +231,10 @@ def boundary_breaks(tree: ast.AST) -> Iterator[str]:
                 yield from (alias.name for alias in names if alias.name.split(".")[0] == "delta")
 
 
-@pytest.mark.parametrize("word", ["utils", "helpers", "common", "manager", "base"])
-def test_no_module_has_a_name_that_says_nothing(word: str) -> None:
-    assert word not in {path.stem for path in MODULES}
+def test_no_module_has_a_name_without_meaning() -> None:
+    names = {path.stem for path in MODULES}
+    assert names.isdisjoint({"utils", "helpers", "common", "manager", "base"})
+    assert not {name for name in names if name.endswith("_more")}
 
 
 def test_every_table_is_declared_once() -> None:
