@@ -163,7 +163,7 @@ def test_one_base_needs_no_merging(monkeypatch: pytest.MonkeyPatch) -> None:
         merged += 1
         return merge_c3(chains)
 
-    monkeypatch.setattr(hierarchy, "merge", counted)
+    monkeypatch.setattr(hierarchy, "merge_c3", counted)
     factories = "".join(f"def g{at}():\n  class B(g{at + 1}()): ...\n  return B\n" for at in range(count))
     found = edges(
         solved(
