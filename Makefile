@@ -41,8 +41,11 @@ format: $(VENV)/.ready ## format the code and apply the safe fixes
 	@$(PY) -m ruff check --quiet --fix-only $(SOURCES)
 	@$(PY) -m ruff format --quiet $(SOURCES)
 
-demo: $(VENV)/.ready ## build the project's own source, and ask the tables a question
-	@rm -rf .demo && $(BIN)/codeanatomy build codeanatomy=src --lake .demo/lake
+demo: $(VENV)/.ready ## build the graph of a small shop, and ask what may break if a method changes
+	@rm -rf .demo && $(BIN)/codeanatomy build shop=tests/cases/ask/shop --lake .demo/lake
+	$(say) 'codeanatomy impact shop.cart.Cart.total --lake .demo/lake'
+	@$(BIN)/codeanatomy impact shop.cart.Cart.total --lake .demo/lake --format table
+	$(say) 'the tables are plain Delta: examples/demo.py reads them with deltalake and PyArrow'
 	@$(PY) examples/demo.py
 
 docs: $(VENV)/.ready ## regenerate the generated pages of docs/
