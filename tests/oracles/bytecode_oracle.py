@@ -64,8 +64,8 @@ def argument(step: dis.Instruction, texts: list[str]) -> tuple[str | None, str |
 def place(step: dis.Instruction, source: Source) -> tuple[int | None, int | None, int | None]:
     assert step.positions is not None
     line, end_line, col, end_col = step.positions
-    start = None if line is None or col is None else source.at(line, col)
-    end = None if end_line is None or end_col is None else source.at(end_line, end_col)
+    start = None if line is None or col is None else source.offset_at(line, col)
+    end = None if end_line is None or end_col is None else source.offset_at(end_line, end_col)
     if start is None or end is None or start == end:
         return None, None, line or None
     return start, end, line
@@ -171,7 +171,7 @@ def check_units(found: list[Row], source: Source, tree: ast.Module) -> int:
 
 
 def span_of(node: Any, source: Source) -> tuple[int | None, int | None]:
-    return source.at(node.lineno, node.col_offset), source.at(node.end_lineno, node.end_col_offset)
+    return source.offset_at(node.lineno, node.col_offset), source.offset_at(node.end_lineno, node.end_col_offset)
 
 
 def check_names(found: list[Row], source: Source, tree: ast.Module) -> int:

@@ -27,7 +27,7 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.status.failures import failures
 from codeanatomy.run.build import build, plan
 from codeanatomy.sources.detect import list_source
-from codeanatomy.sources.digest import rows_digest, source_digest
+from codeanatomy.sources.digest import source_digest, states_digest, stored_file_states
 from codeanatomy.tracing import open_trace
 from support import corpus
 from support.builds import built, rows, timeless
@@ -83,8 +83,9 @@ def hostile_lake(spark: SparkSession, hostile: Path, tmp_path_factory: pytest.Te
 def test_what_was_read_is_what_was_planned(hostile: Path, hostile_lake: Path) -> None:
     options = load_settings(LIMITS, env={}, start=None).extract
     found = rows(hostile_lake, "repo_files_v1")
-    assert rows_digest(found) == source_digest(list_source(hostile, options), options)
-    assert [row["source_digest"] for row in rows(hostile_lake, "run_manifest")] == [rows_digest(found)]
+    digest = states_digest(stored_file_states(found))
+    assert digest == source_digest(list_source(hostile, options), options)
+    assert [row["source_digest"] for row in rows(hostile_lake, "run_manifest")] == [digest]
 
 
 def test_a_source_that_changes_while_it_is_read_is_recorded_as_it_was_read(

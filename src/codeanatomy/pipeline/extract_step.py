@@ -42,7 +42,7 @@ from codeanatomy.pipeline.scip_indexes import scip_tasks
 from codeanatomy.pipeline.type_checker import type_tasks
 from codeanatomy.plan.changes import FILES, stored_lines
 from codeanatomy.plan.steps import EXTRACT
-from codeanatomy.sources.digest import Lines, lines_digest
+from codeanatomy.sources.digest import FileStates, states_digest
 
 
 def extract_stage(run: Run) -> None:
@@ -71,12 +71,12 @@ def _extract(run: Run, tasks: Sequence[Task]) -> None:
         tell_of_source(run, repo_id, stored_lines(run.store.root, repo_id, run.pins[FILES]))
 
 
-def tell_of_source(run: Run, repo_id: str, read: Lines) -> None:
+def tell_of_source(run: Run, repo_id: str, read: FileStates) -> None:
     """Say so if another source was read than was planned with."""
-    digest = lines_digest(read)
+    digest = states_digest(read)
     if digest != run.listed.digests[repo_id]:
         warning = f"{repo_id} changed while it was read"
-        run.progress.tell(EXTRACT, warning, last=True)
+        run.progress.update(EXTRACT, warning, last=True)
         Log(run_id=run.run_id, step=EXTRACT).warning(warning)
         run.read_otherwise(repo_id, digest)
 

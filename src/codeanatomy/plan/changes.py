@@ -27,7 +27,7 @@ from codeanatomy.delta.read.light import light_files
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
-from codeanatomy.sources.digest import Lines, rows_lines
+from codeanatomy.sources.digest import FileStates, stored_file_states
 
 FILES = "repo_files_v1"
 # Tables of tools that read a whole program.
@@ -55,7 +55,7 @@ class Impact(Struct, frozen=True):
     relations: int = 0
 
 
-def changes_of(repo_id: str, was: Lines, now: Lines) -> tuple[Change, ...]:
+def changes_of(repo_id: str, was: FileStates, now: FileStates) -> tuple[Change, ...]:
     """The paths that differ, in their order."""
     found = []
     for path in sorted(was.keys() | now.keys()):
@@ -68,10 +68,10 @@ def changes_of(repo_id: str, was: Lines, now: Lines) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def stored_lines(lake: str, repo_id: str, version: int) -> Lines:
+def stored_lines(lake: str, repo_id: str, version: int) -> FileStates:
     """What a version of `repo_files_v1` knows of the paths of a repository."""
     rows = select_rows(local_path(lake), FILES, light_files(lake, FILES, version))
     asked = f"SELECT {', '.join(FACTS)} FROM ({rows}) WHERE repo_id = {sql_literal(repo_id)}"
     with translate_errors(), lookup_connection() as found:
         answer = found.execute(asked).fetchall()
-    return rows_lines(dict(zip(FACTS, row, strict=True)) for row in answer)
+    return stored_file_states(dict(zip(FACTS, row, strict=True)) for row in answer)

@@ -1,7 +1,7 @@
 """What is known of a source whose lake is taken to have what git has not seen change since a commit.
 
     since = Since("lake", "main")
-    since.lines("app", listing, options)      # as `source_lines` gives them; most files were not opened
+    since.lines("app", listing, options)      # as `file_states` gives them; most files were not opened
 
 The caller knows that the lake was built from a work tree in which all that is now as in the commit was as it
 is now. So a file is read only if one of these holds, and the line of any other is the one in the lake:
@@ -32,9 +32,9 @@ from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import StorageFailure, TableMissing, UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.changes import FILES, stored_lines
-from codeanatomy.sources.digest import Lines, source_lines
-from codeanatomy.sources.git import Stamp, commit_of, index_of, unchanged_since
-from codeanatomy.sources.listing import Entry, Listing, unported
+from codeanatomy.sources.digest import FileStates, file_states
+from codeanatomy.sources.git import IndexStat, index_path, resolve_commit, unchanged_since
+from codeanatomy.sources.listing import Entry, Listing, decode_location
 
 # Of a file that was read; any other word tells why it was not.
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -46,21 +46,21 @@ class Since(Struct, frozen=True):
     lake: str
     commit: str
 
-    def lines(self, repo_id: str, listing: Listing, options: ExtractOptions) -> Lines:
+    def lines(self, repo_id: str, listing: Listing, options: ExtractOptions) -> FileStates:
         """What is known of each path of a listing; refuses what is in no work tree of git."""
         if listing.kind != "folder":
             raise UsageError(f"{repo_id} is an archive, which has no commits", "do without --since")
-        root = unported(listing.root)
-        index = index_of(Path(root))
-        stamps = unchanged_since(Path(root), commit_of(Path(root), self.commit), index)
+        root = decode_location(listing.root)
+        index = index_path(Path(root))
+        stamps = unchanged_since(Path(root), resolve_commit(Path(root), self.commit), index)
         stored = _stored(self.lake, repo_id)
         is_known = {entry.path: _is_known(entry, root, stamps, stored) for entry in listing.entries}
         left = tuple(entry for entry in listing.entries if not is_known[entry.path])
-        found = source_lines(replace(listing, entries=left), options)
+        found = file_states(replace(listing, entries=left), options)
         return {path: stored[path] if known else found[path] for path, known in is_known.items()}
 
 
-def _stored(lake: str, repo_id: str) -> Lines:
+def _stored(lake: str, repo_id: str) -> FileStates:
     """What the published lake has of a repository; of one that it cannot tell of, nothing."""
     if not is_local(lake):
         return {}
@@ -70,12 +70,12 @@ def _stored(lake: str, repo_id: str) -> Lines:
         return {}
 
 
-def _is_known(entry: Entry, root: str, stamps: Mapping[str, Stamp], stored: Lines) -> bool:
+def _is_known(entry: Entry, root: str, stamps: Mapping[str, IndexStat], stored: FileStates) -> bool:
     """Whether a file need not be read."""
     if entry.skipped_reason is not None or entry.size_bytes is None or entry.mtime_ns is None:
         return False
-    name = unported(entry.location).removeprefix(root.rstrip("/") + "/")
-    if stamps.get(name) != Stamp(entry.size_bytes, entry.mtime_ns):
+    name = decode_location(entry.location).removeprefix(root.rstrip("/") + "/")
+    if stamps.get(name) != IndexStat(entry.size_bytes, entry.mtime_ns):
         return False
     # By its name: a path that is not the name of its file may have been another's when the lake was built.
     is_stub, size, digest = stored.get(name, (False, None, ""))

@@ -24,8 +24,8 @@ from codeanatomy.errors import CodeAnatomyError, UsageError
 from codeanatomy.plan.git_changes import Since
 from codeanatomy.progress import Progress
 from codeanatomy.sources.detect import list_source
-from codeanatomy.sources.digest import Lines, lines_digest, source_lines
-from codeanatomy.sources.listing import FILE_FLAGS, Listing, held, unported
+from codeanatomy.sources.digest import FileStates, file_states, states_digest
+from codeanatomy.sources.listing import FILE_FLAGS, Listing, closing_fd, decode_location
 
 # A name is part of every id and of log lines: no spaces, separators or quotes.
 NAME = re.compile(r"[\w.@+-][\w.@+/-]*")
@@ -66,7 +66,7 @@ class Listed(Struct, frozen=True):
     repositories: tuple[Repository, ...]
     listings: dict[str, Listing]
     # What is known of the paths of each source, what it therefore is, and the commit it is at.
-    lines: dict[str, Lines]
+    lines: dict[str, FileStates]
     digests: dict[str, str]
     commits: dict[str, str | None]
     failed: dict[str, str]
@@ -82,7 +82,7 @@ def list_repositories(
     """Look into every repository; one that cannot be opened fails alone, one without the commit for all."""
     began = time.monotonic()
     listings: dict[str, Listing] = {}
-    lines: dict[str, Lines] = {}
+    lines: dict[str, FileStates] = {}
     commits: dict[str, str | None] = {}
     failed: dict[str, str] = {}
     paths = 0
@@ -96,13 +96,13 @@ def list_repositories(
         else:
             name = repository.repo_id
             lines[name] = (
-                source_lines(listing, options) if since is None else since.lines(name, listing, options)
+                file_states(listing, options) if since is None else since.lines(name, listing, options)
             )
             listings[name], commits[name] = listing, git_commit(listing)
             paths += len(listing.entries)
         last = ready == len(repositories)
-        progress.tell("list", f"{ready}/{len(repositories)} repositories, {paths:,} paths", last=last)
-    digests = {name: lines_digest(found) for name, found in lines.items()}
+        progress.update("list", f"{ready}/{len(repositories)} repositories, {paths:,} paths", last=last)
+    digests = {name: states_digest(found) for name, found in lines.items()}
     seconds = round(time.monotonic() - began, 3)
     return Listed(tuple(repositories), listings, lines, digests, commits, failed, seconds)
 
@@ -118,7 +118,7 @@ def git_commit(listing: Listing) -> str | None:
     """The commit a work tree is at, from git's own files; null outside git and for an archive."""
     if listing.kind != "folder":
         return None
-    root = Path(unported(listing.root))
+    root = Path(decode_location(listing.root))
     for folder in (root, *root.parents):
         git = folder / ".git"
         if git.is_dir():
@@ -180,7 +180,7 @@ def _head(git: Path) -> str | None:
 def _read(path: Path) -> str:
     """The text of a small file of git's; nothing of what is no file, or cannot be read."""
     try:
-        with held(os.open(path, FILE_FLAGS)) as fd:
+        with closing_fd(os.open(path, FILE_FLAGS)) as fd:
             return (
                 os.read(fd, REF_BYTES).decode("utf-8", "replace")
                 if stat.S_ISREG(os.fstat(fd).st_mode)

@@ -37,7 +37,7 @@ from codeanatomy.lake.manifest import OutputPin, RunManifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.changes import FILES, Change, Impact, changes_of, stored_lines
 from codeanatomy.plan.steps import EXTRACT, Asked, Step, rule_fingerprints, step_fingerprint, steps_of
-from codeanatomy.sources.digest import Lines
+from codeanatomy.sources.digest import FileStates
 
 Action: TypeAlias = Literal["run", "skip", "resume", "refresh"]
 
@@ -135,7 +135,7 @@ class Request(Struct, frozen=True):
     made_from: dict[str, dict[str, str]]
     failed: dict[str, str]
     # By repository, what is known of its paths.
-    lines: dict[str, Lines] = {}
+    lines: dict[str, FileStates] = {}
     # Of them the share that a refresh may redo; none: nothing is refreshed.
     max_share: float | None = None
 

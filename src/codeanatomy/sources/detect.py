@@ -1,4 +1,4 @@
-"""A source is a folder or an archive: what is found in it.
+"""List the files of a source: a folder or an archive.
 
     list_source(Path("requests-2.34.2.tar.gz"), options).kind     # tar
 
@@ -17,7 +17,7 @@ from codeanatomy.sources.listing import Listing, list_folder
 
 
 def list_source(path: Path, options: ExtractOptions) -> Listing:
-    """The entries of a folder or an archive."""
+    """List the entries of a folder or an archive."""
     try:
         root = path.resolve(strict=True)
         mode = root.stat().st_mode

@@ -1,13 +1,13 @@
-"""What git has of a folder, read without running anything that the repository could bring along.
+"""Read commits, blobs and the index of a git repository without running programs that it configures.
 
-    commit = commit_of(source, "main")
-    tree = files_of(source, commit)             # {"shop/cart.py": Blob("5f0c...", 1311), ...}
-    texts_of(source, [tree["shop/cart.py"]])    # {"5f0c...": b"..."}
-    unchanged_since(source, commit, index_of(source))     # {"shop/cart.py": Stamp(1311, 17948188903679...)}
+    commit = resolve_commit(source, "main")
+    files = commit_files(source, commit)           # {"shop/cart.py": Blob("5f0c...", 1311), ...}
+    read_blobs(source, [files["shop/cart.py"]])    # {"5f0c...": b"..."}
+    unchanged_since(source, commit, index_path(source))   # {"shop/cart.py": IndexStat(1311, 179481889...)}
 
-A repository may be hostile: its own settings can name programs for differences, filters, hooks, file monitors
-and remotes. So git only looks up names, lists trees and its index, and hands out blobs, which none of these
-has a part in; what differs is found here. Files of the work tree are read as they are.
+A repository may be hostile: its settings can name programs for diffs, filters, hooks, file monitors and
+remotes. So git is only used to resolve names, to list trees and the index, and to print blobs; none of these
+commands runs such a program. Differences are computed here. Files of the work tree are read as they are.
 
 Tests: `tests/unit/plan/test_changes.py`, `tests/unit/plan/test_git_changes.py`.
 """
@@ -24,19 +24,22 @@ from msgspec import Struct
 
 from codeanatomy.errors import EnvironmentProblem, UsageError
 
-SECONDS = 60.0
-# A larger file is not compared.
-LARGEST = 20_000_000
-REGULAR = frozenset({b"100644", b"100755"})
+TIMEOUT_SECONDS = 60.0
+# Larger files are not compared.
+MAX_COMPARED_BYTES = 20_000_000
+REGULAR_MODES = frozenset({b"100644", b"100755"})
+REPAIR_HINT = "check the repository with `git fsck` and repair it"
 SETTINGS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat")
-NAME_SHOWN = 200
-# An entry of the index, as `ls-files --stage --debug -z` tells it.
-INDEXED = re.compile(
+# Of a name in a message.
+MAX_NAME_CHARS = 200
+# An entry of the index, as `ls-files --stage --debug -z` prints it.
+INDEX_ENTRY = re.compile(
     rb"(\d+) ([0-9a-f]+) \d\t([^\0]+)\0"
     rb"  ctime: .*\n  mtime: (\d+):(\d+)\n  dev: .*\n  uid: .*\n  size: (\d+)\tflags: ([0-9a-f]+)\n"
 )
-# Of the flags of an entry: assume-unchanged, in conflict, intent-to-add and skip-worktree.
-NOT_LOOKED_AT = 0x8000 | 0x3000 | 1 << 29 | 1 << 30
+# Entries with one of these flags are not compared with the work tree: assume-unchanged, in conflict,
+# intent-to-add and skip-worktree.
+NOT_COMPARED_FLAGS = 0x8000 | 0x3000 | 1 << 29 | 1 << 30
 
 
 class Blob(Struct, frozen=True):
@@ -46,122 +49,124 @@ class Blob(Struct, frozen=True):
     size: int
 
 
-class Stamp(Struct, frozen=True):
-    """Size and time of a file of the work tree when it was last known to be what the index has."""
+class IndexStat(Struct, frozen=True):
+    """Size and time of a file of the work tree when git last saw it equal to its entry in the index."""
 
     size: int
     mtime_ns: int
 
 
-def commit_of(source: Path, name: str) -> str:
-    """The commit that a name means."""
+def resolve_commit(source: Path, name: str) -> str:
+    """Return the id of the commit that a name refers to."""
     if not name or name.startswith("-") or "\0" in name or len(name) > 1000:
-        raise UsageError(f"{name[:NAME_SHOWN]!r} is no commit", "name a commit, a branch or a tag")
-    done = _git(source, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    if done.returncode != 0:
+        raise UsageError(f"{name[:MAX_NAME_CHARS]!r} is not a commit", "name a commit, a branch or a tag")
+    process = _git(source, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if process.returncode != 0:
         _refuse_outside(source)
         raise UsageError(
-            f"git knows no commit {name[:NAME_SHOWN]!r} in {source}", "name a commit, a branch or a tag"
+            f"git has no commit {name[:MAX_NAME_CHARS]!r} in {source}", "name a commit, a branch or a tag"
         )
-    return done.stdout.decode("ascii", "replace").strip()
+    return process.stdout.decode("ascii", "replace").strip()
 
 
-def files_of(source: Path, commit: str) -> dict[str, Blob]:
-    """The regular files of a commit below a folder, by their paths from there."""
-    found: dict[str, Blob] = {}
-    for path, fields in _tree(source, commit, "-l"):
-        if fields[0] in REGULAR and fields[3].isdigit():
-            found[path] = Blob(fields[2].decode("ascii"), int(fields[3]))
-    return found
+def commit_files(source: Path, commit: str) -> dict[str, Blob]:
+    """Return the regular files of a commit below a folder, by path relative to the folder."""
+    files: dict[str, Blob] = {}
+    for path, fields in _list_tree(source, commit, "-l"):
+        if fields[0] in REGULAR_MODES and fields[3].isdigit():
+            files[path] = Blob(fields[2].decode("ascii"), int(fields[3]))
+    return files
 
 
-def tracked_in(source: Path) -> list[str]:
-    """The paths below a folder that git will commit, by its index alone."""
-    done = _git(source, "ls-files", "-z", "--cached", "--", ".")
-    return [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
+def tracked_files(source: Path) -> list[str]:
+    """Return the paths below a folder that are in git's index."""
+    process = _git(source, "ls-files", "-z", "--cached", "--", ".")
+    return [os.fsdecode(path) for path in process.stdout.split(b"\0") if path]
 
 
-def index_of(source: Path) -> Path:
-    """The file with the index of the work tree that a folder lies in."""
-    done = _git(source, "rev-parse", "--is-inside-work-tree", "--git-path", "index")
-    inside, _, name = done.stdout.removesuffix(b"\n").partition(b"\n")
+def index_path(source: Path) -> Path:
+    """Return the path of the index of the work tree that contains a folder."""
+    process = _git(source, "rev-parse", "--is-inside-work-tree", "--git-path", "index")
+    inside, _, name = process.stdout.removesuffix(b"\n").partition(b"\n")
     if inside != b"true":
-        said = f": {_said(done)}" if done.returncode != 0 else ""
-        raise UsageError(f"{source} lies in no work tree of git{said}", "do without --since")
+        reason = f": {_last_error(process)}" if process.returncode != 0 else ""
+        raise UsageError(f"{source} is not in a git work tree{reason}", "run without --since")
     return source / os.fsdecode(name)
 
 
-def unchanged_since(source: Path, commit: str, index: Path) -> dict[str, Stamp]:
-    """The files below a folder that the index has as a commit has them, by their paths from there.
+def unchanged_since(source: Path, commit: str, index: Path) -> dict[str, IndexStat]:
+    """Return the files below a folder that are the same in the index and in a commit, by relative path.
 
-    One that was written when the index was, or later, is none: an edit in the same moment leaves no trace.
+    Files written at or after the time of the index are left out: a second edit at the same time has no trace.
     """
     try:
-        # Before it is read: if it is written meanwhile, this is the earlier time.
+        # Before reading it: if the index is written meanwhile, this is the earlier time.
         written_ns = index.stat().st_mtime_ns
     except OSError:
         return {}
-    before = {path: fields[2] for path, fields in _tree(source, commit) if fields[0] in REGULAR}
-    done = _git(source, "ls-files", "--stage", "--debug", "-z", "--", ".")
-    if done.returncode != 0:
-        raise UsageError(f"git cannot read {index}: {_said(done)}", "mend the repository")
-    found: dict[str, Stamp] = {}
+    before = {path: fields[2] for path, fields in _list_tree(source, commit) if fields[0] in REGULAR_MODES}
+    process = _git(source, "ls-files", "--stage", "--debug", "-z", "--", ".")
+    if process.returncode != 0:
+        raise UsageError(f"git cannot read {index}: {_last_error(process)}", REPAIR_HINT)
+    unchanged: dict[str, IndexStat] = {}
     position = 0
-    while entry := INDEXED.match(done.stdout, position):
+    while entry := INDEX_ENTRY.match(process.stdout, position):
         position = entry.end()
         mode, blob_id, name, seconds, nanoseconds, size, flags = entry.groups()
         path = os.fsdecode(name)
-        stamp = Stamp(int(size), int(seconds) * 1_000_000_000 + int(nanoseconds))
-        is_looked_at = mode in REGULAR and not int(flags, 16) & NOT_LOOKED_AT
-        if is_looked_at and before.get(path) == blob_id and stamp.mtime_ns < written_ns:
-            found[path] = stamp
-    return found
+        stat = IndexStat(int(size), int(seconds) * 1_000_000_000 + int(nanoseconds))
+        is_compared = mode in REGULAR_MODES and not int(flags, 16) & NOT_COMPARED_FLAGS
+        if is_compared and before.get(path) == blob_id and stat.mtime_ns < written_ns:
+            unchanged[path] = stat
+    return unchanged
 
 
-def texts_of(source: Path, blobs: Iterable[Blob]) -> dict[str, bytes]:
-    """The bytes of blobs, by id; of those that are too large, or missing, none."""
-    wanted = sorted({blob.blob_id for blob in blobs if blob.size <= LARGEST})
-    if not wanted:
+def read_blobs(source: Path, blobs: Iterable[Blob]) -> dict[str, bytes]:
+    """Read the bytes of blobs, by id, without those that are too large or missing."""
+    blob_ids = sorted({blob.blob_id for blob in blobs if blob.size <= MAX_COMPARED_BYTES})
+    if not blob_ids:
         return {}
-    done = _git(source, "cat-file", "--batch", said="\n".join(wanted).encode() + b"\n")
-    found: dict[str, bytes] = {}
-    rest = memoryview(done.stdout)
-    for blob_id in wanted:
+    process = _git(source, "cat-file", "--batch", stdin="\n".join(blob_ids).encode() + b"\n")
+    contents: dict[str, bytes] = {}
+    rest = memoryview(process.stdout)
+    for blob_id in blob_ids:
         header, _, _ = bytes(rest[:200]).partition(b"\n")
         fields = header.split()
         if len(fields) != 3:
-            # A line of its own says that the blob is missing.
+            # "<id> missing", without contents.
             rest = rest[len(header) + 1 :]
             continue
         begin, size = len(header) + 1, int(fields[2])
-        found[blob_id] = bytes(rest[begin : begin + size])
+        contents[blob_id] = bytes(rest[begin : begin + size])
         rest = rest[begin + size + 1 :]
-    return found
+    return contents
 
 
-def _tree(source: Path, commit: str, *options: str) -> Iterator[tuple[str, list[bytes]]]:
-    """The paths of a commit below a folder, each with its mode, its type, its id and what was asked for."""
-    done = _git(source, "ls-tree", "-r", "-z", *options, "--end-of-options", commit, ".")
-    if done.returncode != 0:
-        raise UsageError(f"git cannot list {commit} in {source}: {_said(done)}", "mend the repository")
-    for line in done.stdout.split(b"\0"):
-        facts, _, path = line.partition(b"\t")
+def _list_tree(source: Path, commit: str, *options: str) -> Iterator[tuple[str, list[bytes]]]:
+    """Yield the paths of a commit below a folder, each with mode, type, id and the columns of the options."""
+    process = _git(source, "ls-tree", "-r", "-z", *options, "--end-of-options", commit, ".")
+    if process.returncode != 0:
+        raise UsageError(f"git cannot list {commit} in {source}: {_last_error(process)}", REPAIR_HINT)
+    for line in process.stdout.split(b"\0"):
+        columns, _, path = line.partition(b"\t")
         if path:
-            yield os.fsdecode(path), facts.split()
+            yield os.fsdecode(path), columns.split()
 
 
 def _refuse_outside(source: Path) -> None:
+    """Raise UsageError if the source does not exist or is not in a git repository."""
     if not source.is_dir():
-        raise UsageError(f"the source {source} is gone", "name symbols instead of a commit")
-    inside = _git(source, "rev-parse", "--git-dir")
-    if inside.returncode != 0:
+        raise UsageError(f"the source {source} does not exist any more", "name symbols instead of a commit")
+    process = _git(source, "rev-parse", "--git-dir")
+    if process.returncode != 0:
         raise UsageError(
-            f"{source} cannot be read as a git repository: {_said(inside)}", "name symbols instead"
+            f"{source} cannot be read as a git repository: {_last_error(process)}",
+            "name symbols instead of a commit",
         )
 
 
-def _git(source: Path, *arguments: str, said: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder, with none of its variables around us."""
+def _git(source: Path, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder, without the GIT_* variables of our own environment."""
     settings = [part for setting in SETTINGS for part in ("-c", setting)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {
@@ -169,7 +174,7 @@ def _git(source: Path, *arguments: str, said: bytes = b"") -> subprocess.Complet
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
-        # What is missing here is not fetched.
+        # Missing objects of a partial clone are not fetched.
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_ALLOW_PROTOCOL": "none",
         "LC_ALL": "C",
@@ -179,21 +184,25 @@ def _git(source: Path, *arguments: str, said: bytes = b"") -> subprocess.Complet
             ["git", *settings, *arguments],
             cwd=source,
             env=environment,
-            input=said,
+            input=stdin,
             capture_output=True,
-            timeout=SECONDS,
+            timeout=TIMEOUT_SECONDS,
             check=False,
         )
     except (FileNotFoundError, NotADirectoryError) as problem:
         if not source.is_dir():
-            raise UsageError(f"the source {source} is gone", "name symbols instead of a commit") from problem
-        raise EnvironmentProblem("git is not installed", "install git, or name no commit") from problem
+            raise UsageError(
+                f"the source {source} does not exist any more", "name symbols instead of a commit"
+            ) from problem
+        raise EnvironmentProblem(
+            "git is not installed", "install git, or run the command without a commit"
+        ) from problem
     except subprocess.TimeoutExpired as problem:
         raise EnvironmentProblem(
-            f"git has not answered in {SECONDS:.0f} s in {source}", "name no commit"
+            f"git did not finish in {TIMEOUT_SECONDS:.0f} s in {source}", "run the command without a commit"
         ) from problem
 
 
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else f"exit {done.returncode}"
+def _last_error(process: subprocess.CompletedProcess[bytes]) -> str:
+    lines = process.stderr.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else f"exit code {process.returncode}"

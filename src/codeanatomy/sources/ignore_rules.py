@@ -1,7 +1,7 @@
-r"""Patterns of ignore files, with the meaning git gives them.
+r"""Match paths against patterns of ignore files as git does.
 
-The patterns mean what they mean to git, byte for byte, with the quirks of its matcher (`wildmatch.c`). A line
-becomes a regular expression that cannot backtrack beyond one star, because analysed code is hostile input:
+Patterns match the same paths as in git, byte for byte, with the quirks of its matcher (`wildmatch.c`). A line
+is compiled to a regular expression that cannot backtrack beyond one star, because analysed code is hostile:
 
 >>> rules = Rules(b"*.py\n!keep.py\n/build/\ndocs/**/old?\n")
 >>> rules.decide(b"a/b.py", False), rules.decide(b"a/keep.py", False), rules.decide(b"a/b.txt", False)
@@ -9,8 +9,9 @@ becomes a regular expression that cannot backtrack beyond one star, because anal
 >>> rules.decide(b"build", True), rules.decide(b"build", False), rules.decide(b"docs/old1", True)
 (True, None, True)
 
-pathspec is not used: asked folder by folder it differs from git (`*` with `!*/`, `foo/**`), and a hostile
-pattern can hold it up for seconds. Tests: `tests/unit/sources/test_listing.py`, with git itself as the oracle.
+The library pathspec is not used: matched folder by folder, it differs from git (`*` with `!*/`, `foo/**`),
+and a hostile pattern can keep it busy for seconds. Tests: `tests/unit/sources/test_listing.py`, with git
+itself as the oracle.
 """
 
 from __future__ import annotations
@@ -23,43 +24,44 @@ from typing import TypeAlias
 
 
 class Rules:
-    """Patterns of ignore files, in the order in which they were written: the last one that matches counts."""
+    """Patterns of ignore files in their order: the last one that matches decides."""
 
     def __init__(self, *texts: bytes) -> None:
         lines = [line for text in texts for line in _lines(text)]
-        # The last one is asked first; neighbours of one sign are one question.
-        patterns = map(_parsed, dict.fromkeys(reversed(lines)))
-        self.runs: list[tuple[bool, re.Pattern[bytes] | None, re.Pattern[bytes] | None]] = []
-        for sign, run in groupby(patterns, itemgetter(0)):
-            same = list(run)
-            self.runs.append((sign, _any_of(same, True), _any_of(same, False)))
+        # The last pattern is tried first; neighbours that are all negated, or all not, are one expression.
+        patterns = map(_parse_line, dict.fromkeys(reversed(lines)))
+        self.groups: list[tuple[bool, re.Pattern[bytes] | None, re.Pattern[bytes] | None]] = []
+        for ignores, group in groupby(patterns, itemgetter(0)):
+            members = list(group)
+            self.groups.append((ignores, _compile(members, True), _compile(members, False)))
 
     def decide(self, path: bytes, is_dir: bool) -> bool | None:
-        """Whether a path, relative to the ignore file, is matched, or matched by a `!` pattern, or neither.
+        """Return True if a path matches, False if it matches a `!` pattern, None if there is no match.
 
-        Only the path itself is looked at. That what lies in a matched folder is matched too is for the walk.
+        The path is relative to the folder of the ignore file. Only the path itself is matched: that
+        everything in a matched folder is ignored is up to the caller.
         """
-        # Nothing below a folder begins with "/", so it can say that this is one.
+        # No path begins with "/", so a leading one can mark folders.
         mark = b"/" if is_dir else b""
-        for sign, by_name, by_path in self.runs:
+        for ignores, by_name, by_path in self.groups:
             if by_name and by_name.fullmatch(mark + path.rpartition(b"/")[2]):
-                return sign
+                return ignores
             if by_path and by_path.fullmatch(mark + path):
-                return sign
+                return ignores
         return None
 
 
-# Whether the line has no `!`; whether it is matched with the last part of a path, else with all of it; how.
+# Whether the line has no `!`; whether it is matched against the last part of a path only; its expression.
 _Pattern: TypeAlias = tuple[bool, bool, bytes]
 
 
-def _any_of(patterns: Iterable[_Pattern], wanted: bool) -> re.Pattern[bytes] | None:
-    chosen = [regex for _, by_name, regex in patterns if by_name is wanted]
-    return re.compile(b"|".join(chosen), re.DOTALL) if chosen else None
+def _compile(patterns: Iterable[_Pattern], name_only: bool) -> re.Pattern[bytes] | None:
+    regexes = [regex for _, by_name, regex in patterns if by_name is name_only]
+    return re.compile(b"|".join(regexes), re.DOTALL) if regexes else None
 
 
 def _lines(text: bytes) -> Iterator[bytes]:
-    """The lines that are patterns; a trailing space counts if it is escaped."""
+    """Yield the lines that are patterns; a trailing space is kept if it is escaped."""
     for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         # To git, a line is a C string.
         pattern = line.removesuffix(b"\r").partition(b"\0")[0]
@@ -70,15 +72,15 @@ def _lines(text: bytes) -> Iterator[bytes]:
             yield bare
 
 
-def _parsed(line: bytes) -> _Pattern:
+def _parse_line(line: bytes) -> _Pattern:
     negated = line.startswith(b"!")
     glob = line[negated:]
-    # Possessive, so that no other slash is taken for it.
+    # Possessive, so that the mark of a folder matches nothing else.
     mark = b"/" if glob.endswith(b"/") else b"/?+"
     glob = glob.removesuffix(b"/")
     by_name = b"/" not in glob
-    # Git compares what comes before the first special character by itself and begins anew after it, so that
-    # "a**/b" also matches "ab".
+    # Git compares the text before the first special character separately and starts a new match after it, so
+    # that "a**/b" also matches "ab".
     glob = glob.removeprefix(b"/")
     literal = b"" if by_name else re.match(rb"[^*?\[\\]*", glob)[0]  # type: ignore[index]
     return not negated, by_name, mark + re.escape(literal) + _regex(glob[len(literal) :])
@@ -93,7 +95,7 @@ TOKEN = re.compile(
 MEMBER = re.compile(
     rb"\[:(?P<named>[^\]]*):\]|(?P<low>\\.|[^\\])-(?P<high>\\.|[^\\\]])|(?P<one>\\.|[^\\])", re.DOTALL
 )
-# As git's own tables have them, which know no vertical tab.
+# As in git's own tables, which leave out the vertical tab.
 NAMED = {
     b"alnum": rb"0-9A-Za-z",
     b"alpha": rb"A-Za-z",
@@ -111,15 +113,15 @@ NAMED = {
 
 
 def _regex(glob: bytes) -> bytes:
-    """A glob as a regular expression, `*` kept within one part of a path.
+    """Translate a glob to a regular expression in which `*` stays within one part of a path.
 
-    Between two stars, the first place where the text fits is as good as any later one, so each such piece is
-    an atomic group; likewise the parts between two `**/`. Only what follows the last star may be tried again.
+    Between two stars, the first match of the text is as good as any later one, so each such piece is an
+    atomic group; likewise the parts between two `**/`. Only what follows the last star may be tried again.
     """
-    made, deep, parts = b"", b"", [[b""]]
+    regex, deep, parts = b"", b"", [[b""]]
     for kind, piece in _tokens(glob):
         if kind in {"deep", "all"}:
-            made += _after_deep(deep, parts, False)
+            regex += _after_deep(deep, parts, False)
             deep, parts = piece, [[b""]]
         elif kind == "slash":
             parts.append([b""])
@@ -127,11 +129,11 @@ def _regex(glob: bytes) -> bytes:
             parts[-1].append(b"")
         else:
             parts[-1][-1] += piece
-    return made + _after_deep(deep, parts, True)
+    return regex + _after_deep(deep, parts, True)
 
 
 def _after_deep(deep: bytes, parts: Sequence[Sequence[bytes]], is_last: bool) -> bytes:
-    """Parts of a path, each as the pieces between its stars, and the `**` before them."""
+    """Build the expression of a `**` and the parts after it, each given as the pieces between its stars."""
     text = b"/".join(_part(*pieces) for pieces in parts)
     if not deep:
         return text
@@ -147,38 +149,38 @@ def _part(first: bytes, *rest: bytes) -> bytes:
 
 
 def _tokens(glob: bytes) -> Iterator[tuple[str, bytes]]:
-    """Pieces of a glob: kinds of stars, slashes, and expressions for one byte."""
-    at = 0
-    while at < len(glob):
-        found = TOKEN.match(glob, at)
+    """Yield the pieces of a glob: kinds of stars, slashes, and expressions for one byte."""
+    position = 0
+    while position < len(glob):
+        token = TOKEN.match(glob, position)
         # A backslash at the end matches nothing, as does a bracket that is not closed.
-        kind = "never" if found is None or found.lastgroup is None else found.lastgroup
-        at = len(glob) if found is None else found.end()
-        if kind in {"escaped", "plain"} and found:
-            yield kind, re.escape(found[kind])
+        kind = "never" if token is None or token.lastgroup is None else token.lastgroup
+        position = len(glob) if token is None else token.end()
+        if kind in {"escaped", "plain"} and token:
+            yield kind, re.escape(token[kind])
         elif kind == "any":
             yield kind, b"[^/]"
         elif kind == "open":
-            piece, at = _bracket(glob, at)
+            piece, position = _bracket(glob, position)
             yield kind, piece
         else:
             yield kind, {"never": NEVER, "deep": b"**/", "all": b"**"}.get(kind, b"")
 
 
-def _bracket(glob: bytes, at: int) -> tuple[bytes, int]:
-    """The expression for a set of bytes, and where it ends."""
-    negated = glob[at : at + 1] in {b"!", b"^"}
-    first = at = at + negated
-    chosen = b""
-    while at == first or glob[at : at + 1] != b"]":
-        found = MEMBER.match(glob, at)
-        if found is None or (found["named"] is not None and found["named"] not in NAMED):
+def _bracket(glob: bytes, position: int) -> tuple[bytes, int]:
+    """Return the expression for a set of bytes, and the position after it."""
+    negated = glob[position : position + 1] in {b"!", b"^"}
+    first = position = position + negated
+    members = b""
+    while position == first or glob[position : position + 1] != b"]":
+        member = MEMBER.match(glob, position)
+        if member is None or (member["named"] is not None and member["named"] not in NAMED):
             return NEVER, len(glob)
-        if found["named"] is not None:
-            chosen += NAMED[found["named"]]
+        if member["named"] is not None:
+            members += NAMED[member["named"]]
         else:
-            low, high = (found["low"] or found["one"])[-1], (found["high"] or found["one"])[-1]
-            # Of a range that runs backwards, the first byte is left.
-            chosen += b"\\x%02x-\\x%02x" % (low, max(low, high))
-        at = found.end()
-    return b"(?!/)[%b%b]" % (b"^" * negated, chosen), at + 1
+            low, high = (member["low"] or member["one"])[-1], (member["high"] or member["one"])[-1]
+            # A range that runs backwards matches its first byte only.
+            members += b"\\x%02x-\\x%02x" % (low, max(low, high))
+        position = member.end()
+    return b"(?!/)[%b%b]" % (b"^" * negated, members), position + 1

@@ -1,7 +1,7 @@
-r"""Which files of a folder are read, and why the others are not.
+r"""List the Python files of a folder, and the reason why other paths are skipped.
 
-A listing has one entry per path that was considered, sorted by path. A folder that is skipped is one entry;
-nothing inside it is looked at. This is what becomes of a small repository:
+A listing has one entry per candidate path, sorted by path. A skipped folder is one entry; nothing inside it
+is visited. The listing of a small repository:
 
     .git/                   junk_folder
     build/                  ignored               by .gitignore
@@ -13,20 +13,20 @@ nothing inside it is looked at. This is what becomes of a small repository:
     LICENSE                 not_python
 
 Python files are `.py`, `.pyi` and `.pyw` in any case (`SETUP.PY` runs, though Linux does not import it), and
-files without a dot in their name whose first line calls Python. Links are never followed: every folder is
-opened part by part from the root, so that none can lead out while we walk.
+files without a dot in their name that have a shebang of Python. Links are never followed: every folder is
+opened part by part from the root, so that a link swapped in during the walk cannot lead out of it.
 
 Ignore files: `.gitignore` at every level, then `.codeanatomyignore`, whose patterns win over the former in
-its folder, and `.git/info/exclude` (not where `.git` is a file, and nobody's global settings: the same folder
-gives the same rows everywhere). If the root lies inside a work tree, the files from the folder that holds
-`.git` down to the root count too, unless they exclude the root itself: then it was named on purpose. Git's
-index is not read, so a file that is tracked although a pattern matches it is ignored here.
+its folder, and `.git/info/exclude` (not where `.git` is a file, and no global settings of a user: the same
+folder gives the same rows everywhere). If the root lies inside a work tree, the ignore files from the folder
+that holds `.git` down to the root apply too, unless they exclude the root itself: then it was named on
+purpose. Git's index is not read, so a file that is tracked although a pattern matches it is ignored here.
 
-What a pattern means is told by `ignoring`. `extract.include` and `extract.exclude` have the same syntax,
+`sources.ignore_rules` implements the patterns. `extract.include` and `extract.exclude` have the same syntax,
 relative to the root. An excluded folder is not entered; of the include patterns, the one that matches the
 file or the nearest folder above it counts.
 
-Archives are listed by `archives`; `sources` tells them apart. Tests: `tests/unit/sources/test_listing.py`.
+`sources.archives` lists archives; `sources.detect` chooses. Tests: `tests/unit/sources/test_listing.py`.
 """
 
 from __future__ import annotations
@@ -49,66 +49,70 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UsageError
 from codeanatomy.sources.ignore_rules import Rules
 
-# Why a path is not read. `reading` gives some of these, too.
+# Why a path is not read. Some of these come from `sources.reading`.
 SkippedReason: TypeAlias = Literal[
     "changing",  # was being written each time it was read
     "damaged",  # cannot be unpacked: bad checksum, bad data or cut off
     "encrypted",  # a member of an archive that needs a password
     "excluded",  # matches extract.exclude
     "ignored",  # matches .gitignore, .codeanatomyignore or .git/info/exclude
-    "junk_folder",  # a folder of a tool, known by its name, such as .git or __pycache__
+    "junk_folder",  # a folder of a tool, recognized by its name, such as .git or __pycache__
     "not_a_file",  # a pipe, a socket or a device
     "not_included",  # does not match extract.include
-    "not_python",  # has no suffix, and its first line does not call Python
+    "not_python",  # has no suffix and no shebang of Python
     "symlink",  # a link; in an archive also a hard link
     "too_large",  # larger than extract.max_file_size
-    "unreadable",  # the system, or an unknown way of compression, does not let us read it
-    "unsafe_path",  # a member of an archive whose name leads out of it, or could on some system
-    "vanished",  # was listed, and gone when it was to be read
+    "unreadable",  # the system refuses to open it, or its compression is not supported
+    "unsafe_path",  # a member of an archive with a name that leads out of it, or could on some system
+    "vanished",  # was listed, but did not exist any more when it was to be read
     "virtual_environment",  # a folder with pyvenv.cfg or conda-meta
 ]
 
 STUB = ".pyi"
 SUFFIXES = (".py", STUB, ".pyw")
-# Folders that are never a package of their own. `venv` and `env` may be: those need a pyvenv.cfg.
-JUNK = re.compile(
+# Folders that are never a package. `venv` and `env` may be one: they are skipped if they have a pyvenv.cfg.
+JUNK_FOLDER = re.compile(
     r"\.(git|hg|svn|bzr|tox|nox|venv|eggs|idea|vscode|hypothesis|ipynb_checkpoints|(mypy|pytest|ruff)_cache)"
     r"|__pycache__|node_modules|site-packages|.+\.egg-info",
     re.DOTALL,
 )
-ENVIRONMENT = frozenset({"pyvenv.cfg", "conda-meta"})
+ENVIRONMENT_MARKERS = frozenset({"pyvenv.cfg", "conda-meta"})
 IGNORE_FILES = (".gitignore", ".codeanatomyignore")
-# Of an ignore file, what comes after is not read; the largest known ones have some 20 KB.
+# Limit for an ignore file, the rest is not read; the largest known ones have some 20 KB.
 IGNORE_BYTES = 128 * 1024
 HEAD_BYTES = 256
 
-# Without O_NONBLOCK, a pipe that took the place of a file would wait for its writer.
+# Without O_NONBLOCK, opening a pipe that has replaced a file would wait for its writer.
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER_FLAGS = FILE_FLAGS | os.O_DIRECTORY
 
-# A socket cannot be opened: ENXIO.
-REFUSALS: dict[int, SkippedReason] = {errno.ENOENT: "vanished", errno.ENOTDIR: "vanished"}
-REFUSALS |= {errno.ELOOP: "symlink", errno.ENXIO: "not_a_file"}
+REASON_BY_ERRNO: dict[int, SkippedReason] = {
+    errno.ENOENT: "vanished",
+    errno.ENOTDIR: "vanished",
+    errno.ELOOP: "symlink",
+    # Opening a socket gives this.
+    errno.ENXIO: "not_a_file",
+}
 
 
 class Entry(Struct, frozen=True):
-    """One path that was considered."""
+    """One listed path, to be read or skipped."""
 
-    # Below the root, with "/"; bytes that are not UTF-8 are shown as `\xNN`.
+    # Relative to the root, with "/"; bytes that are not UTF-8 are shown as `\xNN`.
     path: str
-    # What is opened: an absolute path, or the name of a member of an archive; both `portable`.
+    # What is opened: an absolute path, or the name of a member of an archive; see `encode_location`.
     location: str
     size_bytes: int | None
     mtime_ns: int | None
     is_stub: bool
-    # Null: to be read.
+    # None: to be read.
     skipped_reason: SkippedReason | None
-    # Where a member of a tar begins: of several with one name, this one.
+    # Offset of a member of a tar, which may have several members of one name.
     position: int | None = None
 
 
 class Listing(Struct, frozen=True):
-    """A folder or an archive (its absolute path, `portable`), and its entries sorted by path."""
+    """The absolute path of a folder or an archive (`encode_location`) and its entries sorted by path."""
 
     root: str
     kind: Literal["folder", "zip", "tar"]
@@ -116,70 +120,72 @@ class Listing(Struct, frozen=True):
 
 
 def list_folder(root: Path, options: ExtractOptions) -> Listing:
-    """The entries of a folder; `root` is absolute and has no link in it."""
-    walk = _Walk(root, Selection(options), options.max_file_size)
+    """List the entries of a folder; `root` is absolute and contains no link."""
+    walk = _FolderWalk(root, Selection(options), options.max_file_size)
     try:
-        with held(os.open(root, FOLDER_FLAGS)) as root_fd:
-            walk.everything(root_fd)
+        with closing_fd(os.open(root, FOLDER_FLAGS)) as root_fd:
+            walk.run(root_fd)
     except OSError as problem:
         raise UsageError(f"{root} cannot be read: {problem}", "check its permissions") from problem
-    return Listing(portable(str(root)), "folder", sorted_by_path(walk.entries))
+    return Listing(encode_location(str(root)), "folder", sorted_by_path(walk.entries))
 
 
 def sorted_by_path(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    r"""The entries in order, each with a path of its own: a name may read like the escapes of another."""
-    made: dict[str, Entry] = {}
+    r"""Sort entries and make their paths unique: a name may look like the escaped form of another."""
+    by_path: dict[str, Entry] = {}
     numbers: Counter[str] = Counter()
-    # Those that are shown as they are named keep their path.
+    # Entries without escapes come first and keep their path.
     for entry in sorted(entries, key=lambda entry: (not entry.location.endswith(entry.path), entry.location)):
         path = entry.path
-        while path in made:
+        while path in by_path:
             numbers[entry.path] += 1
             path = f"{entry.path}~{numbers[entry.path] + 1}"
-        made[path] = entry if path == entry.path else replace(entry, path=path)
-    return tuple(made[path] for path in sorted(made))
+        by_path[path] = entry if path == entry.path else replace(entry, path=path)
+    return tuple(by_path[path] for path in sorted(by_path))
 
 
-def shown(path: str) -> str:
-    r"""A path as it is stored: valid UTF-8, other bytes as escapes.
+def escape_path(path: str) -> str:
+    r"""Return a path as it is stored: valid UTF-8, other bytes as escapes.
 
-    >>> shown("caf\udce9.py"), shown("café.py")
+    >>> escape_path("caf\udce9.py"), escape_path("café.py")
     ('caf\\xe9.py', 'café.py')
     """
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def portable(name: str) -> str:
-    r"""A name that can be stored and sent; `unported` gives back the very bytes.
+def encode_location(name: str) -> str:
+    r"""Encode a file name as valid UTF-8 without loss; `decode_location` gives back the same bytes.
 
-    >>> portable("/café.py"), portable("/caf\udce9.py"), unported("bytes:/caf%E9.py") == "/caf\udce9.py"
-    ('/café.py', 'bytes:/caf%E9.py', True)
+    >>> encode_location("/café.py"), encode_location("/caf\udce9.py")
+    ('/café.py', 'bytes:/caf%E9.py')
+    >>> decode_location("bytes:/caf%E9.py") == "/caf\udce9.py"
+    True
     """
-    return name if shown(name) == name else "bytes:" + quote(os.fsencode(name))
+    return name if escape_path(name) == name else "bytes:" + quote(os.fsencode(name))
 
 
-def unported(location: str) -> str:
-    """The name again, with surrogates for bytes that are not UTF-8."""
+def decode_location(location: str) -> str:
+    """Return the file name of a location, with surrogates for bytes that are not UTF-8."""
     coded = location.removeprefix("bytes:")
     return location if coded == location else os.fsdecode(unquote_to_bytes(coded))
 
 
 def may_be_python(name: str) -> bool:
-    """Whether a file is considered: named like Python, or without a dot."""
+    """Return whether a file name has a suffix of Python, or no dot (then its first line decides)."""
     return "." not in name or name.lower().endswith(SUFFIXES)
 
 
 SHEBANG = re.compile(
-    # Options and assignments of env; "-Spython" is an option and a command.
+    # Options and assignments of env; "-Spython" is the option -S with its command.
     rb"#![ \t]*(?:(?:\S*/)?env[ \t]+(?:(?:-(?!S\S)\S*|\w+=\S*)[ \t]+)*(?:-S)?)?"
-    # uv and pipx run scripts that say in a comment what they need.
+    # uv and pipx run scripts that declare their requirements in a comment.
     rb"(?:\S*/)?(?:(?:pythonw?|pypy)[0-9.]*[dmtu]{0,3}|(?:uv|pipx)[ \t]+run)(?!\S)",
     re.IGNORECASE,
 )
 
 
 def is_python_script(head: bytes) -> bool:
-    """Whether a file that begins so is run by Python.
+    """Return whether the first bytes of a file are a shebang of Python.
 
     >>> [is_python_script(b"#!" + line) for line in (b"/usr/bin/env -S python3 -u", b" python", b"/bin/sh")]
     [True, True, False]
@@ -188,13 +194,13 @@ def is_python_script(head: bytes) -> bool:
 
 
 def open_below(root_fd: int, folder: str) -> int:
-    """A descriptor of a folder below the root (`""`: the root itself); no part of the way may be a link."""
+    """Open a folder below the root (`""`: the root itself); raise OSError if a part of its path is a link."""
     fd = os.open(".", FOLDER_FLAGS, dir_fd=root_fd)
     for part in folder.split("/") if folder else ():
         try:
             below = os.open(part, FOLDER_FLAGS, dir_fd=fd)
         except NotADirectoryError:
-            # Linux says this of a link, too.
+            # Linux raises this for a link, too.
             if stat.S_ISLNK(os.stat(part, dir_fd=fd, follow_symlinks=False).st_mode):
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
             raise
@@ -205,68 +211,68 @@ def open_below(root_fd: int, folder: str) -> int:
 
 
 def read_head(name: str, folder_fd: int, size: int) -> bytes:
-    """The first bytes of a file; nothing of a pipe or a device."""
-    with held(os.open(name, FILE_FLAGS, dir_fd=folder_fd)) as fd:
+    """Read the first bytes of a file; none of a pipe or a device."""
+    with closing_fd(os.open(name, FILE_FLAGS, dir_fd=folder_fd)) as fd:
         return os.read(fd, size) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
 
 
 @contextmanager
-def held(fd: int) -> Iterator[int]:
-    """The descriptor, closed at the end."""
+def closing_fd(fd: int) -> Iterator[int]:
+    """Close a file descriptor at the end of the block."""
     try:
         yield fd
     finally:
         os.close(fd)
 
 
-def refusal(problem: OSError) -> SkippedReason:
-    """What it means that a path could not be opened."""
-    return REFUSALS.get(problem.errno or 0, "unreadable")
+def skip_reason(problem: OSError) -> SkippedReason:
+    """Return the reason code for a path that could not be opened."""
+    return REASON_BY_ERRNO.get(problem.errno or 0, "unreadable")
 
 
 class Selection:
-    """What is skipped by its name or by the user's globs, in folders and in archives."""
+    """Skip paths by their names and by the user's patterns, in folders and in archives."""
 
     def __init__(self, options: ExtractOptions) -> None:
         self.exclude = Rules(os.fsencode("\n".join(options.exclude)))
         self.include = Rules(os.fsencode("\n".join(options.include))) if options.include else None
 
-    def folder(self, path: str) -> SkippedReason | None:
-        """Why a folder is not entered, as far as its path tells."""
-        if JUNK.fullmatch(path.rpartition("/")[2]):
+    def folder_reason(self, path: str) -> SkippedReason | None:
+        """Return why a folder is skipped because of its path, or None."""
+        if JUNK_FOLDER.fullmatch(path.rpartition("/")[2]):
             return "junk_folder"
         return "excluded" if self.exclude.decide(os.fsencode(path), True) else None
 
-    def file(self, path: str, included: bool) -> SkippedReason | None:
-        """Why a file is not read, as far as its path tells; `included` is said of its folder."""
+    def file_reason(self, path: str, folder_included: bool) -> SkippedReason | None:
+        """Return why a file is skipped because of its path, or None."""
         if self.exclude.decide(os.fsencode(path), False):
             return "excluded"
-        return None if self.included(path, False, included) else "not_included"
+        return None if self.is_included(path, False, folder_included) else "not_included"
 
-    def included(self, path: str, is_dir: bool, above: bool) -> bool:
-        """Whether the include patterns want it; if none matches, as they want the folder above."""
+    def is_included(self, path: str, is_dir: bool, parent_included: bool) -> bool:
+        """Return whether the include patterns select a path; if none matches, its parent decides."""
         if self.include is None:
             return True
-        said = self.include.decide(os.fsencode(path), is_dir)
-        return above if said is None else said
+        matched = self.include.decide(os.fsencode(path), is_dir)
+        return parent_included if matched is None else matched
 
 
-class Level(Struct, frozen=True):
-    """The rules of one ignore file, and how to see a path of ours from its folder."""
+class IgnoreLevel(Struct, frozen=True):
+    """The rules of one ignore file, and how to make a path relative to its folder."""
 
     rules: Rules
-    # Put before a path, if the file lies above the root, ...
-    lead: bytes = b""
-    # ... and bytes taken off it, if below.
+    # Prefix to add to a path, if the ignore file lies above the root ...
+    prefix: bytes = b""
+    # ... and number of bytes to remove from its start, if below.
     cut: int = 0
 
 
-def is_ignored(levels: Iterable[Level], path: bytes, is_dir: bool) -> bool:
-    """What the nearest ignore file says that says anything."""
+def is_ignored(levels: Iterable[IgnoreLevel], path: bytes, is_dir: bool) -> bool:
+    """Return the decision of the nearest ignore file with a pattern that matches."""
     for level in levels:
-        said = level.rules.decide(level.lead + path[level.cut :], is_dir)
-        if said is not None:
-            return said
+        matched = level.rules.decide(level.prefix + path[level.cut :], is_dir)
+        if matched is not None:
+            return matched
     return False
 
 
@@ -274,12 +280,12 @@ class _Folder(Struct, frozen=True):
     """A folder to be visited."""
 
     path: str
-    levels: tuple[Level, ...]
+    levels: tuple[IgnoreLevel, ...]
     included: bool
 
 
-class _Walk:
-    """Visits folders and collects entries."""
+class _FolderWalk:
+    """Visit folders and collect entries."""
 
     def __init__(self, root: Path, selection: Selection, max_size: int) -> None:
         self.root = root
@@ -287,59 +293,61 @@ class _Walk:
         self.max_size = max_size
         self.entries: list[Entry] = []
 
-    def everything(self, root_fd: int) -> None:
-        waiting = [_Folder("", _levels_above(self.root), False)]
-        while waiting:
-            folder = waiting.pop()
+    def run(self, root_fd: int) -> None:
+        pending = [_Folder("", _levels_above(self.root), False)]
+        while pending:
+            folder = pending.pop()
             try:
-                with held(open_below(root_fd, folder.path)) as folder_fd:
-                    waiting += self.visit(folder, folder_fd)
+                with closing_fd(open_below(root_fd, folder.path)) as folder_fd:
+                    pending += self.visit(folder, folder_fd)
             except OSError as problem:
                 if not folder.path:
                     raise
-                self.add(folder.path, refusal(problem))
+                self.add(folder.path, skip_reason(problem))
 
     def visit(self, folder: _Folder, folder_fd: int) -> list[_Folder]:
-        """Add entries for what lies here; returns the folders to go on with."""
-        with os.scandir(folder_fd) as found:
-            items = list(found)
+        """Add the entries of one folder; return its sub-folders to visit."""
+        with os.scandir(folder_fd) as scan:
+            items = list(scan)
         names = {item.name for item in items}
-        if folder.path and not names.isdisjoint(ENVIRONMENT):
+        if folder.path and not names.isdisjoint(ENVIRONMENT_MARKERS):
             self.add(folder.path, "virtual_environment")
             return []
-        lead = f"{folder.path}/" if folder.path else ""
-        rules = _rules_of(folder_fd, [name for name in IGNORE_FILES if name in names])
-        own = () if rules is None else (Level(rules, cut=len(os.fsencode(lead))),)
-        folder = replace(folder, levels=own + folder.levels)
-        below: list[_Folder] = []
+        prefix = f"{folder.path}/" if folder.path else ""
+        rules = _read_rules(folder_fd, [name for name in IGNORE_FILES if name in names])
+        own_level = () if rules is None else (IgnoreLevel(rules, cut=len(os.fsencode(prefix))),)
+        folder = replace(folder, levels=own_level + folder.levels)
+        subfolders: list[_Folder] = []
         for item in items:
-            path = lead + item.name
+            path = prefix + item.name
             if item.is_symlink():
                 self.add(path, "symlink")
             elif item.is_dir(follow_symlinks=False):
-                below += self.folder(folder, path)
+                subfolders += self.check_folder(folder, path)
             elif not item.is_file(follow_symlinks=False):
                 self.add(path, "not_a_file")
             elif may_be_python(item.name):
-                self.file(folder, path, item, folder_fd)
-        return below
+                self.check_file(folder, path, item, folder_fd)
+        return subfolders
 
-    def folder(self, above: _Folder, path: str) -> Iterator[_Folder]:
-        reason = self.selection.folder(path)
-        if reason is None and is_ignored(above.levels, os.fsencode(path), True):
+    def check_folder(self, parent: _Folder, path: str) -> Iterator[_Folder]:
+        """Yield a folder that is to be visited, or add it as skipped."""
+        reason = self.selection.folder_reason(path)
+        if reason is None and is_ignored(parent.levels, os.fsencode(path), True):
             reason = "ignored"
         if reason is None:
-            yield _Folder(path, above.levels, self.selection.included(path, True, above.included))
+            yield _Folder(path, parent.levels, self.selection.is_included(path, True, parent.included))
         else:
             self.add(path, reason)
 
-    def file(self, folder: _Folder, path: str, item: os.DirEntry[str], folder_fd: int) -> None:
+    def check_file(self, folder: _Folder, path: str, item: os.DirEntry[str], folder_fd: int) -> None:
+        """Add a file that is to be read, or as skipped."""
         try:
             status = item.stat(follow_symlinks=False)
         except OSError as problem:
-            self.add(path, refusal(problem))
+            self.add(path, skip_reason(problem))
             return
-        reason = self.selection.file(path, folder.included)
+        reason = self.selection.file_reason(path, folder.included)
         if reason != "excluded" and is_ignored(folder.levels, os.fsencode(path), False):
             reason = "ignored"
         if reason is None and "." not in item.name:
@@ -349,56 +357,59 @@ class _Walk:
         self.add(path, reason, status)
 
     def add(self, path: str, reason: SkippedReason | None, status: os.stat_result | None = None) -> None:
-        """Add an entry; without a reason, one to be read."""
+        """Add an entry: skipped for a reason, or to be read if there is none."""
         size, mtime = (None, None) if status is None else (status.st_size, status.st_mtime_ns)
         location = f"{str(self.root).rstrip('/')}/{path}"
         stub = status is not None and path.lower().endswith(STUB)
-        self.entries.append(Entry(shown(path), portable(location), size, mtime, stub, reason))
+        self.entries.append(Entry(escape_path(path), encode_location(location), size, mtime, stub, reason))
 
 
 def _script_reason(name: str, folder_fd: int) -> SkippedReason | None:
     try:
         head = read_head(name, folder_fd, HEAD_BYTES)
     except OSError as problem:
-        return refusal(problem)
+        return skip_reason(problem)
     return None if is_python_script(head) else "not_python"
 
 
-def _rules_of(folder_fd: int, names: Sequence[str]) -> Rules | None:
-    """The rules of a folder's ignore files, the later ones stronger; one that cannot be read says nothing."""
+def _read_rules(folder_fd: int, names: Sequence[str]) -> Rules | None:
+    """Read the rules of a folder's ignore files, of which later ones win; skip those that cannot be read."""
     texts = []
     for name in names:
         try:
             text = read_head(name, folder_fd, IGNORE_BYTES)
         except OSError:
             continue
-        # A line that is cut off could mean something else.
+        # A line cut in the middle could match other paths.
         texts.append(text if len(text) < IGNORE_BYTES else text[: text.rfind(b"\n") + 1])
     return Rules(*texts) if texts else None
 
 
-def _levels_above(root: Path) -> tuple[Level, ...]:
-    """The rules from the folder that holds `.git` down to the one above the root, the nearest first."""
+def _levels_above(root: Path) -> tuple[IgnoreLevel, ...]:
+    """Read the rules from the folder that holds `.git` down to the one above the root, the nearest first."""
     top = next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
     if top is None:
         return ()
     rules = _rules_at(top, ".git/info", ("exclude",))
-    levels: tuple[Level, ...] = () if rules is None else (Level(rules),)
+    levels: tuple[IgnoreLevel, ...] = () if rules is None else (IgnoreLevel(rules),)
     folder = top
     for name in root.relative_to(top).parts:
         rules = _rules_at(folder, "", IGNORE_FILES)
-        levels = levels if rules is None else (Level(rules), *levels)
+        levels = levels if rules is None else (IgnoreLevel(rules), *levels)
         raw = os.fsencode(name)
         if is_ignored(levels, raw, True):
             return ()
-        levels = tuple(Level(level.rules, level.lead + raw + b"/") for level in levels)
+        levels = tuple(IgnoreLevel(level.rules, level.prefix + raw + b"/") for level in levels)
         folder /= name
     return levels
 
 
 def _rules_at(top: Path, folder: str, names: Sequence[str]) -> Rules | None:
     try:
-        with held(os.open(top, FOLDER_FLAGS)) as top_fd, held(open_below(top_fd, folder)) as folder_fd:
-            return _rules_of(folder_fd, names)
+        with (
+            closing_fd(os.open(top, FOLDER_FLAGS)) as top_fd,
+            closing_fd(open_below(top_fd, folder)) as folder_fd,
+        ):
+            return _read_rules(folder_fd, names)
     except OSError:
         return None

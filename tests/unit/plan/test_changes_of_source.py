@@ -11,7 +11,7 @@ from codeanatomy.extract.file_rows import file_id
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.changes import FILES, Change, changes_of, stored_lines
 from codeanatomy.sources.detect import list_source
-from codeanatomy.sources.digest import Line, Lines, source_lines
+from codeanatomy.sources.digest import FileState, FileStates, file_states
 from support.clean import clean_lake, order
 from support.edits import GARBAGE, write_tree
 
@@ -28,7 +28,7 @@ TREE = {
 }
 
 
-def line(content: str) -> Line:
+def line(content: str) -> FileState:
     return False, len(content), content
 
 
@@ -58,7 +58,7 @@ def test_paths_are_added_changed_or_removed(
     [(True, 1, "1"), (False, 2, "1"), (False, None, "1"), (False, 1, "too_large")],
     ids=["stub", "size", "no size", "why it is not read"],
 )
-def test_all_that_is_known_of_a_path_counts(other: Line) -> None:
+def test_all_that_is_known_of_a_path_counts(other: FileState) -> None:
     assert changes_of("r", {"a": (False, 1, "1")}, {"a": other}) == (
         Change("a", file_id("r", "a"), "changed"),
     )
@@ -93,10 +93,10 @@ def test_only_bytes_count(tmp_path: Path) -> None:
     }.items()
 
 
-def stored(lake: Path, repo_id: str = "r") -> Lines:
+def stored(lake: Path, repo_id: str = "r") -> FileStates:
     return stored_lines(str(lake), repo_id, Snapshot.open(str(lake)).pin(FILES).version)
 
 
-def current(source: Path, lake: Path) -> Lines:
+def current(source: Path, lake: Path) -> FileStates:
     options = order(lake, {"r": source}).settings.extract
-    return source_lines(list_source(source, options), options)
+    return file_states(list_source(source, options), options)

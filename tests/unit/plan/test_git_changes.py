@@ -20,7 +20,7 @@ from codeanatomy.plan.git_changes import Since
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import prepare
 from codeanatomy.sources import reading
-from codeanatomy.sources.digest import Lines, source_lines
+from codeanatomy.sources.digest import FileStates, file_states
 from codeanatomy.sources.listing import Entry, list_folder
 from support.clean import clean_lake, order, refreshed
 
@@ -100,11 +100,11 @@ def write(folder: Path, path: str, text: str, at: int | None = None) -> None:
         os.utime(file, ns=(at, at))
 
 
-def full(folder: Path) -> Lines:
-    return source_lines(list_folder(folder, OPTIONS), OPTIONS)
+def full(folder: Path) -> FileStates:
+    return file_states(list_folder(folder, OPTIONS), OPTIONS)
 
 
-def since(lake: Path, folder: Path, name: str = "main", repo_id: str = "app") -> Lines:
+def since(lake: Path, folder: Path, name: str = "main", repo_id: str = "app") -> FileStates:
     return Since(str(lake), name).lines(repo_id, list_folder(folder, OPTIONS), OPTIONS)
 
 
@@ -397,16 +397,16 @@ def test_without_an_index_all_is_read(lake: Path, tree: Path, opened: list[str])
 
 @pytest.mark.parametrize("name", ["nowhere", "", "--all", "main:pkg", "x" * 2000])
 def test_what_is_no_commit_is_refused(lake: Path, committed: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"is no commit|knows no commit"):
+    with pytest.raises(UsageError, match=r"is not a commit|has no commit"):
         since(lake, committed, name)
 
 
 def test_a_folder_outside_of_git_is_refused(lake: Path, tree: Path, tmp_path: Path) -> None:
     (tmp_path / "bare").mkdir()
     for folder in (tmp_path / "bare", tree / ".git"):
-        with pytest.raises(UsageError, match="in no work tree of git") as refused:
+        with pytest.raises(UsageError, match="is not in a git work tree") as refused:
             since(lake, folder)
-        assert refused.value.hint == "do without --since"
+        assert refused.value.hint == "run without --since"
 
 
 def test_one_source_without_commits_is_refused_for_all(lake: Path, tree: Path, tmp_path: Path) -> None:

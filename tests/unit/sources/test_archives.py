@@ -87,7 +87,7 @@ def reasons(path: Path, options: ExtractOptions = DEFAULT) -> dict[str, str | No
 def contents(found: Listing, options: ExtractOptions = DEFAULT) -> dict[str, bytes | str]:
     """What is read of each entry: its bytes, or the reason why not."""
     return {
-        reading.entry.path: reading.raw if reading.unread is None else reading.unread.reason  # type: ignore[misc]
+        reading.entry.path: reading.raw if reading.failure is None else reading.failure.reason  # type: ignore[misc]
         for reading in read_entries(found.kind, found.root, found.entries, options)
     }
 
@@ -603,5 +603,5 @@ def test_random_damage_is_an_error_or_an_entry(tmp_path: Path, kind: str, seeds:
         read = list(read_entries(found.kind, found.root, found.entries, options))
         assert {reading.entry.path for reading in read} == {entry.path for entry in found.entries}
         assert len(read) == len(found.entries)
-        assert all((reading.raw is None) != (reading.unread is None) for reading in read)
+        assert all((reading.raw is None) != (reading.failure is None) for reading in read)
     assert listed > 0 or kind == "gz"

@@ -31,10 +31,10 @@ from codeanatomy.sources.listing import (
     Entry,
     Listing,
     SkippedReason,
+    decode_location,
+    encode_location,
     is_python_script,
-    portable,
     sorted_by_path,
-    unported,
 )
 
 DEFAULT = ExtractOptions()
@@ -212,13 +212,13 @@ def test_too_large(tmp_path: Path) -> None:
 
 # Folders that are skipped
 
-JUNK = (
+JUNK_FOLDER = (
     ".git .hg .svn .bzr __pycache__ .tox .nox .venv node_modules site-packages .mypy_cache .pytest_cache "
     ".ruff_cache .hypothesis .eggs pkg.egg-info .ipynb_checkpoints .idea .vscode"
 )
 
 
-@pytest.mark.parametrize("name", JUNK.split())
+@pytest.mark.parametrize("name", JUNK_FOLDER.split())
 def test_junk_is_one_entry_at_any_depth_but_not_as_the_root(tmp_path: Path, name: str) -> None:
     grow(tmp_path, {f"{name}/a.py": "", f"x/{name}/b/c.py": "", f"y/not{name}/d.py": "", f"z/{name}.py": ""})
     found = reasons(tmp_path)
@@ -293,14 +293,14 @@ def test_a_folder_that_becomes_a_link_while_we_walk(tmp_path: Path, monkeypatch:
 
 def test_what_vanishes_while_we_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grow(tmp_path, {"a/b.py": "", "c.py": "", "tool": "#!python"})
-    visit = listing._Walk.visit
+    visit = listing._FolderWalk.visit
 
     def visit_and_lose(walk: Any, folder: Any, folder_fd: int) -> Any:
         below = visit(walk, folder, folder_fd)
         shutil.rmtree(tmp_path / "a")
         return below
 
-    monkeypatch.setattr(listing._Walk, "visit", visit_and_lose)
+    monkeypatch.setattr(listing._FolderWalk, "visit", visit_and_lose)
     monkeypatch.setattr(listing, "read_head", raising(FileNotFoundError(2, "gone")))
     assert reasons(tmp_path) == {"a": "vanished", "c.py": None, "tool": "vanished"}
 
@@ -369,17 +369,17 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     bad = os.fsdecode(b"caf\xe9.py")
     grow(root, {bad: "a", os.fsdecode(b"d\xfe/x.py"): "b", r"caf\xe9.py": "c", r"caf\xe9.py~2": "no suffix"})
     found = list_source(root, DEFAULT)
-    texts = {entry.path: Path(unported(entry.location)).read_text() for entry in found.entries}
+    texts = {entry.path: Path(decode_location(entry.location)).read_text() for entry in found.entries}
     # The one whose name really has a backslash keeps its path.
     assert texts == {r"caf\xe9.py": "c", r"caf\xe9.py~2": "a", r"d\xfe/x.py": "b"}
-    assert Path(unported(found.root)) == root
+    assert Path(decode_location(found.root)) == root
     assert msgpack.decode(msgpack.encode(found), type=Listing) == found
 
 
 @given(st.binary(min_size=1).filter(lambda raw: b"\0" not in raw))
 def test_a_portable_location_is_utf8_and_comes_back(raw: bytes) -> None:
     name = "/" + os.fsdecode(raw)
-    assert unported(portable(name).encode().decode()) == name
+    assert decode_location(encode_location(name).encode().decode()) == name
 
 
 @given(st.lists(st.sampled_from(["a", "a~2", "a~3", "a~2~2", "b"])))

@@ -59,7 +59,7 @@ def test_a_package_is_read_byte_for_byte_and_in_order() -> None:
     assert [each.entry for each in readings] == wanted
     for each in readings:
         path = root / each.entry.path
-        assert (each.raw, each.mtime_ns, each.unread) == (path.read_bytes(), path.stat().st_mtime_ns, None)
+        assert (each.raw, each.mtime_ns, each.failure) == (path.read_bytes(), path.stat().st_mtime_ns, None)
 
 
 def test_an_empty_file_and_one_as_large_as_allowed(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_what_was_skipped_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "b.py").write_text("x")
     entry = Entry("a.py", str(tmp_path / "b.py"), None, None, False, "ignored")
     (only,) = read_entries("folder", str(tmp_path), [entry], DEFAULT)
-    assert (only.raw, only.unread) == (None, Unreadable("ignored", "skipped when it was listed"))
+    assert (only.raw, only.failure) == (None, Unreadable("ignored", "skipped when it was listed"))
 
 
 def vanish(path: Path) -> None:
@@ -128,9 +128,9 @@ def test_a_file_that_changes_after_it_was_listed(
     started = time.monotonic()
     first, second = read(found, SMALL)
     assert time.monotonic() - started < 1
-    assert (first.raw, first.unread and first.unread.reason) == (None, reason)
-    assert first.unread is not None
-    assert first.unread.message
+    assert (first.raw, first.failure and first.failure.reason) == (None, reason)
+    assert first.failure is not None
+    assert first.failure.message
     assert second.raw == b"b.py"
 
 
@@ -170,7 +170,7 @@ def test_a_location_must_be_below_the_root(tmp_path: Path, where: str) -> None:
     for location in (f"{root}/{where}", str(tmp_path / "outside.py"), f"{root}x/a.py"):
         entry = Entry("a.py", location, None, None, False, None)
         (only,) = read_entries("folder", str(root), [entry], DEFAULT)
-        assert (only.raw, only.unread and only.unread.reason) == (None, "unsafe_path")
+        assert (only.raw, only.failure and only.failure.reason) == (None, "unsafe_path")
 
 
 def test_a_root_that_is_gone(tmp_path: Path) -> None:
@@ -241,9 +241,9 @@ def test_a_file_that_changes_while_it_is_read(
     monkeypatch.setattr(reading, "PAUSE_SECONDS", 0.001)
     count: list[int] = []
     monkeypatch.setattr(os, "read", changing(tmp_path / "a.py", times, count))
-    expected: bytes | str = b"a.py" + b"+" * times if times <= reading.TRIES else "changing"
+    expected: bytes | str = b"a.py" + b"+" * times if times <= reading.RETRIES else "changing"
     assert contents(found) == {"a.py": expected}
-    assert len(count) == min(times, reading.TRIES) + 1
+    assert len(count) == min(times, reading.RETRIES) + 1
 
 
 def test_a_change_of_the_same_size_is_seen_by_its_time(
@@ -352,7 +352,7 @@ def test_nothing_is_read_of_a_tar_after_its_stream_failed(
         tried.append(arguments[-1].path)
         raise zlib.error("invalid data")
 
-    monkeypatch.setattr(reading, "_read_tarred", fail)
+    monkeypatch.setattr(reading, "_read_tar_member", fail)
     assert contents(found) == {"a.py": "damaged", "b.py": "damaged"}
     assert tried == ["a.py"]
 
@@ -361,15 +361,15 @@ def test_a_member_of_a_tar_whose_place_was_lost(tmp_path: Path) -> None:
     path = stored(tmp_path, tar_bytes([("a.py", b"a")]))
     entry = Entry("a.py", "a.py", 1, None, False, None)
     (only,) = read_entries("tar", str(path), [entry], DEFAULT)
-    assert only.unread is not None
-    assert only.unread.reason == "vanished"
+    assert only.failure is not None
+    assert only.failure.reason == "vanished"
 
 
 def test_a_kind_nobody_knows_raises_nothing(tmp_path: Path) -> None:
     found = listed(tmp_path, "a.py")
     (only,) = read_entries("floppy", found.root, found.entries, DEFAULT)
     assert only.raw is None
-    assert only.unread is not None
+    assert only.failure is not None
 
 
 @needs_proc
@@ -388,5 +388,5 @@ def test_no_file_stays_open(tmp_path: Path, kind: str) -> None:
     next(half)
     half.close()  # type: ignore[attr-defined]
     broken = [Entry(entry.path, entry.location + "x", 1, 1, False, None, 7) for entry in found.entries]
-    assert all(each.unread for each in read_entries(found.kind, found.root, broken, DEFAULT))
+    assert all(each.failure for each in read_entries(found.kind, found.root, broken, DEFAULT))
     assert open_files() == before

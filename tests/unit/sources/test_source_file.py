@@ -195,9 +195,9 @@ def test_a_byte_order_mark_is_not_part_of_the_text() -> None:
     ],
 )
 def test_what_cannot_be_read(raw: bytes, reason: str, said: str) -> None:
-    unread = decode("a.py", raw)
-    assert isinstance(unread, Unreadable)
-    assert (unread.reason, unread.message[: len(said)]) == (reason, said)
+    failure = decode("a.py", raw)
+    assert isinstance(failure, Unreadable)
+    assert (failure.reason, failure.message[: len(said)]) == (reason, said)
 
 
 @pytest.mark.parametrize(
@@ -244,8 +244,8 @@ def test_lines_and_columns_are_those_of_cpython(text: str) -> None:
         return
     for node in ast.walk(module):
         if isinstance(node, ast.Name):
-            start = source.at(node.lineno, node.col_offset)
-            end = source.at(node.end_lineno or 0, node.end_col_offset or 0)
+            start = source.offset_at(node.lineno, node.col_offset)
+            end = source.offset_at(node.end_lineno or 0, node.end_col_offset or 0)
             assert start is not None
             assert source.utf8[start:end].decode() == node.id
             assert source.line_of(start) == node.lineno
@@ -281,14 +281,14 @@ def test_every_offset_has_one_line_and_column(text: str) -> None:
     source = read(text.encode())
     for offset in range(len(source.utf8) + 1):
         line = source.line_of(offset)
-        assert source.at(line, offset - source.line_starts[line - 1]) == offset
+        assert source.offset_at(line, offset - source.line_starts[line - 1]) == offset
     lengths = [end - start for start, end, _ in source.lines()] or [0]
     for line, length in enumerate(lengths, start=1):
-        assert source.at(line, length) == source.line_starts[line - 1] + length
-        assert source.at(line, length + 1) is None
-        assert source.at(line, -1) is None
+        assert source.offset_at(line, length) == source.line_starts[line - 1] + length
+        assert source.offset_at(line, length + 1) is None
+        assert source.offset_at(line, -1) is None
     beyond = len(source.line_starts) + 1
-    assert source.at(0, 0) is source.at(-1, 0) is source.at(beyond, 0) is None
+    assert source.offset_at(0, 0) is source.offset_at(-1, 0) is source.offset_at(beyond, 0) is None
     assert source.line_text(0) is source.line_text(-1) is source.line_text(beyond) is None
 
 
@@ -297,14 +297,14 @@ def test_the_standard_library(step: int) -> None:
     """Many of its files, with a few that are made not to be read."""
     root = Path(sysconfig.get_paths()["stdlib"])
     paths = sorted(path for path in root.rglob("*.py") if "site-packages" not in path.parts)[::step]
-    unread = set()
+    failure = set()
     for path in paths:
         raw = path.read_bytes()
         source = decode(path.name, raw)
         if isinstance(source, Unreadable):
-            unread.add(path.name)
+            failure.add(path.name)
             assert tree(raw) is None
         else:
             assert tree(source.text) == tree(raw)
     assert len(paths) > 900 / step
-    assert all(name.startswith("bad") for name in unread)
+    assert all(name.startswith("bad") for name in failure)

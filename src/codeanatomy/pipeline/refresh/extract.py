@@ -34,7 +34,7 @@ from codeanatomy.pipeline.scip_indexes import scip_tasks
 from codeanatomy.pipeline.type_checker import type_tasks
 from codeanatomy.plan.changes import FILES, PROGRAM_TABLES
 from codeanatomy.plan.steps import EXTRACT
-from codeanatomy.sources.digest import rows_lines
+from codeanatomy.sources.digest import stored_file_states
 
 
 def refresh_extract(run: Run) -> None:
@@ -76,7 +76,7 @@ def _read(run: Run, refresh: Refresh) -> dict[str, pa.Table]:
     whole = {refresh.repo_id: listing}
     with scip_tasks(run, whole) as indexes, type_tasks(run, whole) as reports:
         packed = run.worker.call(heard, [*indexes, *reports, *tasks], options, cores)
-    run.progress.tell(EXTRACT, f"{len(entries):,}/{len(entries):,} changed files", last=True)
+    run.progress.update(EXTRACT, f"{len(entries):,}/{len(entries):,} changed files", last=True)
     return {name: joined(name, (each.streams[name] for each in packed)) for name in tables_of(WITNESSES)}
 
 
@@ -108,7 +108,7 @@ def _differing(name: str, made: pa.Table, refresh: Refresh) -> Redone:
 def _tell(run: Run, refresh: Refresh, files: pa.Table) -> None:
     """Say so if a file was another one when it was read."""
     planned = run.listed.lines[refresh.repo_id]
-    tell_of_source(run, refresh.repo_id, {**planned, **rows_lines(files.to_pylist())})
+    tell_of_source(run, refresh.repo_id, {**planned, **stored_file_states(files.to_pylist())})
 
 
 def _failures(run: Run, refresh: Refresh, made: pa.Table) -> pa.Table:

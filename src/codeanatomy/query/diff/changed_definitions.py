@@ -25,10 +25,10 @@ from msgspec import Struct
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.diff.touched import Span, touched
+from codeanatomy.query.diff.touched import DefinitionSpan, touched
 from codeanatomy.query.engines.statements import Query, Reader, Slice, edges, nodes
-from codeanatomy.query.walks.enclosing import AROUND, spans
-from codeanatomy.sources.git import LARGEST, Blob, commit_of, files_of, texts_of, tracked_in
+from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, spans_sql
+from codeanatomy.sources.git import MAX_COMPARED_BYTES, Blob, resolve_commit, commit_files, read_blobs, tracked_files
 
 SUFFIXES = (".py", ".pyi")
 # What differs between two texts is found line by line up to so many lines; of more, all of them differ.
@@ -36,7 +36,7 @@ COMPARED = 4000
 NAMED = 5
 
 
-class Changes(Struct, frozen=True):
+class ChangedSymbols(Struct, frozen=True):
     """What differs, and what to know about that."""
 
     symbols: tuple[Symbol, ...]
@@ -51,17 +51,17 @@ class _Changed(Struct, frozen=True):
     text: bytes
 
 
-def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) -> Changes:
+def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) -> ChangedSymbols:
     """The definitions of a repository that differ between a commit and the files, or between two commits."""
     if "..." in gitref:
         raise UsageError(
             f"{gitref!r} means a merge base, which is not looked for", "name it: git merge-base BASE HEAD"
         )
     base, dots, head = gitref.partition("..")
-    before = files_of(source, commit_of(source, base))
-    after = files_of(source, commit_of(source, head or "HEAD")) if dots else None
+    before = commit_files(source, resolve_commit(source, base))
+    after = commit_files(source, resolve_commit(source, head or "HEAD")) if dots else None
     known = _digests(reader, repo_id)
-    other = tracked_in(source) if after is None else after
+    other = tracked_files(source) if after is None else after
     paths = sorted(path for path in {*before, *other, *known} if path.endswith(SUFFIXES))
     sides = _sides(source, paths, before, after)
     whole: list[_Changed] = []
@@ -72,14 +72,14 @@ def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) 
         if path not in known:
             absent.append(path)
         elif new is not None and sha256(new).hexdigest() == digest:
-            whole.append(_Changed(path, None if old is None else differing(old, new)[1], new))
+            whole.append(_Changed(path, None if old is None else differing_lines(old, new)[1], new))
         elif old is not None and sha256(old).hexdigest() == digest:
             old_side.append(path)
-            whole.append(_Changed(path, None if new is None else differing(old, new)[0], old))
+            whole.append(_Changed(path, None if new is None else differing_lines(old, new)[0], old))
         else:
             off.append(path)
             text = new if new is not None else old or b""
-            whole.append(_Changed(path, None if old is None or new is None else differing(old, new)[1], text))
+            whole.append(_Changed(path, None if old is None or new is None else differing_lines(old, new)[1], text))
     if old_side:
         notes.append(f"the lake has {_named(old_side)} as of {base}: lines are those of that side")
     if off:
@@ -89,10 +89,10 @@ def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) 
     symbols = _symbols(reader, repo_id, whole)
     if not symbols:
         notes.append("no definition in the lake differs")
-    return Changes(tuple(symbols), tuple(notes))
+    return ChangedSymbols(tuple(symbols), tuple(notes))
 
 
-def differing(old: bytes, new: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def differing_lines(old: bytes, new: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
     r"""The lines that differ, counted from 0, in the old text and in the new one.
 
     Where lines are only on one side, the line before them stands for them on the other.
@@ -136,7 +136,7 @@ def _sides(
     if after is not None:
         paths = [path for path in paths if before.get(path) != after.get(path)]
     wanted = [side[path] for side in (before, after or {}) for path in paths if path in side]
-    texts = texts_of(source, wanted)
+    texts = read_blobs(source, wanted)
     root = source.resolve()
     found: dict[str, tuple[bytes | None, bytes | None]] = {}
     for path in paths:
@@ -154,7 +154,7 @@ def _read(root: Path, path: str) -> bytes | None:
     """A file of the work tree; none if it is not there, or leads elsewhere."""
     file = root / path
     try:
-        if not file.resolve().is_relative_to(root) or not file.is_file() or file.stat().st_size > LARGEST:
+        if not file.resolve().is_relative_to(root) or not file.is_file() or file.stat().st_size > MAX_COMPARED_BYTES:
             return None
         return file.read_bytes()
     except OSError:
@@ -174,7 +174,7 @@ def _symbols(reader: Reader, repo_id: str, changed: Sequence[_Changed]) -> list[
     )
     for path, start in reader.rows(query):
         starts.setdefault(path, []).append(start)
-    found: dict[str, list[Span]] = {}
+    found: dict[str, list[DefinitionSpan]] = {}
     for each in changed:
         inside, assigned = spans.get(each.path, []), bindings.get(each.path, [])
         for span in touched(inside, assigned, each.lines, starts.get(each.path, []), each.text.splitlines()):
@@ -182,27 +182,27 @@ def _symbols(reader: Reader, repo_id: str, changed: Sequence[_Changed]) -> list[
     return [_symbol(name, repo_id, members) for name, members in sorted(found.items())]
 
 
-def _symbol(name: str, repo_id: str, spans: Sequence[Span]) -> Symbol:
+def _symbol(name: str, repo_id: str, spans: Sequence[DefinitionSpan]) -> Symbol:
     first = spans[0]
     ids = tuple(dict.fromkeys(span.node_id for span in spans))
     return Symbol(name, first.kind, first.subkind, first.path, first.line, repo_id, "diff", ids)
 
 
-def _spans(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, list[Span]]:
+def _spans(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, list[DefinitionSpan]]:
     """The definitions of files, decorators included, and docstrings; by path."""
     query = Query(
         "SELECT d.path, d.node_id, d.node_kind, d.subkind, coalesce(d.qualname, '') AS name, d.line,"
-        f" i.begins, i.ends FROM d JOIN ({spans(decorated=True)}) AS i ON i.node_id = d.node_id",
+        f" i.begins, i.ends FROM d JOIN ({spans_sql(decorated=True)}) AS i ON i.node_id = d.node_id",
         {
-            "d": nodes((*AROUND, "DOCSTRING"), repo_id, path=tuple(paths)),
+            "d": nodes((*ENCLOSING_KINDS, "DOCSTRING"), repo_id, path=tuple(paths)),
             "x": edges(("DECORATES",), repo_id, path=tuple(paths)),
         },
         order=("path", "begins", "node_id"),
     )
-    return _by_path(Span(*row) for row in reader.rows(query))
+    return _by_path(DefinitionSpan(*row) for row in reader.rows(query))
 
 
-def _bindings(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, list[Span]]:
+def _bindings(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, list[DefinitionSpan]]:
     """The variables that statements of files assign, by path; each with the span of its statement."""
     query = Query(
         "SELECT a.path, b.node_id, b.node_kind, b.subkind, b.qualname, e.line, a.bstart AS begins,"
@@ -220,11 +220,11 @@ def _bindings(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str,
         },
         order=("path", "begins", "node_id"),
     )
-    return _by_path(Span(*row) for row in reader.rows(query))
+    return _by_path(DefinitionSpan(*row) for row in reader.rows(query))
 
 
-def _by_path(spans: Iterable[Span]) -> dict[str, list[Span]]:
-    found: dict[str, list[Span]] = {}
+def _by_path(spans: Iterable[DefinitionSpan]) -> dict[str, list[DefinitionSpan]]:
+    found: dict[str, list[DefinitionSpan]] = {}
     for span in spans:
         found.setdefault(span.path, []).append(span)
     return found
