@@ -1,8 +1,8 @@
 """Files and folders that are whole or not there.
 
-    with new_file(Path("graph.dot"), force=False) as stream: ...     # written beside it, then renamed
-    with new_folder(Path("graph"), ("nodes.csv", "edges.csv"), force=True) as folder: ...
-    with whole_folder(Path("copy")) as folder: ...                    # with whatever is put into it
+    with atomic_file(Path("graph.dot"), force=False) as stream: ...     # written beside it, then renamed
+    with atomic_files(Path("graph"), ("nodes.csv", "edges.csv"), force=True) as folder: ...
+    with atomic_folder(Path("copy")) as folder: ...                    # with whatever is put into it
 
 Nothing that exists is written over, unless that is asked for, and then only files: of a folder those of the
 same names, while what else is in it stays. Tests: `tests/unit/query/test_export.py`.
@@ -23,7 +23,7 @@ NAME_CHARS = 200
 
 
 @contextmanager
-def new_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
+def atomic_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     """A file to write; it has its name once all of it is there."""
     with _failing(path):
         # Through a link, to the file that it means.
@@ -44,7 +44,7 @@ def new_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def new_folder(path: Path, names: Collection[str], *, force: bool) -> Iterator[Path]:
+def atomic_files(path: Path, names: Collection[str], *, force: bool) -> Iterator[Path]:
     """A folder to write files of these names into."""
     with _failing(path):
         _check_parent(path)
@@ -68,7 +68,7 @@ def new_folder(path: Path, names: Collection[str], *, force: bool) -> Iterator[P
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """A folder to write anything into; where there is one already, it must be empty."""
     with _failing(path):
         # Through a link, to the folder that it means.

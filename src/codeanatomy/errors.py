@@ -34,7 +34,7 @@ EXIT_CONTRACT = 6
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 # Of a name that was typed.
-NAME_SHOWN = 200
+MAX_NAME_CHARS = 200
 
 
 class CodeAnatomyError(Exception):
@@ -78,9 +78,9 @@ class UnknownName(CodeAnatomyError):
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         choices = sorted(known)
-        close = get_close_matches(name[:NAME_SHOWN], choices, n=1)
+        close = get_close_matches(name[:MAX_NAME_CHARS], choices, n=1)
         guess = f"did you mean {close[0]}? " if close else ""
-        super().__init__(f"unknown {what} {name[:NAME_SHOWN]!r}", f"{guess}known: {', '.join(choices)}")
+        super().__init__(f"unknown {what} {name[:MAX_NAME_CHARS]!r}", f"{guess}known: {', '.join(choices)}")
 
 
 class ConfigError(CodeAnatomyError):
@@ -106,7 +106,7 @@ class UnknownSymbol(CodeAnatomyError):
     def __init__(self, name: str, candidates: Sequence[Mapping[str, Any]]) -> None:
         close = ", ".join(str(each["symbol"]) for each in candidates)
         hint = f"closest: {close}" if close else "`codeanatomy find` takes patterns such as 'get_*'"
-        super().__init__(f"nothing is called {name[:NAME_SHOWN]!r}", hint)
+        super().__init__(f"nothing is called {name[:MAX_NAME_CHARS]!r}", hint)
         self.candidates = tuple(candidates)
 
 
@@ -118,7 +118,7 @@ class AmbiguousSymbol(CodeAnatomyError):
 
     def __init__(self, name: str, candidates: Sequence[Mapping[str, Any]], total: int) -> None:
         super().__init__(
-            f"{total:,} symbols are called {name[:NAME_SHOWN]!r}",
+            f"{total:,} symbols are called {name[:MAX_NAME_CHARS]!r}",
             "name one of them: its qualified name, its file:line, or with --repo-id",
         )
         self.candidates = tuple(candidates)

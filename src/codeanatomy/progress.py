@@ -1,65 +1,79 @@
-"""How far a build is, on stderr: a moving line on a terminal, now and then a line elsewhere.
+"""Report how far a command is, on stderr: bars on a terminal, a line every few seconds elsewhere.
+
+    with Progress(sys.stderr) as progress:
+        progress.update("extract", "1,204/1,790 files, 31 failures")
+        progress.update("extract", "1,790/1,790 files, 31 failures", last=True)
+
+On a pipe or in a file this is one line per report, at most one per step in LINE_SECONDS:
 
     extract   1,204/1,790 files, 31 failures
-    commit    7/9 tables, 868,417 rows
+    extract   1,790/1,790 files, 31 failures
 
+On a terminal a text that starts with counts (`1,204/1,790 files`) is a bar with its rate and the time left;
+another text is a line that stays until the next step starts. A finished step is left above the bars:
+
+    extract   ━━━━━━━━━╸━━━━    310/s    0:01 left 1,204/1,790 files, 31 failures
+
+The bars are redrawn by `update`, not by a thread: PySpark forks to start Java, and a fork must not meet a
+thread that holds a lock. Long steps report five times a second (`run_with_progress`).
 Tests: `tests/unit/test_progress.py`.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
-QUIET_SECONDS = 5.0
-MOVING_SECONDS = 0.2
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Task, TaskID
+
+LINE_SECONDS = 5.0
 POLL_SECONDS = 0.2
+# Columns of the terminal: the bar gets what the others leave, within these bounds.
+STEP_WIDTH, RATE_WIDTH, TIME_WIDTH, TEXT_WIDTH = 9, 8, 12, 34
+BAR_WIDTHS = (10, 40)
+# "1,204/1,790 files": what is done, and of how many.
+COUNTS = re.compile(r"([\d,]+)/([\d,]+) ")
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Tells what is being done; `close` ends the moving line."""
+    """Show the progress of steps on a stream; `close` ends the bars.
 
-    def __init__(self, to: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    `bars=False` gives plain lines on a terminal, too: log lines on the same terminal would cut the bars.
+    """
+
+    def __init__(self, to: TextIO, clock: Callable[[], float] = time.monotonic, *, bars: bool = True) -> None:
         self._to = to
         self._clock = clock
-        self._moving = to.isatty()
-        self._last = ""
-        # By step, since two may be under way: what was said of it, and when.
-        self._told: dict[str, tuple[str, float]] = {}
-        self._open = False
+        # By step, since two may run at once: the text of its last line, and when it was printed.
+        self._printed: dict[str, tuple[str, float]] = {}
+        self._bars = _open_bars(to, clock) if bars and to.isatty() else None
 
-    def tell(self, step: str, said: str, *, last: bool = False) -> None:
-        """Say how far a step is; the first and the last word of a step are always printed."""
-        now = self._clock()
-        pause = MOVING_SECONDS if self._moving else QUIET_SECONDS
-        before, when = self._told.get(step, ("", float("-inf")))
-        if said == before or (not last and now - when < pause):
+    def update(self, step: str, text: str, *, last: bool = False) -> None:
+        """Report the state of a step; its first and its last report are always shown."""
+        if self._bars is not None:
+            self._bars.update(step, text, last=last)
             return
-        if step != self._last:
-            self.close()
-        self._last, self._told[step] = step, (said, now)
-        line = f"{step:<9} {said}"
-        if self._moving:
-            # Back to the start of the line, and clear what was there.
-            self._to.write(f"\r\x1b[K{line}")
-            self._open = True
-            if last:
-                self.close()
-        else:
-            self._to.write(f"{line}\n")
+        now = self._clock()
+        before, when = self._printed.get(step, ("", float("-inf")))
+        if text == before or (not last and now - when < LINE_SECONDS):
+            return
+        self._printed[step] = (text, now)
+        self._to.write(f"{_line(step, text)}\n")
         self._to.flush()
 
     def close(self) -> None:
-        """End the moving line, if there is one."""
-        if self._open:
-            self._to.write("\n")
-            self._open = False
+        """Leave the bars on the screen as they are, and stop redrawing them."""
+        if self._bars is not None:
+            self._bars.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -67,11 +81,141 @@ class Progress(AbstractContextManager["Progress"]):
         self.close()
 
 
-def watched(work: Callable[[], Done], tell: Callable[[], None]) -> Done:
-    """Do the work in a thread, and tell how far it is."""
+def run_with_progress(work: Callable[[], Result], report: Callable[[], None]) -> Result:
+    """Run `work` in a thread, and call `report` every POLL_SECONDS until it is done."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         while not future.done():
-            tell()
+            report()
             time.sleep(POLL_SECONDS)
         return future.result()
+
+
+def _line(step: str, text: str) -> str:
+    return f"{step:<{STEP_WIDTH}} {text}"
+
+
+def _open_bars(to: TextIO, clock: Callable[[], float]) -> _Bars | None:
+    """Bars on a terminal that can move its cursor; None on one that cannot (TERM=dumb)."""
+    from rich.console import Console
+
+    console = Console(file=to, highlight=False)
+    return _Bars(console, clock) if console.is_terminal and not console.is_dumb_terminal else None
+
+
+class _Bars:
+    """One row per step under way, drawn by rich."""
+
+    def __init__(self, console: Console, clock: Callable[[], float]) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
+
+        others = STEP_WIDTH + RATE_WIDTH + TIME_WIDTH + TEXT_WIDTH + 4
+        fewest, most = BAR_WIDTHS
+        bar_width = max(fewest, min(most, console.width - others))
+
+        def column(field: str, width: int | None, style: str = "none", *, right: bool = False) -> TextColumn:
+            return TextColumn(
+                f"{{task.fields[{field}]}}",
+                style=style,
+                justify="right" if right else "left",
+                markup=False,
+                table_column=Column(width=width, no_wrap=True, overflow="ellipsis"),
+            )
+
+        self._rich = Progress(
+            column("step", STEP_WIDTH, "bold"),
+            BarColumn(bar_width),
+            column("rate", RATE_WIDTH, "cyan", right=True),
+            column("time", TIME_WIDTH, "cyan", right=True),
+            column("text", None),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            get_time=clock,
+        )
+        self._clock = clock
+        self._drawn = float("-inf")
+        # Rows under way, by step.
+        self._rows: dict[str, TaskID] = {}
+        # What was last left on the screen of a finished step.
+        self._left: dict[str, str] = {}
+
+    def update(self, step: str, text: str, *, last: bool) -> None:
+        """Show a report: a bar if it has counts, else a line."""
+        if self._left.get(step) == text:
+            return
+        counts = COUNTS.match(text)
+        self._leave_uncounted(unless=step)
+        if last and counts is None:
+            self._print_line(step, text)
+            return
+        started = step not in self._rows
+        if started:
+            self._rich.start()
+            self._rows[step] = self._rich.add_task("", total=None, step=step, rate="", time="", text=text)
+        completed, total = (int(each.replace(",", "")) for each in counts.groups()) if counts else (0, None)
+        self._rich.update(self._rows[step], completed=completed, total=total, text=text)
+        task = self._task(step)
+        elapsed = 0.0 if started else task.elapsed or 0.0
+        rate = completed / elapsed if last and elapsed else task.speed
+        left = task.time_remaining
+        if last:
+            # Of a step with a single report the duration is not known.
+            duration = f"{elapsed:.1f} s" if elapsed else ""
+        else:
+            duration = "" if left is None else f"{_minutes(left)} left"
+        self._rich.update(task.id, rate=f"{_rate(rate)}/s" if rate else "", time=duration)
+        if last:
+            self._leave(step)
+        elif started or self._clock() - self._drawn >= POLL_SECONDS:
+            self._drawn = self._clock()
+            self._rich.refresh()
+
+    def close(self) -> None:
+        """Leave all rows on the screen as they are."""
+        for step in tuple(self._rows):
+            self._leave(step)
+        self._rich.stop()
+
+    def _leave_uncounted(self, unless: str) -> None:
+        """Leave the rows of other steps that have no counts: nothing else would end them."""
+        for step in tuple(self._rows):
+            if step != unless and self._task(step).total is None:
+                self._leave(step)
+
+    def _leave(self, step: str) -> None:
+        """Print the row of a step above the bars, and take it from them."""
+        task = self._task(step)
+        self._rich.remove_task(self._rows.pop(step))
+        self._rich.refresh()
+        self._left[step] = task.fields["text"]
+        if task.total is None:
+            self._print_line(step, task.fields["text"])
+        else:
+            self._rich.console.print(self._rich.make_tasks_table([task]))
+
+    def _print_line(self, step: str, text: str) -> None:
+        from rich.text import Text
+
+        self._left[step] = text
+        self._rich.console.print(Text.assemble((f"{step:<{STEP_WIDTH}}", "bold"), f" {text}"))
+
+    def _task(self, step: str) -> Task:
+        return next(task for task in self._rich.tasks if task.id == self._rows[step])
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:,.0f}" if per_second >= 10 else f"{per_second:.1f}"
+
+
+def _minutes(seconds: float) -> str:
+    """Format a duration.
+
+    >>> _minutes(3), _minutes(75), _minutes(3675)
+    ('0:03', '1:15', '1:01:15')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -141,7 +141,7 @@ class Trace(AbstractContextManager["Trace"]):
 
 
 # Tells nobody.
-OFF = Trace()
+NO_TRACE = Trace()
 
 
 def open_trace(options: ObserveOptions) -> Trace:

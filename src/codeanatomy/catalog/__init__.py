@@ -1,12 +1,18 @@
-"""Declared data only: every table of the lake, as one literal each.
+"""Declare the tables, kinds, views, semantic types and settings of the lake as data.
+
+    describe        format a table or a kind for the command line and the generated pages
+    kinds           node and edge kinds of the graph
+    semantic_types  meanings of values beyond their physical type, with SQL checks
+    settings        options of extraction, refreshes and observation
+    spec            struct types that tables, columns and policies are written in
+    tables          table literals, one module per stage
+    validation      check that the table literals are consistent
+    views           relations that SQL queries read, as SELECT statements over the graph
 
 >>> table("cpg_edges_by_src").inputs
 ('cpg_edges',)
 >>> [step.name for step in derivation_order()][:3]
 ['repo_files_v1', 'repo_file_blobs_v1', 'file_line_index_v1']
-
-Where to look: `spec` says what a table is, `columns` and `semantics` what tables share, a module per stage
-holds the tables (the witnesses of `extract` are beside it), `check` proves that they fit together.
 
 Tests: `tests/unit/catalog/test_catalog.py`.
 """
@@ -31,7 +37,7 @@ from codeanatomy.catalog.tables import (
 )
 from codeanatomy.errors import UnknownName
 
-# Where literals are; the witnesses first, because `extract` gathers their tables.
+# Modules that hold table literals; the extractors' come first because `extract` re-exports their tables.
 MODULES = (extract_cpython, extract_trees, extract_program, extract, normalize, relate, graph, meta, observe)
 # In derivation order: each table after its inputs.
 TABLES: tuple[Table, ...] = (
@@ -45,12 +51,12 @@ TABLES: tuple[Table, ...] = (
 
 
 def names() -> tuple[str, ...]:
-    """The names of all tables, in derivation order."""
+    """Return the names of all tables, in derivation order."""
     return tuple(known.name for known in TABLES)
 
 
 def table(name: str, tables: Iterable[Table] = TABLES) -> Table:
-    """The table of that name, or an error that lists what exists."""
+    """Return the table called `name`; raise UnknownName, which lists the known names."""
     known = {each.name: each for each in tables}
     if name not in known:
         raise UnknownName("table", name, known)
@@ -58,7 +64,7 @@ def table(name: str, tables: Iterable[Table] = TABLES) -> Table:
 
 
 def declared_in(name: str) -> str:
-    """The file that holds a table's literal.
+    """Return the path of the module that holds a table's literal.
 
     >>> declared_in("symtable_files_v1")
     'src/codeanatomy/catalog/tables/extract_cpython.py'
@@ -70,17 +76,17 @@ def declared_in(name: str) -> str:
 
 
 def derivation_order(tables: Sequence[Table] = TABLES) -> tuple[Table, ...]:
-    """The tables, each after its inputs among them; of those that are ready, the first given goes first."""
-    place = {step.name: number for number, step in enumerate(tables)}
+    """Sort tables topologically by their inputs; ties keep the given order."""
+    position = {step.name: number for number, step in enumerate(tables)}
     sorter = TopologicalSorter(
-        {step.name: [name for name in step.inputs if name in place] for step in tables}
+        {step.name: [name for name in step.inputs if name in position] for step in tables}
     )
     sorter.prepare()
     ready: list[int] = []
     order: list[Table] = []
     while sorter:
         for name in sorter.get_ready():
-            heappush(ready, place[name])
+            heappush(ready, position[name])
         step = tables[heappop(ready)]
         order.append(step)
         sorter.done(step.name)

@@ -1,7 +1,7 @@
-"""A table or a kind in words: what the command line and the generated pages show of it.
+"""Format a table or a kind as labelled texts, for the command line and the generated pages.
 
 >>> from codeanatomy.catalog import table
->>> policy_facts(table("cpg_nodes"))["partition"]
+>>> describe_table(table("cpg_nodes"))["partition"]
 'node_kind'
 
 Tests: `tests/unit/cli/test_docs.py`, `tests/unit/cli/test_cli.py`.
@@ -16,12 +16,12 @@ from codeanatomy.catalog.spec import MB, Column, DeltaFeatureGate, Table
 
 
 def type_text(column: Column) -> str:
-    """The type as a person writes it: `struct[]` for a list of structs."""
+    """Format a column type; a list of structs is `struct[]`."""
     return f"{column.type}[]" if column.array else column.type
 
 
 def size_text(size: int) -> str:
-    """Bytes in the largest unit that tells them exactly.
+    """Format a size in the largest unit that divides it.
 
     >>> size_text(64 * MB), size_text(1536), size_text(1000)
     ('64 MB', '1536 B', '1000 B')
@@ -30,15 +30,15 @@ def size_text(size: int) -> str:
     return next((f"{size // unit} {name}" for unit, name in units if size % unit == 0), f"{size} B")
 
 
-def flattened(columns: Sequence[Column], depth: int = 0) -> Iterator[tuple[Column, int]]:
-    """The columns and, below each, its fields; with their depth."""
+def nested_columns(columns: Sequence[Column], depth: int = 0) -> Iterator[tuple[Column, int]]:
+    """Iterate over columns and their nested fields, depth first, with the nesting depth."""
     for column in columns:
         yield column, depth
-        yield from flattened(column.fields, depth + 1)
+        yield from nested_columns(column.fields, depth + 1)
 
 
-def policy_facts(table: Table) -> dict[str, str]:
-    """What is declared about a table beside its columns; only what is set."""
+def describe_table(table: Table) -> dict[str, str]:
+    """Return the keys, inputs and policies of a table by label; unset ones are omitted."""
     write = table.write
     keys = (f"{', '.join(key.columns)} -> {key.table}({', '.join(key.target)})" for key in table.foreign_keys)
     facts = {
@@ -71,7 +71,7 @@ def _gate_text(gate: DeltaFeatureGate) -> str:
 
 
 def _upkeep_text(table: Table) -> str:
-    """How the table is maintained, in a line."""
+    """Format the maintenance policy as one line."""
     upkeep = table.upkeep
     order = f"Z-order {upkeep.z_order_when.replace('_', ' ')} by {', '.join(table.z_order)}"
     return ", ".join(
@@ -86,7 +86,7 @@ def _upkeep_text(table: Table) -> str:
 
 
 def ends_text(ends: Sequence[Ends]) -> str:
-    """What an edge leads from and to.
+    """Format the allowed source and target kinds of an edge.
 
     >>> ends_text([Ends(("CALLSITE",), ("ARGUMENT",))])
     'CALLSITE -> ARGUMENT'
@@ -94,8 +94,8 @@ def ends_text(ends: Sequence[Ends]) -> str:
     return "; ".join(f"{', '.join(pair.src)} -> {', '.join(pair.dst)}" for pair in ends)
 
 
-def kind_facts(kind: NodeKind | EdgeKind) -> dict[str, str]:
-    """What is declared about a kind beside its meaning; only what is set."""
+def describe_kind(kind: NodeKind | EdgeKind) -> dict[str, str]:
+    """Return the declarations of a kind by label, without its doc; unset ones are omitted."""
     facts = _node_facts(kind) if isinstance(kind, NodeKind) else _edge_facts(kind)
     facts |= {
         "properties": "; ".join(map(_prop_text, kind.props)),

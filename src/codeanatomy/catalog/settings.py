@@ -1,4 +1,4 @@
-"""What a user may change: extraction (`extract.`), refreshes (`refresh.`), what a run tells (`observe.`).
+"""Define the options of extraction (`extract.`), refreshes (`refresh.`) and observation (`observe.`).
 
 >>> ExtractOptions().max_file_size // 1024**2
 8
@@ -17,58 +17,58 @@ Size = Annotated[int, Meta(ge=1)]
 
 
 class ExtractOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which files are read, and how much one file may cost."""
+    """Select the files to read, and limit the cost of one file."""
 
-    # Larger files are recorded and not read.
+    # Larger files are recorded as skipped.
     max_file_size: Size = 8 * MB
-    # Larger files are not given to LibCST, which takes 7 s and 700 MB for each MB.
+    # Larger files are not parsed with LibCST, which takes 7 s and 700 MB for each MB.
     max_libcst_size: Size = 2 * MB
-    # Seconds one witness may take for one file.
+    # Time limit of one extractor on one file.
     file_seconds: Annotated[float, Meta(gt=0)] = 60.0
-    # Memory that reading one file may take.
+    # Memory limit of a worker process that extracts files, in bytes.
     max_memory_size: Size = 6 * 1024 * MB
-    # Characters of a constant, and of the text of a captured node, that are kept.
+    # Longer constants and texts of captured nodes are truncated.
     max_value_chars: Size = 256
-    # Globs as in .gitignore: only these are read, if any are given.
+    # Globs as in .gitignore; if any are given, only matching files are read.
     include: tuple[str, ...] = ()
-    # ... and these are not.
+    # Globs of files that are not read.
     exclude: tuple[str, ...] = ()
-    # Entries an archive may have, and bytes they may unpack to.
+    # Limits of an archive: number of entries, and bytes after decompression.
     max_archive_entries: Size = 200_000
     max_archive_size: Size = 2 * 1024 * MB
-    # Seconds that scip-python may take for a repository.
+    # Time limit of scip-python on a repository.
     scip_seconds: Annotated[float, Meta(gt=0)] = 1800.0
-    # Seconds that the type checker may take for a repository.
+    # Time limit of the type checker on a repository.
     types_seconds: Annotated[float, Meta(gt=0)] = 600.0
-    # Tasks the files are spread over; none means by their size.
+    # Number of Spark tasks that extract files; None derives it from their total size.
     partitions: Annotated[int, Meta(ge=1)] | None = None
 
 
 class RefreshOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """When a build redoes what a change reaches, and when all of a repository."""
+    """Choose between refreshing the affected files and rebuilding a repository."""
 
-    # Of the paths of a repository, the share that may have changed; beyond it all of it is built anew.
+    # Largest share of a repository's paths that may have changed; beyond it the repository is rebuilt.
     max_share: Annotated[float, Meta(ge=0, le=1)] = 0.4
-    # Processes that a refresh uses; none means as many as there are cores.
+    # Worker processes of a refresh; None means one per core.
     processes: Annotated[int, Meta(ge=1)] | None = None
 
 
 class ObserveOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run tells while it works, and what is kept of questions: all off by default."""
+    """Configure traces, logs and the recording of queries; all off by default."""
 
-    # Spans of run, steps and commits: to stderr, or to an OpenTelemetry collector.
+    # Export spans of the run, its steps and commits: to stderr, or to an OpenTelemetry collector.
     trace: Literal["off", "console", "otlp"] = "off"
-    # The collector, as in OTEL_EXPORTER_OTLP_ENDPOINT; empty means what that variable says.
+    # URL of the collector, as in OTEL_EXPORTER_OTLP_ENDPOINT; empty means the value of that variable.
     endpoint: Annotated[str, Meta(pattern="^(https?://[^/]+.*)?$")] = ""
-    # What our own logger may write to stderr.
+    # Lowest level that the logger `codeanatomy` writes to stderr.
     log_level: Literal["off", "error", "warning", "info", "debug"] = "off"
     log_format: Literal["text", "json"] = "text"
-    # Keep in the lake which columns questions filter and join by, without what was asked for: later builds
-    # give these columns statistics.
+    # Record in the lake which columns queries filter and join by, without the compared values; later builds
+    # collect statistics for these columns.
     record_queries: bool = False
 
     def __repr__(self) -> str:
-        # The address of a collector may hold a password, and this text may get into a log.
+        # The URL may contain a password, and a repr may be logged.
         hidden = "***" if self.endpoint else ""
         return (
             f"ObserveOptions(trace={self.trace!r}, endpoint={hidden!r}, "

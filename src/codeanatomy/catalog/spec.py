@@ -1,12 +1,12 @@
-"""What a table of the system is: frozen structs, and nothing that runs.
+"""Define the struct types that table literals are written in: columns, keys, constraints, policies.
 
-A table is one literal of these types. DDL, write options, checks, documentation and the run plan
+A table is one literal of these types. DDL, write options, row checks, documentation and the run plan
 are computed from it, so a column list is written down exactly once.
 
 >>> policy = DeltaWritePolicy(zorder_by=("file_id",), target_file_size=64 * MB)
->>> Table("things", "extract", "One row per thing.", (
+>>> Table("marks_v1", "extract", "One row per file.", (
 ...     Column("file_id", "string", "The owning file.", nullable=False, semantic_type="FileId"),
-...     Column("marks", "struct", "What was seen.", array=True, fields=(
+...     Column("marks", "struct", "Marks in the file.", array=True, fields=(
 ...         Column("bstart", "bigint", "First byte."), )),
 ... ), primary_key=("file_id",), write=policy).column("marks").ddl
 'array<struct<bstart:bigint>>'
@@ -36,7 +36,7 @@ ColumnType = Literal[
     "map<string,string>",
     "map<string,bigint>",
 ]
-# Delta keeps minima and maxima of these only, and Z-order needs an order.
+# Types with min/max statistics in Delta, and therefore the only ones that Z-order accepts.
 ORDERED_TYPES: tuple[ColumnType, ...] = ("string", "int", "bigint", "double", "timestamp")
 Stage = Literal["extract", "normalize", "relate", "graph", "meta", "observe"]
 StatsPolicy = Literal["off", "explicit", "auto"]
@@ -60,22 +60,22 @@ class Column(Struct, frozen=True, omit_defaults=True):
 
     name: str
     type: ColumnType
-    # What the value means, with unit and base where it is a position.
+    # Meaning of the value; a position names its unit and whether it counts from 0 or 1.
     doc: str
     nullable: bool = True
-    # Name of an entry of SEMANTIC_TYPES; two columns may be joined only if theirs agree.
+    # Name of an entry of SEMANTIC_TYPES; columns may be joined only if their semantic types agree.
     semantic_type: str | None = None
-    # What a reader sees where the stored table or the written rows lack the column; where the column
-    # may not be null, also in rows from before it was added.
+    # Value that readers get where the stored table or the written rows lack the column. For a column that
+    # is not nullable it also replaces nulls in rows written before the column was added.
     default: str | int | float | bool | None = None
-    # True: the column is a list of `type`.
+    # True if the column is a list of `type`.
     array: bool = False
     # Fields of a struct.
     fields: tuple[Column, ...] = ()
 
     @property
     def ddl(self) -> str:
-        """The column's type as Spark spells it."""
+        """Return the column's type in Spark's DDL syntax."""
         inner = ",".join(f"{field.name}:{field.ddl}" for field in self.fields)
         single = f"struct<{inner}>" if self.type == "struct" else self.type
         return f"array<{single}>" if self.array else single
@@ -89,12 +89,12 @@ class SemanticType(Struct, frozen=True, omit_defaults=True):
     doc: str
     # SQL condition that every non-null value meets; `{c}` stands for the column.
     check: str | None = None
-    # Types that a value of this one also is: a FileId is the NodeId of its file node.
+    # Supertypes: a FileId is also a NodeId, the id of its file's node.
     is_a: tuple[str, ...] = ()
 
 
 class ForeignKey(Struct, frozen=True):
-    """Columns whose values, where not null, are keys of another table."""
+    """A foreign key: non-null values of `columns` are keys of `table`."""
 
     columns: tuple[str, ...]
     table: str
@@ -102,7 +102,7 @@ class ForeignKey(Struct, frozen=True):
 
 
 class Constraint(Struct, frozen=True):
-    """A SQL condition that must be true of every row; null counts as broken."""
+    """A SQL condition that must be true for every row; null counts as a violation."""
 
     name: str
     expression: str
@@ -112,7 +112,7 @@ class Constraint(Struct, frozen=True):
 class BloomFilter(Struct, frozen=True):
     """A Parquet bloom filter on one column.
 
-    `fpp` is the rate of false positives, `ndv` the most distinct values a row group is expected to have.
+    `fpp` is the false-positive rate, `ndv` the largest number of distinct values expected in a row group.
     """
 
     column: str
@@ -121,26 +121,28 @@ class BloomFilter(Struct, frozen=True):
 
 
 class WriterProperties(Struct, frozen=True, omit_defaults=True):
-    """How the Parquet files of a table are written."""
+    """Parquet writer settings of a table."""
 
     bloom_filters: tuple[BloomFilter, ...] = ()
     dictionary: bool = True
-    # Columns without a dictionary although the others have one: unique ids gain nothing from it.
+    # Columns exempt from dictionary encoding: unique ids gain nothing from it.
     dictionary_off: tuple[str, ...] = ()
     compression: Compression = "zstd"
-    # Rows of a row group at most: who looks up an id reads one. Else they are as large as is good for scans.
+    # Upper bound of rows per row group. Small groups suit lookups by id, which read one group; None keeps the
+    # writer's default, which suits scans.
     row_group_rows: Annotated[int, Meta(ge=1)] | None = None
 
 
 class DeltaWritePolicy(Struct, frozen=True, omit_defaults=True):
-    """Layout of a table: where rows go, in which order, with which statistics and features."""
+    """Layout of a table: partitions, row order, file size, statistics and protocol features."""
 
-    # Bytes a data file should have.
+    # Target size of a data file, in bytes.
     target_file_size: Annotated[int, Meta(ge=1)] = 128 * MB
     partition_by: tuple[str, ...] = ()
-    # Cluster columns: rows are sorted by partition + these on write, Z-ordered in maintenance.
+    # Cluster columns: a write sorts rows by partition columns and these; maintenance Z-orders by these.
     zorder_by: tuple[str, ...] = ()
-    # off: none; explicit: `stats_columns`; auto: partition + cluster + lineage columns.
+    # Columns with statistics. off: none; explicit: `stats_columns`; auto: partition, cluster and lineage
+    # columns.
     stats_policy: StatsPolicy = "auto"
     stats_columns: tuple[str, ...] = ()
     stats_max_columns: int = 32
@@ -150,46 +152,46 @@ class DeltaWritePolicy(Struct, frozen=True, omit_defaults=True):
 
 
 class DeltaSchemaPolicy(Struct, frozen=True, omit_defaults=True):
-    """What a commit may do to a stored schema that differs from the contract."""
+    """Schema changes that a commit may make where the stored schema differs from the contract."""
 
-    # None: refuse; merge: add missing columns; overwrite: an overwrite replaces the schema.
+    # None: refuse the commit; merge: add missing columns; overwrite: an overwrite replaces the schema.
     schema_mode: SchemaMode | None = "merge"
     column_mapping_mode: ColumnMappingMode | None = None
 
 
-# At most a hundred years.
+# Capped at a hundred years.
 Hours = Annotated[float, Meta(ge=0, le=876_000)]
 
 
 class DeltaMaintenancePolicy(Struct, frozen=True, omit_defaults=True):
-    """How a table is kept small, ordered and readable; file size and cluster columns are the layout's."""
+    """Maintenance thresholds of a table; target file size and cluster columns are in DeltaWritePolicy."""
 
-    # Files of a partition that are below half of the target size, from which on they are made into one.
+    # Compact a partition that has at least this many files below half of the target size.
     compact_files: Annotated[int, Meta(ge=2)] = 4
-    # Of the rows of a partition the share that deletion vectors may remove before it is written anew.
+    # Rewrite a partition when deletion vectors mark more than this share of its rows as removed.
     compact_deleted: Annotated[float, Meta(gt=0, le=1)] = 0.2
-    # Columns of the Z-order; none are those the rows are clustered by.
+    # Z-order columns; empty means the cluster columns (`zorder_by`).
     z_order_cols: tuple[str, ...] = ()
-    # periodic: when enough is out of order, and the last time is long enough ago; after_partition_complete:
-    # the same of partitions that nobody has written to for a while.
+    # periodic: when `z_order_share` is out of order and `z_order_hours` have passed since the last Z-order;
+    # after_partition_complete: the same, but only partitions without a write in the last `complete_hours`.
     z_order_when: ZOrderWhen = "periodic"
-    # A partition below this size is one small file, whose order spares a reader nothing.
+    # Minimum size of a partition, in bytes: the order of rows in one small file saves a reader nothing.
     z_order_size: Annotated[int, Meta(ge=0)] = 8 * MB
-    # Of the bytes of a partition the share that was written since, which is enough.
+    # Share of a partition's bytes that must have been written since the last Z-order.
     z_order_share: Annotated[float, Meta(gt=0, le=1)] = 0.3
     z_order_hours: Hours = 24.0
     complete_hours: Hours = 1.0
-    # Data files that no version needs any more, and the log before it, are kept for so long.
+    # Retention of data files that no current version references, and of log entries.
     vacuum_hours: Hours = 168.0
     log_hours: Hours = 720.0
     # Versions between two checkpoints.
     checkpoint_interval: Annotated[int, Meta(ge=1)] = 10
-    # Features that the table may be given by hand; others change what reads or writes it.
+    # Features that may be enabled later by hand; others would change which engines can read or write.
     optional_features: tuple[FeatureName, ...] = ("deletion_vectors",)
 
 
 class DeltaFeatureGate(Struct, frozen=True, omit_defaults=True):
-    """What a table's protocol must offer before it is read or written."""
+    """Protocol versions and features that a table must have before it is read or written."""
 
     min_reader_version: int | None = None
     min_writer_version: int | None = None
@@ -198,60 +200,60 @@ class DeltaFeatureGate(Struct, frozen=True, omit_defaults=True):
 
 
 class UsedColumn(Struct, frozen=True):
-    """A column that plans or questions filter or join by."""
+    """A column that build plans or queries filter or join by."""
 
     name: str
-    # Who does, in words.
+    # Which scans do, as a sentence for `stats_decisions`.
     reason: str
 
 
 class Table(Struct, frozen=True, omit_defaults=True):
-    """Everything the system knows about one table."""
+    """Contract of a table: columns, keys, inputs, constraints and policies."""
 
     name: str
-    # The folder of the lake it lives in, and the package that derives it.
+    # Folder in the lake, and package that derives the rows.
     stage: Stage
     doc: str
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...]
     foreign_keys: tuple[ForeignKey, ...] = ()
-    # The file whose change invalidates a row; rows of a set of owners are replaced in one commit.
+    # Column with the file whose change invalidates a row; one commit replaces all rows of a set of owners.
     owner: str | None = None
-    # Tables it is derived from: they give the order of a run.
+    # Tables it is derived from; they determine the order of the steps.
     inputs: tuple[str, ...] = ()
-    # Tables of other stages that get rows on the way, after their own have been written.
+    # Tables of earlier stages that this step appends rows to, after their own step has written them.
     adds_to: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     write: DeltaWritePolicy = DeltaWritePolicy()
     schema: DeltaSchemaPolicy = DeltaSchemaPolicy()
     gate: DeltaFeatureGate = DeltaFeatureGate()
     upkeep: DeltaMaintenancePolicy = DeltaMaintenancePolicy()
-    # How the frame that its rows come from is kept while they are committed; of a stage the strongest counts.
+    # How the DataFrame of its rows is cached during the commit; a stage uses its tables' strongest policy.
     cache: CachePolicy = "none"
-    # Raised when the meaning of the rows changes although the columns do not.
+    # Increased when the meaning of the rows changes and the columns do not.
     version: int = 1
-    # What a run has found out of its lake, the most useful first: for statistics whose policy is auto. None:
-    # nobody has looked, so those count that the stored table names.
+    # Columns that recorded scans filter or join by, most used first; input of the `auto` statistics policy.
+    # None: not computed, so the statistics columns of the stored table are kept.
     lineage: tuple[UsedColumn, ...] | None = None
 
     @property
     def ordering(self) -> tuple[str, ...]:
-        """Order of the rows inside a file: partition columns, then cluster columns."""
+        """Sort order of the rows in a file: partition columns, then cluster columns."""
         return tuple(dict.fromkeys((*self.write.partition_by, *self.write.zorder_by)))
 
     @property
     def z_order(self) -> tuple[str, ...]:
-        """The columns that maintenance orders the rows of a partition by; none where it does not."""
-        wanted = self.upkeep.z_order_cols or self.write.zorder_by
-        named = tuple(name for name in wanted if name not in self.write.partition_by)
-        return () if self.upkeep.z_order_when == "never" else named
+        """Columns that maintenance Z-orders a partition by; empty if it does not."""
+        chosen = self.upkeep.z_order_cols or self.write.zorder_by
+        names = tuple(name for name in chosen if name not in self.write.partition_by)
+        return () if self.upkeep.z_order_when == "never" else names
 
     @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
     def column(self, name: str) -> Column:
-        """The column of that name, or an error that lists what exists."""
+        """Return the column called `name`; raise UnknownName, which lists the known columns."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -259,10 +261,10 @@ class Table(Struct, frozen=True, omit_defaults=True):
 
     @property
     def path(self) -> str:
-        """Where the table is below the lake's root."""
+        """Path of the table relative to the lake's root."""
         return f"{self.stage}/{self.name}"
 
 
 def contract_json(table: Table) -> bytes:
-    """The table as canonical JSON: its contract, to be compared and hashed."""
+    """Encode the table as canonical JSON: its contract, for comparison and hashing."""
     return json.encode(table, order="deterministic")

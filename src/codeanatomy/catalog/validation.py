@@ -1,4 +1,4 @@
-"""The catalogue's check of itself: every rule that a set of tables must meet, all findings at once.
+"""Check that table literals are consistent, and report all problems at once.
 
 >>> from msgspec.structs import replace
 >>> from codeanatomy.catalog import TABLES, table
@@ -7,9 +7,9 @@
 Traceback (most recent call last):
 codeanatomy.errors.CatalogError: [CA001] 1 problem in the catalogue:
   repo_files_v1: owner file is not a column
-  next: mend the table's literal in codeanatomy/catalog
+  next: correct the table's literal in codeanatomy/catalog
 
-Constraints write SQL words in capitals and columns in small letters, so that a misspelt column is found
+Constraints spell SQL keywords in upper case and columns in lower case, so that an unknown column is detected
 without a SQL parser. Tests, one per rule: `tests/unit/catalog/test_catalog.py`.
 """
 
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES, meanings_of
+from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES, supertypes
 from codeanatomy.catalog.spec import ORDERED_TYPES, Column, ForeignKey, SemanticType, Table
 from codeanatomy.errors import CatalogError
 
@@ -28,10 +28,10 @@ SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 SQL_STRING = re.compile(r"'[^']*'")
 SQL_COLUMN = re.compile(r"\b[a-z_][a-z0-9_]*\b(?!\s*\()")
 
-PARTITIONABLE = ("string", "int", "bigint")
-BLOOMABLE = ("string", "int", "bigint")
-DICTIONARIED = ("string", "int", "bigint", "double", "timestamp", "binary")
-DEFAULTS: dict[str, tuple[type, ...]] = {
+PARTITION_TYPES = ("string", "int", "bigint")
+BLOOM_TYPES = ("string", "int", "bigint")
+DICTIONARY_TYPES = ("string", "int", "bigint", "double", "timestamp", "binary")
+DEFAULT_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "int": (int,),
     "bigint": (int,),
@@ -41,13 +41,13 @@ DEFAULTS: dict[str, tuple[type, ...]] = {
 
 
 def check_catalog(tables: Sequence[Table], semantic_types: Sequence[SemanticType] = SEMANTIC_TYPES) -> None:
-    """Raise one CatalogError that lists every problem of the tables, or return."""
+    """Raise CatalogError, which lists every problem, if the tables are inconsistent."""
     meanings = {meaning.name: meaning for meaning in semantic_types}
     by_name = {table.name: table for table in tables}
     problems = [*_semantic_types(semantic_types, meanings)]
     problems += [f"table {name} is declared twice" for name in _repeated(table.name for table in tables)]
     for table in tables:
-        found = (
+        table_problems = (
             *_names_and_docs(table),
             *_columns(table, table.columns, meanings),
             *_policies(table),
@@ -60,13 +60,13 @@ def check_catalog(tables: Sequence[Table], semantic_types: Sequence[SemanticType
             *_inputs(table, by_name),
             *_constraints(table),
         )
-        problems += [f"{table.name}: {problem}" for problem in found]
+        problems += [f"{table.name}: {problem}" for problem in table_problems]
     problems += _cycles(tables)
     if problems:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         listed = "".join(f"\n  {problem}" for problem in problems)
         raise CatalogError(
-            f"{count} in the catalogue:{listed}", "mend the table's literal in codeanatomy/catalog"
+            f"{count} in the catalogue:{listed}", "correct the table's literal in codeanatomy/catalog"
         )
 
 
@@ -130,20 +130,20 @@ def _meaning(column: Column, where: str, meanings: dict[str, SemanticType]) -> I
 
 
 def _default_fits(column: Column) -> bool:
-    # `type` and not isinstance: True is no int here.
-    return not column.array and type(column.default) in DEFAULTS.get(column.type, ())
+    # type() instead of isinstance(): a bool is not a default for an int column.
+    return not column.array and type(column.default) in DEFAULT_TYPES.get(column.type, ())
 
 
 def _policies(table: Table) -> Iterator[str]:
     write = table.write
     bloomed = tuple(bloom.column for bloom in write.writer.bloom_filters)
     for policy, chosen, allowed in (
-        ("partition_by", write.partition_by, PARTITIONABLE),
+        ("partition_by", write.partition_by, PARTITION_TYPES),
         ("zorder_by", write.zorder_by, ORDERED_TYPES),
         ("z_order_cols", table.upkeep.z_order_cols, ORDERED_TYPES),
         ("stats_columns", write.stats_columns, ORDERED_TYPES),
-        ("bloom_filters", bloomed, BLOOMABLE),
-        ("dictionary_off", write.writer.dictionary_off, DICTIONARIED),
+        ("bloom_filters", bloomed, BLOOM_TYPES),
+        ("dictionary_off", write.writer.dictionary_off, DICTIONARY_TYPES),
     ):
         for name in _repeated(chosen):
             yield f"{policy} names {name} twice"
@@ -193,7 +193,7 @@ def _foreign_key(
         yield f"{where}: ({', '.join(key.target)}) is not the primary key of {key.table}"
     for name, other in zip(key.columns, key.target, strict=True):
         mine, theirs = table.column(name).semantic_type, target.column(other).semantic_type
-        if theirs != mine and (mine is None or theirs not in meanings_of(mine, meanings)):
+        if theirs != mine and (mine is None or theirs not in supertypes(mine, meanings)):
             yield f"{where}: {name} is a {mine}, but {key.table}.{other} is a {theirs}"
 
 
@@ -228,4 +228,4 @@ def _cycles(tables: Sequence[Table]) -> Iterator[str]:
     try:
         TopologicalSorter(inputs).prepare()
     except CycleError as cycle:
-        yield f"inputs go in a circle: {' -> '.join(reversed(cycle.args[1]))}"
+        yield f"inputs form a cycle: {' -> '.join(reversed(cycle.args[1]))}"

@@ -1,14 +1,15 @@
-"""What people ask about, as views over the graph: data, that each engine makes a relation of.
+"""Declare the views that queries read: SELECT statements over slices of the graph tables.
 
     view("calls").sql       # "SELECT e.repo_id, ... FROM e JOIN s ON ..."
     view("calls").reads     # {"e": ("cpg_edges", {"edge_kind": ("CALL_GRAPH",)}), "s": ...}
 
-A name in the statement of a view stands for a slice of a table, so only the files of those kinds are read, or
-for rows that the reader of a snapshot has at hand (`holds`). DuckDB and Spark run the statement as it is.
+A relation name in the statement stands for a slice of a table (`reads`), so that only the files of those
+kinds are read, or for rows that the reader of a snapshot supplies from its manifest (`supplied`). DuckDB and
+Spark run the statement unchanged.
 
-Every row says its repository. Where a row tells of a fact in a source, `path` and `line` are the place of it,
-`confidence` and `method` how much to trust it and why. `external` is true for what the repository does
-not define itself: a builtin, the standard library, another package.
+Every row has its repository. Where a row is about a source location, `path` and `line` are that location, and
+`confidence` and `method` state how certain the row is and how it was resolved. `external` is true for what
+the repository does not define itself: a builtin, the standard library, another package.
 
 Tests: `tests/unit/catalog/test_views.py`.
 """
@@ -22,81 +23,84 @@ from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_NODES, CPG_PROPS
 from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
 from codeanatomy.errors import UnknownName
 
-# What a name in a statement stands for: a table, and which values some of its columns have.
-Read = tuple[str, dict[str, tuple[str, ...]]]
+# Slice of a table that a relation name stands for: table name, and allowed values by column.
+TableSlice = tuple[str, dict[str, tuple[str, ...]]]
 
-OUTSIDE = ("EXTERNAL_MODULE", "QUALIFIED_NAME")
+EXTERNAL_KINDS = ("EXTERNAL_MODULE", "QUALIFIED_NAME")
 
 REPO_ID = Column("repo_id", "string", "Repository.", nullable=False)
-PATH = Column("path", "string", "File that states it, below the repository.")
-LINE = Column("line", "int", "Line in it, counted from 1.")
-CONFIDENCE = Column("confidence", "double", "Trust in the row: 1, 0.9, 0.7, 0.5 or 0.3.", nullable=False)
-METHOD = Column("method", "string", "How it was found; null where nothing had to be resolved.")
-EXTERNAL = Column("external", "boolean", "Whether it is defined outside of the repository.", nullable=False)
-RELATION = Column("relation", "string", "Kind of the edge that says so.", nullable=False)
-FACT = (PATH, LINE, CONFIDENCE, METHOD)
+PATH = Column("path", "string", "Source file of the fact, relative to the repository's root.")
+LINE = Column("line", "int", "Line in that file, counted from 1.")
+CONFIDENCE = Column("confidence", "double", "Confidence in the row: 1, 0.9, 0.7, 0.5 or 0.3.", nullable=False)
+METHOD = Column("method", "string", "Method of resolution; null where nothing had to be resolved.")
+EXTERNAL = Column(
+    "external", "boolean", "Whether the target is defined outside of the repository.", nullable=False
+)
+RELATION = Column("relation", "string", "Edge kind the row comes from.", nullable=False)
+SOURCE_COLUMNS = (PATH, LINE, CONFIDENCE, METHOD)
 
-
-# Of the edges `e` that give a variable its value in a file: where its name is first written, else where an
-# attribute of that name is set.
+# Line of a variable's first definition in a file, over its DEFINES_BINDING edges `e`: the first assignment
+# to its name, else the first assignment to an attribute of that name.
 FIRST_LINE = (
     "coalesce(min(CASE WHEN left(e.src_node_id, 14) <> 'attribute_ref:' THEN e.line END), min(e.line))"
 )
 
 
 class View(Struct, frozen=True):
-    """A relation that people ask about."""
+    """A named query over the graph, with its columns."""
 
     name: str
     doc: str
     columns: tuple[Column, ...]
-    # One SELECT, with the columns in their order.
+    # One SELECT statement that yields `columns` in order.
     sql: str
-    # What the names in it stand for.
-    reads: dict[str, Read] = {}
-    # Columns of the names that stand for rows which the reader has.
-    holds: dict[str, tuple[Column, ...]] = {}
+    # Table slices by relation name.
+    reads: dict[str, TableSlice] = {}
+    # Columns of the relations that the reader of a snapshot supplies.
+    supplied: dict[str, tuple[Column, ...]] = {}
 
     @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
 
-def nodes(*kinds: str) -> Read:
+def nodes(*kinds: str) -> TableSlice:
+    """Slice `cpg_nodes` to these kinds."""
     return "cpg_nodes", {"node_kind": kinds}
 
 
-def edges(*kinds: str) -> Read:
+def edges(*kinds: str) -> TableSlice:
+    """Slice `cpg_edges` to these kinds."""
     return "cpg_edges", {"edge_kind": kinds}
 
 
-def _end(name: str, what: str, kind: str | None = None) -> tuple[Column, ...]:
-    """The columns of a node at one end of an edge."""
+def _end_columns(name: str, what: str, kind: str | None = None) -> tuple[Column, ...]:
+    """Declare the id, name and kind columns of a node at one end of an edge."""
     return (
-        Column(f"{kind or name}_id", "string", f"Node of {what}.", nullable=False),
-        Column(name, "string", f"Qualified name of {what}, or its name where it has no qualified one."),
-        Column(f"{kind or name}_kind", "string", f"Kind of {what}.", nullable=False),
+        Column(f"{kind or name}_id", "string", f"Node id of {what}.", nullable=False),
+        Column(name, "string", f"Qualified name of {what}, or its short name if it has none."),
+        Column(f"{kind or name}_kind", "string", f"Node kind of {what}.", nullable=False),
     )
 
 
-# The run that has read each repository: failures of others are not those of the published rows.
-BUILT = (REPO_ID, Column("run_id", "string", "Run that has read its files.", nullable=False))
+# The published run of each repository; failures recorded by other runs are not about the published rows.
+BUILD_COLUMNS = (REPO_ID, Column("run_id", "string", "Run that extracted its files.", nullable=False))
 
 SYMBOLS = View(
     "symbols",
-    "One row per thing that has a name: packages, modules, classes, functions, parameters, type aliases,"
-    " variables of modules and classes (kind BINDING), and the external names that are used. Variables of"
-    " functions and imported names are left out; so is a variable that is a class or function of that name.",
+    "One row per named symbol: packages, modules, classes, functions, parameters, type aliases, variables of"
+    " modules and classes (kind BINDING), and the external names that are used. Local variables of functions"
+    " and imported names are left out, and so are the bindings of class and function names.",
     (
         REPO_ID,
-        Column("symbol_id", "string", "Node of the graph.", nullable=False),
-        Column("kind", "string", "Its kind.", nullable=False),
+        Column("symbol_id", "string", "Node id.", nullable=False),
+        Column("kind", "string", "Node kind.", nullable=False),
         Column("subkind", "string", "Finer kind, such as method or async_function."),
-        Column("name", "string", "Last part of its name."),
-        Column("symbol", "string", "Qualified name, or the name where there is no qualified one."),
-        Column("path", "string", "File it is defined in; of a package the folder."),
+        Column("name", "string", "Last part of the qualified name."),
+        Column("symbol", "string", "Qualified name, or the short name if there is none."),
+        Column("path", "string", "File that defines it; for a package, its folder."),
         Column(
-            "line", "int", "Line where it begins, counted from 1; of a variable, where it first gets a value."
+            "line", "int", "First line, counted from 1; for a variable, the line of its first assignment."
         ),
         EXTERNAL,
     ),
@@ -123,7 +127,7 @@ SYMBOLS = View(
             )
     """,
     {
-        "n": nodes("CLASS", "FUNCTION", "TYPE_ALIAS", "MODULE", "PACKAGE", "PARAMETER", *OUTSIDE),
+        "n": nodes("CLASS", "FUNCTION", "TYPE_ALIAS", "MODULE", "PACKAGE", "PARAMETER", *EXTERNAL_KINDS),
         "v": nodes("BINDING"),
         "e": edges("DEFINES_BINDING"),
     },
@@ -131,15 +135,15 @@ SYMBOLS = View(
 
 CALLS = View(
     "calls",
-    "One row per caller and callee: all calls of a function, or of a module's own code, put together.",
+    "One row per caller and callee: all calls from one function, or from module-level code, to one callee.",
     (
         REPO_ID,
-        *_end("caller", "who calls"),
-        *_end("callee", "what is called"),
-        Column("path", "string", "File of the first call, below the repository."),
-        *FACT[1:],
+        *_end_columns("caller", "the caller"),
+        *_end_columns("callee", "the callee"),
+        Column("path", "string", "File of the first call, relative to the repository's root."),
+        *SOURCE_COLUMNS[1:],
         EXTERNAL,
-        Column("edge_id", "string", "Edge of the graph.", nullable=False),
+        Column("edge_id", "string", "Edge id.", nullable=False),
     ),
     """
         SELECT e.repo_id, s.node_id AS caller_id, coalesce(s.qualname, s.name) AS caller,
@@ -159,16 +163,20 @@ CALLS = View(
 
 CALL_SITES = View(
     "call_sites",
-    "One row per place that calls and what it may run there: alternatives share a group.",
+    "One row per call site and possible callee; alternative callees of a call site share a group.",
     (
         REPO_ID,
-        Column("site_id", "string", "Node of the call.", nullable=False),
-        Column("written", "string", "What is called, as it is written; null if that is no dotted name."),
+        Column("site_id", "string", "Node id of the call site.", nullable=False),
+        Column("written", "string", "Called expression as written; null if it is not a dotted name."),
         RELATION,
-        *_end("callee", "what is called"),
-        Column("role", "string", "Null for a plain call, else how it runs: init, callback, decorator, ..."),
-        *FACT,
-        Column("group_id", "string", "Shared by alternatives; null if there is one."),
+        *_end_columns("callee", "the callee"),
+        Column(
+            "role",
+            "string",
+            "How the callee is invoked: init, callback, decorator, ...; null for a plain call.",
+        ),
+        *SOURCE_COLUMNS,
+        Column("group_id", "string", "Ambiguity group of alternative callees; null if there is only one."),
     ),
     """
         SELECT e.repo_id, e.src_node_id AS site_id, s.name AS written, e.edge_kind AS relation,
@@ -188,16 +196,16 @@ CALL_SITES = View(
 
 REFERENCES = View(
     "references",
-    "One row per place that means a symbol, and symbol. A use of a parameter is there twice: REFERS_TO has"
-    " the parameter, READS the variable of that name.",
+    "One row per reference and symbol it refers to. A use of a parameter has two rows: REFERS_TO leads to the"
+    " parameter, READS to its binding.",
     (
         REPO_ID,
-        Column("symbol_id", "string", "Node of what is meant.", nullable=False),
-        Column("symbol", "string", "Qualified name of what is meant."),
-        Column("symbol_kind", "string", "Kind of what is meant.", nullable=False),
+        Column("symbol_id", "string", "Node id of the referenced symbol.", nullable=False),
+        Column("symbol", "string", "Qualified name of the referenced symbol."),
+        Column("symbol_kind", "string", "Node kind of the referenced symbol.", nullable=False),
         RELATION,
-        Column("usage", "string", "What is done with it: load, store, del; of an import its form."),
-        *FACT,
+        Column("usage", "string", "Access: load, store or del; for an import: import, from or star."),
+        *SOURCE_COLUMNS,
     ),
     """
         SELECT e.repo_id, t.node_id AS symbol_id, coalesce(t.qualname, t.name) AS symbol,
@@ -210,22 +218,22 @@ REFERENCES = View(
     {
         "e": edges("REFERS_TO", "READS", "WRITES", "DELETES", "IMPORTS_NAME"),
         "s": nodes("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS"),
-        "t": nodes("FUNCTION", "CLASS", "PARAMETER", "BINDING", "MODULE", "PACKAGE", *OUTSIDE),
+        "t": nodes("FUNCTION", "CLASS", "PARAMETER", "BINDING", "MODULE", "PACKAGE", *EXTERNAL_KINDS),
     },
 )
 
 IMPORTS = View(
     "imports",
-    "One row per imported name and what it leads to: the module (IMPORTS_MODULE), and what the name means"
-    " there (IMPORTS_NAME), through any number of re-exports.",
+    "One row per imported name and target: the module it is imported from (IMPORTS_MODULE), and the"
+    " definition it resolves to (IMPORTS_NAME), through any number of re-exports.",
     (
         REPO_ID,
-        Column("importer", "string", "Qualified name of the module that imports."),
-        Column("name", "string", "Name that becomes bound; `*` for a star."),
-        Column("written", "string", "What is imported as written, with the dots of a relative import."),
+        Column("importer", "string", "Qualified name of the importing module."),
+        Column("name", "string", "Name that the import binds; `*` for a star import."),
+        Column("written", "string", "Imported name as written, with the leading dots of a relative import."),
         RELATION,
-        *_end("target", "what is imported"),
-        *FACT,
+        *_end_columns("target", "what is imported"),
+        *SOURCE_COLUMNS,
         EXTERNAL,
     ),
     """
@@ -241,21 +249,21 @@ IMPORTS = View(
     {
         "e": edges("IMPORTS_MODULE", "IMPORTS_NAME"),
         "s": nodes("IMPORT_ALIAS"),
-        "t": nodes("FUNCTION", "CLASS", "BINDING", "MODULE", "PACKAGE", *OUTSIDE),
+        "t": nodes("FUNCTION", "CLASS", "BINDING", "MODULE", "PACKAGE", *EXTERNAL_KINDS),
         "m": nodes("MODULE"),
     },
 )
 
 INHERITS = View(
     "inherits",
-    "One row per class and base of it.",
+    "One row per class and base class.",
     (
         REPO_ID,
-        Column("class_id", "string", "Node of the class.", nullable=False),
+        Column("class_id", "string", "Node id of the class.", nullable=False),
         Column("class_name", "string", "Qualified name of the class."),
-        *_end("base", "the base"),
-        Column("position", "int", "Place among the bases, from 0."),
-        *FACT,
+        *_end_columns("base", "the base class"),
+        Column("position", "int", "Index among the base classes, from 0."),
+        *SOURCE_COLUMNS,
         EXTERNAL,
     ),
     """
@@ -272,18 +280,21 @@ INHERITS = View(
 
 FILES = View(
     "files",
-    "One row per file that was read, or that should have been and could not.",
+    "One row per source file, including files that could not be read.",
     (
         REPO_ID,
-        Column("file_id", "string", "Node of the file.", nullable=False),
-        Column("path", "string", "Where it is, below the repository."),
+        Column("file_id", "string", "Node id of the file.", nullable=False),
+        Column("path", "string", "Path relative to the repository's root."),
         Column("state", "string", "module, stub or unread."),
-        Column("module", "string", "Qualified name of the module it is."),
-        Column("size_bytes", "bigint", "Size of its raw bytes."),
-        Column("sha256", "string", "Digest of its raw bytes."),
-        Column("encoding", "string", "Encoding by BOM and PEP 263."),
+        Column("module", "string", "Qualified name of its module."),
+        Column("size_bytes", "bigint", "Size of the raw bytes."),
+        Column("sha256", "string", "SHA-256 of the raw bytes."),
+        Column("encoding", "string", "Encoding, by BOM and PEP 263."),
         Column(
-            "failures", "bigint", "How often an extractor failed on it: `errors` has them.", nullable=False
+            "failures",
+            "bigint",
+            "Number of extractor failures; the view `errors` lists them.",
+            nullable=False,
         ),
     ),
     """
@@ -317,19 +328,24 @@ FILES = View(
         ),
         "r": ("extract_error_artifacts", {}),
     },
-    {"built": BUILT},
+    {"built": BUILD_COLUMNS},
 )
 
 ERRORS = View(
     "errors",
-    "One row per failure of an extractor on a file, of the run that has read each repository.",
+    "One row per failure of an extractor on a file, in the published run of each repository.",
     (
         REPO_ID,
-        Column("path", "string", "What was read.", nullable=False),
-        Column("line", "int", "Line it points at, counted from 1."),
-        Column("extractor", "string", "Table whose extractor failed, or its witness.", nullable=False),
-        Column("error_type", "string", "Class or reason, such as SyntaxError or too_large.", nullable=False),
-        Column("message", "string", "What happened.", nullable=False),
+        Column("path", "string", "File or index that was being read.", nullable=False),
+        Column("line", "int", "Line of the failure, counted from 1."),
+        Column("extractor", "string", "Table of the extractor that failed, or its name.", nullable=False),
+        Column(
+            "error_type",
+            "string",
+            "Exception class or reason, such as SyntaxError or too_large.",
+            nullable=False,
+        ),
+        Column("message", "string", "Error message.", nullable=False),
     ),
     """
         SELECT r.repo_id, r.path, r.line, r.extractor_name AS extractor, r.error_type, r.message
@@ -337,27 +353,29 @@ ERRORS = View(
         JOIN built b ON b.repo_id = r.repo_id AND b.run_id = r.run_id
     """,
     {"r": ("extract_error_artifacts", {})},
-    {"built": BUILT},
+    {"built": BUILD_COLUMNS},
 )
 
-# An event tells its variable by EVENT_OF; an argument that is a plain name has the span of that name.
+# EVENT_OF leads from an event to its variable; an argument that is a plain name has the span of that name.
 FLOWS = View(
     "flows",
-    "One row per step of a value: from where a variable is set to where it is used (REACHES), and from an"
-    " argument to the parameter that gets it (PASSES_TO).",
+    "One row per step of data flow: from a definition of a variable to a use (REACHES), and from an argument"
+    " to the parameter that receives it (PASSES_TO).",
     (
         REPO_ID,
         RELATION,
-        Column("source_id", "string", "Node of where the value comes from.", nullable=False),
+        Column("source_id", "string", "Node id of the definition or argument.", nullable=False),
         Column(
-            "source", "string", "Qualified name of the variable; null for an argument that is no plain name."
+            "source",
+            "string",
+            "Qualified name of the variable; null for an argument that is not a plain name.",
         ),
         Column("source_kind", "string", "Kind of that node: DEF_EVENT or ARGUMENT.", nullable=False),
         Column("source_line", "int", "Line of that node."),
-        Column("target_id", "string", "Node of where the value goes.", nullable=False),
+        Column("target_id", "string", "Node id of the use or parameter.", nullable=False),
         Column("target", "string", "Qualified name of the variable or parameter."),
         Column("target_kind", "string", "Kind of that node: USE_EVENT or PARAMETER.", nullable=False),
-        *FACT,
+        *SOURCE_COLUMNS,
     ),
     """
         SELECT e.repo_id, e.edge_kind AS relation, s.node_id AS source_id,
@@ -390,16 +408,16 @@ FLOWS = View(
 
 DIAGNOSTICS = View(
     "diagnostics",
-    "One row per complaint of a witness about a source, or disagreement between witnesses.",
+    "One row per diagnostic of a witness about a file, or disagreement between witnesses.",
     (
         REPO_ID,
         PATH,
         LINE,
-        Column("witness", "string", "Who complains."),
-        Column("code", "string", "Code of the complaint."),
+        Column("witness", "string", "Witness that reported it."),
+        Column("code", "string", "Code of the diagnostic."),
         Column("severity", "string", "error, warning, info or hint."),
-        Column("message", "string", "The complaint in words."),
-        Column("diagnostic_id", "string", "Node of the graph.", nullable=False),
+        Column("message", "string", "Text of the diagnostic."),
+        Column("diagnostic_id", "string", "Node id.", nullable=False),
     ),
     """
         SELECT n.repo_id, n.path, n.line, n.subkind AS witness, n.name AS code, k.severity, k.message,
@@ -421,31 +439,31 @@ DIAGNOSTICS = View(
     },
 )
 
-REPOSITORY = (
+REPOSITORY_COLUMNS = (
     REPO_ID,
-    Column("run_id", "string", "Run that has published its rows.", nullable=False),
-    Column("git_commit", "string", "Commit it was built from, if it is known."),
-    Column("source", "string", "Where it was built from."),
-    Column("files", "bigint", "Files that were read."),
-    Column("nodes", "bigint", "Its nodes; null if it was built without a graph."),
-    Column("edges", "bigint", "Its edges; null if it was built without a graph."),
+    Column("run_id", "string", "Run that published its rows.", nullable=False),
+    Column("git_commit", "string", "Git commit it was built from, if known."),
+    Column("source", "string", "Folder or archive it was built from."),
+    Column("files", "bigint", "Number of files read."),
+    Column("nodes", "bigint", "Number of nodes; null if it was built without a graph."),
+    Column("edges", "bigint", "Number of edges; null if it was built without a graph."),
 )
 REPOSITORIES = View(
     "repositories",
-    "One row per repository of the lake.",
-    REPOSITORY,
+    "One row per repository in the lake.",
+    REPOSITORY_COLUMNS,
     """
         SELECT h.repo_id, h.run_id, h.git_commit, h.source, h.files, h.nodes, h.edges
         FROM built_repositories h
     """,
-    holds={"built_repositories": REPOSITORY},
+    supplied={"built_repositories": REPOSITORY_COLUMNS},
 )
 
 
-def _whole(name: str, table: Table) -> View:
-    """A table as it is."""
+def _table_view(name: str, table: Table) -> View:
+    """Declare a view of all rows and columns of a table."""
     sql = "SELECT * FROM w"
-    doc = f"{table.doc} The table `{table.name}` as it is."
+    doc = f"{table.doc} All rows of the table `{table.name}`."
     return View(name, doc, table.columns, sql, {"w": (table.name, {})})
 
 
@@ -461,19 +479,18 @@ VIEWS: tuple[View, ...] = (
     ERRORS,
     DIAGNOSTICS,
     REPOSITORIES,
-    _whole("nodes", CPG_NODES),
-    _whole("edges", CPG_EDGES),
-    _whole("properties", CPG_PROPS),
+    _table_view("nodes", CPG_NODES),
+    _table_view("edges", CPG_EDGES),
+    _table_view("properties", CPG_PROPS),
 )
 
-
-# What runs have done, of all of them: rows of the newest version, whichever run is published.
-OBSERVED: tuple[View, ...] = tuple(_whole(table.name, table) for table in OBSERVE_TABLES)
+# Views of the observe tables: rows of all runs, at the newest version of the table and not at a pin.
+OBSERVE_VIEWS: tuple[View, ...] = tuple(_table_view(table.name, table) for table in OBSERVE_TABLES)
 
 
 def view(name: str) -> View:
-    """The view of that name, or an error that lists what exists."""
-    for each in (*VIEWS, *OBSERVED):
+    """Return the view called `name`; raise UnknownName, which lists the known views."""
+    for each in (*VIEWS, *OBSERVE_VIEWS):
         if each.name == name:
             return each
-    raise UnknownName("view", name, (each.name for each in (*VIEWS, *OBSERVED)))
+    raise UnknownName("view", name, (each.name for each in (*VIEWS, *OBSERVE_VIEWS)))

@@ -15,12 +15,12 @@ import click
 import msgspec
 
 from codeanatomy import catalog, errors
-from codeanatomy.catalog.describe import flattened, kind_facts, policy_facts, type_text
+from codeanatomy.catalog.describe import describe_kind, describe_table, nested_columns, type_text
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind, NodeKind
 from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
 from codeanatomy.catalog.settings import ExtractOptions, ObserveOptions, RefreshOptions
 from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
-from codeanatomy.catalog.views import OBSERVED, VIEWS, View
+from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS, View
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import events
 from codeanatomy.delta.commit_stamp import Commit
@@ -126,9 +126,9 @@ def tables_page() -> str:
     for table in catalog.TABLES:
         parts += ["", f"## {table.name}\n", f"{table.doc}\n"]
         parts += [f"- declared in: {catalog.declared_in(table.name)}"]
-        parts += [*(f"- {name}: {_cell(value)}" for name, value in policy_facts(table).items()), ""]
+        parts += [*(f"- {name}: {_cell(value)}" for name, value in describe_table(table).items()), ""]
         parts += ["| column | type | null | meaning | |", "|---|---|---|---|---|"]
-        parts += [_column_line(column, depth) for column, depth in flattened(table.columns)]
+        parts += [_column_line(column, depth) for column, depth in nested_columns(table.columns)]
         if table.constraints:
             parts += ["", "| constraint | condition | |", "|---|---|---|"]
             parts += [
@@ -158,7 +158,7 @@ def kinds_page() -> str:
     for _, kinds in sections:
         for kind in kinds.values():
             parts += ["", f"### {kind.name}\n", f"{kind.doc}\n", "```python", kind.example, "```", ""]
-            parts += [f"- {name}: {_cell(value)}" for name, value in kind_facts(kind).items()]
+            parts += [f"- {name}: {_cell(value)}" for name, value in describe_kind(kind).items()]
     return "\n".join(parts) + "\n"
 
 
@@ -176,7 +176,7 @@ def views_page() -> str:
         "| view | |",
         "|---|---|",
     ]
-    parts += [f"| [{view.name}](tables.md#{view.name}) | {_cell(view.doc)} |" for view in OBSERVED]
+    parts += [f"| [{view.name}](tables.md#{view.name}) | {_cell(view.doc)} |" for view in OBSERVE_VIEWS]
     for view in VIEWS:
         parts += ["", f"## {view.name}\n", f"{view.doc}\n", "| column | type | null | |", "|---|---|---|---|"]
         parts += [
@@ -202,7 +202,7 @@ def _reads(view: View) -> Iterator[str]:
     for name, (table, wanted) in view.reads.items():
         only = "; ".join(f"{column} {', '.join(values)}" for column, values in wanted.items())
         yield f"- `{name}`: {table}" + (f" with {only}" if only else "")
-    yield from (f"- `{name}`: what the snapshot tells of its repositories" for name in view.holds)
+    yield from (f"- `{name}`: what the snapshot tells of its repositories" for name in view.supplied)
 
 
 def _code(kind: type[errors.CodeAnatomyError]) -> str:

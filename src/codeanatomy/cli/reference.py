@@ -16,10 +16,10 @@ import msgspec
 
 from codeanatomy import catalog
 from codeanatomy.catalog.describe import (
+    describe_kind,
+    describe_table,
     ends_text,
-    flattened,
-    kind_facts,
-    policy_facts,
+    nested_columns,
     size_text,
     type_text,
 )
@@ -78,12 +78,12 @@ def table(flags: tuple[str, ...], name: str, form: Format) -> None:
                 column.semantic_type or "",
                 column.doc,
             )
-            for column, depth in flattened(found.columns)
+            for column, depth in nested_columns(found.columns)
         ],
     )
     click.echo("")
     rules = {f"constraint {rule.name}": rule.expression for rule in found.constraints}
-    facts = {"declared in": catalog.declared_in(name), **policy_facts(found), **rules}
+    facts = {"declared in": catalog.declared_in(name), **describe_table(found), **rules}
     print_grid(("policy", "value"), list(facts.items()))
 
 
@@ -127,7 +127,7 @@ def _print_kind(found: NodeKind | EdgeKind, form: Format) -> None:
         return
     click.echo(f"{found.name}: {found.doc}\n")
     click.echo("\n".join(f"    {line}" for line in found.example.splitlines()) + "\n")
-    print_grid(("fact", "value"), list(kind_facts(found).items()))
+    print_grid(("fact", "value"), list(describe_kind(found).items()))
 
 
 @click.group()

@@ -23,8 +23,8 @@ from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_field
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Column
-from codeanatomy.catalog.tables.columns import ERROR_FIELDS, FILE, RUN_ID
-from codeanatomy.catalog.tables.extract import CHOSEN_REASONS
+from codeanatomy.catalog.tables.columns import ERROR_FIELDS, FILE_COLUMNS_WITH_DIGEST, RUN_ID
+from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.extract.evidence import Problem, Testimony, Witness, heard
 from codeanatomy.ids import stable_id
 from codeanatomy.sources.listing import Entry
@@ -35,7 +35,7 @@ SOURCES = ("repo_files_v1", "repo_file_blobs_v1")
 LINES = "file_line_index_v1"
 FAILURES = "extract_error_artifacts"
 # Columns that the rows of lines and failures take from their file.
-PLACE = tuple(column.name for column in FILE)
+FILE_COLUMN_NAMES = tuple(column.name for column in FILE_COLUMNS_WITH_DIGEST)
 
 # By table: a row, lists by column for lines and failures, or none. And "place": what names the file.
 Rows: TypeAlias = dict[str, Any]
@@ -94,7 +94,7 @@ def _batch(name: str, files: Sequence[Rows]) -> pa.RecordBatch:
 
 def _of_lists(column: Column, name: str, files: Sequence[Rows], counts: Sequence[int]) -> pa.Array:
     """A column of rows that stand in lists by file; what names the file is repeated for each."""
-    if column.name in PLACE:
+    if column.name in FILE_COLUMN_NAMES:
         values = (repeat(file["place"].get(column.name), n) for file, n in zip(files, counts, strict=True))
     else:
         values = (file[name][column.name] for file in files)
@@ -123,7 +123,7 @@ def examine(
     rows["repo_file_blobs_v1"] = _blob(place, reading, source)
     rows[LINES] = _lines(source) if isinstance(source, Source) else None
     failures = FailureRows()
-    failures.unread(entry, source)
+    failures.failure(entry, source)
     if isinstance(source, Source):
         for step, witness in enumerate(witnesses, start=1):
             enter(step)
@@ -141,7 +141,7 @@ def _opened(reading: Reading, silence: Problem | None) -> Source | Unreadable:
     if silence is not None:
         return Unreadable(silence.error_type, silence.message)
     if reading.raw is None:
-        return reading.unread or Unreadable("unreadable", "no bytes were read")
+        return reading.failure or Unreadable("unreadable", "no bytes were read")
     return decode(reading.entry.path, reading.raw)
 
 
@@ -217,18 +217,18 @@ class FailureRows:
     def add(self, extractor: str, problems: Sequence[Problem]) -> None:
         self.found += [(extractor, problem) for problem in problems if problem.severity == "error"]
 
-    def unread(self, entry: Entry, source: Source | Unreadable | None) -> None:
+    def failure(self, entry: Entry, source: Source | Unreadable | None) -> None:
         """Not to read a file is a failure unless somebody chose so."""
         if isinstance(source, Unreadable):
             self.add("repo_files_v1", [Problem("error", "read", source.reason, source.message)])
-        elif entry.skipped_reason is not None and entry.skipped_reason not in CHOSEN_REASONS:
+        elif entry.skipped_reason is not None and entry.skipped_reason not in DELIBERATE_SKIPS:
             said = f"not read: {entry.skipped_reason}"
             self.add("repo_files_v1", [Problem("error", "list", entry.skipped_reason, said)])
 
     def cells(self) -> Rows:
         seen: Counter[str] = Counter()
         own = (column.name for column in table_columns(FAILURES))
-        cells: Rows = {name: [] for name in own if name not in PLACE}
+        cells: Rows = {name: [] for name in own if name not in FILE_COLUMN_NAMES}
         for extractor, problem in self.found:
             row = {**structs.asdict(problem), "extractor_name": extractor, "error_index": seen[extractor]}
             seen[extractor] += 1

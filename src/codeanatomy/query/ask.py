@@ -1,9 +1,12 @@
-"""Questions and their answers, the same for the command line, for Python and for servers.
+"""Run a verb: resolve its symbols, evaluate its query, add freshness and coverage to the answer.
 
     answer(reader, "callers", ("Session.send",), limit=20, depth=2).rows
 
-`VERBS` says of each verb what it is about, where its function is, and what it takes. A function is imported
-when it is asked for, so that an answer needs no more than its own code. Tests: `tests/unit/query/test_ask.py`.
+The command line, `Lake` and servers all call `answer`. `VERBS` declares each verb: its description, the
+module of its function, and the names it takes. The module is imported on first use, so that an answer loads
+only the code it needs.
+
+Tests: `tests/unit/query/test_ask.py`.
 """
 
 from __future__ import annotations
@@ -15,27 +18,27 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from codeanatomy.errors import NAME_SHOWN, AmbiguousSymbol, UnknownName, UsageError
+from codeanatomy.errors import MAX_NAME_CHARS, AmbiguousSymbol, UnknownName, UsageError
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
-from codeanatomy.query.answers import DEEPEST, Answer, Coverage, Freshness, Symbol, check_limit
+from codeanatomy.query.answers import MAX_DEPTH, Answer, Coverage, Freshness, Symbol, check_limit
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Reader
 from codeanatomy.query.status.freshness import source_freshness
-from codeanatomy.query.symbols import is_text, resolve, with_lines
-from codeanatomy.query.verbs.result import Found
+from codeanatomy.query.symbols import is_text, resolve, with_binding_lines
+from codeanatomy.query.verbs.result import VerbResult
 
-# Of what has changed, so many are named.
-NAMED = 10
-# Of so many repositories the sources are looked at for each answer.
-LOOKED_AT = 5
+# Changed symbols listed by name in a note.
+MAX_NAMES_SHOWN = 10
+# Repositories whose sources are compared with the lake for each answer.
+MAX_SOURCES_CHECKED = 5
 
 
-# What names are taken for: a text to look for, symbols, an edge, or where to look.
+# How a verb interprets its names: a search text, symbols, an edge, or an optional symbol to search inside.
 Takes = Literal["nothing", "text", "symbol", "two symbols", "symbols", "edge", "place"]
 
-# How many names that are, at least and at most.
-COUNTS: dict[Takes, tuple[int, int]] = {
+# Minimum and maximum number of names.
+NAME_COUNTS: dict[Takes, tuple[int, int]] = {
     "nothing": (0, 0),
     "text": (1, 1),
     "symbol": (1, 1),
@@ -47,14 +50,14 @@ COUNTS: dict[Takes, tuple[int, int]] = {
 
 
 class Verb(Struct, frozen=True):
-    """A question: what it is about, where its function is, and what it takes."""
+    """Declaration of a verb: its description, the module of its function, and the names it takes."""
 
     name: str
     doc: str
     # Module below `query.verbs`; the function has the verb's name.
     module: str
     takes: Takes = "symbol"
-    # Whether it can be asked of one repository alone; a symbol is of one anyway.
+    # Whether its function takes `repo_id`; a symbol already belongs to one repository.
     of_repository: bool = False
 
 
@@ -63,115 +66,123 @@ VERBS = {
     for verb in (
         Verb("find", "Find definitions by name, qualified name or pattern.", "find", "text", True),
         Verb("show", "Show a symbol: its signature, docstring and place, and how it is used.", "show"),
-        Verb("callers", "List who calls a symbol.", "calls"),
+        Verb("callers", "List the callers of a symbol.", "calls"),
         Verb("callees", "List what a symbol calls.", "calls"),
-        Verb("refs", "List every place that means a symbol.", "refs"),
+        Verb("refs", "List every reference to a symbol.", "refs"),
         Verb(
-            "path", "Show how one symbol leads to another, by calls or by data flow.", "path", "two symbols"
+            "path",
+            "Show the shortest path from one symbol to another, by calls or by data flow.",
+            "path",
+            "two symbols",
         ),
         Verb("impact", "List what may break if symbols change, nearest first.", "impact", "symbols"),
-        Verb("flows", "Show where the value of a parameter or variable goes.", "flows"),
+        Verb("flows", "Show where the value of a parameter or variable flows.", "flows"),
         Verb("explain", "Show the evidence and the rule behind edges.", "explain", "edge"),
         Verb("unused", "List functions and classes that nothing uses.", "unused", "nothing", True),
-        Verb("cycles", "List what imports, or calls, itself through others.", "cycles", "nothing", True),
+        Verb("cycles", "List cycles of imports or of calls.", "cycles", "nothing", True),
         Verb("unresolved", "List what could not be resolved, and why.", "unresolved", "place", True),
         Verb("errors", "List what failed when the repositories were built.", "errors", "nothing", True),
-        Verb("stats", "Count what the graph has, by kind.", "stats", "nothing", True),
+        Verb("stats", "Count files, nodes, edges and calls, by kind.", "stats", "nothing", True),
     )
 }
 
 
-class Asked(Struct, frozen=True):
-    """A question that was understood."""
+class ResolvedRequest(Struct, frozen=True):
+    """The symbols that the names were resolved to, and the unevaluated result of the verb."""
 
     symbols: tuple[Symbol, ...]
-    found: Found
+    result: VerbResult
 
 
-def function_of(verb: str) -> Callable[..., Found]:
-    """The function of a verb."""
-    module = import_module(f"codeanatomy.query.verbs.{verb_named(verb).module}")
-    function: Callable[..., Found] = getattr(module, verb)
+def verb_function(verb: str) -> Callable[..., VerbResult]:
+    """Import the function of a verb."""
+    module = import_module(f"codeanatomy.query.verbs.{get_verb(verb).module}")
+    function: Callable[..., VerbResult] = getattr(module, verb)
     return function
 
 
-def verb_named(name: str) -> Verb:
-    """A verb, by its name."""
+def get_verb(name: str) -> Verb:
+    """Return the declaration of a verb. Raise UnknownName if there is none."""
     if name not in VERBS:
         raise UnknownName("verb", name, VERBS)
     return VERBS[name]
 
 
-def understood(
+def resolve_request(
     reader: Reader, verb: str, names: Sequence[str], repo_id: str | None = None, **options: Any
-) -> Asked:
-    """A question as a query that is not run yet; names are resolved."""
-    asked, function = verb_named(verb), function_of(verb)
-    _refuse_nonsense(names, repo_id, options)
-    if asked.of_repository:
+) -> ResolvedRequest:
+    """Check the arguments, resolve the names and build the verb's query, without running it."""
+    declared, function = get_verb(verb), verb_function(verb)
+    _check_arguments(names, repo_id, options)
+    if declared.of_repository:
         options["repo_id"] = repo_id
-    _refuse_other_than(asked, names)
-    if asked.takes in ("nothing", "text"):
-        return Asked((), function(reader, *names, **options))
-    if asked.takes == "edge" and len(names) == 1:
-        return Asked((), function(reader, edge_id=names[0], **options))
-    symbols = tuple(with_lines(reader, _resolved(reader, names, repo_id)))
-    if asked.takes == "symbols":
-        return _of_several(reader, function, symbols, repo_id, options)
-    if asked.takes == "place":
-        return Asked(symbols, function(reader, symbol=next(iter(symbols), None), **options))
-    if asked.takes == "edge":
-        return Asked(symbols, function(reader, start=symbols[0], end=symbols[1], **options))
-    return Asked(symbols, function(reader, *symbols, **options))
+    _check_name_count(declared, names)
+    if declared.takes in ("nothing", "text"):
+        return ResolvedRequest((), function(reader, *names, **options))
+    if declared.takes == "edge" and len(names) == 1:
+        return ResolvedRequest((), function(reader, edge_id=names[0], **options))
+    symbols = tuple(with_binding_lines(reader, _resolve_names(reader, names, repo_id)))
+    if declared.takes == "symbols":
+        return _resolve_symbols_or_diff(reader, function, symbols, repo_id, options)
+    if declared.takes == "place":
+        return ResolvedRequest(symbols, function(reader, symbol=next(iter(symbols), None), **options))
+    if declared.takes == "edge":
+        return ResolvedRequest(symbols, function(reader, start=symbols[0], end=symbols[1], **options))
+    return ResolvedRequest(symbols, function(reader, *symbols, **options))
 
 
-def _resolved(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Symbol]:
-    """The symbols of some names; one that several repositories have is of the repository of the others."""
-    found: dict[str, Symbol] = {}
-    unclear: dict[str, AmbiguousSymbol] = {}
+def _resolve_names(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Symbol]:
+    """Resolve each name; an ambiguous one is looked up in the repository of the others, if that is one."""
+    symbols: dict[str, Symbol] = {}
+    ambiguous: dict[str, AmbiguousSymbol] = {}
     for name in dict.fromkeys(names):
         try:
-            found[name] = resolve(reader, name, repo_id)
-        except AmbiguousSymbol as problem:
-            unclear[name] = problem
-    repositories = {symbol.repo_id for symbol in found.values()}
-    for name, several in unclear.items():
+            symbols[name] = resolve(reader, name, repo_id)
+        except AmbiguousSymbol as error:
+            ambiguous[name] = error
+    repositories = {symbol.repo_id for symbol in symbols.values()}
+    for name, error in ambiguous.items():
         if len(repositories) != 1:
-            raise several
-        found[name] = resolve(reader, name, *repositories)
-    return [found[name] for name in names]
+            raise error
+        symbols[name] = resolve(reader, name, *repositories)
+    return [symbols[name] for name in names]
 
 
-def _of_several(
+def _resolve_symbols_or_diff(
     reader: Reader,
-    function: Callable[..., Found],
+    function: Callable[..., VerbResult],
     symbols: tuple[Symbol, ...],
     repo_id: str | None,
     options: dict[str, Any],
-) -> Asked:
-    """A question about symbols that were named, or about those that differ from a commit."""
+) -> ResolvedRequest:
+    """Build the query for the named symbols or, with `diff`, for the definitions changed since a commit."""
     diff = options.pop("diff", None)
     if diff is None and not symbols:
-        raise UsageError("impact of what?", "name symbols, or a commit to compare with: --diff main")
+        raise UsageError("impact needs a symbol or --diff", "name symbols, or a commit: --diff main")
     if diff is not None and symbols:
-        raise UsageError("symbols and a commit", "name symbols, or a commit to compare with, not both")
+        raise UsageError("impact takes symbols or --diff, not both", "leave out the symbols or --diff")
     if diff is None:
-        return Asked(symbols, function(reader, symbols, **options))
+        return ResolvedRequest(symbols, function(reader, symbols, **options))
     from codeanatomy.query.diff.changed_definitions import changed_symbols
 
-    repositories = reader.snapshot.chosen(repo_id)
+    repositories = reader.snapshot.select_repositories(repo_id)
     if len(repositories) > 1:
-        raise UsageError("the lake has several repositories", "name one: --repo-id")
+        raise UsageError("--diff works on one repository, the lake has several", "name one: --repo-id")
     ((name, row),) = repositories.items()
     if not row.repo_root:
-        raise UsageError(f"where {name} was built from is not known", "name symbols instead of a commit")
+        raise UsageError(
+            f"the source folder of {name} is not recorded in the lake", "name symbols instead of --diff"
+        )
     if Path(row.repo_root).is_file():
-        raise UsageError(f"{name} was built from an archive, which has no commits", "name symbols")
+        raise UsageError(
+            f"{name} was built from an archive, which has no commits", "name symbols instead of --diff"
+        )
     changes = changed_symbols(reader, Path(row.repo_root), diff, repo_id=name)
     names = [symbol.symbol for symbol in changes.symbols]
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    told = (f"changed: {', '.join(names[:NAMED])}{more}",) if names else ()
-    return Asked(changes.symbols, function(reader, changes.symbols, notes=(*changes.notes, *told), **options))
+    more = f" and {len(names) - MAX_NAMES_SHOWN:,} more" if len(names) > MAX_NAMES_SHOWN else ""
+    listed = (f"changed: {', '.join(names[:MAX_NAMES_SHOWN])}{more}",) if names else ()
+    result = function(reader, changes.symbols, notes=(*changes.notes, *listed), **options)
+    return ResolvedRequest(changes.symbols, result)
 
 
 def answer(
@@ -183,52 +194,55 @@ def answer(
     repo_id: str | None = None,
     **options: Any,
 ) -> Answer:
-    """An answer of so many rows at most, with how fresh it is and what is not covered."""
+    """Run a verb and return at most `limit` rows, with freshness and coverage of the repositories."""
     check_limit(limit)
-    chosen = reader.snapshot.chosen(repo_id)
-    asked = understood(reader, verb, names, repo_id, **options)
-    found = asked.found
-    rows = reader.rows(found.query, limit)
+    chosen = reader.snapshot.select_repositories(repo_id)
+    request = resolve_request(reader, verb, names, repo_id, **options)
+    result = request.result
+    rows = reader.rows(result.query, limit)
     total = rows[0][-1] if rows else 0
-    records = tuple(dict(zip(found.columns, row, strict=False)) for row in rows)
-    # Those it is about; of no rows, those that were looked at.
-    named: set[Any] = {symbol.repo_id for symbol in asked.symbols} or {row.get("repo_id") for row in records}
-    about = [row for name, row in chosen.items() if name in named] or list(chosen.values())
+    records = tuple(dict(zip(result.columns, row, strict=False)) for row in rows)
+    # Repositories of the symbols, else of the rows; all that were searched if the answer is empty.
+    repo_ids: set[Any] = {symbol.repo_id for symbol in request.symbols} or {
+        record.get("repo_id") for record in records
+    }
+    manifests = [row for name, row in chosen.items() if name in repo_ids] or list(chosen.values())
     return Answer(
         verb,
         tuple(names),
-        asked.symbols,
-        found.columns,
+        request.symbols,
+        result.columns,
         records,
         total,
         total - len(rows),
         f"--limit {total}" if total > len(rows) else None,
-        found.notes,
+        result.notes,
         reader.snapshot.run_id,
-        freshness_of(reader, about),
-        coverage_of(about),
+        freshness_of(reader, manifests),
+        coverage_of(manifests),
     )
 
 
 def errors_answer(root: str, repo_id: str | None, limit: int, as_of: str | None) -> Answer:
-    """What failed, also in a lake in which nothing was published yet, or not that repository."""
+    """Answer the verb `errors`, also for a lake or a repository that has published nothing yet."""
     from codeanatomy.query.status.failures import failures
-    from codeanatomy.query.verbs.errors import COLUMNS, as_row
+    from codeanatomy.query.verbs.errors import COLUMNS, failure_row
 
     check_limit(limit)
-    told = failures(root, repo_id, limit, as_of)
+    failed = failures(root, repo_id, limit, as_of)
     runs = recorded_runs(root, as_of)
     published = Snapshot.after(root, runs) if any(run.succeeded for run in runs) else None
-    built = [row for name, row in (published.repositories if published else {}).items() if name in told.runs]
+    repositories = published.repositories if published else {}
+    built = [row for name, row in repositories.items() if name in failed.runs]
     return Answer(
         "errors",
         (),
         (),
         COLUMNS,
-        tuple(map(as_row, told.rows)),
-        told.total,
-        told.total - len(told.rows),
-        f"--limit {told.total}" if told.total > len(told.rows) else None,
+        tuple(map(failure_row, failed.rows)),
+        failed.total,
+        failed.total - len(failed.rows),
+        f"--limit {failed.total}" if failed.total > len(failed.rows) else None,
         () if published else ("nothing is published yet",),
         runs[-1].run_id,
         freshness_of(LightReader(published), built) if published else (),
@@ -236,30 +250,30 @@ def errors_answer(root: str, repo_id: str | None, limit: int, as_of: str | None)
     )
 
 
-def _refuse_other_than(verb: Verb, names: Sequence[str]) -> None:
-    """Refuse more names than a verb takes, or fewer."""
-    least, most = COUNTS[verb.takes]
+def _check_name_count(verb: Verb, names: Sequence[str]) -> None:
+    """Raise UsageError if a verb gets more or fewer names than it takes."""
+    least, most = NAME_COUNTS[verb.takes]
     if not least <= len(names) <= most:
         wanted = f"{least}" if least == most else f"{least} to {most}"
         raise UsageError(
             f"{verb.name} takes {wanted} names, not {len(names)}",
-            f"`codeanatomy {verb.name} --help` tells which",
+            f"see `codeanatomy {verb.name} --help`",
         )
 
 
-def _refuse_nonsense(names: Sequence[str], repo_id: str | None, options: Mapping[str, Any]) -> None:
-    """What the command line refuses by itself, for those who ask in Python."""
+def _check_arguments(names: Sequence[str], repo_id: str | None, options: Mapping[str, Any]) -> None:
+    """Raise UsageError for values that the command line rejects by itself but Python callers may pass."""
     depth = options.get("depth", 1)
-    if not 1 <= depth <= DEEPEST:
-        raise UsageError(f"a depth of {depth}", f"it is at least 1, at most {DEEPEST}")
-    for typed in (*names, repo_id, *options.values()):
-        if isinstance(typed, str) and not is_text(typed):
-            raise UsageError(f"{typed[:NAME_SHOWN]!r} is no text", "type it in UTF-8")
+    if not 1 <= depth <= MAX_DEPTH:
+        raise UsageError(f"--depth must be 1-{MAX_DEPTH}, got {depth}", "use a depth in this range")
+    for value in (*names, repo_id, *options.values()):
+        if isinstance(value, str) and not is_text(value):
+            raise UsageError(f"{value[:MAX_NAME_CHARS]!r} is not valid Unicode text", "enter it in UTF-8")
 
 
 def freshness_of(reader: Reader, rows: Sequence[RunManifest]) -> tuple[Freshness, ...]:
-    """How fresh some repositories are; the sources of the first few are looked at."""
-    states = [source_freshness(reader, row) for row in rows[:LOOKED_AT]]
+    """Return the freshness of repositories; only the sources of the first few are checked."""
+    states = [source_freshness(reader, row) for row in rows[:MAX_SOURCES_CHECKED]]
     states += ["unknown"] * (len(rows) - len(states))
     return tuple(
         Freshness(row.repo_id, row.run_id, row.finished_at, row.git_commit, state)
@@ -268,7 +282,7 @@ def freshness_of(reader: Reader, rows: Sequence[RunManifest]) -> tuple[Freshness
 
 
 def coverage_of(rows: Sequence[RunManifest]) -> tuple[Coverage, ...]:
-    """What the lake knows of some repositories."""
+    """Return how much of each repository the lake holds."""
     return tuple(
         Coverage(
             row.repo_id,

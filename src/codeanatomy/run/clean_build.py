@@ -55,7 +55,7 @@ def rebuilt(
     repo_id: str | None = None,
 ) -> Snapshot:
     """Build all repositories of a lake, or one, into a new lake, in the way in which they were built."""
-    rows = lake.chosen(repo_id)
+    rows = lake.select_repositories(repo_id)
     for order in orders_of(rows, settings, root, progress):
         report = build(order, progress, session)
         if report.status != "succeeded":

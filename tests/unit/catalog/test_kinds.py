@@ -17,7 +17,7 @@ from codeanatomy.catalog.kinds.nodes import NODES
 from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
 from codeanatomy.errors import UnknownName
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.facts import FAMILIES, MADE, SHARED, facts_of, shared_facts_of
+from codeanatomy.graph.facts import FAMILIES, FILE_LISTS, SHARED_LISTS, facts_of, shared_facts_of
 from codeanatomy.graph.file_view import READS
 from codeanatomy.graph.flow import CFG_KINDS, EVENT_KINDS
 from codeanatomy.node_ids import PREFIXES
@@ -184,7 +184,7 @@ def known_lists() -> set[str]:
     }
     assert families.keys() == FAMILIES.keys()
     several = {f"{family}.{name}" for family, found in families.items() for name in found}
-    return {*MADE, *SHARED, "anchors", "spelled", "diagnostics", "complaints"} | several
+    return {*FILE_LISTS, *SHARED_LISTS, "anchors", "spelled", "diagnostics", "complaints"} | several
 
 
 @cache
@@ -205,9 +205,9 @@ def test_every_list_exists_and_every_relation_is_an_edge() -> None:
 def test_shared_lists_are_of_kinds_that_a_repository_owns() -> None:
     for each in KINDS:
         if isinstance(each, NodeKind) or not each.made_of.of.startswith(RELATED):
-            owners = {"file"} if each.made_of.of not in SHARED else {"repository", "either"}
+            owners = {"file"} if each.made_of.of not in SHARED_LISTS else {"repository", "either"}
             assert each.owner in owners, each.name
-            is_both = each.made_of.of in MADE and each.made_of.of in SHARED
+            is_both = each.made_of.of in FILE_LISTS and each.made_of.of in SHARED_LISTS
             assert is_both == (each.owner == "either"), each.name
 
 

@@ -1,14 +1,18 @@
-"""The kinds of nodes and edges of the graph: what they mean, and what they are made of.
+"""Declare the node and edge kinds of the graph: meaning, identity, allowed ends and inputs.
+
+    edges  edge kind literals, by family
+    nodes  node kind literals, by family
+    spec   struct types that kinds are written in
 
 >>> NODE_KINDS["CALLSITE"].key
 ('file_id', 'bstart', 'bend')
 >>> EDGE_KINDS["HAS_ARGUMENT"].ends
 (Ends(src=('CALLSITE',), dst=('ARGUMENT',)),)
 
-A kind is one literal (`node_kinds`, `edge_kinds`). The graph stage emits what is declared here and nothing
-else, `codeanatomy verify` checks every built graph against it, and `docs/kinds.md` is made from it. `made_of`
-names lists of facts about a file, which are gathered in `codeanatomy.graph`: a row of the list is a node or
-an edge, and its fields have the names of the columns that they become, unless `fields` says otherwise.
+A kind is one literal. The graph stage emits only declared kinds, `codeanatomy verify` checks every built
+graph against the declarations, and `docs/kinds.md` is generated from them. `made_of` names a list of facts
+about a file, which `codeanatomy.graph` collects: each row of the list becomes a node or an edge, and its
+fields have the names of the graph columns unless `Facts.fields` maps them.
 
 Tests: `tests/unit/catalog/test_kinds.py`.
 """
@@ -36,8 +40,8 @@ __all__ = [
 ]
 
 PROFILES: Mapping[Profile, str] = {
-    "default": "Everything but the kinds that are large and seldom asked for.",
-    "full": "Every kind.",
+    "default": "All kinds except those that are large and rarely queried.",
+    "full": "All kinds.",
 }
 NODE_KINDS: Mapping[str, NodeKind] = {each.name: each for each in NODES}
 EDGE_KINDS: Mapping[str, EdgeKind] = {each.name: each for each in EDGES}
@@ -45,7 +49,7 @@ KINDS: Mapping[str, NodeKind | EdgeKind] = {**NODE_KINDS, **EDGE_KINDS}
 
 
 def kind(name: str) -> NodeKind | EdgeKind:
-    """The kind of that name, or an error that lists what exists."""
+    """Return the kind called `name`; raise UnknownName, which lists the known kinds."""
     if name not in KINDS:
         raise UnknownName("kind", name, KINDS)
     return KINDS[name]

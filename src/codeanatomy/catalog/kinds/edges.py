@@ -1,19 +1,19 @@
-"""Edge kinds of the graph, one literal each, grouped by family.
+"""Declare the edge kinds of the graph, one literal each, by family.
 
 An edge's id is `stable_id("edge", kind, src, dst, bstart, bend, role, ordinal)`: two arguments that are
-passed to one parameter, or a type that has another twice among its arguments, are two edges.
+passed to one parameter are two edges, and so are two equal arguments of one type.
 
 Tests: `tests/unit/catalog/test_kinds.py`.
 """
 
 from __future__ import annotations
 
-from codeanatomy.catalog.kinds.spec import FULL, Count, EdgeKind, Ends, Facts, Prop
+from codeanatomy.catalog.kinds.spec import FULL_ONLY, Count, EdgeKind, Ends, Facts, Prop
 
-DEFINED = ("CLASS", "FUNCTION")
-CALLERS = ("CALLSITE", "DECORATOR", "AST_NODE")
-REFERENCES = ("NAME_REF", "ATTRIBUTE_REF")
-MEANT = (
+DEFINITIONS = ("CLASS", "FUNCTION")
+CALL_SOURCES = ("CALLSITE", "DECORATOR", "AST_NODE")
+REFERENCE_NODES = ("NAME_REF", "ATTRIBUTE_REF")
+TARGETS = (
     "FUNCTION",
     "CLASS",
     "PARAMETER",
@@ -23,31 +23,31 @@ MEANT = (
     "EXTERNAL_MODULE",
     "QUALIFIED_NAME",
 )
-RELATIONS = ("relations_v1",)
+RELATION_SOURCES = ("relations_v1",)
 EVENTS = ("DEF_EVENT", "USE_EVENT", "DEL_EVENT")
-CFG = ("py_bc_cfg_edges_norm_v1",)
-CUT = Prop("cut", "string", "Why further candidates are missing; absent if none are.")
+CFG_SOURCES = ("py_bc_cfg_edges_norm_v1",)
+CUT_PROP = Prop("cut", "string", "Why candidates were dropped; absent if none were.")
 
 
-def _control(name: str, doc: str, example: str, role: str = "") -> EdgeKind:
-    """A way that control may go."""
+def _control_flow_kind(name: str, doc: str, example: str, role: str = "") -> EdgeKind:
+    """Declare a kind of control-flow edge between basic blocks."""
     ends = (Ends(("CFG_BLOCK",), ("CFG_BLOCK",)),)
     return EdgeKind(
         name,
         "flow",
         doc,
         example,
-        CFG,
+        CFG_SOURCES,
         ends,
         Facts(f"cfg.{name}"),
         "bytecode",
         "control_flow",
         role=role,
-        ordinal="offset of the instruction that decides",
+        ordinal="offset of the branching instruction",
     )
 
 
-def _related(
+def _relation_kind(
     name: str,
     family: str,
     doc: str,
@@ -59,14 +59,14 @@ def _related(
     ordinal: str = "",
     props: tuple[Prop, ...] = (),
 ) -> EdgeKind:
-    """A kind whose edges are the resolved relations of that name."""
+    """Declare a kind whose edges are the resolved relations of the same name."""
     facts = Facts(f"relations.{name}")
     return EdgeKind(
         name,
         family,
         doc,
         example,
-        RELATIONS,
+        RELATION_SOURCES,
         ends,
         facts,
         per_src=per_src,
@@ -81,13 +81,13 @@ CONTAINMENT = (
     EdgeKind(
         "CONTAINS",
         "containment",
-        "What is inside of what: packages and files of a repository, modules of a package, definitions.",
+        "A container and its content: repository and files, package and modules, module and definitions.",
         "class A:\n    def f(self): ...   # module contains A, A contains f",
         ("repo_files_v1", "ast_files_v1", "libcst_files_v1", "relations_v1"),
         (
             Ends(("REPOSITORY",), ("FILE", "PACKAGE", "MODULE")),
             Ends(("PACKAGE",), ("PACKAGE", "MODULE")),
-            Ends(("MODULE", "CLASS", "FUNCTION"), (*DEFINED, "TYPE_ALIAS")),
+            Ends(("MODULE", "CLASS", "FUNCTION"), (*DEFINITIONS, "TYPE_ALIAS")),
         ),
         Facts("contained"),
         "syntax",
@@ -95,10 +95,10 @@ CONTAINMENT = (
         per_dst="one",
         owner="either",
     ),
-    _related(
+    _relation_kind(
         "DECLARES_MODULE",
         "containment",
-        "A file is a module.",
+        "A file and the module it defines.",
         "# pkg/mod.py -> pkg.mod",
         Ends(("FILE",), ("MODULE",)),
         per_src="at most one",
@@ -107,7 +107,7 @@ CONTAINMENT = (
     EdgeKind(
         "AST_PARENT_OF",
         "containment",
-        "A syntax node and one below it.",
+        "A syntax node and its child.",
         "x = 1   # Assign -> Name as targets 0, Assign -> Constant as value",
         ("ast_files_v1",),
         (Ends(("AST_NODE",), ("AST_NODE",)),),
@@ -115,13 +115,13 @@ CONTAINMENT = (
         "ast",
         "syntax",
         per_dst="at most one",
-        role="field of the parent that holds it",
-        ordinal="place in that field if it is a list",
+        role="field of the parent",
+        ordinal="index in that field, if it is a list",
     ),
     EdgeKind(
         "HAS_PARAMETER",
         "containment",
-        "A function and a parameter of it.",
+        "A function and its parameter.",
         "def f(x, y): ...",
         ("libcst_files_v1", "ast_files_v1"),
         (Ends(("FUNCTION",), ("PARAMETER",)),),
@@ -129,13 +129,13 @@ CONTAINMENT = (
         "libcst",
         "syntax",
         per_dst="one",
-        role="form of the parameter",
-        ordinal="place among the parameters",
+        role="kind of the parameter",
+        ordinal="index among the parameters",
     ),
     EdgeKind(
         "HAS_ARGUMENT",
         "containment",
-        "A call and an argument of it.",
+        "A call and its argument.",
         "f(1, key=2)",
         ("libcst_files_v1", "ast_files_v1"),
         (Ends(("CALLSITE",), ("ARGUMENT",)),),
@@ -143,21 +143,21 @@ CONTAINMENT = (
         "libcst",
         "syntax",
         per_dst="one",
-        role="the keyword",
-        ordinal="place in the call",
+        role="keyword",
+        ordinal="index in the call",
     ),
     EdgeKind(
         "HAS_DECORATOR",
         "containment",
-        "A definition and a decorator of it.",
+        "A definition and its decorator.",
         "@cache\ndef f(): ...",
         ("libcst_files_v1", "ast_files_v1"),
-        (Ends(DEFINED, ("DECORATOR",)),),
+        (Ends(DEFINITIONS, ("DECORATOR",)),),
         Facts("decorators", {"src_id": "owner_id", "dst_id": "node_id", "ordinal": "index"}),
         "libcst",
         "syntax",
         per_dst="one",
-        ordinal="place in the source; the outermost is 0",
+        ordinal="index in the source; the outermost is 0",
     ),
     EdgeKind(
         "HAS_DOCSTRING",
@@ -183,13 +183,13 @@ CONTAINMENT = (
         "libcst",
         "syntax",
         per_dst="one",
-        profiles=FULL,
+        profiles=FULL_ONLY,
     ),
     EdgeKind(
         "SYNTAX_OF",
         "containment",
-        "Something in the source and the syntax node that spells it.",
-        "f(x)   # the call site and the node Call",
+        "A node in the source and the syntax node at the same span.",
+        "f(x)   # the call site and the AST node Call",
         ("ast_files_v1", "libcst_files_v1"),
         (
             Ends(
@@ -221,10 +221,10 @@ CONTAINMENT = (
 )
 
 SCOPE = (
-    _related(
+    _relation_kind(
         "OWNS_SCOPE",
         "scope",
-        "What makes a scope.",
+        "A module, definition or expression and the scope it opens.",
         "def f(): ...   # f -> scope of f",
         Ends(("MODULE", "CLASS", "FUNCTION", "AST_NODE"), ("SCOPE",)),
         per_dst="at most one",
@@ -233,7 +233,7 @@ SCOPE = (
     EdgeKind(
         "SCOPE_PARENT",
         "scope",
-        "A scope and the one around it.",
+        "A scope and its enclosing scope.",
         "def f():\n    x = lambda: 0   # lambda -> f",
         ("symtable_files_v1", "relations_v1"),
         (Ends(("SCOPE",), ("SCOPE",)),),
@@ -246,7 +246,7 @@ SCOPE = (
     EdgeKind(
         "SCOPE_BINDS",
         "scope",
-        "A scope and a name of it.",
+        "A scope and a name in it.",
         "x = 1   # module -> x",
         ("symtable_files_v1", "relations_v1"),
         (Ends(("SCOPE",), ("BINDING",)),),
@@ -256,19 +256,19 @@ SCOPE = (
         per_dst="one",
         role="the name",
     ),
-    _related(
+    _relation_kind(
         "BINDING_RESOLVES_TO",
         "scope",
-        "A name that a scope has from another scope of the file.",
+        "A global, nonlocal or free name and the binding it refers to in an outer scope of the file.",
         "def f():\n    global x   # x of f -> x of the module",
         Ends(("BINDING",), ("BINDING",)),
         per_src="at most one",
         role="global, nonlocal or free",
     ),
-    _related(
+    _relation_kind(
         "DEFINES_BINDING",
         "scope",
-        "A place that gives a name its value.",
+        "A definition or assignment and the binding it sets.",
         "def f(a): b = a; self.c = b",
         Ends(
             (
@@ -283,145 +283,145 @@ SCOPE = (
             ("BINDING",),
         ),
     ),
-    _related(
+    _relation_kind(
         "READS",
         "scope",
-        "A name and the binding it reads, by the compiler's symbol tables.",
+        "A name and the binding it reads, according to the compiler's symbol tables.",
         "print(x)",
         Ends(("NAME_REF",), ("BINDING",)),
         per_src="at most one",
-        role="how the compiler gets at it: fast, deref, global or name",
+        role="access by the compiler: fast, deref, global or name",
     ),
-    _related(
+    _relation_kind(
         "WRITES",
         "scope",
         "A name and the binding it writes.",
         "x = 1",
         Ends(("NAME_REF",), ("BINDING",)),
         per_src="at most one",
-        role="how the compiler gets at it: fast, deref, global or name",
+        role="access by the compiler: fast, deref, global or name",
     ),
-    _related(
+    _relation_kind(
         "DELETES",
         "scope",
         "A name and the binding it deletes.",
         "del x",
         Ends(("NAME_REF",), ("BINDING",)),
         per_src="at most one",
-        role="how the compiler gets at it: fast, deref, global or name",
+        role="access by the compiler: fast, deref, global or name",
     ),
     EdgeKind(
         "TYPE_PARAM_OF",
         "scope",
-        "A type parameter and what it is a parameter of; variables that are imported are not followed.",
+        "A type parameter and the definition it parametrizes; imported type variables are not followed.",
         "class Box(Generic[T]): ...",
         ("ast_files_v1", "libcst_files_v1"),
         (Ends(("TYPE_PARAM",), ("CLASS", "FUNCTION", "TYPE_ALIAS")),),
         Facts("type_param_uses"),
         "ast",
         "type_parameter",
-        ordinal="place among the type parameters",
+        ordinal="index among the type parameters",
     ),
 )
 
 IMPORT = (
-    _related(
+    _relation_kind(
         "IMPORTS_MODULE",
         "import",
         "An import and the module it names.",
         "from pkg.mod import f   # -> pkg.mod",
         Ends(("IMPORT_ALIAS",), ("MODULE", "PACKAGE", "EXTERNAL_MODULE")),
-        role="python-stdlib, if it is of the standard library",
+        role="python-stdlib for a module of the standard library, else null",
     ),
-    _related(
+    _relation_kind(
         "IMPORTS_NAME",
         "import",
-        "An import and what the imported name means, through any number of re-exports.",
+        "An import and the definition that the imported name resolves to, through any number of re-exports.",
         "from pkg.mod import f   # -> function f",
-        Ends(("IMPORT_ALIAS",), tuple(kind for kind in MEANT if kind != "PARAMETER")),
+        Ends(("IMPORT_ALIAS",), tuple(kind for kind in TARGETS if kind != "PARAMETER")),
     ),
-    _related(
+    _relation_kind(
         "RE_EXPORTS",
         "import",
-        "A module and what it imports for others.",
+        "A module and a definition that it re-exports.",
         "# pkg/__init__.py\nfrom .mod import f   # pkg -> function f",
         Ends(("MODULE",), ("FUNCTION", "CLASS", "BINDING", "MODULE")),
-        role="the name it has there",
+        role="name in that module",
     ),
 )
 
 RESOLUTION = (
-    _related(
+    _relation_kind(
         "REFERS_TO",
         "resolution",
-        "A name or attribute and what it means; a variable of the same file is told by READS.",
+        "A name or attribute and the definition it refers to; variables of the same file have READS instead.",
         "a.run()   # run -> function A.run",
-        Ends(REFERENCES, MEANT),
+        Ends(REFERENCE_NODES, TARGETS),
     ),
-    _related(
+    _relation_kind(
         "CALLS",
         "resolution",
-        "A call and a function that it may run; also calls that are written as operators, loops, `with`.",
+        "A call and a function it may run, including implicit calls by operators, loops and `with`.",
         "f(x)   # -> function f",
-        Ends(CALLERS, ("FUNCTION",)),
-        role="null for a plain call, else how it runs: init, callback, decorator, attribute, ...",
-        props=(CUT,),
+        Ends(CALL_SOURCES, ("FUNCTION",)),
+        role="how the function is invoked: init, callback, decorator, attribute, ...; null for a plain call",
+        props=(CUT_PROP,),
     ),
-    _related(
+    _relation_kind(
         "CALLS_NAME",
         "resolution",
-        "A call that leaves the repository.",
+        "A call of a name defined outside of the repository.",
         "len(x)   # -> builtins.len",
-        Ends(CALLERS, ("QUALIFIED_NAME",)),
-        role="as of CALLS",
-        props=(CUT,),
+        Ends(CALL_SOURCES, ("QUALIFIED_NAME",)),
+        role="as for CALLS",
+        props=(CUT_PROP,),
     ),
-    _related(
+    _relation_kind(
         "INSTANTIATES",
         "resolution",
-        "A call and the class of which it makes an instance.",
+        "A call and the class it instantiates.",
         "A()   # -> class A",
-        Ends(CALLERS, ("CLASS",)),
-        role="as of CALLS",
-        props=(CUT,),
+        Ends(CALL_SOURCES, ("CLASS",)),
+        role="as for CALLS",
+        props=(CUT_PROP,),
     ),
-    _related(
+    _relation_kind(
         "CALL_GRAPH",
         "resolution",
-        "Who calls whom: all calls of a function, or of a module's own code, put together.",
+        "A caller and a callee: all calls from one function, or from module-level code, to one callee.",
         "def f(): g()   # f -> g",
         Ends(("FUNCTION", "MODULE"), ("FUNCTION", "QUALIFIED_NAME")),
     ),
-    _related(
+    _relation_kind(
         "PASSES_TO",
         "resolution",
-        "An argument and the parameter that gets its value.",
+        "An argument and the parameter that receives its value.",
         "def f(x): ...\nf(1)   # 1 -> x",
         Ends(("ARGUMENT",), ("PARAMETER",)),
         role="name of the parameter",
-        ordinal="place of the argument",
+        ordinal="index of the argument",
     ),
-    _related(
+    _relation_kind(
         "INHERITS",
         "resolution",
-        "A class and a base of it.",
+        "A class and its base class.",
         "class A(Base): ...",
         Ends(("CLASS",), ("CLASS", "QUALIFIED_NAME")),
-        ordinal="place among the bases",
+        ordinal="index among the base classes",
     ),
-    _related(
+    _relation_kind(
         "OVERRIDES",
         "resolution",
-        "A method and the one of a base that it replaces, by MRO.",
+        "A method and the base class method it overrides, by MRO.",
         "class A(Base):\n    def run(self): ...   # -> Base.run",
         Ends(("FUNCTION",), ("FUNCTION",)),
     ),
-    _related(
+    _relation_kind(
         "DECORATES",
         "resolution",
-        "A decorator and what it decorates.",
+        "A decorator and the definition it decorates.",
         "@cache\ndef f(): ...",
-        Ends(("DECORATOR",), DEFINED),
+        Ends(("DECORATOR",), DEFINITIONS),
         per_src="at most one",
     ),
 )
@@ -431,7 +431,7 @@ SCIP = (
     EdgeKind(
         "HAS_OCCURRENCE",
         "SCIP",
-        "A file and a place in it where a SCIP index has a symbol.",
+        "A file and an occurrence of a symbol in it, from a SCIP index.",
         "f()",
         SCIP_SOURCES,
         (Ends(("FILE",), ("SCIP_OCCURRENCE",)),),
@@ -439,12 +439,12 @@ SCIP = (
         "scip",
         "occurrence",
         per_dst="one",
-        profiles=FULL,
+        profiles=FULL_ONLY,
     ),
     EdgeKind(
         "OCCURRENCE_OF",
         "SCIP",
-        "A place and the symbol that a SCIP index has there.",
+        "An occurrence and its symbol, from a SCIP index.",
         "f()",
         SCIP_SOURCES,
         (Ends(("SCIP_OCCURRENCE",), ("SCIP_SYMBOL",)),),
@@ -453,12 +453,12 @@ SCIP = (
         "occurrence",
         per_src="one",
         role="definition, import, write, read or reference",
-        profiles=FULL,
+        profiles=FULL_ONLY,
     ),
     EdgeKind(
         "DEFINES_SYMBOL",
         "SCIP",
-        "What stands where a SCIP index defines a symbol.",
+        "The node at the span where a SCIP index defines a symbol.",
         "def f(): ...   # function f -> its symbol",
         SCIP_SOURCES,
         (
@@ -483,10 +483,10 @@ SCIP = (
     EdgeKind(
         "REFERENCES_SYMBOL",
         "SCIP",
-        "What stands where a SCIP index refers to a symbol.",
+        "The node at the span where a SCIP index references a symbol.",
         "f()   # name f -> its symbol",
         SCIP_SOURCES,
-        (Ends(("IMPORT_ALIAS", "PARAMETER", *DEFINED, *REFERENCES), ("SCIP_SYMBOL",)),),
+        (Ends(("IMPORT_ALIAS", "PARAMETER", *DEFINITIONS, *REFERENCE_NODES), ("SCIP_SYMBOL",)),),
         Facts("scip_references"),
         "scip",
         "occurrence",
@@ -494,7 +494,7 @@ SCIP = (
     EdgeKind(
         "SYMBOL_RELATION",
         "SCIP",
-        "How a SCIP index relates two symbols.",
+        "A relationship between two symbols in a SCIP index.",
         "class A(Base):\n    def run(self): ...   # implements Base.run",
         SCIP_SOURCES,
         (Ends(("SCIP_SYMBOL",), ("SCIP_SYMBOL",)),),
@@ -509,7 +509,7 @@ TYPE = (
     EdgeKind(
         "HAS_ANNOTATION",
         "type",
-        "What an annotation is about; of a return type the function.",
+        "An annotated node and its annotation; for a return type, the function.",
         "def f(x: int) -> str: ...",
         ("type_exprs_norm_v1",),
         (
@@ -527,7 +527,7 @@ TYPE = (
     EdgeKind(
         "HAS_TYPE",
         "type",
-        "An annotation and the type it means.",
+        "An annotation and its type.",
         "x: int",
         ("type_exprs_norm_v1",),
         (Ends(("TYPE_EXPR",), ("TYPE",)),),
@@ -539,14 +539,14 @@ TYPE = (
     EdgeKind(
         "TYPE_ARGUMENT",
         "type",
-        "A type and an argument of it.",
+        "A type and its type argument.",
         "x: dict[str, int]   # dict[str, int] -> str, -> int",
         ("type_nodes_v1",),
         (Ends(("TYPE",), ("TYPE",)),),
         Facts("type_arguments"),
         "libcst",
         "annotation",
-        ordinal="place among the arguments",
+        ordinal="index among the arguments",
         owner="repository",
     ),
 )
@@ -555,7 +555,7 @@ FLOW = (
     EdgeKind(
         "HAS_CODE_UNIT",
         "flow",
-        "What a code object was compiled from.",
+        "A definition or expression and the code object compiled from it.",
         "def f(): ...",
         ("bytecode_files_v1", "ast_files_v1"),
         (Ends(("MODULE", "CLASS", "FUNCTION", "AST_NODE"), ("CODE_UNIT",)),),
@@ -567,7 +567,7 @@ FLOW = (
     EdgeKind(
         "HAS_BLOCK",
         "flow",
-        "A code unit and a basic block of it.",
+        "A code unit and its basic block.",
         "if a: b()",
         ("py_bc_blocks_norm_v1",),
         (Ends(("CODE_UNIT",), ("CFG_BLOCK",)),),
@@ -576,12 +576,12 @@ FLOW = (
         "control_flow",
         per_dst="one",
         role="kind of the block",
-        ordinal="place in the unit",
+        ordinal="index in the code unit",
     ),
     EdgeKind(
         "HAS_INSTRUCTION",
         "flow",
-        "A basic block and an instruction of it.",
+        "A basic block and its instruction.",
         "x = 1",
         ("bytecode_files_v1", "py_bc_blocks_norm_v1"),
         (Ends(("CFG_BLOCK",), ("INSTRUCTION",)),),
@@ -589,24 +589,28 @@ FLOW = (
         "bytecode",
         "control_flow",
         per_dst="at most one",
-        ordinal="place in the block",
-        profiles=FULL,
+        ordinal="index in the block",
+        profiles=FULL_ONLY,
     ),
-    _control("CFG_NEXT", "Control falls through.", "x = 1"),
-    _control("CFG_JUMP", "Control jumps, whatever happens.", "while a: ...   # back to the test"),
-    _control(
+    _control_flow_kind("CFG_NEXT", "Control falls through to the next block.", "x = 1"),
+    _control_flow_kind("CFG_JUMP", "An unconditional jump.", "while a: ...   # back to the test"),
+    _control_flow_kind(
         "CFG_BRANCH_TRUE",
-        "A test is true, or an iterator has another element.",
+        "Branch taken if a test is true, or an iterator has another element.",
         "if a: b()",
-        "loop_body of an iterator, else null",
+        "loop_body for an iterator, else null",
     ),
-    _control(
+    _control_flow_kind(
         "CFG_BRANCH_FALSE",
-        "A test is false, or an iterator is exhausted.",
+        "Branch taken if a test is false, or an iterator is exhausted.",
         "if a: b()",
-        "loop_exit of an iterator, else null",
+        "loop_exit for an iterator, else null",
     ),
-    _control("CFG_EXCEPTION", "An exception goes to its handler.", "try: f()\nexcept E: ..."),
+    _control_flow_kind(
+        "CFG_EXCEPTION",
+        "Control transfer from a protected block to its exception handler.",
+        "try: f()\nexcept E: ...",
+    ),
     EdgeKind(
         "STEP_DEF",
         "flow",
@@ -649,19 +653,19 @@ FLOW = (
     EdgeKind(
         "REACHES",
         "flow",
-        "A definition and a use that may get its value.",
+        "A definition and a use that it may reach.",
         "x = 1\nprint(x)",
         ("py_bc_reaches_v1",),
         (Ends(("DEF_EVENT",), ("USE_EVENT",)),),
         Facts("reaches"),
         "bytecode",
         "data_flow",
-        role="local along control flow, closure through a cell, global through the module",
+        role="local: along control flow; closure: through a cell; global: through the module",
     ),
     EdgeKind(
         "EVENT_OF",
         "flow",
-        "A definition, use or deletion and the binding it is of; builtins have none.",
+        "A definition, use or deletion and its binding; builtins have none.",
         "x = 1   # def of x -> x of the module",
         ("py_bc_def_use_events_v1", "symtable_files_v1", "relations_v1"),
         (Ends(EVENTS, ("BINDING",)),),
@@ -673,14 +677,14 @@ FLOW = (
     EdgeKind(
         "CONTROL_DEPENDS",
         "flow",
-        "A block and one that decides whether it runs, by post-dominators.",
+        "A block and a block whose branch decides whether it runs, by post-dominators.",
         "if a: b()   # b() depends on the test, as branch_true",
         ("py_bc_blocks_norm_v1", "py_bc_cfg_edges_norm_v1"),
         (Ends(("CFG_BLOCK",), ("CFG_BLOCK",)),),
         Facts("control"),
         "bytecode",
         "control_dependence",
-        role="way out of the deciding block: branch_true, branch_false, loop_body, exception, ...",
+        role="outgoing edge of the deciding block: branch_true, branch_false, loop_body, exception, ...",
     ),
     EdgeKind(
         "ANCHORED_AT",
@@ -700,7 +704,7 @@ EVIDENCE = (
     EdgeKind(
         "HAS_DIAGNOSTIC",
         "evidence",
-        "A file and what there is to complain about.",
+        "A file and a diagnostic or parse error in it.",
         "def f(:",
         ("diagnostics_norm_v1", "tree_sitter_files_v1"),
         (Ends(("FILE",), ("DIAGNOSTIC", "TS_ERROR", "TS_MISSING")),),

@@ -1,4 +1,4 @@
-"""What a kind of the graph is: frozen structs, and nothing that runs.
+"""Define the struct types that node and edge kinds are written in.
 
 >>> Prop("text", "string", "The comment.", required=True).type
 'string'
@@ -14,30 +14,30 @@ from msgspec import Struct
 
 Profile = Literal["default", "full"]
 PropType = Literal["string", "int", "float", "bool", "json"]
-# Whose change invalidates it: the file it stands in, any file of the repository, or for some the one and for
-# others the other.
+# Scope of invalidation: a change of the file it is in, of any file of the repository, or either of them,
+# depending on the node or edge.
 Owner = Literal["file", "repository", "either"]
-# How many edges of a kind a node may have at this end.
+# Number of edges of a kind that a node may have at one end.
 Count = Literal["one", "at most one", "many"]
-EVERYWHERE: tuple[Profile, ...] = ("default", "full")
-FULL: tuple[Profile, ...] = ("full",)
+ALL_PROFILES: tuple[Profile, ...] = ("default", "full")
+FULL_ONLY: tuple[Profile, ...] = ("full",)
 
 
 class Prop(Struct, frozen=True, omit_defaults=True):
-    """A property: a row of `cpg_props`, for what is no column."""
+    """A property: a row of `cpg_props`, for values without a column."""
 
     name: str
     type: PropType
     doc: str
-    # Every node or edge of the kind has it.
+    # True if every node or edge of the kind has it.
     required: bool = False
 
 
 class Facts(Struct, frozen=True, omit_defaults=True):
-    """A list of facts that a kind is made of."""
+    """The list of facts that nodes or edges of a kind are made from."""
 
     of: str
-    # Column or property -> field of the list, where the names differ.
+    # Field of the list by column or property name, where the names differ.
     fields: dict[str, str] = {}
 
 
@@ -47,28 +47,28 @@ class NodeKind(Struct, frozen=True, omit_defaults=True):
     name: str
     family: str
     doc: str
-    # Three lines of Python or fewer, in which such a node is.
+    # At most three lines of Python that contain such a node.
     example: str
-    # Tables it comes from.
+    # Tables it is derived from.
     sources: tuple[str, ...]
-    # The node's id: its prefix, and what is hashed.
+    # Prefix of the node id, and the values that are hashed into it.
     prefix: str
     key: tuple[str, ...]
-    # The list of facts; each row is a node.
+    # List of facts; each row becomes a node.
     made_of: Facts
-    # What the columns say, where they say something.
+    # Meaning of the columns subkind, name and qualname; empty if they are null.
     subkind: str = ""
     named: str = ""
     qualified: str = ""
     props: tuple[Prop, ...] = ()
     owner: Owner = "file"
-    # Whether it has a span: always, sometimes or never.
+    # Whether nodes have a span: always, sometimes or never.
     placed: Literal["always", "sometimes", "never"] = "always"
-    profiles: tuple[Profile, ...] = EVERYWHERE
+    profiles: tuple[Profile, ...] = ALL_PROFILES
 
 
 class Ends(Struct, frozen=True):
-    """Kinds that an edge may lead from and to: every one of `src` with every one of `dst`."""
+    """Allowed node kinds at the ends of an edge: any of `src` with any of `dst`."""
 
     src: tuple[str, ...]
     dst: tuple[str, ...]
@@ -83,16 +83,17 @@ class EdgeKind(Struct, frozen=True, omit_defaults=True):
     example: str
     sources: tuple[str, ...]
     ends: tuple[Ends, ...]
-    # The list of facts; each row with both ends is an edge.
+    # List of facts; each row with both ends becomes an edge.
     made_of: Facts
-    # Witness or rule family, and rule, where the facts do not say.
+    # Values of `origin` (witness or rule family) and `rule_name`, unless the facts have them.
     origin: str = ""
     rule: str = ""
-    # How many of them leave a node, and arrive at one, of the kinds above.
+    # Cardinality: edges of this kind per source node and per target node.
     per_src: Count = "many"
     per_dst: Count = "many"
+    # Meaning of the columns role and ordinal; empty if they are null.
     role: str = ""
     ordinal: str = ""
     props: tuple[Prop, ...] = ()
     owner: Owner = "file"
-    profiles: tuple[Profile, ...] = EVERYWHERE
+    profiles: tuple[Profile, ...] = ALL_PROFILES

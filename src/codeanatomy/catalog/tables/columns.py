@@ -1,12 +1,12 @@
-"""Pieces that several tables share: columns, spans, and the constraints that go with them.
+"""Define columns, constraints and policies that several tables share.
 
->>> [column.name for column in (*FILE, *span("name", "the name"))]
+>>> [column.name for column in (*FILE_COLUMNS_WITH_DIGEST, *span("name", "the name"))]
 ['repo_id', 'file_id', 'path', 'file_sha256', 'name_bstart', 'name_bend']
 >>> one_of("status", "succeeded", "failed").expression
 "status IN ('succeeded', 'failed')"
 
-Two bases of lines exist, told apart by name: `line_no` counts from 0 and is for joins, `line` counts from
-1 and is for people. Tests: `tests/unit/catalog/test_catalog.py`.
+Line numbers have two bases: `line_no` counts from 0 and is used in joins, `line` counts from 1 and is
+shown to users. Tests: `tests/unit/catalog/test_catalog.py`.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ from codeanatomy.catalog.spec import (
     WriterProperties,
 )
 
-REPO_ID = Column("repo_id", "string", "The repository the row belongs to.", False, "RepoId")
-FILE_ID = Column("file_id", "string", "The file the row is about, and its owner.", False, "FileId")
-PATH = Column("path", "string", "Path of that file below the repository's root.", False, "Path")
-FILE_SHA256 = Column("file_sha256", "string", "Digest of the raw bytes it was made from.", False, "Sha256")
-# Where a row comes from: with the digest in tables made from bytes, without it in those made from tables.
-PLACE = (REPO_ID, FILE_ID, PATH)
-PLACE_NAMES = tuple(column.name for column in PLACE)
-FILE = (*PLACE, FILE_SHA256)
+REPO_ID = Column("repo_id", "string", "Repository of the row.", False, "RepoId")
+FILE_ID = Column("file_id", "string", "File the row is derived from, and its owner.", False, "FileId")
+PATH = Column("path", "string", "Path of that file, relative to the repository's root.", False, "Path")
+FILE_SHA256 = Column("file_sha256", "string", "SHA-256 of the file's raw bytes.", False, "Sha256")
+# Columns that identify the file of a row; tables derived from bytes add the digest, others do not.
+FILE_COLUMNS = (REPO_ID, FILE_ID, PATH)
+FILE_COLUMN_NAMES = tuple(column.name for column in FILE_COLUMNS)
+FILE_COLUMNS_WITH_DIGEST = (*FILE_COLUMNS, FILE_SHA256)
 
 WITNESS_VERSION = Column(
     "witness_version",
     "string",
-    "Library, grammar and Python that spoke; another value makes the row stale.",
+    "Versions of library, grammar and Python that produced the row; a change makes it stale.",
     False,
 )
-RUN_ID = Column("run_id", "string", "The run or command that wrote the row.", False, "RunId")
+RUN_ID = Column("run_id", "string", "Run or command that wrote the row.", False, "RunId")
 LINE = Column("line", "int", "Line of the first byte, counted from 1.", semantic_type="LineNo1")
 
-# Files of a row group: a refresh reads what the witnesses said of single files.
-FILE_ROWS = 32
-# Layout of a witness that writes one row per file.
-PER_FILE = DeltaWritePolicy(
+# Files per row group: small, because a refresh reads the rows of single files.
+ROW_GROUP_FILES = 32
+# Layout of the tables of extractors, with one row per file.
+ONE_ROW_PER_FILE = DeltaWritePolicy(
     target_file_size=128 * MB,
     zorder_by=("file_id", "path"),
     stats_policy="explicit",
     stats_columns=("file_id", "path"),
-    writer=WriterProperties(row_group_rows=FILE_ROWS),
+    writer=WriterProperties(row_group_rows=ROW_GROUP_FILES),
 )
 
-# It is large, nested, and read by file: put in order again when nobody writes to it.
-WHEN_QUIET = DeltaMaintenancePolicy(z_order_when="after_partition_complete")
+# For large nested tables that are read by file: Z-order partitions that are no longer written to.
+ZORDER_WHEN_IDLE = DeltaMaintenancePolicy(z_order_when="after_partition_complete")
 
-# Layout of what is kept of each file for the next build, and read as a whole.
-KEPT_BY_FILE = DeltaWritePolicy(
+# Layout of per-file state that the next build reads as a whole.
+STATE_BY_FILE = DeltaWritePolicy(
     target_file_size=128 * MB,
     zorder_by=("file_id",),
     stats_policy="explicit",
     stats_columns=("file_id",),
 )
 
-# Of tables that are read as a whole, or whose rows come in the order of time and stay in it.
+# For tables that are read as a whole, or whose rows arrive in order of time.
 NO_ZORDER = DeltaMaintenancePolicy(z_order_when="never")
 
 FILE_KEY = ForeignKey(("file_id",), "repo_files_v1", ("file_id",))
@@ -70,15 +70,17 @@ OWNER_KEY = ForeignKey(("owner_file_id",), "repo_files_v1", ("file_id",))
 SPAN_ORDERED = Constraint(
     "span_ordered",
     "(bstart IS NULL AND bend IS NULL) OR (bstart >= 0 AND bend >= bstart)",
-    "A span is whole or absent, and does not end before it begins.",
+    "A span has both ends or none, and does not end before it begins.",
 )
 
 
-def span(prefix: str = "", of: str = "the row's place", *, nullable: bool = True) -> tuple[Column, Column]:
-    """The two columns of a half-open byte range `[bstart, bend)`."""
+def span(
+    prefix: str = "", of: str = "the row's source range", *, nullable: bool = True
+) -> tuple[Column, Column]:
+    """Declare the two columns of a half-open byte range `[bstart, bend)`."""
     lead = f"{prefix}_" if prefix else ""
-    first = f"First byte of {of}, as offset in the canonical UTF-8 text."
-    last = f"Offset after the last byte of {of}."
+    first = f"Byte offset of the start of {of}, in the canonical UTF-8 text."
+    last = f"Byte offset after the end of {of}."
     return (
         Column(f"{lead}bstart", "bigint", first, nullable, "BytePos"),
         Column(f"{lead}bend", "bigint", last, nullable, "BytePos"),
@@ -86,32 +88,32 @@ def span(prefix: str = "", of: str = "the row's place", *, nullable: bool = True
 
 
 def strings(name: str, doc: str) -> Column:
-    """A list of strings."""
+    """Declare a column with a list of strings."""
     return Column(name, "string", doc, array=True)
 
 
 def structs(name: str, doc: str, *fields: Column) -> Column:
-    """A list of structs: the nested rows of a file."""
+    """Declare a column with a list of structs, such as the nested rows of a file."""
     return Column(name, "struct", doc, array=True, fields=fields)
 
 
 def one_of(column: str, *values: str, nullable: bool = False) -> Constraint:
-    """The column holds one of a closed list of values."""
+    """Declare the constraint that a column holds one of a closed set of values."""
     listed = ", ".join(f"'{value}'" for value in values)
     absent = f"{column} IS NULL OR " if nullable else ""
     return Constraint(
-        f"{column}_known", f"{absent}{column} IN ({listed})", f"`{column}` is from a closed list."
+        f"{column}_known", f"{absent}{column} IN ({listed})", f"`{column}` has one of the listed values."
     )
 
 
 SEVERITIES = ("error", "warning", "info", "hint")
 ERROR_FIELDS = (
     Column("severity", "string", "error, warning, info or hint."),
-    Column("stage", "string", "What the witness was doing, such as parse, compile or convert."),
-    Column("error_type", "string", "Class or code of the problem, such as SyntaxError."),
-    Column("message", "string", "What the witness said."),
-    Column("col", "int", "Bytes between the start of the line and the place, counted from 0."),
-    *span(of="the place it points at"),
+    Column("stage", "string", "Phase of extraction, such as parse, compile or convert."),
+    Column("error_type", "string", "Exception class or error code, such as SyntaxError."),
+    Column("message", "string", "Error message."),
+    Column("col", "int", "Column in bytes from the start of the line, counted from 0."),
+    *span(of="the error location"),
     LINE,
 )
-ERRORS = structs("errors", "Errors and warnings of this witness.", *ERROR_FIELDS)
+ERRORS = structs("errors", "Errors and warnings of this extractor.", *ERROR_FIELDS)

@@ -1,10 +1,10 @@
-"""Tables of the extract stage: the files, and what each witness said of them, one nested row per file.
+"""Declare the tables of the extract stage: source files, and one nested row per file and extractor.
 
-The file `a.py` is one row of `repo_files_v1`, one of `repo_file_blobs_v1`, one of each witness, and as many
-rows of `file_line_index_v1` as it has lines. The witnesses are in `extract_cpython`, `extract_trees` and
-`extract_program`. In their rows a list is null where the witness could not read the file (its errors say
-why), empty where it looked and found nothing. Whatever becomes a node of the graph carries its line, so that
-no later stage has to look it up.
+The file `a.py` is one row of `repo_files_v1`, one of `repo_file_blobs_v1`, one of each extractor's table, and
+as many rows of `file_line_index_v1` as it has lines. The extractors' tables are in `extract_cpython`,
+`extract_trees` and `extract_program`. In their rows a list is null if the extractor could not parse the file
+(`errors` has the reason), and empty if it parsed the file and there are no entries. Every entry that becomes
+a node of the graph has its line, so that no later stage has to look it up.
 
 Tests: `tests/unit/catalog/test_catalog.py`.
 """
@@ -12,16 +12,25 @@ Tests: `tests/unit/catalog/test_catalog.py`.
 from __future__ import annotations
 
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table, WriterProperties
-from codeanatomy.catalog.tables.columns import FILE, FILE_ID, FILE_KEY, PATH, REPO_ID, one_of
+from codeanatomy.catalog.tables.columns import (
+    FILE_COLUMNS_WITH_DIGEST,
+    FILE_ID,
+    FILE_KEY,
+    PATH,
+    REPO_ID,
+    one_of,
+)
 from codeanatomy.catalog.tables.extract_cpython import AST_FILES_V1, BYTECODE_FILES_V1, SYMTABLE_FILES_V1
 from codeanatomy.catalog.tables.extract_program import SCIP_INDEX_V1, TYPE_CHECKER_FILES_V1
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1, TREE_SITTER_FILES_V1
 
 SIZE_BYTES = Column("size_bytes", "bigint", "Size of the raw bytes.")
-MTIME_NS = Column("mtime_ns", "bigint", "Time of last change, nanoseconds since 1970 UTC; never compared.")
-ENCODING = Column("encoding", "string", "Python's name of the encoding found by BOM and PEP 263.")
-# Values of `skipped_reason` that are a choice and no failure.
-CHOSEN_REASONS = (
+MTIME_NS = Column(
+    "mtime_ns", "bigint", "Modification time in nanoseconds since 1970 UTC; not used to detect changes."
+)
+ENCODING = Column("encoding", "string", "Python's name of the encoding, by BOM and PEP 263.")
+# Values of `skipped_reason` that are intended and not a failure.
+DELIBERATE_SKIPS = (
     "excluded",
     "ignored",
     "junk_folder",
@@ -36,19 +45,19 @@ SIZE_COUNTED = Constraint("size_counted", "size_bytes IS NULL OR size_bytes >= 0
 REPO_FILES_V1 = Table(
     "repo_files_v1",
     "extract",
-    "One row per path that was considered, also when it was skipped.",
+    "One row per path of the source listing, including skipped paths.",
     (
         REPO_ID,
         FILE_ID,
         PATH,
-        Column("file_sha256", "string", "Digest of the raw bytes; null if unread.", semantic_type="Sha256"),
+        Column("file_sha256", "string", "SHA-256 of the raw bytes; null if unread.", semantic_type="Sha256"),
         SIZE_BYTES,
         MTIME_NS,
         ENCODING,
         Column("has_bom", "boolean", "The bytes begin with a byte order mark."),
-        Column("newline", "string", "Line ends found: lf, crlf, cr, mixed or none."),
+        Column("newline", "string", "Line endings: lf, crlf, cr, mixed or none."),
         Column("is_stub", "boolean", "A `.pyi` file."),
-        Column("skipped_reason", "string", "Why no witness reads the file; null for a file that is read."),
+        Column("skipped_reason", "string", "Why the file was not read; null if it was."),
     ),
     primary_key=("file_id",),
     owner="file_id",
@@ -58,7 +67,7 @@ REPO_FILES_V1 = Table(
         Constraint(
             "read_or_skipped",
             "file_sha256 IS NOT NULL OR skipped_reason IS NOT NULL",
-            "A file without a digest says why.",
+            "A file without a digest has a reason.",
         ),
     ),
     write=DeltaWritePolicy(
@@ -75,14 +84,14 @@ REPO_FILES_V1 = Table(
 REPO_FILE_BLOBS_V1 = Table(
     "repo_file_blobs_v1",
     "extract",
-    "One row per file that was read: its bytes, and the text every span counts in.",
+    "One row per file that was read: its raw bytes, and the canonical text that all spans refer to.",
     (
-        *FILE,
+        *FILE_COLUMNS_WITH_DIGEST,
         SIZE_BYTES,
         MTIME_NS,
         ENCODING,
-        Column("text", "string", "Canonical text: decoded, no BOM, newlines untouched; null if undecodable."),
-        Column("bytes", "binary", "Raw bytes as found.", nullable=False),
+        Column("text", "string", "Canonical text: decoded, without BOM, newlines kept; null if undecodable."),
+        Column("bytes", "binary", "Raw bytes of the file.", nullable=False),
     ),
     primary_key=("file_id",),
     foreign_keys=(FILE_KEY,),
@@ -101,13 +110,17 @@ REPO_FILE_BLOBS_V1 = Table(
 FILE_LINE_INDEX_V1 = Table(
     "file_line_index_v1",
     "extract",
-    "One row per line of a file, lines as CPython sees them.",
+    "One row per line of a file, with lines as CPython counts them.",
     (
-        *FILE,
-        Column("line_no", "int", "Line, counted from 0.", False, "LineNo0"),
-        Column("line_start_byte", "bigint", "Offset of the first byte in canonical text.", False, "BytePos"),
-        Column("line_end_byte", "bigint", "Offset after the line's end, newline included.", False, "BytePos"),
-        Column("newline_kind", "string", "How the line ends: lf, crlf, cr or none.", nullable=False),
+        *FILE_COLUMNS_WITH_DIGEST,
+        Column("line_no", "int", "Line number, counted from 0.", False, "LineNo0"),
+        Column(
+            "line_start_byte", "bigint", "Byte offset of its start in the canonical text.", False, "BytePos"
+        ),
+        Column(
+            "line_end_byte", "bigint", "Byte offset after its end, including the newline.", False, "BytePos"
+        ),
+        Column("newline_kind", "string", "Line ending: lf, crlf, cr or none.", nullable=False),
     ),
     primary_key=("file_id", "line_no"),
     foreign_keys=(FILE_KEY,),

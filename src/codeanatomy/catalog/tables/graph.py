@@ -1,11 +1,11 @@
-"""Tables of the graph stage: nodes, edges and properties, and copies laid out for lookups.
+"""Declare the tables of the graph stage: nodes, edges and properties, and copies sorted for lookups.
 
 `def f(): g()` gives FUNCTION and CALLSITE rows in `cpg_nodes`, a CALLS row in `cpg_edges` (and in its two
 sorted copies), and a row in `cpg_props` for what only some kinds have, such as the text of a docstring.
 
-`owner_file_id` is the file whose change invalidates a row. It is null for what belongs to a repository as a
-whole (repository, packages, external modules, qualified names, types) and is derived anew from all its files;
-what each of them says of it is kept in `graph_shared_v1`, from which a refresh goes on (docs/incremental.md).
+`owner_file_id` is the file whose change invalidates a row. It is null for rows that belong to the repository
+as a whole (repository, packages, external modules, qualified names, types). These are derived from the
+contributions of all files, which `graph_shared_v1` keeps for the next refresh (docs/incremental.md).
 
 Tests: `tests/unit/catalog/test_catalog.py`.
 """
@@ -23,14 +23,14 @@ from codeanatomy.catalog.spec import (
     WriterProperties,
 )
 from codeanatomy.catalog.tables.columns import (
+    FILE_COLUMNS,
     FILE_KEY,
-    KEPT_BY_FILE,
     LINE,
     NO_ZORDER,
     OWNER_KEY,
-    PLACE,
     REPO_ID,
     SPAN_ORDERED,
+    STATE_BY_FILE,
     one_of,
     span,
     structs,
@@ -39,12 +39,12 @@ from codeanatomy.catalog.tables.columns import (
 OWNER_FILE_ID = Column(
     "owner_file_id",
     "string",
-    "File whose change invalidates the row; null if it belongs to the repository as a whole.",
+    "File whose change invalidates the row; null if the row belongs to the repository as a whole.",
     semantic_type="FileId",
 )
-# Rows of a row group where single nodes are looked up: found and read in a few milliseconds.
-LOOKUP_ROWS = 50_000
-ENTITIES = (
+# Row group size of tables for lookups of single nodes: one group is read in a few milliseconds.
+LOOKUP_ROW_GROUP = 50_000
+ENTITY_INPUTS = (
     "repo_files_v1",
     "ast_files_v1",
     "libcst_files_v1",
@@ -66,23 +66,23 @@ CPG_NODES = Table(
     "One row per node of the graph.",
     (
         REPO_ID,
-        Column("node_id", "string", "The node.", False, "NodeId"),
-        Column("node_kind", "string", "Its kind, from the catalogue of kinds.", nullable=False),
+        Column("node_id", "string", "Id of the node.", False, "NodeId"),
+        Column("node_kind", "string", "Node kind (docs/kinds.md).", nullable=False),
         Column(
-            "subkind", "string", "Finer kind: ast class, function kind, scope type, where a variable lives."
+            "subkind", "string", "Finer kind: AST class, function kind, scope type, storage of a variable."
         ),
-        Column("file_id", "string", "File it stands in; null if it stands in none.", semantic_type="FileId"),
-        Column("path", "string", "Path of that file, of a package its folder.", semantic_type="Path"),
+        Column("file_id", "string", "File that contains it; null if none does.", semantic_type="FileId"),
+        Column("path", "string", "Path of that file; for a package, its folder.", semantic_type="Path"),
         *span(of="its source; null if it has none"),
         LINE,
-        Column("name", "string", "Short name, where it has one."),
-        Column("qualname", "string", "Qualified name, where it has one.", semantic_type="QName"),
+        Column("name", "string", "Short name, if it has one."),
+        Column("qualname", "string", "Qualified name, if it has one.", semantic_type="QName"),
         OWNER_FILE_ID,
     ),
     primary_key=("node_id",),
     foreign_keys=(FILE_KEY, OWNER_KEY),
     owner="owner_file_id",
-    inputs=ENTITIES,
+    inputs=ENTITY_INPUTS,
     constraints=(
         SPAN_ORDERED,
         Constraint(
@@ -101,25 +101,29 @@ CPG_NODES = Table(
     cache="memory",
 )
 
-EDGE = (
+EDGE_COLUMNS = (
     REPO_ID,
-    Column("edge_id", "string", "The edge.", False, "EdgeId"),
-    Column("edge_kind", "string", "Its kind, from the catalogue of kinds.", nullable=False),
-    Column("src_node_id", "string", "Node it starts from.", False, "NodeId"),
-    Column("dst_node_id", "string", "Node it leads to.", False, "NodeId"),
-    Column("role", "string", "Part it plays: slot, argument name, branch."),
-    Column("ordinal", "int", "Place among its like, from 0."),
+    Column("edge_id", "string", "Id of the edge.", False, "EdgeId"),
+    Column("edge_kind", "string", "Node kind (docs/kinds.md).", nullable=False),
+    Column("src_node_id", "string", "Source node.", False, "NodeId"),
+    Column("dst_node_id", "string", "Target node.", False, "NodeId"),
+    Column("role", "string", "Role of the target: AST field, argument name, branch."),
+    Column("ordinal", "int", "Index among edges of the same kind and source, from 0."),
     OWNER_FILE_ID,
-    Column("path", "string", "File the fact is stated in; null if in none.", semantic_type="Path"),
-    *span(of="the source that states it; null if none does"),
+    Column("path", "string", "Source file of the fact; null if there is none.", semantic_type="Path"),
+    *span(of="the source of the fact; null if there is none"),
     LINE,
     Column("origin", "string", "Witness or rule family it comes from.", nullable=False),
-    Column("resolution_method", "string", "How its target was found; null where nothing had to be resolved."),
-    Column("confidence", "double", "Trust in it: 1, 0.9, 0.7, 0.5 or 0.3.", False, "Confidence"),
+    Column(
+        "resolution_method",
+        "string",
+        "Method that resolved the target; null where nothing had to be resolved.",
+    ),
+    Column("confidence", "double", "Confidence: 1, 0.9, 0.7, 0.5 or 0.3.", False, "Confidence"),
     Column("score", "double", "Rank among the candidates of its group, higher is better."),
-    Column("symbol_roles", "int", "Bit set of SCIP's roles, where SCIP speaks."),
-    Column("ambiguity_group_id", "string", "Shared by alternatives.", semantic_type="AmbiguityGroupId"),
-    Column("rule_name", "string", "Rule that made it.", nullable=False),
+    Column("symbol_roles", "int", "SCIP symbol roles as a bit set; null without SCIP evidence."),
+    Column("ambiguity_group_id", "string", "Group of alternative targets.", semantic_type="AmbiguityGroupId"),
+    Column("rule_name", "string", "Rule that derived the edge.", nullable=False),
 )
 EDGE_KEYS = (
     ForeignKey(("src_node_id",), "cpg_nodes", ("node_id",)),
@@ -132,11 +136,11 @@ CPG_EDGES = Table(
     "cpg_edges",
     "graph",
     "One row per edge of the graph.",
-    EDGE,
+    EDGE_COLUMNS,
     primary_key=("edge_id",),
     foreign_keys=EDGE_KEYS,
     owner="owner_file_id",
-    inputs=(*ENTITIES, "py_bc_cfg_edges_norm_v1", "py_bc_reaches_v1"),
+    inputs=(*ENTITY_INPUTS, "py_bc_cfg_edges_norm_v1", "py_bc_reaches_v1"),
     constraints=(
         SPAN_ORDERED,
         Constraint(
@@ -144,7 +148,9 @@ CPG_EDGES = Table(
         ),
         Constraint("span_has_file", "bstart IS NULL OR path IS NOT NULL", "A span is a span of a file."),
         Constraint(
-            "confidence_scale", "confidence >= 0.3 AND confidence <= 1", "Below 0.3 there is no edge."
+            "confidence_scale",
+            "confidence >= 0.3 AND confidence <= 1",
+            "Edges have a confidence of at least 0.3.",
         ),
     ),
     write=DeltaWritePolicy(
@@ -169,15 +175,15 @@ CPG_EDGES = Table(
     ),
 )
 
-ENTITY = (
+ENTITY_COLUMNS = (
     REPO_ID,
     Column("entity_kind", "string", "node or edge.", nullable=False),
-    Column("entity_id", "string", "The node or edge.", False, "EntityId"),
+    Column("entity_id", "string", "Id of the node or edge.", False, "EntityId"),
     Column("node_kind", "string", "Kind of the node; null for an edge."),
     OWNER_FILE_ID,
 )
-VALUE = (
-    Column("value_type", "string", "Which value column holds it: string, int, float, bool or json."),
+VALUE_COLUMNS = (
+    Column("value_type", "string", "Value column that is set: string, int, float, bool or json."),
     Column("value_string", "string", "Value of type string."),
     Column("value_int", "bigint", "Value of type int."),
     Column("value_float", "double", "Value of type float."),
@@ -189,19 +195,19 @@ ENTITY_RULES = (
     Constraint(
         "node_has_kind",
         "(entity_kind = 'node') = (node_kind IS NOT NULL)",
-        "Nodes, and only they, have a kind here.",
+        "`node_kind` is set for nodes and only for nodes.",
     ),
 )
 
 CPG_PROPS = Table(
     "cpg_props",
     "graph",
-    "One row per property of a node or edge; what is a column there is not repeated here.",
-    (*ENTITY, Column("prop_key", "string", "Name of the property.", nullable=False), *VALUE),
+    "One row per property of a node or edge; values that have a column of their own are not repeated.",
+    (*ENTITY_COLUMNS, Column("prop_key", "string", "Name of the property.", nullable=False), *VALUE_COLUMNS),
     primary_key=("entity_kind", "entity_id", "prop_key"),
     foreign_keys=(OWNER_KEY,),
     owner="owner_file_id",
-    inputs=ENTITIES,
+    inputs=ENTITY_INPUTS,
     constraints=(
         *ENTITY_RULES,
         Constraint(
@@ -209,7 +215,7 @@ CPG_PROPS = Table(
             "CASE value_type WHEN 'string' THEN value_string IS NOT NULL"
             " WHEN 'int' THEN value_int IS NOT NULL WHEN 'float' THEN value_float IS NOT NULL"
             " WHEN 'bool' THEN value_bool IS NOT NULL WHEN 'json' THEN value_json IS NOT NULL ELSE FALSE END",
-            "The type is known and its column is filled.",
+            "The type is known and its value column is set.",
         ),
     ),
     write=DeltaWritePolicy(
@@ -225,10 +231,15 @@ CPG_PROPS = Table(
 CPG_PROPS_MAP = Table(
     "cpg_props_map",
     "graph",
-    "One row per node or edge that has properties: all of them at once.",
+    "One row per node or edge that has properties, with all of them.",
     (
-        *ENTITY,
-        structs("props", "Its properties, sorted by key.", Column("prop_key", "string", "Name."), *VALUE),
+        *ENTITY_COLUMNS,
+        structs(
+            "props",
+            "Its properties, sorted by key.",
+            Column("prop_key", "string", "Name of the property."),
+            *VALUE_COLUMNS,
+        ),
     ),
     primary_key=("entity_kind", "entity_id"),
     foreign_keys=(OWNER_KEY,),
@@ -243,7 +254,7 @@ CPG_PROPS_MAP = Table(
         writer=WriterProperties(
             bloom_filters=(BloomFilter("entity_id"),),
             dictionary_off=("entity_id",),
-            row_group_rows=LOOKUP_ROWS,
+            row_group_rows=LOOKUP_ROW_GROUP,
         ),
     ),
 )
@@ -251,8 +262,8 @@ CPG_PROPS_MAP = Table(
 CPG_EDGES_BY_SRC = Table(
     "cpg_edges_by_src",
     "graph",
-    "One row per edge, sorted by where it starts: what leaves a node is read from a file or two.",
-    EDGE,
+    "One row per edge, sorted by source node: a copy of `cpg_edges` for outgoing edges.",
+    EDGE_COLUMNS,
     primary_key=("edge_id",),
     foreign_keys=COPY_KEYS,
     owner="owner_file_id",
@@ -265,7 +276,7 @@ CPG_EDGES_BY_SRC = Table(
         writer=WriterProperties(
             bloom_filters=(BloomFilter("src_node_id"),),
             dictionary_off=("edge_id",),
-            row_group_rows=LOOKUP_ROWS,
+            row_group_rows=LOOKUP_ROW_GROUP,
         ),
     ),
 )
@@ -273,8 +284,8 @@ CPG_EDGES_BY_SRC = Table(
 CPG_EDGES_BY_DST = Table(
     "cpg_edges_by_dst",
     "graph",
-    "One row per edge, sorted by where it leads: what arrives at a node is read from a file or two.",
-    EDGE,
+    "One row per edge, sorted by target node: a copy of `cpg_edges` for incoming edges.",
+    EDGE_COLUMNS,
     primary_key=("edge_id",),
     foreign_keys=COPY_KEYS,
     owner="owner_file_id",
@@ -287,7 +298,7 @@ CPG_EDGES_BY_DST = Table(
         writer=WriterProperties(
             bloom_filters=(BloomFilter("dst_node_id"),),
             dictionary_off=("edge_id",),
-            row_group_rows=LOOKUP_ROWS,
+            row_group_rows=LOOKUP_ROW_GROUP,
         ),
     ),
 )
@@ -295,9 +306,9 @@ CPG_EDGES_BY_DST = Table(
 GRAPH_SHARED_V1 = Table(
     "graph_shared_v1",
     "graph",
-    "One row per file: what it says of what belongs to the repository as a whole.",
+    "One row per file: its contributions to the rows that belong to the repository as a whole.",
     (
-        *PLACE,
+        *FILE_COLUMNS,
         Column("nodes", "binary", "Rows of `cpg_nodes`, as an Arrow stream."),
         Column("edges", "binary", "Rows of `cpg_edges`, as an Arrow stream."),
         Column("props", "binary", "Rows of `cpg_props`, as an Arrow stream."),
@@ -306,7 +317,7 @@ GRAPH_SHARED_V1 = Table(
     foreign_keys=(FILE_KEY,),
     owner="file_id",
     inputs=CPG_EDGES.inputs,
-    write=KEPT_BY_FILE,
+    write=STATE_BY_FILE,
     upkeep=NO_ZORDER,
 )
 

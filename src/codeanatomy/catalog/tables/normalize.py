@@ -1,11 +1,11 @@
-"""Tables of the normalize stage: flat facts, each by one function of the table's name.
+"""Declare the tables of the normalize stage: types, control flow, data flow and diagnostics as flat rows.
 
 `def f(x): return x` gives one entry block, one exit block and an edge between them, a def event of `x` at
 entry, a use event of `x` at `return x`, and the row of `py_bc_reaches_v1` that joins the two events.
 Offsets named `bc_*` count bytes of bytecode, `bstart` and `bend` count bytes of source text.
 
-The functions are in `codeanatomy.normalize`: of the `py_bc` tables in `flow_tables`, of the types in
-`type_tables`, of the others in `span_errors`, `diagnostics` and `evidence`.
+Each table is derived by the function of its name in `codeanatomy.normalize`: the `py_bc` tables in
+`flow.tables`, the type tables in `types.tables`, the others in `span_errors`, `diagnostics` and `evidence`.
 
 Tests: `tests/unit/catalog/test_catalog.py`.
 """
@@ -22,18 +22,20 @@ from codeanatomy.catalog.spec import (
     WriterProperties,
 )
 from codeanatomy.catalog.tables.columns import (
+    FILE_COLUMNS,
     FILE_KEY,
     LINE,
-    PLACE,
     SEVERITIES,
     SPAN_ORDERED,
     one_of,
     span,
 )
 
-TYPE_ID = Column("type_id", "string", "The type; equal types of a repository share it.", False, "TypeId")
-TYPE_REPR = Column("type_repr", "string", "Normal form of the type, case kept.", nullable=False)
-EXPR_ID = Column("expr_id", "string", "The type expression.", False, "ExprId")
+TYPE_ID = Column(
+    "type_id", "string", "Id of the type; equal types of a repository share it.", False, "TypeId"
+)
+TYPE_REPR = Column("type_repr", "string", "Normalized text of the type.", nullable=False)
+EXPR_ID = Column("expr_id", "string", "Id of the type expression.", False, "ExprId")
 
 TYPE_KINDS = (
     "name",
@@ -55,19 +57,19 @@ TYPE_KINDS = (
 TYPE_EXPRS_NORM_V1 = Table(
     "type_exprs_norm_v1",
     "normalize",
-    "One row per annotation or type comment, with the type it means.",
+    "One row per annotation or type comment, with its type.",
     (
-        *PLACE,
+        *FILE_COLUMNS,
         EXPR_ID,
-        Column("expr_kind", "string", "Its form: annotation, string_annotation or type_comment.", False),
+        Column("expr_kind", "string", "Form: annotation, string_annotation or type_comment.", False),
         Column(
             "expr_role",
             "string",
-            "What it annotates: param, return, variable or attribute; signature for the type comment of a "
-            "function that could not be taken apart.",
+            "Annotated target: param, return, variable or attribute; signature for the type comment of a "
+            "function that could not be split into its parameters.",
             nullable=False,
         ),
-        *span("owner", "the definition it belongs to; null in the module"),
+        *span("owner", "the definition it belongs to; null at module level"),
         Column(
             "target_name",
             "string",
@@ -100,25 +102,29 @@ TYPE_EXPRS_NORM_V1 = Table(
 TYPE_NODES_V1 = Table(
     "type_nodes_v1",
     "normalize",
-    "One row per part of a type expression: the structure of the type, nested parts included.",
+    "One row per part of a type expression, including nested parts: the structure of the type.",
     (
-        *PLACE,
+        *FILE_COLUMNS,
         EXPR_ID,
-        Column("node_index", "int", "Place in a preorder walk of the type; 0 is the whole.", False),
-        Column("parent_index", "int", "Part it is an argument of; null for the whole."),
-        Column("arg_index", "int", "Which argument, from 0; null for the whole."),
+        Column("node_index", "int", "Index in a preorder traversal of the type; 0 is the whole type.", False),
+        Column(
+            "parent_index", "int", "`node_index` of the part it is an argument of; null for the whole type."
+        ),
+        Column("arg_index", "int", "Index among the arguments, from 0; null for the whole type."),
         TYPE_ID,
         Column("type_kind", "string", "Form of the part, such as name, generic, union or literal.", False),
         Column(
             "type_name",
             "string",
-            "Name at its head, qualified through the file's imports; `typing.Union` for every union, empty "
-            "for what has no name.",
+            "Name without arguments, qualified through the file's imports; `typing.Union` for every union; "
+            "empty if it has no name.",
             nullable=False,
         ),
-        Column("is_qualified", "boolean", "That name was found; else it is as written.", nullable=False),
+        Column(
+            "is_qualified", "boolean", "`type_name` was resolved; if false, it is as written.", nullable=False
+        ),
         TYPE_REPR,
-        *span(of="the part without quotes; null where a string hides its place, or nothing is written"),
+        *span(of="the part without quotes; null if it is implicit, or its position in a string is unknown"),
     ),
     primary_key=("expr_id", "node_index"),
     foreign_keys=(FILE_KEY, ForeignKey(("expr_id",), "type_exprs_norm_v1", ("expr_id",))),
@@ -129,7 +135,7 @@ TYPE_NODES_V1 = Table(
         Constraint(
             "parent_before_child",
             "(node_index = 0 AND parent_index IS NULL) OR (parent_index >= 0 AND parent_index < node_index)",
-            "Only the whole has no parent, and parts follow theirs.",
+            "Only the whole type has no parent, and parts follow their parents.",
         ),
         one_of("type_kind", *TYPE_KINDS),
     ),
@@ -141,21 +147,29 @@ TYPE_NODES_V1 = Table(
     ),
 )
 
-CODE_UNIT_ID = Column("code_unit_id", "string", "The code object.", False, "CodeUnitId")
-BC_BLOCK_ID = Column("bc_block_id", "string", "The basic block.", False, "BlockId")
+CODE_UNIT_ID = Column("code_unit_id", "string", "Id of the code object.", False, "CodeUnitId")
+BC_BLOCK_ID = Column("bc_block_id", "string", "Id of the basic block.", False, "BlockId")
 
 PY_BC_BLOCKS_NORM_V1 = Table(
     "py_bc_blocks_norm_v1",
     "normalize",
     "One row per basic block of a code object, and one for its exit.",
     (
-        *PLACE,
+        *FILE_COLUMNS,
         CODE_UNIT_ID,
         BC_BLOCK_ID,
         Column("bc_block_kind", "string", "entry, normal, handler or exit.", nullable=False),
-        Column("bc_offset_start", "int", "First offset; of the exit the code's length.", False, "BcOffset"),
-        Column("bc_offset_end", "int", "Offset after it; of the exit the code's length.", False, "BcOffset"),
-        *span(of="the source its instructions come from; null if they have none"),
+        Column(
+            "bc_offset_start", "int", "First offset; for the exit, the length of the code.", False, "BcOffset"
+        ),
+        Column(
+            "bc_offset_end",
+            "int",
+            "Offset after the block; for the exit, the length of the code.",
+            False,
+            "BcOffset",
+        ),
+        *span(of="the source of its instructions; null if they have none"),
         LINE,
     ),
     primary_key=("bc_block_id",),
@@ -168,7 +182,7 @@ PY_BC_BLOCKS_NORM_V1 = Table(
         Constraint(
             "block_not_empty",
             "bc_offset_end > bc_offset_start OR (bc_block_kind = 'exit' AND bc_offset_end = bc_offset_start)",
-            "Only the exit holds no instruction.",
+            "Only the exit block has no instruction.",
         ),
     ),
     write=DeltaWritePolicy(
@@ -184,20 +198,20 @@ PY_BC_BLOCKS_NORM_V1 = Table(
 PY_BC_CFG_EDGES_NORM_V1 = Table(
     "py_bc_cfg_edges_norm_v1",
     "normalize",
-    "One row per way control may go from one basic block to another.",
+    "One row per control-flow edge between basic blocks.",
     (
-        *PLACE,
+        *FILE_COLUMNS,
         CODE_UNIT_ID,
-        Column("bc_edge_id", "string", "The control-flow edge.", False, "CfgEdgeId"),
+        Column("bc_edge_id", "string", "Id of the control-flow edge.", False, "CfgEdgeId"),
         Column(
             "bc_edge_kind",
             "string",
             "next, jump, branch_true, branch_false, loop_body, loop_exit or exception.",
             nullable=False,
         ),
-        Column("bc_src_block_id", "string", "Block control leaves.", False, "BlockId"),
-        Column("bc_dst_block_id", "string", "Block control enters.", False, "BlockId"),
-        Column("bc_branch_offset", "int", "Instruction that decides, if one does.", True, "BcOffset"),
+        Column("bc_src_block_id", "string", "Source block.", False, "BlockId"),
+        Column("bc_dst_block_id", "string", "Target block.", False, "BlockId"),
+        Column("bc_branch_offset", "int", "Offset of the branching instruction, if any.", True, "BcOffset"),
         *span(of="the source of that instruction"),
     ),
     primary_key=("bc_edge_id",),
@@ -237,30 +251,31 @@ PY_BC_CFG_EDGES_NORM_V1 = Table(
     ),
 )
 
-BC_VAR_NAME = Column("bc_var_name", "string", "The variable, as the compiler names it.", nullable=False)
+BC_VAR_NAME = Column("bc_var_name", "string", "Name of the variable, as in the bytecode.", nullable=False)
 
 PY_BC_DEF_USE_EVENTS_V1 = Table(
     "py_bc_def_use_events_v1",
     "normalize",
-    "One row per definition, use or deletion of a variable; never of constants, attributes or subscripts.",
+    "One row per definition, use or deletion of a variable; not of constants, attributes or subscripts.",
     (
-        *PLACE,
+        *FILE_COLUMNS,
         CODE_UNIT_ID,
         BC_BLOCK_ID,
-        Column("bc_event_id", "string", "The event.", False, "EventId"),
+        Column("bc_event_id", "string", "Id of the event.", False, "EventId"),
         Column("bc_event_kind", "string", "def, use or del.", nullable=False),
-        Column("bc_event_offset", "int", "Its instruction; of a parameter 0.", False, "BcOffset"),
+        Column("bc_event_offset", "int", "Offset of its instruction; 0 for a parameter.", False, "BcOffset"),
         BC_VAR_NAME,
-        Column("bc_var_kind", "string", "Where the variable lives: fast, cell, free, global or name.", False),
-        Column("bc_opname", "string", "Operation that does it; null for a parameter."),
-        Column("bc_is_parameter", "boolean", "A parameter's definition at entry.", nullable=False),
+        Column("bc_var_kind", "string", "Storage of the variable: fast, cell, free, global or name.", False),
+        Column("bc_opname", "string", "Operation name; null for a parameter."),
+        Column("bc_is_parameter", "boolean", "Definition of a parameter at entry.", nullable=False),
         Column(
             "bc_may_be_unbound",
             "boolean",
-            "Some path comes here without a definition, or another unit may have deleted it; a name is then "
-            "looked up further out. Null for a def, and for free and global variables.",
+            "Some path reaches the event without a definition, or another code object may have deleted the "
+            "variable; a name is then looked up in outer scopes. Null for a def, and for free and global "
+            "variables.",
         ),
-        *span(of="the syntax node that names the variable; null where the compiler made the event up"),
+        *span(of="the syntax node that names the variable; null if the compiler generated the event"),
         LINE,
     ),
     primary_key=("bc_event_id",),
@@ -296,19 +311,19 @@ PY_BC_DEF_USE_EVENTS_V1 = Table(
 PY_BC_REACHES_V1 = Table(
     "py_bc_reaches_v1",
     "normalize",
-    "One row per definition and use of a variable such that the value may flow from one to the other.",
+    "One row per definition of a variable and use that it may reach.",
     (
-        *PLACE,
+        *FILE_COLUMNS,
         Column("code_unit_id", "string", "Code object of the use.", False, "CodeUnitId"),
-        Column("bc_reach_id", "string", "The pair.", False, "ReachId"),
+        Column("bc_reach_id", "string", "Id of the pair.", False, "ReachId"),
         Column(
             "bc_reach_kind",
             "string",
-            "local along control flow, closure through a cell, global through the module.",
+            "local: along control flow; closure: through a cell; global: through the module.",
             nullable=False,
         ),
-        Column("bc_use_event_id", "string", "The use.", False, "EventId"),
-        Column("bc_def_event_id", "string", "The definition.", False, "EventId"),
+        Column("bc_use_event_id", "string", "Id of the use event.", False, "EventId"),
+        Column("bc_def_event_id", "string", "Id of the def event.", False, "EventId"),
         BC_VAR_NAME,
         *span(of="the use"),
         LINE,
@@ -346,20 +361,20 @@ PY_BC_REACHES_V1 = Table(
 SPAN_ERRORS_V1 = Table(
     "span_errors_v1",
     "normalize",
-    "One row per position of a witness that could not be placed in its file; none on healthy input.",
+    "One row per position that could not be converted to a byte span of its file.",
     (
-        *PLACE,
-        Column("span_error_id", "string", "The failure.", False, "SpanErrorId"),
-        Column("span_error_kind", "string", "Why, such as missing_file or line_out_of_range.", False),
-        Column("witness", "string", "Who gave the position.", nullable=False),
-        Column("subject", "string", "What it was the position of, such as occurrence or diagnostic.", False),
-        Column("start_line", "int", "First line as given, counted from 0."),
-        Column("start_col", "int", "First column as given, in units of `col_unit`, from 0."),
-        Column("end_line", "int", "Last line as given, counted from 0."),
-        Column("end_col", "int", "Column after the end as given, in units of `col_unit`."),
+        *FILE_COLUMNS,
+        Column("span_error_id", "string", "Id of the failure.", False, "SpanErrorId"),
+        Column("span_error_kind", "string", "Reason, such as missing_file or line_out_of_range.", False),
+        Column("witness", "string", "Witness that gave the position.", nullable=False),
+        Column("subject", "string", "Element at the position, such as occurrence or diagnostic.", False),
+        Column("start_line", "int", "First line as reported, counted from 0."),
+        Column("start_col", "int", "First column as reported, in units of `col_unit`, from 0."),
+        Column("end_line", "int", "Last line as reported, counted from 0."),
+        Column("end_col", "int", "Column after the end as reported, in units of `col_unit`."),
         Column("col_unit", "string", "Unit of the columns: utf8, utf16 or utf32."),
-        *span(of="the nearest place known, such as the line; null without one"),
-        Column("message", "string", "The failure in words.", nullable=False),
+        *span(of="the nearest known range, such as the line; null if there is none"),
+        Column("message", "string", "Text of the failure.", nullable=False),
     ),
     primary_key=("span_error_id",),
     owner="file_id",
@@ -382,20 +397,20 @@ SPAN_ERRORS_V1 = Table(
 DIAGNOSTICS_NORM_V1 = Table(
     "diagnostics_norm_v1",
     "normalize",
-    "One row per complaint of a witness, or disagreement between witnesses, about a file.",
+    "One row per diagnostic of a witness about a file, or disagreement between witnesses.",
     (
-        *PLACE,
-        Column("diag_id", "string", "The diagnostic.", False, "DiagId"),
+        *FILE_COLUMNS,
+        Column("diag_id", "string", "Id of the diagnostic.", False, "DiagId"),
         Column("diag_kind", "string", "cpython, libcst, tree_sitter, scip, disagreement or relate.", False),
         Column("diag_severity", "string", "error, warning, info or hint.", nullable=False),
-        Column("diag_code", "string", "Which complaint, stable over releases.", nullable=False),
+        Column("diag_code", "string", "Code of the diagnostic, stable across releases.", nullable=False),
         Column("diag_line_start", "int", "First line, counted from 1.", semantic_type="LineNo1"),
-        Column("diag_col_start", "int", "Bytes of canonical text before it in that line."),
+        Column("diag_col_start", "int", "Column in bytes of the canonical text, from 0."),
         Column("diag_line_end", "int", "Last line, counted from 1.", semantic_type="LineNo1"),
-        Column("diag_col_end", "int", "Bytes of canonical text before the end in that line."),
-        *span(of="what the complaint is about; null for the whole file"),
-        Column("message", "string", "The complaint in words.", nullable=False),
-        Column("details", "map<string,string>", "What each witness said, and other particulars."),
+        Column("diag_col_end", "int", "Column after the end, in bytes of the canonical text."),
+        *span(of="the range it is about; null for the whole file"),
+        Column("message", "string", "Text of the diagnostic.", nullable=False),
+        Column("details", "map<string,string>", "Report of each witness, and further details."),
     ),
     primary_key=("diag_id",),
     foreign_keys=(FILE_KEY,),
@@ -417,7 +432,7 @@ DIAGNOSTICS_NORM_V1 = Table(
         Constraint(
             "lines_ordered",
             "(diag_line_start IS NULL AND diag_line_end IS NULL) OR diag_line_end >= diag_line_start",
-            "It does not end on a line before it begins.",
+            "It does not end on a line before the one it begins on.",
         ),
     ),
     write=DeltaWritePolicy(
@@ -439,30 +454,32 @@ DIAGNOSTICS_NORM_V1 = Table(
 NORMALIZE_EVIDENCE_V1 = Table(
     "normalize_evidence_v1",
     "normalize",
-    "One row per witness that stands behind a normalized row: who said what about which place.",
+    "One row per normalized row and witness that supports it.",
     (
-        *PLACE,
+        *FILE_COLUMNS,
         Column("dataset_name", "string", "Table of the normalized row.", nullable=False),
         Column(
             "evidence_key",
             "string",
-            "Id of the normalized row; the parts of a type share the id of their expression.",
+            "Id of the normalized row; parts of a type have the id of their type expression.",
             False,
             "EvidenceKey",
         ),
         Column("evidence_family", "string", "type, control_flow, data_flow, diagnostic or span.", False),
-        Column("witness", "string", "Who said it.", nullable=False),
-        Column("role", "string", "What it contributed, such as the row's kind or a confirmation.", False),
-        Column("confidence", "double", "Trust in this contribution.", False, "Confidence"),
-        *span(of="the place it spoke about"),
+        Column("witness", "string", "Witness that gave the evidence.", nullable=False),
+        Column(
+            "role", "string", "Contribution of the witness, such as the row's kind or a confirmation.", False
+        ),
+        Column("confidence", "double", "Confidence in this contribution.", False, "Confidence"),
+        *span(of="the range that the evidence is about"),
         Column(
             "timestamp_ms",
             "bigint",
-            "The file's last change, milliseconds since 1970 UTC; never the time of the build.",
+            "Modification time of the file, milliseconds since 1970 UTC; not the time of the build.",
         ),
     ),
     primary_key=("dataset_name", "evidence_key", "witness", "role"),
-    # None: what is said of a file that the repository lacks has evidence too.
+    # No foreign key to repo_files_v1: a SCIP index may describe files that are not in the repository.
     owner="file_id",
     inputs=(
         "repo_files_v1",
@@ -478,7 +495,9 @@ NORMALIZE_EVIDENCE_V1 = Table(
     constraints=(
         SPAN_ORDERED,
         one_of("evidence_family", "type", "control_flow", "data_flow", "diagnostic", "span"),
-        Constraint("confidence_scale", "confidence >= 0 AND confidence <= 1", "It is between 0 and 1."),
+        Constraint(
+            "confidence_scale", "confidence >= 0 AND confidence <= 1", "Confidence is between 0 and 1."
+        ),
     ),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,

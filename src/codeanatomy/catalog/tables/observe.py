@@ -1,7 +1,7 @@
-"""Tables of what the system did to its tables: one row per event, appended once per run.
+"""Declare the tables of recorded events: commits, scans, plans and maintenance, appended once per run.
 
 A commit to `cpg_nodes` is a row of `delta_mutations`; the scan that fed it a row of `delta_scan_plans`; the
-choice of its statistics columns a row of `stats_decisions`. `(run_id, event_no)` names an event.
+choice of its statistics columns a row of `stats_decisions`. `(run_id, event_no)` identifies an event.
 
 Tests: `tests/unit/catalog/test_catalog.py`.
 """
@@ -11,108 +11,110 @@ from __future__ import annotations
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table
 from codeanatomy.catalog.tables.columns import NO_ZORDER, PATH, REPO_ID, RUN_ID, one_of, strings, structs
 
-EVENT = (
+EVENT_COLUMNS = (
     RUN_ID,
-    Column("event_no", "int", "Number of the event in its run and table, from 0.", nullable=False),
-    Column("event_time", "timestamp", "When it happened.", nullable=False),
+    Column("event_no", "int", "Number of the event within its run and table, from 0.", nullable=False),
+    Column("event_time", "timestamp", "Time of the event.", nullable=False),
 )
-TABLE_NAME = Column("table_name", "string", "Table it happened to.", nullable=False)
+TABLE_NAME = Column("table_name", "string", "Name of the table.", nullable=False)
 DELTA_VERSION = Column("delta_version", "bigint", "Delta version of the table.")
-METRICS = Column("metrics", "map<string,bigint>", "Figures the engine reported.")
-DURATION_MS = Column("duration_ms", "bigint", "Milliseconds it took.")
+METRICS = Column("metrics", "map<string,bigint>", "Metrics that the engine reported.")
+DURATION_MS = Column("duration_ms", "bigint", "Duration in milliseconds.")
 EVENT_KEY = ("run_id", "event_no")
-BY_RUN = DeltaWritePolicy(target_file_size=32 * MB, zorder_by=EVENT_KEY)
+WRITE_BY_RUN = DeltaWritePolicy(target_file_size=32 * MB, zorder_by=EVENT_KEY)
 
 DELTA_SNAPSHOTS = Table(
     "delta_snapshots",
     "observe",
-    "One row per table version that was opened: what its log says of it.",
+    "One row per table version that was opened: protocol, properties and schema from its log.",
     (
-        *EVENT,
+        *EVENT_COLUMNS,
         TABLE_NAME,
         Column("delta_version", "bigint", "Version that was opened.", nullable=False),
         Column("committed_at", "timestamp", "When that version was committed."),
-        Column("min_reader_version", "int", "Protocol a reader needs.", nullable=False),
-        Column("min_writer_version", "int", "Protocol a writer needs.", nullable=False),
-        strings("reader_features", "Features a reader needs."),
-        strings("writer_features", "Features a writer needs."),
+        Column("min_reader_version", "int", "Minimum protocol version for readers.", nullable=False),
+        Column("min_writer_version", "int", "Minimum protocol version for writers.", nullable=False),
+        strings("reader_features", "Features that a reader must support."),
+        strings("writer_features", "Features that a writer must support."),
         strings("partition_columns", "Partition columns."),
         Column("properties", "map<string,string>", "Table properties."),
-        Column("storage_options", "map<string,string>", "How it was reached: a hash of each option's value."),
-        Column("schema_json", "string", "Schema as Delta stores it.", nullable=False),
+        Column(
+            "storage_options", "map<string,string>", "Storage options, with a hash instead of each value."
+        ),
+        Column("schema_json", "string", "Schema in Delta's JSON form.", nullable=False),
     ),
     primary_key=EVENT_KEY,
-    write=BY_RUN,
+    write=WRITE_BY_RUN,
     upkeep=NO_ZORDER,
 )
 
 DELTA_MUTATIONS = Table(
     "delta_mutations",
     "observe",
-    "One row per commit that was attempted.",
+    "One row per attempted commit.",
     (
-        *EVENT,
+        *EVENT_COLUMNS,
         TABLE_NAME,
-        Column("delta_version", "bigint", "Version it made; null if nothing was committed."),
-        Column("operation", "string", "What was done, such as append or replace_by_owner.", nullable=False),
-        Column("mode", "string", "Schema mode that applied: merge, overwrite or null."),
+        Column("delta_version", "bigint", "Version that was committed; null if none was."),
+        Column("operation", "string", "Operation, such as append or replace_by_owner.", nullable=False),
+        Column("mode", "string", "Schema mode that was applied: merge, overwrite or null."),
         Column("constraint_status", "string", "passed, violated or skipped.", nullable=False),
         structs(
             "constraint_violations",
-            "Constraints that rows broke.",
+            "Violated constraints.",
             Column("name", "string", "Name of the constraint."),
-            Column("expression", "string", "Its condition."),
-            Column("sample", "string", "A row that broke it."),
+            Column("expression", "string", "SQL condition of the constraint."),
+            Column("sample", "string", "A row that violates it."),
         ),
-        Column("error", "string", "Code and words of what refused it; null if nothing did."),
-        Column("app_id", "string", "Application of the idempotent transaction."),
-        Column("app_version", "bigint", "Version within that application."),
-        Column("attempts", "int", "Tries until it went through or was given up.", nullable=False),
-        strings("conflicts", "What it has lost against, attempt by attempt."),
-        Column("commit_metadata", "map<string,string>", "What was written into Delta's history."),
-        Column("rows", "bigint", "Rows written."),
-        Column("files", "bigint", "Data files written."),
-        Column("bytes", "bigint", "Bytes written."),
+        Column("error", "string", "Code and message of the error; null if there was none."),
+        Column("app_id", "string", "Application id of the idempotent transaction."),
+        Column("app_version", "bigint", "Application version of the idempotent transaction."),
+        Column("attempts", "int", "Number of attempts.", nullable=False),
+        strings("conflicts", "Conflicting commit of each failed attempt."),
+        Column("commit_metadata", "map<string,string>", "User metadata of the commit in Delta's history."),
+        Column("rows", "bigint", "Number of rows written."),
+        Column("files", "bigint", "Number of data files written."),
+        Column("bytes", "bigint", "Number of bytes written."),
         METRICS,
         DURATION_MS,
     ),
     primary_key=EVENT_KEY,
     constraints=(
         one_of("constraint_status", "passed", "violated", "skipped"),
-        Constraint("attempts_counted", "attempts >= 1", "A commit was tried at least once."),
+        Constraint("attempts_counted", "attempts >= 1", "There was at least one attempt."),
     ),
-    write=BY_RUN,
+    write=WRITE_BY_RUN,
     upkeep=NO_ZORDER,
 )
 
 DELTA_SCAN_PLANS = Table(
     "delta_scan_plans",
     "observe",
-    "One row per scan, or per recorded question: which files could hold what was asked for.",
+    "One row per scan of a build or recorded query: candidate and pruned files, filters and columns.",
     (
-        *EVENT,
+        *EVENT_COLUMNS,
         TABLE_NAME,
         DELTA_VERSION,
-        Column("total_files", "bigint", "Data files of the version."),
-        Column("candidate_files", "bigint", "Files left after pruning."),
-        Column("pruned_files", "bigint", "Files ruled out by partition values and statistics."),
-        Column("purpose", "string", "build, or the verb of a recorded query.", nullable=False),
-        strings("pushed_filters", "Conditions given to the scan."),
+        Column("total_files", "bigint", "Number of data files of the version."),
+        Column("candidate_files", "bigint", "Number of files left after pruning."),
+        Column("pruned_files", "bigint", "Number of files ruled out by partition values and statistics."),
+        Column("purpose", "string", "build, or the command of a recorded query.", nullable=False),
+        strings("pushed_filters", "Conditions passed to the scan."),
         strings("filter_columns", "Columns in those conditions."),
-        strings("join_columns", "Columns it is joined by."),
-        strings("projected_columns", "Columns asked for."),
-        Column("projection", "map<string,string>", "Expression of each contract column."),
-        Column("scans", "bigint", "How many of the same it stands for; null: one."),
+        strings("join_columns", "Columns used as join keys."),
+        strings("projected_columns", "Columns that were read."),
+        Column("projection", "map<string,string>", "Expression for each contract column."),
+        Column("scans", "bigint", "Number of equal scans that the row stands for; null means one."),
     ),
     primary_key=EVENT_KEY,
     constraints=(
         Constraint(
             "files_add_up",
             "total_files IS NULL OR total_files = candidate_files + pruned_files",
-            "A file is a candidate or pruned.",
+            "Every file is either a candidate or pruned.",
         ),
     ),
-    write=BY_RUN,
+    write=WRITE_BY_RUN,
     upkeep=NO_ZORDER,
 )
 
@@ -121,81 +123,85 @@ DELTA_MAINTENANCE = Table(
     "observe",
     "One row per maintenance operation on a table.",
     (
-        *EVENT,
+        *EVENT_COLUMNS,
         TABLE_NAME,
-        Column("delta_version", "bigint", "Version it made; null if it made none."),
+        Column("delta_version", "bigint", "Version that was committed; null if none was."),
         Column(
             "operation",
             "string",
             "optimize, zorder, vacuum, checkpoint, cleanup_log, properties, features or restore.",
             nullable=False,
         ),
-        strings("partitions", "Partitions it was about, as their folders are called; none: all."),
-        Column("reason", "string", "Why, in figures of the table and its policy.", nullable=False),
+        strings("partitions", "Partitions, by folder name; empty means all."),
+        Column("reason", "string", "Reason, with figures of the table and its policy.", nullable=False),
         Column("outcome", "string", "done, refused or failed.", nullable=False),
-        Column("from_version", "bigint", "Version it found."),
-        Column("retention_hours", "double", "Age below which a vacuum keeps files."),
-        Column("files_added", "bigint", "Data files written."),
-        Column("files_removed", "bigint", "Data files removed, or that would be."),
-        Column("bytes_added", "bigint", "Bytes written."),
-        Column("bytes_removed", "bigint", "Bytes removed, or that would be."),
+        Column("from_version", "bigint", "Table version before the operation."),
+        Column("retention_hours", "double", "Minimum age in hours of files that a vacuum removes."),
+        Column("files_added", "bigint", "Number of data files written."),
+        Column("files_removed", "bigint", "Number of data files removed, or that would be removed."),
+        Column("bytes_added", "bigint", "Number of bytes written."),
+        Column("bytes_removed", "bigint", "Number of bytes removed, or that would be removed."),
         METRICS,
         DURATION_MS,
     ),
     primary_key=EVENT_KEY,
     constraints=(one_of("outcome", "done", "refused", "failed"),),
-    write=BY_RUN,
+    write=WRITE_BY_RUN,
     upkeep=NO_ZORDER,
 )
 
 PLAN_ARTIFACTS = Table(
     "plan_artifacts",
     "observe",
-    "One row per step that was executed: its plans, and what the one execution cost.",
+    "One row per executed step: its query plans and the metrics of the execution.",
     (
-        *EVENT,
-        Column("artifact_id", "string", "Name the manifest links to: run and step.", nullable=False),
+        *EVENT_COLUMNS,
+        Column(
+            "artifact_id", "string", "Id that the manifest refers to, made of run and step.", nullable=False
+        ),
         Column("step_name", "string", "Step of the run.", nullable=False),
-        Column("fingerprints", "map<string,string>", "What its rows follow from, by repository."),
-        strings("tables", "Tables it has written."),
-        Column("logical_plan", "string", "Analysed plan, normalised."),
-        Column("optimized_plan", "string", "Optimized plan, normalised."),
-        Column("physical_plan", "string", "Physical plan, normalised."),
+        Column("fingerprints", "map<string,string>", "Input fingerprint of the step, by repository."),
+        strings("tables", "Tables that the step wrote."),
+        Column("logical_plan", "string", "Analyzed logical plan, normalized."),
+        Column("optimized_plan", "string", "Optimized logical plan, normalized."),
+        Column("physical_plan", "string", "Physical plan, normalized."),
         structs(
             "operator_metrics",
-            "Figures of each operator.",
-            Column("operator_no", "int", "Operator in the physical plan, from 0."),
-            Column("operator", "string", "Its name."),
-            Column("metric", "string", "What was counted, with unit."),
-            Column("value", "bigint", "The figure."),
+            "Metrics of each operator.",
+            Column("operator_no", "int", "Number of the operator in the physical plan, from 0."),
+            Column("operator", "string", "Name of the operator."),
+            Column("metric", "string", "Name of the metric, with unit."),
+            Column("value", "bigint", "Value of the metric."),
         ),
         Column("status", "string", "succeeded, failed or skipped.", nullable=False),
-        Column("error", "string", "What stopped it; null if nothing did."),
-        Column("rows", "bigint", "Rows it produced."),
-        Column("bytes", "bigint", "Bytes of the data files it wrote."),
-        Column("spilled_bytes", "bigint", "Bytes that did not fit into memory."),
-        Column("jobs", "int", "Spark jobs."),
-        Column("tasks", "int", "Spark tasks."),
-        Column("skew", "double", "Longest task over the median, in the stage that took longest."),
+        Column("error", "string", "Error message; null if there was none."),
+        Column("rows", "bigint", "Number of rows produced."),
+        Column("bytes", "bigint", "Size of the written data files in bytes."),
+        Column("spilled_bytes", "bigint", "Bytes spilled from memory."),
+        Column("jobs", "int", "Number of Spark jobs."),
+        Column("tasks", "int", "Number of Spark tasks."),
+        Column("skew", "double", "Ratio of the longest task to the median task, in the longest stage."),
         DURATION_MS,
     ),
     primary_key=EVENT_KEY,
     constraints=(one_of("status", "succeeded", "failed", "skipped"),),
-    write=BY_RUN,
+    write=WRITE_BY_RUN,
     upkeep=NO_ZORDER,
 )
 
 VIEW_CACHE = Table(
     "view_cache",
     "observe",
-    "One row per use of a cache boundary.",
+    "One row per use of a cached DataFrame.",
     (
-        *EVENT,
+        *EVENT_COLUMNS,
         TABLE_NAME,
         Column("policy", "string", "memory or delta_staging.", nullable=False),
-        Column("location", "string", "Staging table below the lake; null in memory."),
-        Column("fingerprint", "string", "What the cached rows were made from.", False, "Fingerprint"),
-        Column("hit", "boolean", "The rows were there already.", nullable=False),
+        Column("location", "string", "Path of the staging table in the lake; null for memory."),
+        Column(
+            "fingerprint", "string", "Fingerprint of the inputs of the cached rows.", False, "Fingerprint"
+        ),
+        Column("hit", "boolean", "The rows were already cached.", nullable=False),
         Column("size_bytes", "bigint", "Size of the cached rows."),
     ),
     primary_key=EVENT_KEY,
@@ -203,33 +209,36 @@ VIEW_CACHE = Table(
         one_of("policy", "memory", "delta_staging"),
         Constraint("size_counted", "size_bytes IS NULL OR size_bytes >= 0", "A size is not negative."),
     ),
-    write=BY_RUN,
+    write=WRITE_BY_RUN,
     upkeep=NO_ZORDER,
 )
 
 STATS_DECISIONS = Table(
     "stats_decisions",
     "observe",
-    "One row per choice of the columns that get statistics.",
+    "One row per decision on a table's statistics columns.",
     (
-        *EVENT,
+        *EVENT_COLUMNS,
         TABLE_NAME,
         Column("policy", "string", "off, explicit or auto.", nullable=False),
-        strings("stats_columns", "Columns that get statistics."),
-        strings("lineage_columns", "Columns later steps filter or join by."),
-        Column("reasons", "map<string,string>", "Why each of them has statistics."),
-        strings("dropped_columns", "Columns left out: over the limit, of a wrong type, or absent."),
+        strings("stats_columns", "Columns with statistics."),
+        strings("lineage_columns", "Columns that recorded scans filter or join by."),
+        Column("reasons", "map<string,string>", "Reason for each statistics column."),
+        strings(
+            "dropped_columns",
+            "Columns left out: over the limit, of an unsupported type, or not in the table.",
+        ),
     ),
     primary_key=EVENT_KEY,
     constraints=(one_of("policy", "off", "explicit", "auto"),),
-    write=BY_RUN,
+    write=WRITE_BY_RUN,
     upkeep=NO_ZORDER,
 )
 
 REFRESH_IMPACT = Table(
     "refresh_impact",
     "observe",
-    "One row per file that a refresh has redone: why.",
+    "One row per file that a refresh processed again, with the reason.",
     (
         RUN_ID,
         REPO_ID,
@@ -237,12 +246,14 @@ REFRESH_IMPACT = Table(
         Column(
             "reason",
             "string",
-            "added, changed or removed; of a file that nobody has edited resolved, lost, star_import, "
+            "added, changed or removed; for a file that was not edited: resolved, lost, star_import, "
             "import, class, value, moved, reference or witness.",
             nullable=False,
         ),
-        Column("name", "string", "One of the names that lead elsewhere now.", semantic_type="QName"),
-        Column("relations", "int", "Relations that lead elsewhere for this reason.", nullable=False),
+        Column("name", "string", "One of the names whose target changed.", semantic_type="QName"),
+        Column(
+            "relations", "int", "Number of relations whose target changed for this reason.", nullable=False
+        ),
     ),
     primary_key=("run_id", "repo_id", "path"),
     write=DeltaWritePolicy(target_file_size=32 * MB, zorder_by=("run_id", "repo_id", "path")),

@@ -1,11 +1,11 @@
-"""Tables of the relate stage: what every name, import, base class, argument and call refers to.
+"""Declare the tables of the relate stage: targets of names, imports, base classes, arguments and calls.
 
 `import os; os.getcwd()` gives an IMPORTS_MODULE row from the import alias to the external module and a
-CALLS_NAME row from the call to the qualified name `os.getcwd`. A call that nothing explains is a row without
-`dst_id` that says why in `reason`. Two candidates are two rows with one `ambiguity_group_id`.
+CALLS_NAME row from the call to the qualified name `os.getcwd`. An unresolved call is a row without `dst_id`
+and with a `reason`. Two candidates are two rows with one `ambiguity_group_id`.
 
-The rows are made in `codeanatomy.relate.repository`, by what docs/relate.md tells. What a file contributes to
-them is kept in `relate_programs_v1`, from which a refresh goes on (docs/incremental.md). Tests:
+`codeanatomy.relate.repository` derives the rows as described in docs/relate.md. `relate_programs_v1` keeps
+each file's input to this analysis for the next refresh (docs/incremental.md). Tests:
 `tests/unit/catalog/test_catalog.py`, `tests/spark/test_relate.py`.
 """
 
@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table, WriterProperties
 from codeanatomy.catalog.tables.columns import (
+    FILE_COLUMNS,
     FILE_KEY,
-    KEPT_BY_FILE,
     LINE,
     NO_ZORDER,
     OWNER_KEY,
     PATH,
-    PLACE,
     REPO_ID,
     SPAN_ORDERED,
+    STATE_BY_FILE,
     span,
     structs,
 )
@@ -29,43 +29,49 @@ from codeanatomy.catalog.tables.columns import (
 RELATIONS_V1 = Table(
     "relations_v1",
     "relate",
-    "One row per resolved relation of two entities, or per attempt that stayed unresolved.",
+    "One row per resolved relation between two nodes, and per relation that could not be resolved.",
     (
         REPO_ID,
-        Column("relation_id", "string", "The relation.", False, "RelationId"),
-        Column("relation_kind", "string", "Edge kind it becomes, such as CALLS.", nullable=False),
-        Column("src_id", "string", "Node it starts from.", False, "NodeId"),
-        Column("src_kind", "string", "Kind of that node.", nullable=False),
+        Column("relation_id", "string", "Id of the relation.", False, "RelationId"),
+        Column("relation_kind", "string", "Edge kind that it becomes, such as CALLS.", nullable=False),
+        Column("src_id", "string", "Source node.", False, "NodeId"),
+        Column("src_kind", "string", "Kind of the source node.", nullable=False),
         Column(
             "src_qname",
             "string",
-            "Qualified name it starts from, of CALL_GRAPH; of SCOPE_PARENT the scope's name.",
+            "Qualified name of the source, for CALL_GRAPH; name of the scope, for SCOPE_PARENT.",
             semantic_type="QName",
         ),
-        Column("dst_id", "string", "Node it leads to; null if unresolved.", semantic_type="NodeId"),
-        Column("dst_kind", "string", "Kind of that node; null if unresolved."),
-        Column("dst_qname", "string", "Qualified name it leads to, where it has one.", semantic_type="QName"),
-        Column("role", "string", "Part it plays, such as the argument's keyword."),
-        Column("ordinal", "int", "Place among its like, such as the base class's, from 0."),
+        Column("dst_id", "string", "Target node; null if unresolved.", semantic_type="NodeId"),
+        Column("dst_kind", "string", "Kind of the target node; null if unresolved."),
+        Column("dst_qname", "string", "Qualified name of the target, if it has one.", semantic_type="QName"),
+        Column("role", "string", "Role of the target, such as the keyword of an argument."),
+        Column(
+            "ordinal",
+            "int",
+            "Index among relations of the same kind and source, such as that of a base class, from 0.",
+        ),
         Column("owner_file_id", "string", "File whose change invalidates the row.", False, "FileId"),
         PATH,
         *span(of="the source of the relation"),
         LINE,
         Column("origin", "string", "Witness or rule family it comes from.", nullable=False),
-        Column("resolution_method", "string", "How the target was found; null if unresolved."),
-        Column("confidence", "double", "Trust in it: 1, 0.9, 0.7, 0.5 or 0.3.", semantic_type="Confidence"),
+        Column("resolution_method", "string", "Method that resolved the target; null if unresolved."),
+        Column("confidence", "double", "Confidence: 1, 0.9, 0.7, 0.5 or 0.3.", semantic_type="Confidence"),
         Column("score", "double", "Rank among the candidates of its group, higher is better."),
-        Column("symbol_roles", "int", "Bit set of SCIP's roles, where SCIP speaks."),
-        Column("ambiguity_group_id", "string", "Shared by alternatives.", semantic_type="AmbiguityGroupId"),
-        Column("rule_name", "string", "Rule that made the row.", nullable=False),
+        Column("symbol_roles", "int", "SCIP symbol roles as a bit set; null without SCIP evidence."),
+        Column(
+            "ambiguity_group_id", "string", "Group of alternative targets.", semantic_type="AmbiguityGroupId"
+        ),
+        Column("rule_name", "string", "Rule that derived the row.", nullable=False),
         structs(
             "evidence",
-            "What it rests on.",
-            Column("witness", "string", "Who says so."),
-            Column("key", "string", "Id of the row that says so.", semantic_type="EvidenceKey"),
-            Column("agrees", "boolean", "False if the witness says otherwise."),
+            "Witnesses of the relation.",
+            Column("witness", "string", "Name of the witness."),
+            Column("key", "string", "Id of the row with the evidence.", semantic_type="EvidenceKey"),
+            Column("agrees", "boolean", "False if the witness disagrees."),
         ),
-        Column("reason", "string", "Why it is unresolved, or that candidates were cut; else null."),
+        Column("reason", "string", "Why it is unresolved, or that candidates were dropped; else null."),
     ),
     primary_key=("relation_id",),
     foreign_keys=(OWNER_KEY,),
@@ -83,13 +89,13 @@ RELATIONS_V1 = Table(
         Constraint(
             "resolved_or_reason",
             "dst_id IS NOT NULL OR reason IS NOT NULL",
-            "What could not be resolved says why.",
+            "An unresolved relation has a reason.",
         ),
         Constraint(
             "resolved_is_trusted",
             "dst_id IS NULL OR (dst_kind IS NOT NULL AND confidence IS NOT NULL"
             " AND confidence >= 0.3 AND confidence <= 1)",
-            "A resolved relation knows its target's kind and is on the confidence scale.",
+            "A resolved relation has the kind of its target, and a confidence of 0.3 to 1.",
         ),
     ),
     write=DeltaWritePolicy(
@@ -106,17 +112,19 @@ RELATIONS_V1 = Table(
 RELATE_PROGRAMS_V1 = Table(
     "relate_programs_v1",
     "relate",
-    "One row per file: what it contributes to the analysis of its repository, and what came of it.",
+    "One row per file: its compiled program, the input of the repository's value analysis.",
     (
-        *PLACE,
-        Column("program", "binary", "The file's program, packed; `relate.program` tells what is in it."),
-        Column("rows_digest", "string", "Digest of the rows it owns.", False, "Fingerprint"),
+        *FILE_COLUMNS,
+        Column("program", "binary", "The file's program, serialized by `codeanatomy.relate.program`."),
+        Column(
+            "rows_digest", "string", "Digest of the relation rows that the file owns.", False, "Fingerprint"
+        ),
     ),
     primary_key=("file_id",),
     foreign_keys=(FILE_KEY,),
     owner="file_id",
     inputs=RELATIONS_V1.inputs,
-    write=KEPT_BY_FILE,
+    write=STATE_BY_FILE,
     upkeep=NO_ZORDER,
 )
 

@@ -22,7 +22,7 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind
 from codeanatomy.catalog.kinds.spec import Count
 from codeanatomy.catalog.semantic_types import BY_NAME
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_PROPS, ENTITY, VALUE
+from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_PROPS, ENTITY_COLUMNS, VALUE_COLUMNS
 from codeanatomy.delta.read.duck import sql_literal
 
 # View -> table of the lake it shows.
@@ -265,7 +265,7 @@ JOIN declared d ON d.entity_kind = x.entity_kind AND d.kind = x.kind AND d.requi
 ANTI JOIN props p
   ON p.entity_kind = x.entity_kind AND p.entity_id = x.entity_id AND p.prop_key = d.prop_key"""
 
-VALUE_TYPES = tuple(column.name.removeprefix("value_") for column in VALUE[1:])
+VALUE_TYPES = tuple(column.name.removeprefix("value_") for column in VALUE_COLUMNS[1:])
 FILLED_RIGHT = " AND ".join(f"(p.value_{name} IS NOT NULL) = (d.type = '{name}')" for name in VALUE_TYPES)
 PROP_TYPED = f"""
 SELECT {PROP_PLACE}, format('the property {{}} is no {{}} and nothing else', p.prop_key, d.type)
@@ -372,7 +372,7 @@ UNION ALL
 SELECT {place}, 'no edge is like this' FROM extra"""
 
 
-FLAT_PROPS = f"(SELECT {_names(ENTITY)}, unnest(props, recursive := true) FROM props_map)"
+FLAT_PROPS = f"(SELECT {_names(ENTITY_COLUMNS)}, unnest(props, recursive := true) FROM props_map)"
 MAP_PLACE = "'cpg_props_map', repo_id, node_kind, entity_id, owner_file_id, NULL, NULL"
 KEYS = "[p.prop_key FOR p IN props]"
 PROPS_MAP_EQUAL = f"""

@@ -23,7 +23,7 @@ def view_query(view: View, snapshot: Snapshot) -> Query:
     relations: dict[str, Relation] = {
         name: _slice(table, wanted, snapshot) for name, (table, wanted) in view.reads.items()
     }
-    for name, columns in view.holds.items():
+    for name, columns in view.supplied.items():
         relations[name] = Held(columns, [HELD[name](row) for row in snapshot.repositories.values()])
     return Query(view.sql, relations, columns=view.column_names)
 

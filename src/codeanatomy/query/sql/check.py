@@ -32,7 +32,7 @@ from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from codeanatomy.catalog.views import OBSERVED, VIEWS
+from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS
 from codeanatomy.query.sql.allowed import DIALECT
 from codeanatomy.query.sql.diagnostics import Complaints
 from codeanatomy.query.sql.duck_rewrites import for_duckdb
@@ -133,7 +133,7 @@ def _checked(text: str, complaints: Complaints) -> Checked:
 def schema() -> MappingSchema:
     """The columns of the views, as SQLGlot wants them."""
     known: dict[str, object] = {
-        view.name: {column.name: column.ddl for column in view.columns} for view in (*VIEWS, *OBSERVED)
+        view.name: {column.name: column.ddl for column in view.columns} for view in (*VIEWS, *OBSERVE_VIEWS)
     }
     return MappingSchema(known, dialect=DIALECT)
 

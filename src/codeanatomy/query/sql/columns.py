@@ -97,7 +97,7 @@ def _of_view(name: str) -> tuple[dict[str, Used], dict[str, set[Leaf]]]:
     """What a view does with what it reads, and where its columns come from."""
     known = view(name)
     relations = {each: catalog.table(table).column_names for each, (table, _) in known.reads.items()}
-    relations |= {each: tuple(column.name for column in columns) for each, columns in known.holds.items()}
+    relations |= {each: tuple(column.name for column in columns) for each, columns in known.supplied.items()}
     try:
         tree = _qualified(known.sql, relations)
         outer = traverse_scope(tree)[-1]

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from codeanatomy.catalog.views import OBSERVED, VIEWS
+from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS
 from codeanatomy.query.sql.diagnostics import Complaints, closest
 
 # Columns of a relation, and values that an alias of an alias of ... stands for.
 WIDTH = 1_000
-VIEW_COLUMNS = {view.name: view.column_names for view in (*VIEWS, *OBSERVED)}
+VIEW_COLUMNS = {view.name: view.column_names for view in (*VIEWS, *OBSERVE_VIEWS)}
 
 
 def check_tables(root: exp.Query, complaints: Complaints) -> tuple[str, ...]:
