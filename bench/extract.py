@@ -25,11 +25,11 @@ from memory import Memory
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.config import load_settings
-from codeanatomy.extract.evidence import heard
-from codeanatomy.extract.extractors import WITNESSES
-from codeanatomy.extract.file_rows import batches, examine
-from codeanatomy.extract.partitions import Share, Sourced, chunks, spread
-from codeanatomy.extract.worker import tables_of
+from codeanatomy.extract.evidence import run_extractor
+from codeanatomy.extract.extractors import EXTRACTORS
+from codeanatomy.extract.file_rows import extract_file, table_batches
+from codeanatomy.extract.partitions import FilePartition, RepositoryListing, partition_files, split_chunks
+from codeanatomy.extract.worker import extract_tables
 from codeanatomy.plan.build_request import Order
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import EXTRACT
@@ -45,21 +45,21 @@ LIMIT = 1.4
 LIBCST_LIMIT = 3.0
 MB = 1024 * 1024
 OPTIONS = ExtractOptions()
-TABLES = tables_of(WITNESSES)
+TABLES = extract_tables(EXTRACTORS)
 
 
-def pool_share(work: tuple[int, Share, str]) -> int:
+def pool_share(work: tuple[int, FilePartition, str]) -> int:
     """One task of the pool: examine the files of a share, write a Parquet file per table."""
     number, share, folder = work
     gc.disable()
     writers: dict[str, pq.ParquetWriter] = {}
-    for chunk in chunks(share):
+    for chunk in split_chunks(share):
         files = [
-            examine(chunk.places[place].repo_id, reading, WITNESSES, OPTIONS, {}, lambda step: None)
+            extract_file(chunk.places[place].repo_id, reading, EXTRACTORS, OPTIONS, {}, lambda step: None)
             for place, entry in chunk.files
             for reading in read_entries(chunk.places[place].kind, chunk.places[place].root, [entry], OPTIONS)
         ]
-        for name, batch in batches(TABLES, files).items():
+        for name, batch in table_batches(TABLES, files).items():
             if name not in writers:
                 path = f"{folder}/{name}-{number}.parquet"
                 writers[name] = pq.ParquetWriter(path, batch.schema, compression="zstd")
@@ -73,7 +73,7 @@ def pool_share(work: tuple[int, Share, str]) -> int:
 def run_pool(folder: Path) -> float:
     with tempfile.TemporaryDirectory() as target:
         began = time.monotonic()
-        shares = spread([Sourced("stdlib", list_source(folder, OPTIONS))], cores=CORES)
+        shares = partition_files([RepositoryListing("stdlib", list_source(folder, OPTIONS))], cores=CORES)
         with multiprocessing.get_context("fork").Pool(CORES) as pool:
             work = [(number, share, target) for number, share in enumerate(shares)]
             done = sum(pool.imap_unordered(pool_share, work))
@@ -103,7 +103,7 @@ def run_ours(folder: Path) -> tuple[float, dict[str, int]]:
 
 def libcst_cost(sources: list[Source]) -> float:
     """CPU of the witness over CPU of the bare parse, over the same files, garbage collection off for both."""
-    witness = next(each for each in WITNESSES if each.table == "libcst_files_v1")
+    witness = next(each for each in EXTRACTORS if each.table == "libcst_files_v1")
     gc.disable()
     bare = whole = 0.0
     for source in sources:
@@ -113,7 +113,7 @@ def libcst_cost(sources: list[Source]) -> float:
         except (libcst.ParserSyntaxError, RecursionError):
             continue
         middle = time.process_time()
-        heard(witness, source, OPTIONS)
+        run_extractor(witness, source, OPTIONS)
         bare, whole = bare + middle - began, whole + time.process_time() - middle
     gc.enable()
     ratio = whole / bare

@@ -18,9 +18,9 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from codeanatomy.catalog.settings import ObserveOptions
 from codeanatomy.config import load_settings
-from codeanatomy.extract.extractors import WITNESSES
+from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
-from codeanatomy.extract.worker import tables_of
+from codeanatomy.extract.worker import extract_tables
 from codeanatomy.plan.build_request import Order
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
@@ -32,8 +32,8 @@ from codeanatomy.tracing import open_trace
 from support import corpus
 from support.builds import built, rows, timeless
 
-TABLES = tables_of(WITNESSES)
-WITNESS_TABLES = tuple(witness.table for witness in WITNESSES)
+TABLES = extract_tables(EXTRACTORS)
+WITNESS_TABLES = tuple(witness.table for witness in EXTRACTORS)
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
 from codeanatomy.catalog.kinds.spec import Count
-from codeanatomy.graph.file_view import File
-from codeanatomy.graph.merge import merged
+from codeanatomy.graph.file_view import GraphFile
+from codeanatomy.graph.merge import merge_shared_rows
 from codeanatomy.graph.rows import TABLES, file_rows
 from codeanatomy.ids import stable_id
 from support import corpus
@@ -52,7 +52,7 @@ def sources_of(name: str) -> Sources:
 
 
 @cache
-def files_of(name: str) -> list[File]:
+def files_of(name: str) -> list[GraphFile]:
     """They as the graph stage sees them."""
     return graph_files(sources_of(name), {}, name)
 
@@ -63,10 +63,10 @@ def built(name: str, profile: Profile = "full") -> Graph:
     return graph_from(files_of(name), profile)
 
 
-def graph_from(files: Iterable[File], profile: Profile = "full") -> Graph:
+def graph_from(files: Iterable[GraphFile], profile: Profile = "full") -> Graph:
     """The graph of files as the graph stage sees them."""
     made = [file_rows(file, profile) for file in files]
-    tables = [*(each.tables for each in made), merged(each.shared for each in made)]
+    tables = [*(each.tables for each in made), merge_shared_rows(each.shared for each in made)]
     return Graph(*(_rows(tables, name) for name in TABLES))
 
 

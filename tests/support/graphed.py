@@ -18,17 +18,16 @@ from codeanatomy.arrow import array, arrow_schema, to_python
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.evidence import Testimony
+from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
-from codeanatomy.graph.file_view import READS, File
-from codeanatomy.graph.merge import merged
+from codeanatomy.graph.file_view import READS, GraphFile
+from codeanatomy.graph.merge import merge_shared_rows
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
 from codeanatomy.ids import stable_id
-from codeanatomy.normalize.file_view import File as Normalized
-from codeanatomy.normalize.file_view import Lines
+from codeanatomy.normalize.file_view import FileEvidence, Lines
 from codeanatomy.normalize.rules import file_rows as normalized_rows
 from codeanatomy.relate.compile.file_summary import Witnessed, summary
 from codeanatomy.relate.repository import repository_rows
@@ -75,14 +74,14 @@ def graph_of(
         for name, found in made.tables.items():
             batches[name].append(found)
         shared.append(made.shared)
-    for name, found in merged(shared).items():
+    for name, found in merge_shared_rows(shared).items():
         batches[name].append(found)
     return Graph(*(_rows(batches[name]) for name in (NODES, EDGES, PROPS, PROPS_MAP)))
 
 
 def graph_files(
     sources: Mapping[str, str | bytes], scip: Mapping[str, Mapping[str, Any]], repo_id: str
-) -> list[File]:
+) -> list[GraphFile]:
     """Files as the graph stage sees them."""
     heard = {path: _heard(path, text) for path, text in sources.items()}
     said = {
@@ -100,7 +99,7 @@ def graph_files(
     related = {program.path: tables for program, tables in repository_rows(programs)}
     files = []
     for path, told in said.items():
-        normal = Normalized(
+        normal = FileEvidence(
             repo_id,
             file_id(repo_id, path),
             path,
@@ -113,11 +112,11 @@ def graph_files(
         flat["diagnostics_norm_v1"].append(_diagnostics(repo_id, path, heard[path]))
         tables = {**told, "scip_index_v1": scip.get(path, {})}
         tables |= {name: _columns(rows) for name, rows in flat.items() if name in READS}
-        files.append(File(repo_id, file_id(repo_id, path), path, tables))
+        files.append(GraphFile(repo_id, file_id(repo_id, path), path, tables))
     return files
 
 
-def _heard(path: str, text: str | bytes) -> dict[str, Testimony]:
+def _heard(path: str, text: str | bytes) -> dict[str, ExtractorResult]:
     source = source_of(text, path)
     return {name: witness(source, OPTIONS) for name, witness in WITNESSES.items()}
 
@@ -133,7 +132,7 @@ def _row(path: str, text: str | bytes) -> dict[str, Any]:
     }
 
 
-def _diagnostics(repo_id: str, path: str, told: Mapping[str, Testimony]) -> pa.RecordBatch:
+def _diagnostics(repo_id: str, path: str, told: Mapping[str, ExtractorResult]) -> pa.RecordBatch:
     """What the witnesses themselves complain about; Spark makes these rows, and more, in a build."""
     table = catalog.table("diagnostics_norm_v1")
     found: dict[str, dict[str, Any]] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Testimony
+from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.sources.source_file import Source, decode
 from support import corpus
@@ -22,11 +22,11 @@ def read(code: str | bytes) -> Source:
     return source
 
 
-def hear(code: str | bytes) -> Testimony:
+def hear(code: str | bytes) -> ExtractorResult:
     return libcst_files_v1(read(code), ExtractOptions())
 
 
-def table(testimony: Testimony, name: str, *fields: str) -> list[Any]:
+def table(testimony: ExtractorResult, name: str, *fields: str) -> list[Any]:
     """Rows of a table as tuples of these fields; one field alone is not wrapped."""
     cell = testimony.cells[name]
     return list(cell[fields[0]]) if len(fields) == 1 else list(zip(*(cell[f] for f in fields), strict=True))

@@ -7,10 +7,10 @@ from pathlib import Path
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.evidence import WitnessFunction
+from codeanatomy.extract.evidence import ExtractFunction
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.normalize.file_view import File
+from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.sources.source_file import Source, decode
 
 OPTIONS = ExtractOptions()
@@ -23,7 +23,7 @@ def source_of(text: str | bytes, path: str = "a.py") -> Source:
     return source
 
 
-def file_of(source: Source, *witnesses: WitnessFunction) -> File:
+def file_of(source: Source, *witnesses: ExtractFunction) -> FileEvidence:
     """What the witnesses say of a text; by default those of the flow rules."""
     chosen = witnesses or (ast_files_v1, bytecode_files_v1)
     said = {
@@ -34,7 +34,7 @@ def file_of(source: Source, *witnesses: WitnessFunction) -> File:
             ("bytecode", bytecode_files_v1),
         )
     }
-    return File("test", file_id("test", source.path), source.path, **said)
+    return FileEvidence("test", file_id("test", source.path), source.path, **said)
 
 
 def sources_in(folder: Path) -> list[Source]:

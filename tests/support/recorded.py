@@ -19,7 +19,7 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
 from codeanatomy.normalize.anchors import AST_LISTS
-from codeanatomy.normalize.file_view import File
+from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.normalize.flow.tables import EXCEPTION_FIELDS, INSTRUCTION_FIELDS, UNIT_FIELDS
 from codeanatomy.sources.source_file import Source, decode
 from support.folders import CASES
@@ -50,12 +50,12 @@ def chosen(columns: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
     return {field: columns[field] for field in fields}
 
 
-def recorded(version: str) -> dict[str, File]:
+def recorded(version: str) -> dict[str, FileEvidence]:
     """The programs as a Python saw them, by name."""
     with gzip.open(FOLDER / f"{version}.json.gz", "rt", encoding="utf-8") as stream:
         programs = json.load(stream)
     return {
-        name: File("test", f"file:{name}", name, ast=each["ast"], libcst={}, bytecode=each["bytecode"])
+        name: FileEvidence("test", f"file:{name}", name, ast=each["ast"], libcst={}, bytecode=each["bytecode"])
         for name, each in programs.items()
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 from tree_sitter import Node, Parser
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Testimony
+from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.tree_sitter_files import LANGUAGE, PACKS, tree_sitter_files_v1
 from codeanatomy.sources.source_file import Source, decode
 
@@ -30,7 +30,7 @@ def source_of(text: str | bytes) -> Source:
     return source
 
 
-def speak(text: str | bytes, options: ExtractOptions = WHOLE) -> Testimony:
+def speak(text: str | bytes, options: ExtractOptions = WHOLE) -> ExtractorResult:
     return tree_sitter_files_v1(source_of(text), options)
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from codeanatomy.extract.extractors import WITNESSES
-from codeanatomy.extract.worker import tables_of
+from codeanatomy.extract.extractors import EXTRACTORS
+from codeanatomy.extract.worker import extract_tables
 from codeanatomy.spark.java import find_java
 from support import corpus
 from support.builds import rows, timeless
@@ -90,5 +90,5 @@ def test_a_cluster_gives_the_same_rows(tmp_path: Path) -> None:
         far = build(source, tmp_path / "far", master)
     near = build(source, tmp_path / "near", "local[2]")
     assert far["tables"] == near["tables"]
-    for name in tables_of(WITNESSES):
+    for name in extract_tables(EXTRACTORS):
         assert timeless(rows(tmp_path / "far", name)) == timeless(rows(tmp_path / "near", name)), name

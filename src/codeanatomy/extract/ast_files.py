@@ -47,7 +47,7 @@ from collections.abc import Collection
 from typing import Any, TypeAlias
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Problem, Testimony, failure
+from codeanatomy.extract.evidence import ExtractorResult, Problem, problem_from
 from codeanatomy.sources.source_file import Source
 
 VERSION = f"ast, python {sys.version_info.major}.{sys.version_info.minor}, rules 2"
@@ -80,7 +80,7 @@ PLACE_FIELDS = ("bstart", "bend", "line")
 MISPLACED = "Python before 3.12 misplaces an expression in this f-string; its spans are left out"
 
 
-def ast_files_v1(source: Source, options: ExtractOptions) -> Testimony:
+def ast_files_v1(source: Source, options: ExtractOptions) -> ExtractorResult:
     """The tree of a file; nothing but a problem where CPython cannot parse it."""
     with warnings.catch_warnings():
         # The bytecode witness records them.
@@ -88,7 +88,7 @@ def ast_files_v1(source: Source, options: ExtractOptions) -> Testimony:
         try:
             tree = ast.parse(source.text)
         except UNPARSED as error:
-            return Testimony({}, (failure(source, "parse", error),))
+            return ExtractorResult({}, (problem_from(source, "parse", error),))
         nodes, noted = _flatten(tree, source, options.max_value_chars)
         for i, value in noted["values"].items():
             nodes["value"][i] = chr(value.conversion) if value.conversion >= 0 else None
@@ -103,8 +103,8 @@ def ast_files_v1(source: Source, options: ExtractOptions) -> Testimony:
         try:
             cells["type_ignores"] = _type_ignores(source)
         except UNPARSED as error:
-            problems.append(failure(source, "type_comments", error, "info"))
-    return Testimony(cells, tuple(problems))
+            problems.append(problem_from(source, "type_comments", error, "info"))
+    return ExtractorResult(cells, tuple(problems))
 
 
 class _Shapes(dict[type[ast.AST], Shape]):
@@ -281,8 +281,8 @@ def _docstrings(source: Source, owners: Noted) -> Columns:
         "owner_kind": [type(node).__name__ for _, node, _ in rows],
         "owner_name": [getattr(node, "name", None) for _, node, _ in rows],
         "text": [literal.value for _, _, literal in rows],
-        "bstart": [source.at(literal.lineno, literal.col_offset) for _, _, literal in rows],
-        "bend": [source.at(literal.end_lineno or 0, literal.end_col_offset or 0) for _, _, literal in rows],
+        "bstart": [source.offset_at(literal.lineno, literal.col_offset) for _, _, literal in rows],
+        "bend": [source.offset_at(literal.end_lineno or 0, literal.end_col_offset or 0) for _, _, literal in rows],
         "line": [literal.lineno for _, _, literal in rows],
     }
 

@@ -39,7 +39,7 @@ from typing import Any, TypeAlias
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.bytecode.instructions import Instructions, decoded
 from codeanatomy.extract.bytecode.stack_depth import stack_depths
-from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem, Testimony, failure
+from codeanatomy.extract.evidence import MESSAGE_CHARS, ExtractorResult, Problem, problem_from
 from codeanatomy.sources.source_file import Source
 
 VERSION = f"cpython {platform.python_version()}, rules 1"
@@ -54,13 +54,13 @@ Span: TypeAlias = tuple[int | None, int | None]
 NOWHERE: Span = (None, None)
 
 
-def bytecode_files_v1(source: Source, options: ExtractOptions) -> Testimony:
+def bytecode_files_v1(source: Source, options: ExtractOptions) -> ExtractorResult:
     """The code objects the running Python makes of the file."""
     cells: dict[str, Any] = {"python_version": platform.python_version()}
     code, problems = _compiled(source)
     if code is not None:
         cells["code_objects"] = _code_objects(source, code, options.max_value_chars)
-    return Testimony(cells, tuple(problems))
+    return ExtractorResult(cells, tuple(problems))
 
 
 def _compiled(source: Source) -> tuple[CodeType | None, list[Problem]]:
@@ -71,9 +71,9 @@ def _compiled(source: Source) -> tuple[CodeType | None, list[Problem]]:
             code = compile(source.text, "<source>", "exec", flags=0, dont_inherit=True, optimize=0)
         # Besides SyntaxError: ValueError, RecursionError, MemoryError, OverflowError, SystemError.
         except Exception as error:  # noqa: BLE001
-            problems.append(failure(source, "compile", error))
-    heard = {(warning.category.__name__, str(warning.message), warning.lineno): None for warning in said}
-    for kind, message, line in heard:
+            problems.append(problem_from(source, "compile", error))
+    run_extractor = {(warning.category.__name__, str(warning.message), warning.lineno): None for warning in said}
+    for kind, message, line in run_extractor:
         problems.append(Problem("warning", "compile", kind, message[:MESSAGE_CHARS], line=line))
     return code, problems
 

@@ -1,10 +1,10 @@
 """What a witness says of a file: cells for its row, and the problems it met.
 
-A witness is a function `(Source, ExtractOptions) -> Testimony`, named after its table. Cells are keyed by the
+A witness is a function `(Source, ExtractOptions) -> ExtractorResult`, named after its table. Cells are keyed by the
 table's columns. A list of structs is a table of its own, kept by columns (one Python list per field), because
 Arrow takes it that way without an object per row:
 
-    Testimony({"nodes": {"ast_id": [0, 1], "kind": ["Module", "Pass"], ...}, "calls": {...}})
+    ExtractorResult({"nodes": {"ast_id": [0, 1], "kind": ["Module", "Pass"], ...}, "calls": {...}})
 
 A cell that is left out is null: a list is null where the witness could not read the file, empty where it
 looked and found nothing. The columns every row has (file, digest, witness version, errors) are filled in by
@@ -45,7 +45,7 @@ class Problem(Struct, frozen=True):
     line: int | None = None
 
 
-class Testimony(Struct, frozen=True):
+class ExtractorResult(Struct, frozen=True):
     """Cells of a row, and what went wrong."""
 
     cells: Cells
@@ -53,41 +53,41 @@ class Testimony(Struct, frozen=True):
 
 
 # Steps that are not to be done again, by the number of the file in its chunk and of the step.
-Silenced: TypeAlias = dict[int, dict[int, Problem]]
-WitnessFunction: TypeAlias = Callable[[Source, ExtractOptions], Testimony]
+SkippedSteps: TypeAlias = dict[int, dict[int, Problem]]
+ExtractFunction: TypeAlias = Callable[[Source, ExtractOptions], ExtractorResult]
 
 
-class Witness(Struct, frozen=True):
+class Extractor(Struct, frozen=True):
     """A table, the function that makes its rows, and what the rows depend on besides the bytes."""
 
     table: str
-    speak: WitnessFunction
+    speak: ExtractFunction
     # Library, grammar and Python, such as "libcst 1.9.0, python 3.11".
     version: str
     # Larger files are not shown to it; the name of an option.
     max_size: str = "max_file_size"
 
 
-def heard(witness: Witness, source: Source, options: ExtractOptions) -> Testimony:
+def run_extractor(witness: Extractor, source: Source, options: ExtractOptions) -> ExtractorResult:
     """What the witness says; silence, with the reason, where it fails."""
     limit = getattr(options, witness.max_size)
     if len(source.raw) > limit:
         said = f"{len(source.raw)} bytes are more than extract.{witness.max_size} = {limit}"
-        return Testimony({}, (Problem("error", "read", "too_large", said),))
+        return ExtractorResult({}, (Problem("error", "read", "too_large", said),))
     try:
         return witness.speak(source, options)
     # Never raising is the contract: a bug of a parser, or of ours, costs one row.
     except Exception as problem:  # noqa: BLE001
-        return Testimony({}, (failure(source, "extract", problem),))
+        return ExtractorResult({}, (problem_from(source, "extract", problem),))
 
 
-def failure(source: Source, stage: str, error: BaseException, severity: Severity = "error") -> Problem:
+def problem_from(source: Source, stage: str, error: BaseException, severity: Severity = "error") -> Problem:
     """An exception or warning as a problem; a SyntaxError, of text and not of bytes, says where."""
     message, line, col = str(error), None, None
     if isinstance(error, SyntaxError):
         message = error.msg or message
         line, col = _place(source, error)
-    bstart = None if line is None or col is None else source.at(line, col)
+    bstart = None if line is None or col is None else source.offset_at(line, col)
     kind = type(error).__name__
     return Problem(severity, stage, kind, message[:MESSAGE_CHARS], col, bstart, bstart, line)
 

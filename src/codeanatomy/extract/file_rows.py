@@ -25,7 +25,7 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Column
 from codeanatomy.catalog.tables.columns import ERROR_FIELDS, FILE_COLUMNS_WITH_DIGEST, RUN_ID
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
-from codeanatomy.extract.evidence import Problem, Testimony, Witness, heard
+from codeanatomy.extract.evidence import Extractor, ExtractorResult, Problem, run_extractor
 from codeanatomy.ids import stable_id
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading
@@ -57,7 +57,7 @@ def table_columns(name: str) -> tuple[Column, ...]:
     return tuple(column for column in catalog.table(name).columns if column != RUN_ID)
 
 
-def counted(files: Sequence[Rows]) -> dict[str, dict[str, int]]:
+def count_rows(files: Sequence[Rows]) -> dict[str, dict[str, int]]:
     """By repository: rows by table, and failures by extractor."""
     counts: dict[str, Counter[str]] = {}
     for file in files:
@@ -77,7 +77,7 @@ def failures_by_extractor(counts: Mapping[str, int]) -> dict[str, int]:
     return {name.removeprefix(lead): count for name, count in sorted(counts.items()) if name.startswith(lead)}
 
 
-def batches(tables: Sequence[str], files: Sequence[Rows]) -> dict[str, pa.RecordBatch]:
+def table_batches(tables: Sequence[str], files: Sequence[Rows]) -> dict[str, pa.RecordBatch]:
     """The rows of several files, by table."""
     return {name: _batch(name, [file for file in files if file.get(name) is not None]) for name in tables}
 
@@ -101,10 +101,10 @@ def _of_lists(column: Column, name: str, files: Sequence[Rows], counts: Sequence
     return array(column, list(chain.from_iterable(values)))
 
 
-def examine(
+def extract_file(
     repo_id: str,
     reading: Reading,
-    witnesses: Sequence[Witness],
+    witnesses: Sequence[Extractor],
     options: ExtractOptions,
     silenced: Mapping[int, Problem],
     enter: Enter,
@@ -128,8 +128,8 @@ def examine(
         for step, witness in enumerate(witnesses, start=1):
             enter(step)
             silence = silenced.get(step)
-            said = Testimony({}, (silence,)) if silence else heard(witness, source, options)
-            rows[witness.table] = witness_row(
+            said = ExtractorResult({}, (silence,)) if silence else run_extractor(witness, source, options)
+            rows[witness.table] = extractor_row(
                 witness.table, {**place, "witness_version": witness.version}, said
             )
             failures.add(witness.table, said.problems)
@@ -193,7 +193,7 @@ def _lines(source: Source) -> Rows:
     }
 
 
-def witness_row(name: str, known: Rows, said: Testimony) -> Rows:
+def extractor_row(name: str, known: Rows, said: ExtractorResult) -> Rows:
     """The row of a witness: what is known of the file, what it says, and its problems."""
     table = catalog.table(name)
     unknown = said.cells.keys() - set(table.column_names)

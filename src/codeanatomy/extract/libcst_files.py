@@ -38,9 +38,9 @@ import libcst as cst
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Column
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
-from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem, Testimony, failure
+from codeanatomy.extract.evidence import MESSAGE_CHARS, ExtractorResult, Problem, problem_from
 from codeanatomy.extract.libcst.facts import Facts, Row
-from codeanatomy.extract.libcst.spans import Places
+from codeanatomy.extract.libcst.spans import NodeSpans
 from codeanatomy.sources.source_file import Source
 from codeanatomy.spans import col_to_byte
 
@@ -52,17 +52,17 @@ PLACE = {"defs": "def_bstart", "imports": "alias_bstart", "callsites": "call_bst
 LISTS = tuple(c for c in LIBCST_FILES_V1.columns if c.fields and c.array and c.name != "parse_errors")
 
 
-def libcst_files_v1(source: Source, options: ExtractOptions) -> Testimony:
+def libcst_files_v1(source: Source, options: ExtractOptions) -> ExtractorResult:
     """What LibCST says of a file."""
     with uncollected():
         parsed = _parsed(source)
         if isinstance(parsed, Problem):
-            return Testimony({}, (parsed,))
+            return ExtractorResult({}, (parsed,))
         try:
-            return Testimony(_cells(source, parsed))
+            return ExtractorResult(_cells(source, parsed))
         # `Misplaced`, or a tree that is not as we think.
         except Exception as problem:  # noqa: BLE001
-            return Testimony({}, (failure(source, "extract", problem),))
+            return ExtractorResult({}, (problem_from(source, "extract", problem),))
 
 
 def _parsed(source: Source) -> cst.Module | Problem:
@@ -74,11 +74,11 @@ def _parsed(source: Source) -> cst.Module | Problem:
         raise
     # A panic of the parser is no Exception.
     except BaseException as problem:  # noqa: BLE001
-        return failure(source, "parse", problem)
+        return problem_from(source, "parse", problem)
 
 
 def _cells(source: Source, module: cst.Module) -> dict[str, Any]:
-    facts = Facts(source.utf8, source.text, module, Places(module, source.utf8))
+    facts = Facts(source.utf8, source.text, module, NodeSpans(module, source.utf8))
     cells: dict[str, Any] = {
         column.name: _columns(column, facts.rows[column.name], source.line_starts) for column in LISTS
     }
@@ -109,7 +109,7 @@ def _syntax_error(source: Source, error: cst.ParserSyntaxError) -> Problem:
     line, chars = map(int, placed.groups()) if placed else (0, 0)
     text = source.line_text(line)
     col = None if text is None else col_to_byte(text, chars, "utf32")
-    at = None if col is None else source.at(line, col)
+    at = None if col is None else source.offset_at(line, col)
     known = line if text is not None else None
     return Problem("error", "parse", "ParserSyntaxError", error.message[:MESSAGE_CHARS], col, at, at, known)
 

@@ -2,7 +2,7 @@
 
 >>> from codeanatomy.sources.listing import Entry, Listing
 >>> entries = tuple(Entry(f"{n}.py", f"/r/{n}.py", 400_000, 0, False, None) for n in range(4))
->>> found = [Sourced("r", Listing("/r", "folder", entries))]
+>>> found = [RepositoryListing("r", Listing("/r", "folder", entries))]
 >>> [len(share.files) for share in spread(found, tasks=2)]
 [2, 2]
 
@@ -33,14 +33,14 @@ CHUNK_FILES = 64
 TAR_SCALE = 4
 
 
-class Sourced(Struct, frozen=True):
+class RepositoryListing(Struct, frozen=True):
     """A repository and what was found in it."""
 
     repo_id: str
     listing: Listing
 
 
-class Place(Struct, frozen=True, array_like=True):
+class RepositoryRoot(Struct, frozen=True, array_like=True):
     """Where the files of a repository are read from."""
 
     repo_id: str
@@ -48,56 +48,56 @@ class Place(Struct, frozen=True, array_like=True):
     root: str
 
 
-class Share(Struct, frozen=True, tag=True):
+class FilePartition(Struct, frozen=True, tag=True):
     """Files of one task: each with the number of its place."""
 
-    places: list[Place]
+    places: list[RepositoryRoot]
     files: list[tuple[int, Entry]]
 
 
-def spread(sources: Sequence[Sourced], tasks: int | None = None, cores: int = 1) -> list[Share]:
+def partition_files(sources: Sequence[RepositoryListing], tasks: int | None = None, cores: int = 1) -> list[FilePartition]:
     """Shares for so many tasks, or for as many as pay on so many cores."""
-    places = [Place(each.repo_id, each.listing.kind, each.listing.root) for each in sources]
+    places = [RepositoryRoot(each.repo_id, each.listing.kind, each.listing.root) for each in sources]
     files = sorted(
         ((number, entry) for number, each in enumerate(sources) for entry in each.listing.entries),
         key=lambda file: file_id(places[file[0]].repo_id, file[1].path),
     )
-    total = sum(cost(entry) for _, entry in files)
+    total = sum(file_cost(entry) for _, entry in files)
     budget = min(max(total / (cores * SHARES_PER_CORE), SMALLEST_SHARE), LARGEST_SHARE)
     count = tasks or max(1, math.ceil(total / budget))
     parts: list[list[tuple[int, Entry]]] = [[] for _ in range(count)]
     done = 0
     for file in files:
         parts[min(done * count // max(total, 1), count - 1)].append(file)
-        done += cost(file[1])
-    parts.sort(key=lambda part: -sum(cost(entry) for _, entry in part))
+        done += file_cost(file[1])
+    parts.sort(key=lambda part: -sum(file_cost(entry) for _, entry in part))
     return [_share(places, part) for part in parts]
 
 
-def chunks(share: Share) -> Iterator[Share]:
+def split_chunks(share: FilePartition) -> Iterator[FilePartition]:
     """The share in pieces whose rows fit into memory; larger ones where each is a pass over a tar."""
     scale = TAR_SCALE if any(place.kind == "tar" for place in share.places) else 1
     files: list[tuple[int, Entry]] = []
     size = 0
     for file in share.files:
-        if files and (size + cost(file[1]) > scale * CHUNK_BYTES or len(files) == scale * CHUNK_FILES):
-            yield Share(share.places, files)
+        if files and (size + file_cost(file[1]) > scale * CHUNK_BYTES or len(files) == scale * CHUNK_FILES):
+            yield FilePartition(share.places, files)
             files, size = [], 0
         files.append(file)
-        size += cost(file[1])
+        size += file_cost(file[1])
     if files:
-        yield Share(share.places, files)
+        yield FilePartition(share.places, files)
 
 
-def cost(entry: Entry) -> int:
+def file_cost(entry: Entry) -> int:
     """About what a file costs, in bytes of source."""
     return FILE_OVERHEAD + (0 if entry.skipped_reason else entry.size_bytes or 0)
 
 
-def _share(places: Sequence[Place], files: Sequence[tuple[int, Entry]]) -> Share:
+def _share(places: Sequence[RepositoryRoot], files: Sequence[tuple[int, Entry]]) -> FilePartition:
     """Only the places that are needed travel."""
     used = sorted({number for number, _ in files})
     renumbered = {number: new for new, number in enumerate(used)}
-    return Share(
+    return FilePartition(
         [places[number] for number in used], [(renumbered[number], entry) for number, entry in files]
     )

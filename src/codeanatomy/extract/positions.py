@@ -21,7 +21,7 @@ from codeanatomy.extract.evidence import Problem
 from codeanatomy.sources.source_file import NEWLINE, Source
 
 
-class Places:
+class PositionConverter:
     """The offsets of a file's columns; `bom_columns` is what a byte order mark counts for, if known."""
 
     def __init__(self, source: Source | None, encoding: str | None, bom_columns: int | None) -> None:

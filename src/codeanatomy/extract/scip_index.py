@@ -19,9 +19,9 @@ from typing import TypeAlias
 from msgspec import Struct, structs
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Cells, Problem, Silenced, Testimony
-from codeanatomy.extract.file_rows import FAILURES, FailureRows, Rows, file_id, witness_row
-from codeanatomy.extract.partitions import Place
+from codeanatomy.extract.evidence import Cells, ExtractorResult, Problem, SkippedSteps
+from codeanatomy.extract.file_rows import FAILURES, FailureRows, Rows, extractor_row, file_id
+from codeanatomy.extract.partitions import RepositoryRoot
 from codeanatomy.extract.scip.documents import VERSION, document_cells, index_cells
 from codeanatomy.extract.scip.index_file import (
     Dialect,
@@ -45,10 +45,10 @@ Found: TypeAlias = tuple[DocumentFrame, Entry | None]
 Symbols: TypeAlias = Mapping[str, bytes]
 
 
-class ScipShare(Struct, frozen=True, tag=True):
+class ScipPartition(Struct, frozen=True, tag=True):
     """Documents of an index, each with the file of its path, if the repository has it."""
 
-    place: Place
+    place: RepositoryRoot
     # Where the index is, and the name it has in the rows.
     location: str
     index_path: str
@@ -61,16 +61,16 @@ class ScipShare(Struct, frozen=True, tag=True):
     problems: tuple[Problem, ...] = ()
 
 
-def spread_index(repo_id: str, listing: Listing, location: Path) -> list[ScipShare]:
+def partition_index(repo_id: str, listing: Listing, location: Path) -> list[ScipPartition]:
     """The shares of an index; one without documents where it cannot be read."""
-    place = Place(repo_id, listing.kind, listing.root)
+    place = RepositoryRoot(repo_id, listing.kind, listing.root)
     try:
         frames = read_frames(location)
     except OSError as problem:
-        return [no_index(place, location.name, Problem("error", "read", "unreadable", str(problem)))]
+        return [failed_index(place, location.name, Problem("error", "read", "unreadable", str(problem)))]
     said = index_cells(frames)
     entries = {entry.path: entry for entry in listing.entries if entry.skipped_reason is None}
-    whole = ScipShare(
+    whole = ScipPartition(
         place,
         str(location.absolute()),
         location.name,
@@ -83,24 +83,24 @@ def spread_index(repo_id: str, listing: Listing, location: Path) -> list[ScipSha
     return [structs.replace(first, index=said.cells, problems=said.problems), *others]
 
 
-def no_index(place: Place, index_path: str, *problems: Problem) -> ScipShare:
+def failed_index(place: RepositoryRoot, index_path: str, *problems: Problem) -> ScipPartition:
     """The share of an index that could not be had: only its failures."""
-    return ScipShare(place, "", index_path, "", Dialect(), None, [], None, problems)
+    return ScipPartition(place, "", index_path, "", Dialect(), None, [], None, problems)
 
 
-def document_chunks(share: ScipShare) -> Iterator[ScipShare]:
+def document_chunks(share: ScipPartition) -> Iterator[ScipPartition]:
     """The share in pieces whose rows fit into memory; the first tells of the index."""
     first, *others = _cut(share, CHUNK_BYTES)
     yield first
     yield from map(without_index, others)
 
 
-def without_index(share: ScipShare) -> ScipShare:
+def without_index(share: ScipPartition) -> ScipPartition:
     """The share with its documents alone: what is told of the index is told once."""
     return structs.replace(share, index=None, problems=())
 
 
-def _cut(share: ScipShare, size: int) -> list[ScipShare]:
+def _cut(share: ScipPartition, size: int) -> list[ScipPartition]:
     parts: list[list[Found]] = [[]]
     filled = 0
     for frame, entry in share.files:
@@ -112,8 +112,8 @@ def _cut(share: ScipShare, size: int) -> list[ScipShare]:
     return [structs.replace(share, files=part) for part in parts]
 
 
-def examine_documents(
-    share: ScipShare, options: ExtractOptions, silenced: Silenced, enter: Callable[[int, int], None]
+def extract_documents(
+    share: ScipPartition, options: ExtractOptions, silenced: SkippedSteps, enter: Callable[[int, int], None]
 ) -> Iterator[Rows]:
     """The rows of a chunk: of the index, and of each document."""
     repo_id = share.place.repo_id
@@ -129,7 +129,7 @@ def examine_documents(
         # Documents of another index that say the same are the same rows.
         of_index = {**known, "index_sha256": share.index_sha256}
         yield _rows(
-            place, of_index, "index", Testimony(share.index or {}, share.problems), share.index is not None
+            place, of_index, "index", ExtractorResult(share.index or {}, share.problems), share.index is not None
         )
     if share.files:
         enter(0, READ)
@@ -141,21 +141,21 @@ def examine_documents(
         place = _file_place(repo_id, frame.path, raw)
         enter(number, DOCUMENT)
         if dead:
-            said = Testimony({}, tuple(dict.fromkeys(dead.values())))
+            said = ExtractorResult({}, tuple(dict.fromkeys(dead.values())))
         else:
             said = _document(share, frame, raw, symbols)
         yield _rows(place, known, "document", said, True)
 
 
-def _document(share: ScipShare, frame: DocumentFrame, raw: bytes | None, symbols: Symbols) -> Testimony:
+def _document(share: ScipPartition, frame: DocumentFrame, raw: bytes | None, symbols: Symbols) -> ExtractorResult:
     try:
         message = read_document(Path(share.location), frame)
     except OSError as problem:
-        return Testimony({}, (Problem("error", "read", "unreadable", str(problem)),))
+        return ExtractorResult({}, (Problem("error", "read", "unreadable", str(problem)),))
     return document_cells(message, _source(frame.path, raw), share.dialect, symbols)
 
 
-def _external_symbols(share: ScipShare, silenced: bool) -> Symbols:
+def _external_symbols(share: ScipPartition, silenced: bool) -> Symbols:
     try:
         return {} if silenced else read_external_symbols(Path(share.location), share.external_symbols)
     except OSError:
@@ -163,14 +163,14 @@ def _external_symbols(share: ScipShare, silenced: bool) -> Symbols:
         return {}
 
 
-def _rows(place: Rows, known: Rows, row_kind: str, said: Testimony, has_row: bool) -> Rows:
+def _rows(place: Rows, known: Rows, row_kind: str, said: ExtractorResult, has_row: bool) -> Rows:
     failures = FailureRows()
     failures.add(SCIP, said.problems)
-    row = witness_row(SCIP, {**place, **known, "row_kind": row_kind}, said) if has_row else None
+    row = extractor_row(SCIP, {**place, **known, "row_kind": row_kind}, said) if has_row else None
     return {"place": place, SCIP: row, FAILURES: failures.cells()}
 
 
-def _readings(share: ScipShare, silenced: Silenced, options: ExtractOptions) -> dict[str, bytes]:
+def _readings(share: ScipPartition, silenced: SkippedSteps, options: ExtractOptions) -> dict[str, bytes]:
     """The bytes of the documents' files, by path."""
     numbered = enumerate(share.files)
     wanted = [entry for number, (_, entry) in numbered if entry and READ not in silenced.get(number, {})]

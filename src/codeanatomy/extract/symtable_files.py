@@ -40,7 +40,7 @@ from itertools import compress
 from typing import Any, TypeAlias
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Testimony, failure
+from codeanatomy.extract.evidence import ExtractorResult, problem_from
 from codeanatomy.sources.source_file import Source
 
 VERSION = f"symtable, python {sys.version_info.major}.{sys.version_info.minor}, rules 1"
@@ -71,7 +71,7 @@ FLAGS = (
 PARTITIONS = {"locals": "is_local", "globals": "is_global", "nonlocals": "is_nonlocal", "frees": "is_free"}
 
 
-def symtable_files_v1(source: Source, options: ExtractOptions) -> Testimony:
+def symtable_files_v1(source: Source, options: ExtractOptions) -> ExtractorResult:
     """The scopes of a file; nothing but a problem where the compiler refuses it."""
     with warnings.catch_warnings():
         # The bytecode witness records them.
@@ -79,9 +79,9 @@ def symtable_files_v1(source: Source, options: ExtractOptions) -> Testimony:
         try:
             top = symtable.symtable(source.text, FILENAME, "exec")
         except UNREAD as error:
-            return Testimony({}, (failure(source, "symtable", error),))
+            return ExtractorResult({}, (problem_from(source, "symtable", error),))
     # The public objects cost a look at every child for every symbol.
-    return Testimony({"blocks": _blocks(top._table)})  # type: ignore[attr-defined]  # noqa: SLF001
+    return ExtractorResult({"blocks": _blocks(top._table)})  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def _blocks(top: Entry) -> Columns:

@@ -50,7 +50,7 @@ from tree_sitter import Language, Node, Parser, Point, Query, QueryCursor, Tree
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.tables.extract_trees import TREE_SITTER_FILES_V1
-from codeanatomy.extract.evidence import Problem, Testimony
+from codeanatomy.extract.evidence import ExtractorResult, Problem
 from codeanatomy.sources.source_file import Source
 
 Columns: TypeAlias = dict[str, list[Any]]
@@ -117,7 +117,7 @@ VERSION = (
 )
 
 
-def tree_sitter_files_v1(source: Source, options: ExtractOptions) -> Testimony:
+def tree_sitter_files_v1(source: Source, options: ExtractOptions) -> ExtractorResult:
     """The tree of a file, what is wrong in it, and what the packs match."""
     stats: dict[str, Any] = dict.fromkeys(STATS) | {"match_limit_exceeded": False, "timed_out": False}
     # The other half is for the walk and the packs: who runs us may end the process after the whole.
@@ -126,7 +126,7 @@ def tree_sitter_files_v1(source: Source, options: ExtractOptions) -> Testimony:
     if tree is None:
         said = f"the parser took longer than half of extract.file_seconds = {options.file_seconds:g}"
         problem = Problem("error", "parse", "time_limit", said)
-        return Testimony({"stats": stats | {"timed_out": True}}, (problem,))
+        return ExtractorResult({"stats": stats | {"timed_out": True}}, (problem,))
     nodes, missing, numbers = _walk(tree)
     errors = _errors(source.utf8, nodes, options.max_value_chars)
     cells = {"nodes": nodes, "errors": errors, "missing": missing}
@@ -142,7 +142,7 @@ def tree_sitter_files_v1(source: Source, options: ExtractOptions) -> Testimony:
     for columns in cells.values():
         columns["line"] = [bisect_right(starts, place) for place in columns["bstart"]]
     problems = () if lost is None else (Problem("warning", "query", "match_limit", lost),)
-    return Testimony(cells | {"stats": stats}, problems)
+    return ExtractorResult(cells | {"stats": stats}, problems)
 
 
 def _parse(utf8: bytes, seconds: float) -> Tree | None:

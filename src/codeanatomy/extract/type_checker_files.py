@@ -19,9 +19,9 @@ from typing import TypeAlias
 from msgspec import Struct, structs
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Problem, Silenced, Testimony
-from codeanatomy.extract.file_rows import FAILURES, FailureRows, Rows, file_id, witness_row
-from codeanatomy.extract.partitions import Place, cost
+from codeanatomy.extract.evidence import ExtractorResult, Problem, SkippedSteps
+from codeanatomy.extract.file_rows import FAILURES, FailureRows, Rows, extractor_row, file_id
+from codeanatomy.extract.partitions import RepositoryRoot, file_cost
 from codeanatomy.extract.pyrefly.cells import module_cells
 from codeanatomy.extract.pyrefly.names import Names
 from codeanatomy.extract.pyrefly.report import PROJECT, Module, Project, read_part
@@ -37,20 +37,20 @@ CHUNK_BYTES = 1024 * 1024
 READ, CELLS = 0, 1
 
 
-class Reported(Struct, frozen=True, array_like=True):
+class CheckerReport(Struct, frozen=True, array_like=True):
     """A report on a repository: where it is, and the tree of links that the tool has seen."""
 
-    place: Place
+    place: RepositoryRoot
     folder: str
     tree: str
     # Of the tool and of our reading.
     version: str
 
 
-class TypesShare(Struct, frozen=True, tag=True):
+class TypesPartition(Struct, frozen=True, tag=True):
     """Files of one task, each with the number of its report."""
 
-    reports: list[Reported]
+    reports: list[CheckerReport]
     files: list[tuple[int, Entry]]
     # Of the first report as a whole; then there are no files.
     problems: tuple[Problem, ...] = ()
@@ -60,38 +60,38 @@ class TypesShare(Struct, frozen=True, tag=True):
 Modules: TypeAlias = Mapping[str, Sequence[Module]]
 
 
-def spread_types(reports: Sequence[tuple[Reported, Sequence[Entry]]]) -> list[TypesShare]:
+def partition_reports(reports: Sequence[tuple[CheckerReport, Sequence[Entry]]]) -> list[TypesPartition]:
     """The shares of these reports, each with the files that were shown to the tool."""
     numbered = [(number, entry) for number, (_, entries) in enumerate(reports) for entry in entries]
     numbered.sort(key=lambda file: file_id(reports[file[0]][0].place.repo_id, file[1].path))
-    whole = TypesShare([report for report, _ in reports], numbered)
+    whole = TypesPartition([report for report, _ in reports], numbered)
     return list(_cut(whole, SHARE_BYTES)) if numbered else []
 
 
-def no_types(place: Place, *problems: Problem) -> TypesShare:
+def failed_report(place: RepositoryRoot, *problems: Problem) -> TypesPartition:
     """The share of a report that could not be had: only its failures."""
-    return TypesShare([Reported(place, "", "", "")], [], problems)
+    return TypesPartition([CheckerReport(place, "", "", "")], [], problems)
 
 
-def type_chunks(share: TypesShare) -> Iterator[TypesShare]:
+def report_chunks(share: TypesPartition) -> Iterator[TypesPartition]:
     """The share in pieces whose rows fit into memory."""
     return _cut(share, CHUNK_BYTES)
 
 
-def _cut(share: TypesShare, size: int) -> Iterator[TypesShare]:
+def _cut(share: TypesPartition, size: int) -> Iterator[TypesPartition]:
     part: list[tuple[int, Entry]] = []
     filled = 0
     for file in share.files:
-        if part and filled + cost(file[1]) > size:
+        if part and filled + file_cost(file[1]) > size:
             yield structs.replace(share, files=part)
             part, filled = [], 0
         part.append(file)
-        filled += cost(file[1])
+        filled += file_cost(file[1])
     yield structs.replace(share, files=part)
 
 
-def examine_types(
-    share: TypesShare, options: ExtractOptions, silenced: Silenced, enter: Callable[[int, int], None]
+def extract_types(
+    share: TypesPartition, options: ExtractOptions, silenced: SkippedSteps, enter: Callable[[int, int], None]
 ) -> Iterator[Rows]:
     """The rows of a chunk: of each file, or of what failed for all of them."""
     if share.problems:
@@ -113,8 +113,8 @@ def examine_types(
             continue
         place["file_sha256"] = sha256(raw).hexdigest()
         dead = silenced.get(file, {})
-        said = Testimony({}, tuple(dict.fromkeys(dead.values()))) if dead else _said(opened[number], source)
-        row = witness_row(TYPES, {**place, "witness_version": report.version}, said)
+        said = ExtractorResult({}, tuple(dict.fromkeys(dead.values()))) if dead else _said(opened[number], source)
+        row = extractor_row(TYPES, {**place, "witness_version": report.version}, said)
         yield _rows(place, row, said.problems)
 
 
@@ -125,7 +125,7 @@ class _Opened(Struct, frozen=True):
     modules: Modules
 
 
-def _open(report: Reported) -> _Opened | Problem:
+def _open(report: CheckerReport) -> _Opened | Problem:
     folder = Path(report.folder)
     project = read_part(folder / PROJECT, Project)
     if isinstance(project, Problem):
@@ -139,13 +139,13 @@ def _open(report: Reported) -> _Opened | Problem:
     return _Opened(names, found)
 
 
-def _said(opened: _Opened | Problem, source: Source) -> Testimony:
+def _said(opened: _Opened | Problem, source: Source) -> ExtractorResult:
     if isinstance(opened, Problem):
-        return Testimony({}, (opened,))
+        return ExtractorResult({}, (opened,))
     return module_cells(opened.names, opened.modules.get(source.path, ()), source)
 
 
-def _readings(share: TypesShare, silenced: Silenced, options: ExtractOptions) -> dict[tuple[int, str], bytes]:
+def _readings(share: TypesPartition, silenced: SkippedSteps, options: ExtractOptions) -> dict[tuple[int, str], bytes]:
     """The bytes of the files, by report and path."""
     wanted: dict[int, list[Entry]] = {}
     for file, (number, entry) in enumerate(share.files):

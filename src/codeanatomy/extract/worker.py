@@ -38,11 +38,25 @@ from msgspec import Struct, msgpack, structs
 
 from codeanatomy.arrow import pack_rows
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Problem, Silenced, Witness
-from codeanatomy.extract.file_rows import FAILURES, LINES, SOURCES, Rows, batches, counted, examine
-from codeanatomy.extract.partitions import Place, Share, chunks
-from codeanatomy.extract.scip_index import SCIP, ScipShare, document_chunks, examine_documents, without_index
-from codeanatomy.extract.type_checker_files import TYPES, TypesShare, examine_types, type_chunks
+from codeanatomy.extract.evidence import Extractor, Problem, SkippedSteps
+from codeanatomy.extract.file_rows import (
+    FAILURES,
+    LINES,
+    SOURCES,
+    Rows,
+    count_rows,
+    extract_file,
+    table_batches,
+)
+from codeanatomy.extract.partitions import FilePartition, RepositoryRoot, split_chunks
+from codeanatomy.extract.scip_index import (
+    SCIP,
+    ScipPartition,
+    document_chunks,
+    extract_documents,
+    without_index,
+)
+from codeanatomy.extract.type_checker_files import TYPES, TypesPartition, extract_types, report_chunks
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading, read_entries
 
@@ -54,19 +68,19 @@ POLL_SECONDS = 0.2
 FORK = get_context("fork")
 
 
-Task: TypeAlias = Share | ScipShare | TypesShare
+Task: TypeAlias = FilePartition | ScipPartition | TypesPartition
 # Called before each step with the number of the file in its chunk and of the step.
 EnterFile: TypeAlias = Callable[[int, int], None]
 
 
-class Request(Struct, frozen=True, array_like=True):
+class ChunkRequest(Struct, frozen=True, array_like=True):
     """What the parent asks for."""
 
     task: Task
-    silenced: Silenced
+    silenced: SkippedSteps
 
 
-class Packed(Struct, frozen=True, tag=True):
+class PackedChunk(Struct, frozen=True, tag=True):
     """The rows of a chunk: an Arrow stream by table, and their counts by repository."""
 
     # Id of the first file: chunks of files do not overlap, so they are in order by it.
@@ -89,42 +103,42 @@ class Died(Struct, frozen=True):
     problem: Problem
 
 
-def extract_task(task: Task, witnesses: Sequence[Witness], options: ExtractOptions) -> Iterator[Packed]:
+def extract_task(task: Task, witnesses: Sequence[Extractor], options: ExtractOptions) -> Iterator[PackedChunk]:
     """The rows of a task's files, chunk by chunk; more pieces where a chunk had to be taken apart."""
     child = _Child(witnesses, options)
     try:
         ahead = _chunks(task)
         chunk = next(ahead, None)
         if chunk is not None:
-            child.ask(Request(chunk, {}))
+            child.ask(ChunkRequest(chunk, {}))
         while chunk is not None:
             answers = _answers(child, chunk)
             chunk = next(ahead, None)
             if chunk is not None:
-                child.ask(Request(chunk, {}))
+                child.ask(ChunkRequest(chunk, {}))
             yield from answers
     finally:
         child.stop()
 
 
 def _chunks(task: Task) -> Iterator[Task]:
-    if isinstance(task, Share):
-        return chunks(task)
-    return document_chunks(task) if isinstance(task, ScipShare) else type_chunks(task)
+    if isinstance(task, FilePartition):
+        return split_chunks(task)
+    return document_chunks(task) if isinstance(task, ScipPartition) else report_chunks(task)
 
 
-def tables_of(witnesses: Sequence[Witness]) -> tuple[str, ...]:
+def extract_tables(witnesses: Sequence[Extractor]) -> tuple[str, ...]:
     """The tables that `extract_task` fills."""
     return (*SOURCES, LINES, *(witness.table for witness in witnesses), SCIP, TYPES, FAILURES)
 
 
-def _answers(child: _Child, chunk: Task) -> list[Packed]:
+def _answers(child: _Child, chunk: Task) -> list[PackedChunk]:
     """The rows of a chunk that was asked for, asked again as often as a step has to be silenced."""
-    silenced: Silenced = {}
+    silenced: SkippedSteps = {}
     last = len(child.witnesses) + 1
     while True:
         answer = child.answer()
-        if isinstance(answer, Packed):
+        if isinstance(answer, PackedChunk):
             return [answer]
         if answer.step == last and len(chunk.files) > 1:
             return [part for single in _singles(chunk) for part in _asked(child, single)]
@@ -135,17 +149,17 @@ def _answers(child: _Child, chunk: Task) -> list[Packed]:
         if not left:
             raise RuntimeError(f"a process that examines files keeps failing: {answer.problem.message}")
         steps.update(dict.fromkeys(left, answer.problem))
-        child.ask(Request(chunk, silenced))
+        child.ask(ChunkRequest(chunk, silenced))
 
 
-def _asked(child: _Child, chunk: Task) -> list[Packed]:
-    child.ask(Request(chunk, {}))
+def _asked(child: _Child, chunk: Task) -> list[PackedChunk]:
+    child.ask(ChunkRequest(chunk, {}))
     return _answers(child, chunk)
 
 
 def _singles(chunk: Task) -> Iterator[Task]:
     for number, file in enumerate(chunk.files):
-        rest = without_index(chunk) if number > 0 and isinstance(chunk, ScipShare) else chunk
+        rest = without_index(chunk) if number > 0 and isinstance(chunk, ScipPartition) else chunk
         yield structs.replace(rest, files=[file])
 
 
@@ -167,13 +181,13 @@ class _Note:
 class _Child:
     """The process that runs the witnesses, started when it is needed."""
 
-    witnesses: Sequence[Witness]
+    witnesses: Sequence[Extractor]
     options: ExtractOptions
     note: _Note = field(default_factory=_Note)
     process: Any = None
     line: Connection | None = None
 
-    def ask(self, request: Request) -> None:
+    def ask(self, request: ChunkRequest) -> None:
         if self.process is None:
             self.line, end = FORK.Pipe()
             self.note.write(0, 0)
@@ -185,7 +199,7 @@ class _Child:
         with suppress(OSError):
             self._line.send_bytes(msgpack.encode(request))
 
-    def answer(self) -> Packed | Died:
+    def answer(self) -> PackedChunk | Died:
         """The rows, or how the child failed."""
         try:
             while not self._line.poll(POLL_SECONDS):
@@ -194,14 +208,14 @@ class _Child:
                     limit = f"took longer than extract.file_seconds = {self.options.file_seconds:g}"
                     self.stop()
                     return Died(file, step, Problem("error", "extract", "time_limit", limit))
-            said = msgpack.decode(self._line.recv_bytes(), type=Packed | Broke)
+            said = msgpack.decode(self._line.recv_bytes(), type=PackedChunk | Broke)
         except (EOFError, OSError):
             file, step, _ = self.note.read()
             self.process.join()
             how = _ending(self.process.exitcode)
             self.stop()
             return Died(file, step, Problem("error", "extract", "crashed", how))
-        if isinstance(said, Packed):
+        if isinstance(said, PackedChunk):
             return said
         return Died(0, len(self.witnesses) + 1, Problem("error", "extract", "broken_rows", said.said))
 
@@ -229,7 +243,7 @@ def _serve(
     line: Connection,
     other_end: Connection,
     note: _Note,
-    witnesses: Sequence[Witness],
+    witnesses: Sequence[Extractor],
     options: ExtractOptions,
 ) -> None:
     """The child: answer requests until the parent hangs up."""
@@ -252,11 +266,11 @@ def _serve(
     while True:
         signal.setitimer(signal.ITIMER_REAL, 0)
         try:
-            request = msgpack.decode(line.recv_bytes(), type=Request)
+            request = msgpack.decode(line.recv_bytes(), type=ChunkRequest)
         except EOFError:
             os._exit(0)
         try:
-            answer: Packed | Broke = _packed(request, enter, witnesses, options)
+            answer: PackedChunk | Broke = _packed(request, enter, witnesses, options)
         # A bug of ours costs a file, too.
         except Exception as problem:  # noqa: BLE001
             answer = Broke(f"{type(problem).__name__}: {problem}")
@@ -266,26 +280,26 @@ def _serve(
 
 
 def _packed(
-    request: Request, enter: EnterFile, witnesses: Sequence[Witness], options: ExtractOptions
-) -> Packed:
+    request: ChunkRequest, enter: EnterFile, witnesses: Sequence[Extractor], options: ExtractOptions
+) -> PackedChunk:
     task, silenced = request.task, request.silenced
-    if isinstance(task, Share):
+    if isinstance(task, FilePartition):
         rows = list(_examined(task, silenced, enter, witnesses, options))
-    elif isinstance(task, ScipShare):
-        rows = list(examine_documents(task, options, silenced, enter))
+    elif isinstance(task, ScipPartition):
+        rows = list(extract_documents(task, options, silenced, enter))
     else:
-        rows = list(examine_types(task, options, silenced, enter))
+        rows = list(extract_types(task, options, silenced, enter))
     enter(0, len(witnesses) + 1)
-    streams = {name: pack_rows(part) for name, part in batches(tables_of(witnesses), rows).items()}
+    streams = {name: pack_rows(part) for name, part in table_batches(extract_tables(witnesses), rows).items()}
     first = rows[0]["place"].get("file_id") if rows else None
-    return Packed(first or "", streams, counted(rows))
+    return PackedChunk(first or "", streams, count_rows(rows))
 
 
 def _examined(
-    share: Share,
-    silenced: Silenced,
+    share: FilePartition,
+    silenced: SkippedSteps,
     enter: EnterFile,
-    witnesses: Sequence[Witness],
+    witnesses: Sequence[Extractor],
     options: ExtractOptions,
 ) -> Iterator[Rows]:
     read = _readings(share, silenced, options, partial(enter, 0, 0))
@@ -293,11 +307,11 @@ def _examined(
         enter(file, 0)
         reading = next(read[number])
         repo_id = share.places[number].repo_id
-        yield examine(repo_id, reading, witnesses, options, silenced.get(file, {}), partial(enter, file))
+        yield extract_file(repo_id, reading, witnesses, options, silenced.get(file, {}), partial(enter, file))
 
 
 def _readings(
-    share: Share, silenced: Silenced, options: ExtractOptions, touch: Callable[[], None]
+    share: FilePartition, silenced: SkippedSteps, options: ExtractOptions, touch: Callable[[], None]
 ) -> dict[int, Iterator[Reading]]:
     """For each place its files in the order they stand in the share; what is skipped is not opened."""
     entries: dict[int, list[tuple[Entry, bool]]] = {}
@@ -308,7 +322,7 @@ def _readings(
 
 
 def _read(
-    place: Place, entries: Sequence[tuple[Entry, bool]], options: ExtractOptions, touch: Callable[[], None]
+    place: RepositoryRoot, entries: Sequence[tuple[Entry, bool]], options: ExtractOptions, touch: Callable[[], None]
 ) -> Iterator[Reading]:
     wanted = [entry for entry, skipped in entries if not skipped]
     found = read_entries(place.kind, place.root, wanted, options)

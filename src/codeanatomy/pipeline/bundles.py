@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from codeanatomy.arrow import pack_rows, unpack_rows, to_python
+from codeanatomy.arrow import pack_rows, to_python, unpack_rows
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 from codeanatomy.delta.write.data_files import Batches
-from codeanatomy.graph.file_view import INNER, NESTED, READS, File
+from codeanatomy.graph.file_view import INNER, NESTED, READS, GraphFile
 
 # Pieces of a table are bytes of many rows; Spark hands them on in batches of so many.
 SETTINGS = {
@@ -102,14 +102,14 @@ def by_file(batches: Batches) -> dict[str, dict[str, list[pa.RecordBatch]]]:
     return found
 
 
-def files_in(batches: Batches) -> Iterator[File]:
+def files_in(batches: Batches) -> Iterator[GraphFile]:
     """The files of a task."""
     found = by_file(batches)
     for file_id in sorted(found):
         if FILES in found[file_id]:
             said = {name: _said(name, parts) for name, parts in found[file_id].items()}
             row = said[FILES]
-            yield File(row["repo_id"], file_id, row["path"], said)
+            yield GraphFile(row["repo_id"], file_id, row["path"], said)
 
 
 def _add(found: dict[str, dict[str, list[pa.RecordBatch]]], name: str, rows: pa.RecordBatch) -> None:

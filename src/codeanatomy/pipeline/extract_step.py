@@ -3,7 +3,7 @@
 One job runs the witnesses on the executors and keeps their rows, packed by table (`packing`). Then every
 table is committed. Nothing passes through the driver but the listing and some counts per repository.
 
-    gathered = gather(spark, tasks, WITNESSES, options, counters)   # lazy: a row per chunk of files
+    gathered = gather(spark, tasks, EXTRACTORS, options, counters)   # lazy: a row per chunk of files
     work_through(run, "extract", gathered, said)                    # runs the witnesses, fills the cache
     commit_tables(run, gathered, worked)
 
@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.delta.events import Committed
-from codeanatomy.extract.evidence import Witness
-from codeanatomy.extract.extractors import WITNESSES
+from codeanatomy.extract.evidence import Extractor
+from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
-from codeanatomy.extract.partitions import Sourced, spread
-from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of
+from codeanatomy.extract.partitions import RepositoryListing, partition_files
+from codeanatomy.extract.worker import PackedChunk, Task, extract_tables, extract_task
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.caching import held
 from codeanatomy.pipeline.context import Run
@@ -50,15 +50,15 @@ def extract_stage(run: Run) -> None:
     options = run.settings.extract
     cores = run.spark.sparkContext.defaultParallelism
     listings = run.working(EXTRACT)
-    sources = [Sourced(repo_id, listing) for repo_id, listing in listings.items()]
+    sources = [RepositoryListing(repo_id, listing) for repo_id, listing in listings.items()]
     with scip_tasks(run, listings) as indexes, type_tasks(run, listings) as reports:
-        _extract(run, [*indexes, *reports, *spread(sources, options.partitions, cores)])
+        _extract(run, [*indexes, *reports, *partition_files(sources, options.partitions, cores)])
 
 
 def _extract(run: Run, tasks: Sequence[Task]) -> None:
     total = sum(len(listing.entries) for listing in run.working(EXTRACT).values())
     counters = Counters(run.spark)
-    gathered = gather(step_session(run, EXTRACT), tasks, WITNESSES, run.settings.extract, counters)
+    gathered = gather(step_session(run, EXTRACT), tasks, EXTRACTORS, run.settings.extract, counters)
 
     def said() -> str:
         return f"{counters.files.value:,}/{total:,} files, {counters.failures.value:,} failures"
@@ -87,7 +87,7 @@ def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:
     def failures() -> Committed:
         return append_packed(run, gathered, FAILURES, worked, run.commit(EXTRACT), run_id=run.run_id)
 
-    names = [name for name in tables_of(WITNESSES) if name != FAILURES]
+    names = [name for name in extract_tables(EXTRACTORS) if name != FAILURES]
     commit_all(run, EXTRACT, {**replacements(run, gathered, names, worked), FAILURES: failures})
 
 
@@ -98,7 +98,7 @@ class Counters:
         context = spark.sparkContext
         self.files, self.failures = context.accumulator(0), context.accumulator(0)
 
-    def add(self, packed: Packed) -> None:
+    def add(self, packed: PackedChunk) -> None:
         """Count a chunk, on an executor."""
         for counts in packed.counts.values():
             self.files += counts.get("repo_files_v1", 0)
@@ -108,14 +108,14 @@ class Counters:
 def gather(
     spark: SparkSession,
     todo: Sequence[Task],
-    witnesses: Sequence[Witness],
+    witnesses: Sequence[Extractor],
     options: ExtractOptions,
     counters: Counters,
 ) -> DataFrame:
     """A frame with a row per chunk of files and a column per table; one Spark task for each of ours."""
     # Each task decodes its own part only; the listing of a repository may be long.
     encoded = spark.sparkContext.broadcast([msgpack.encode(task) for task in todo])
-    tables = tables_of(witnesses)
+    tables = extract_tables(witnesses)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -24,7 +24,7 @@ from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.graph.file_view import READS
-from codeanatomy.graph.merge import NOTHING_SHARED, SHARED, merged, shared_row, told_in
+from codeanatomy.graph.merge import EMPTY_SHARED, SHARED, merge_shared_rows, shared_row, unpack_shared_rows
 from codeanatomy.graph.rows import EDGES, TABLES, file_rows
 from codeanatomy.pipeline.bundles import FILES, SETTINGS, bundled, files_in, selected
 from codeanatomy.pipeline.caching import held
@@ -101,9 +101,9 @@ def together(per_file: DataFrame) -> DataFrame:
         rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
         for repo_id, files in groupby(rows, key=lambda row: row[0].as_py()):
             told = (
-                said for _, stream in files for row in unpack_rows(stream.as_buffer()) for said in told_in(row)
+                said for _, stream in files for row in unpack_rows(stream.as_buffer()) for said in unpack_shared_rows(row)
             )
-            streams, counts = _streams({**merged(told), SHARED: NOTHING_SHARED})
+            streams, counts = _streams({**merge_shared_rows(told), SHARED: EMPTY_SHARED})
             yield packed_row(None, streams, {repo_id: counts}, **{PATH: None})
 
     found = per_file.select(REPO, SHARED).repartition(REPO).sortWithinPartitions(REPO)

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from codeanatomy.catalog.tables.columns import PLACE_NAMES
-from codeanatomy.normalize.file_view import Lists, Reads
+from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
+from codeanatomy.normalize.file_view import ListFields, Reads
 from codeanatomy.relate.compile.scope import SYMBOL_FIELDS
 from codeanatomy.relate.file_view import AST, BLOCKS, LIBCST, OCCURRENCES
 from codeanatomy.relate.program import CALL_TARGETS
@@ -37,7 +37,7 @@ def witness_frames(
 ) -> dict[str, DataFrame]:
     """What the rules read of each table: the file, and columns."""
 
-    def lists(of: Lists) -> list[Column]:
+    def lists(of: ListFields) -> list[Column]:
         return [lists_of(name, fields) for name, fields in of.items()]
 
     nodes = F.filter(zipped("nodes", *reads.ast_nodes), lambda each: each["kind"].isin(list(reads.ast_kinds)))
@@ -105,7 +105,7 @@ def witnessed_files(
     partitions: int,
 ) -> DataFrame:
     """One row per file with a column per witness: a struct of what is read of it."""
-    libcst = libcst_files_v1.select(*PLACE_NAMES, _lists("libcst", LIBCST))
+    libcst = libcst_files_v1.select(*FILE_COLUMN_NAMES, _lists("libcst", LIBCST))
     ast = ast_files_v1.select("file_id", _lists("ast", AST))
     symbols = F.transform(
         "blocks.symbols",
@@ -121,7 +121,7 @@ def witnessed_files(
     )
     typed = type_checker_files_v1.select("file_id", _lists("typed", {"call_targets": CALL_TARGETS}))
     joined = joined_by("file_id", partitions, libcst, ast, symtable, scip.dropDuplicates(["file_id"]), typed)
-    return joined.select(*PLACE_NAMES, "ast", "symtable", "libcst", "scip", "typed")
+    return joined.select(*FILE_COLUMN_NAMES, "ast", "symtable", "libcst", "scip", "typed")
 
 
 def _lists(witness: str, lists: Mapping[str, tuple[str, ...]]) -> Column:

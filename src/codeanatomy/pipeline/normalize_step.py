@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.sql import DataFrame
 
-from codeanatomy.normalize.file_view import file_of
-from codeanatomy.normalize.rules import FILE_TABLES, READS, packed_rows
+from codeanatomy.normalize.file_view import file_from_parts
+from codeanatomy.normalize.rules import FILE_TABLES, READS, pack_file_rows
 from codeanatomy.pipeline.bundles import SETTINGS, bundled, by_file
 from codeanatomy.pipeline.caching import held
 from codeanatomy.pipeline.context import Run
@@ -64,8 +64,8 @@ def gather(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Ac
         try:
             found = by_file(batches)
             for file_id in sorted(found):
-                file = file_of(file_id, found.pop(file_id))
-                streams, counts = packed_rows(file)
+                file = file_from_parts(file_id, found.pop(file_id))
+                streams, counts = pack_file_rows(file)
                 if file.bytecode:
                     done.add(1)
                 # Most files that are not read have nothing to tell.

@@ -22,8 +22,8 @@ from msgspec import structs
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.extract.evidence import Problem
-from codeanatomy.extract.partitions import Place
-from codeanatomy.extract.scip_index import ScipShare, no_index, spread_index
+from codeanatomy.extract.partitions import RepositoryRoot
+from codeanatomy.extract.scip_index import ScipPartition, failed_index, partition_index
 from codeanatomy.extract.tools.external_tool import sources_folder
 from codeanatomy.extract.tools.scip_python import index_with_scip_python
 from codeanatomy.pipeline.context import Run
@@ -58,29 +58,29 @@ def scip_choice(values: Sequence[str], repositories: Sequence[Repository]) -> Sc
 
 
 @contextmanager
-def scip_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[ScipShare]]:
+def scip_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[ScipPartition]]:
     """The tasks that read the indexes; those that were made exist as long as the context."""
     with tempfile.TemporaryDirectory(prefix="codeanatomy-scip-") as name:
-        tasks: list[ScipShare] = []
+        tasks: list[ScipPartition] = []
         with run.timed("scip"):
             for number, (repo_id, listing) in enumerate(repositories.items()):
                 if repo_id in run.order.scip.given:
-                    tasks += spread_index(repo_id, listing, run.order.scip.given[repo_id])
+                    tasks += partition_index(repo_id, listing, run.order.scip.given[repo_id])
                 elif run.order.scip.auto:
-                    run.progress.tell("scip", f"scip-python indexes {repo_id}")
+                    run.progress.update("scip", f"scip-python indexes {repo_id}")
                     tasks += _made(repo_id, listing, Path(name) / str(number), run.settings.extract)
         yield tasks
 
 
-def _made(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -> list[ScipShare]:
+def _made(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -> list[ScipPartition]:
     try:
         return _indexed(repo_id, listing, work, options)
     except OSError as problem:
         said = Problem("error", "index", "unreadable", str(problem))
-        return [no_index(Place(repo_id, listing.kind, listing.root), INDEX_NAME, said)]
+        return [failed_index(RepositoryRoot(repo_id, listing.kind, listing.root), INDEX_NAME, said)]
 
 
-def _indexed(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -> list[ScipShare]:
+def _indexed(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -> list[ScipPartition]:
     work.mkdir()
     sources = [entry for entry in listing.entries if entry.skipped_reason is None]
     folder = sources_folder(listing, sources, work / "unpacked", options)
@@ -88,6 +88,6 @@ def _indexed(repo_id: str, listing: Listing, work: Path, options: ExtractOptions
     paths = [entry.path for entry in sources]
     made = index_with_scip_python(folder, paths, output, repo_id, options.scip_seconds)
     if not output.exists():
-        return [no_index(Place(repo_id, listing.kind, listing.root), INDEX_NAME, *made.problems)]
-    first, *others = spread_index(repo_id, listing, output)
+        return [failed_index(RepositoryRoot(repo_id, listing.kind, listing.root), INDEX_NAME, *made.problems)]
+    first, *others = partition_index(repo_id, listing, output)
     return [structs.replace(first, problems=(*made.problems, *first.problems)), *others]

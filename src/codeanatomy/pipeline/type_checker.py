@@ -17,45 +17,51 @@ from pathlib import Path
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Problem
-from codeanatomy.extract.partitions import Place
+from codeanatomy.extract.partitions import RepositoryRoot
 from codeanatomy.extract.tools.external_tool import is_source, sources_folder
 from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
-from codeanatomy.extract.type_checker_files import RULES, Reported, TypesShare, no_types, spread_types
+from codeanatomy.extract.type_checker_files import (
+    RULES,
+    CheckerReport,
+    TypesPartition,
+    failed_report,
+    partition_reports,
+)
 from codeanatomy.pipeline.context import Run
 from codeanatomy.sources.listing import Entry, Listing
 
 
 @contextmanager
-def type_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[TypesShare]]:
+def type_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[TypesPartition]]:
     """The tasks that read the reports, which exist as long as the context."""
     tool = find_pyrefly() if run.order.types == "auto" else None
     if tool is None:
         yield []
         return
     with tempfile.TemporaryDirectory(prefix="codeanatomy-types-") as name:
-        made: list[tuple[Reported, list[Entry]]] = []
-        failed: list[TypesShare] = []
+        made: list[tuple[CheckerReport, list[Entry]]] = []
+        failed: list[TypesPartition] = []
         with run.timed("types"):
             for number, (repo_id, listing) in enumerate(repositories.items()):
                 if not any(
                     entry.skipped_reason is None and is_source(entry.path) for entry in listing.entries
                 ):
                     continue
-                run.progress.tell("types", f"pyrefly checks {repo_id}")
+                run.progress.update("types", f"pyrefly checks {repo_id}")
                 work = Path(name).resolve() / str(number)
                 report = _checked(tool, repo_id, listing, work, run.settings.extract)
-                if isinstance(report, TypesShare):
+                if isinstance(report, TypesPartition):
                     failed.append(report)
                 else:
                     made.append(report)
-        yield [*failed, *spread_types(made)]
+        yield [*failed, *partition_reports(made)]
 
 
 def _checked(
     tool: Path, repo_id: str, listing: Listing, work: Path, options: ExtractOptions
-) -> tuple[Reported, list[Entry]] | TypesShare:
+) -> tuple[CheckerReport, list[Entry]] | TypesPartition:
     """The report on a repository with the files it is about, or why there is none."""
-    place = Place(repo_id, listing.kind, listing.root)
+    place = RepositoryRoot(repo_id, listing.kind, listing.root)
     entries = [entry for entry in listing.entries if entry.skipped_reason is None and is_source(entry.path)]
     try:
         work.mkdir()
@@ -63,8 +69,8 @@ def _checked(
         paths = [entry.path for entry in entries]
         checked = check_with_pyrefly(tool, folder, paths, work, options.types_seconds)
     except OSError as problem:
-        return no_types(place, Problem("error", "check", "unreadable", str(problem)))
+        return failed_report(place, Problem("error", "check", "unreadable", str(problem)))
     if checked.problems:
-        return no_types(place, *checked.problems)
+        return failed_report(place, *checked.problems)
     version = f"{checked.version}, {RULES}"
-    return Reported(place, str(work / "report"), str(work / "tree"), version), entries
+    return CheckerReport(place, str(work / "report"), str(work / "tree"), version), entries

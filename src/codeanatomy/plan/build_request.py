@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import Settings
-from codeanatomy.extract.extractors import WITNESSES
+from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.scip.documents import VERSION as SCIP_VERSION
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.tools.external_tool import tool_version
@@ -59,7 +59,7 @@ class Order(Struct, frozen=True):
 
 def asked_of(order: Order) -> Asked:
     """Settings and versions that the rows of all repositories follow from."""
-    versions = {witness.table: witness.version for witness in WITNESSES}
+    versions = {witness.table: witness.version for witness in EXTRACTORS}
     pyrefly = find_pyrefly() if order.types == "auto" else None
     versions[SCIP] = SCIP_VERSION
     versions[TYPES] = RULES if pyrefly is None else f"{tool_version(pyrefly)}, {RULES}"

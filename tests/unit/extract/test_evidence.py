@@ -13,7 +13,14 @@ from msgspec import structs
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.tables.columns import ERROR_FIELDS, SEVERITIES
-from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem, Testimony, Witness, failure, heard
+from codeanatomy.extract.evidence import (
+    MESSAGE_CHARS,
+    Extractor,
+    ExtractorResult,
+    Problem,
+    problem_from,
+    run_extractor,
+)
 from codeanatomy.sources.source_file import Source, decode
 
 OPTIONS = ExtractOptions()
@@ -39,7 +46,7 @@ def problem_of(text: str, stage: str) -> Problem:
         try:
             STAGES[stage](text)
         except SyntaxError as error:
-            return failure(source_of(text), stage, error)
+            return problem_from(source_of(text), stage, error)
     raise AssertionError(f"{text!r} is valid")
 
 
@@ -86,7 +93,7 @@ def test_syntax_errors_say_where(text: str, target: str, stages: tuple[str, ...]
         assert at == target, (stage, problem)
         assert problem.bend == problem.bstart
         assert problem.line == source.line_of(problem.bstart)
-        assert problem.bstart == source.at(problem.line, problem.col or 0)
+        assert problem.bstart == source.offset_at(problem.line, problem.col or 0)
         assert (problem.severity, problem.stage, problem.error_type) == ("error", stage, "SyntaxError")
 
 
@@ -174,30 +181,30 @@ def made_up(
 )
 def test_places_of_made_up_errors(error: SyntaxError, line: int | None, col: int | None) -> None:
     source = source_of("é = 1\r\nx\n")
-    problem = failure(source, "parse", error)
+    problem = problem_from(source, "parse", error)
     assert (problem.line, problem.col) == (line, col)
     assert problem.bstart == (None if line is None or col is None else source.line_starts[line - 1] + col)
 
 
 def test_other_exceptions_say_what_and_not_where() -> None:
     source = source_of("x")
-    problem = failure(source, "convert", ValueError("x" * 5_000), "warning")
+    problem = problem_from(source, "convert", ValueError("x" * 5_000), "warning")
     assert problem == Problem("warning", "convert", "ValueError", "x" * MESSAGE_CHARS)
-    assert failure(source, "parse", RecursionError()).error_type == "RecursionError"
-    assert failure(source, "parse", IndentationError("said")).error_type == "IndentationError"
-    assert failure(source, "parse", SyntaxWarning("said"), "warning").message == "said"
+    assert problem_from(source, "parse", RecursionError()).error_type == "RecursionError"
+    assert problem_from(source, "parse", IndentationError("said")).error_type == "IndentationError"
+    assert problem_from(source, "parse", SyntaxWarning("said"), "warning").message == "said"
 
 
 # Witnesses.
 
 
-def witness(speak: Callable[[Source, ExtractOptions], Testimony], max_size: str = "max_file_size") -> Witness:
-    return Witness("ast_files_v1", speak, "test 1", max_size)
+def witness(speak: Callable[[Source, ExtractOptions], ExtractorResult], max_size: str = "max_file_size") -> Extractor:
+    return Extractor("ast_files_v1", speak, "test 1", max_size)
 
 
 def test_what_a_witness_says_is_not_touched() -> None:
-    said = Testimony({"nodes": {"ast_id": [0]}}, (Problem("info", "parse", "note", "said"),))
-    assert heard(witness(lambda *_: said), source_of("x"), OPTIONS) is said
+    said = ExtractorResult({"nodes": {"ast_id": [0]}}, (Problem("info", "parse", "note", "said"),))
+    assert run_extractor(witness(lambda *_: said), source_of("x"), OPTIONS) is said
 
 
 @pytest.mark.parametrize(
@@ -216,28 +223,28 @@ def test_what_a_witness_says_is_not_touched() -> None:
     ],
 )
 def test_what_a_witness_raises_is_a_problem(error: Exception) -> None:
-    def speak(_: Source, __: ExtractOptions) -> Testimony:
+    def speak(_: Source, __: ExtractOptions) -> ExtractorResult:
         raise error
 
-    said = heard(witness(speak), source_of("x"), OPTIONS)
+    said = run_extractor(witness(speak), source_of("x"), OPTIONS)
     assert said.cells == {}
     assert [(problem.severity, problem.stage) for problem in said.problems] == [("error", "extract")]
     assert said.problems[0].error_type == type(error).__name__
 
 
 def test_an_endless_recursion_is_a_problem() -> None:
-    def speak(source: Source, options: ExtractOptions) -> Testimony:
+    def speak(source: Source, options: ExtractOptions) -> ExtractorResult:
         return speak(source, options)
 
-    assert heard(witness(speak), source_of("x"), OPTIONS).problems[0].error_type == "RecursionError"
+    assert run_extractor(witness(speak), source_of("x"), OPTIONS).problems[0].error_type == "RecursionError"
 
 
 def test_to_stop_is_not_a_problem() -> None:
-    def speak(_: Source, __: ExtractOptions) -> Testimony:
+    def speak(_: Source, __: ExtractOptions) -> ExtractorResult:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        heard(witness(speak), source_of("x"), OPTIONS)
+        run_extractor(witness(speak), source_of("x"), OPTIONS)
 
 
 def test_large_files_are_not_shown() -> None:
@@ -245,13 +252,13 @@ def test_large_files_are_not_shown() -> None:
     for max_size, limit in (("max_file_size", 10), ("max_libcst_size", 3)):
         shown: list[int] = []
 
-        def speak(source: Source, _: ExtractOptions, shown: list[int] = shown) -> Testimony:
+        def speak(source: Source, _: ExtractOptions, shown: list[int] = shown) -> ExtractorResult:
             shown.append(len(source.raw))
-            return Testimony({})
+            return ExtractorResult({})
 
         for size in (0, limit - 1, limit):
-            assert heard(witness(speak, max_size), source_of("x" * size), options).problems == ()
-        said = heard(witness(speak, max_size), source_of("x" * (limit + 1)), options)
+            assert run_extractor(witness(speak, max_size), source_of("x" * size), options).problems == ()
+        said = run_extractor(witness(speak, max_size), source_of("x" * (limit + 1)), options)
         assert shown == [0, limit - 1, limit]
         assert said.cells == {}
         assert [(problem.stage, problem.error_type) for problem in said.problems] == [("read", "too_large")]

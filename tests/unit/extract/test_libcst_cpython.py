@@ -16,7 +16,7 @@ from unicodedata import normalize
 import pytest
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Testimony
+from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.sources.source_file import Source
 from support.libcst_rows import PACKAGES, package, read, stdlib, table
@@ -30,7 +30,7 @@ CONTEXTS = {ast.Load: "load", ast.Store: "store", ast.Del: "del"}
 class Both:
     """What CPython and the witness say of a file."""
 
-    def __init__(self, source: Source, said: Testimony, root: ast.Module) -> None:
+    def __init__(self, source: Source, said: ExtractorResult, root: ast.Module) -> None:
         self.source = source
         self.said = said
         # Nodes, and whether they are in an f-string.

@@ -17,7 +17,7 @@ from codeanatomy.arrow import array
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.extract import libcst_files
-from codeanatomy.extract.evidence import Testimony
+from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.libcst_files import VERSION, libcst_files_v1
 from codeanatomy.sources.source_file import Source
 from support.libcst_rows import hear, names, package, read, rows, stdlib, table, texts
@@ -34,7 +34,7 @@ SPELLED = (
 )
 
 
-def check_texts(source: Source, said: Testimony) -> None:
+def check_texts(source: Source, said: ExtractorResult) -> None:
     """Every span lies in the file, and what a row spells is the text under its span."""
     utf8 = source.utf8
 

@@ -12,7 +12,7 @@ from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from codeanatomy.extract.libcst import spans as libcst_walk
 from codeanatomy.extract.libcst.node_layout import EXPRESSIONS, OTHERS, STATEMENTS
-from codeanatomy.extract.libcst.spans import Misplaced, Places
+from codeanatomy.extract.libcst.spans import Misplaced, NodeSpans
 
 # Nearly every form of the grammar, with white space wherever it may stand.
 FORMS = [
@@ -85,8 +85,8 @@ LOSSY = [
 ]
 
 
-def places_of(code: str) -> Places:
-    return Places(cst.parse_module(code), code.encode())
+def places_of(code: str) -> NodeSpans:
+    return NodeSpans(cst.parse_module(code), code.encode())
 
 
 def test_every_node_has_a_recipe() -> None:
@@ -117,7 +117,7 @@ def test_spans_are_those_of_the_provider(code: str) -> None:
     module = cst.parse_module(code)
     assert module.code == code
     spans = MetadataWrapper(module, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
-    places = Places(module, code.encode())
+    places = NodeSpans(module, code.encode())
     for node, start, end in zip(places.nodes, places.starts, places.ends, strict=True):
         found = spans[node]
         same = (start, end) == (found.start, found.start + found.length)
@@ -144,7 +144,7 @@ def test_the_provider_and_we_differ_on_purpose() -> None:
 def test_what_the_tree_loses_is_found_in_the_text(code: str) -> None:
     module = cst.parse_module(code)
     assert module.code != code
-    places = Places(module, code.encode())
+    places = NodeSpans(module, code.encode())
     names = [
         (node.value, code.encode()[start:end].decode())
         for node, start, end in zip(places.nodes, places.starts, places.ends, strict=True)
@@ -172,7 +172,7 @@ def test_white_space_between_any_two_tokens(gap: str) -> None:
                 module = cst.parse_module(spaced)
             except cst.ParserSyntaxError:
                 continue
-            Places(module, spaced.encode())
+            NodeSpans(module, spaced.encode())
             walked += 1
     assert walked > 1000
 
@@ -198,7 +198,7 @@ def cuts(code: str) -> set[int]:
 )
 def test_a_tree_of_another_text_is_refused(parsed: str, text: str) -> None:
     with pytest.raises(Misplaced):
-        Places(cst.parse_module(parsed), text.encode())
+        NodeSpans(cst.parse_module(parsed), text.encode())
 
 
 def test_a_wrong_recipe_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,21 +6,21 @@ from codeanatomy.extract.partitions import (
     CHUNK_BYTES,
     CHUNK_FILES,
     SHARES_PER_CORE,
-    Share,
-    Sourced,
-    chunks,
-    cost,
-    spread,
+    FilePartition,
+    RepositoryListing,
+    file_cost,
+    partition_files,
+    split_chunks,
 )
 from codeanatomy.sources.listing import Entry, Listing
 
 
-def sourced(name: str, *sizes: int) -> Sourced:
+def sourced(name: str, *sizes: int) -> RepositoryListing:
     entries = [Entry(f"{n}.py", f"/{name}/{n}.py", size, 0, False, None) for n, size in enumerate(sizes)]
-    return Sourced(name, Listing(f"/{name}", "folder", tuple(entries)))
+    return RepositoryListing(name, Listing(f"/{name}", "folder", tuple(entries)))
 
 
-def files(shares: list[Share]) -> list[tuple[str, str]]:
+def files(shares: list[FilePartition]) -> list[tuple[str, str]]:
     return sorted(
         (share.places[place].repo_id, entry.path) for share in shares for place, entry in share.files
     )
@@ -30,39 +30,39 @@ def test_every_file_is_in_one_share_whatever_their_number() -> None:
     sources = [sourced("a", *range(0, 300_000, 1_000)), sourced("b", 5_000_000, 1, 0), sourced("c")]
     expected = sorted((each.repo_id, entry.path) for each in sources for entry in each.listing.entries)
     for tasks in (1, 2, 7, 1000):
-        shares = spread(sources, tasks)
+        shares = partition_files(sources, tasks)
         assert len(shares) == tasks
         assert files(shares) == expected
-    assert files(spread(sources, cores=2)) == expected
+    assert files(partition_files(sources, cores=2)) == expected
 
 
 def test_shares_are_even_and_the_heaviest_comes_first() -> None:
-    shares = spread([sourced("a", *[20_000] * 2_000)], cores=2)
-    weights = [sum(cost(entry) for _, entry in share.files) for share in shares]
+    shares = partition_files([sourced("a", *[20_000] * 2_000)], cores=2)
+    weights = [sum(file_cost(entry) for _, entry in share.files) for share in shares]
     assert len(shares) == 2 * SHARES_PER_CORE
     assert max(weights) < 1.1 * min(weights)
     assert weights == sorted(weights, reverse=True)
 
 
 def test_small_repositories_share_tasks() -> None:
-    shares = spread([sourced(f"r{n}", 100) for n in range(100)], cores=8)
+    shares = partition_files([sourced(f"r{n}", 100) for n in range(100)], cores=8)
     assert len(shares) == 2
     assert sum(len(share.places) for share in shares) == 100
 
 
 def test_a_share_names_only_the_places_it_needs() -> None:
-    shares = spread([sourced(f"r{n}", 200_000) for n in range(10)], tasks=10)
+    shares = partition_files([sourced(f"r{n}", 200_000) for n in range(10)], tasks=10)
     assert all(len(share.places) == len({place for place, _ in share.files}) for share in shares)
 
 
 def test_chunks_are_bounded_and_complete() -> None:
-    (share,) = spread([sourced("a", *[100_000] * 30, 3_000_000, *[10] * 300)], tasks=1)
-    parts = list(chunks(share))
+    (share,) = partition_files([sourced("a", *[100_000] * 30, 3_000_000, *[10] * 300)], tasks=1)
+    parts = list(split_chunks(share))
     assert [file for part in parts for file in part.files] == share.files
     for part in parts:
         assert len(part.files) <= CHUNK_FILES
-        assert len(part.files) == 1 or sum(cost(entry) for _, entry in part.files) <= CHUNK_BYTES
+        assert len(part.files) == 1 or sum(file_cost(entry) for _, entry in part.files) <= CHUNK_BYTES
 
 
 def test_nothing_to_read_is_one_empty_share() -> None:
-    assert [share.files for share in spread([sourced("a")], cores=4)] == [[]]
+    assert [share.files for share in partition_files([sourced("a")], cores=4)] == [[]]

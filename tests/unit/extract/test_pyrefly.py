@@ -14,17 +14,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Silenced
+from codeanatomy.extract.evidence import SkippedSteps
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.tools.pyrefly import Checked, check_with_pyrefly, find_pyrefly
-from codeanatomy.extract.type_checker_files import TYPES, TypesShare, examine_types, spread_types
+from codeanatomy.extract.type_checker_files import TYPES, TypesPartition, extract_types, partition_reports
 from codeanatomy.pipeline import type_checker
 from codeanatomy.plan.repositories import Repository, list_repositories
 from codeanatomy.progress import Progress
 from support.builds import built, rows
 
 Json = dict[str, Any]
-NOTHING_SILENCED: Silenced = {}
+NOTHING_SILENCED: SkippedSteps = {}
 
 PROGRAM = {
     "src/shop/__init__.py": "",
@@ -89,9 +89,9 @@ def checked_rows(folder: Path, work: Path) -> dict[str, Json]:
     assert tool is not None
     listed = list_repositories([Repository("r", folder)], options, Progress(io.StringIO()))
     report = type_checker._checked(tool, "r", listed.listings["r"], work, options)
-    assert not isinstance(report, TypesShare), report.problems
-    shares = spread_types([report])
-    found = [row for share in shares for row in examine_types(share, options, NOTHING_SILENCED, _nothing)]
+    assert not isinstance(report, TypesPartition), report.problems
+    shares = partition_reports([report])
+    found = [row for share in shares for row in extract_types(share, options, NOTHING_SILENCED, _nothing)]
     return {row["place"]["path"]: row[TYPES] for row in found}
 
 

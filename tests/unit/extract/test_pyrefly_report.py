@@ -12,17 +12,17 @@ import pytest
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Problem
 from codeanatomy.extract.file_rows import FAILURES
-from codeanatomy.extract.partitions import Place
+from codeanatomy.extract.partitions import RepositoryRoot
 from codeanatomy.extract.pyrefly.names import placed, places_of
 from codeanatomy.extract.pyrefly.report import CallGraphs, Project, read_part
 from codeanatomy.extract.type_checker_files import (
     TYPES,
-    Reported,
-    TypesShare,
-    examine_types,
-    no_types,
-    spread_types,
-    type_chunks,
+    CheckerReport,
+    TypesPartition,
+    extract_types,
+    failed_report,
+    partition_reports,
+    report_chunks,
 )
 from codeanatomy.extract.worker import extract_task
 from codeanatomy.sources.listing import Entry
@@ -113,7 +113,7 @@ class Report:
         functions = {"F:0": {"type_table": table, "locations": locations}}
         self.parts["type_of_expressions/use:1.json"] = {**FORMAT, "functions": functions}
 
-    def share(self) -> TypesShare:
+    def share(self) -> TypesPartition:
         for path, raw in self.sources.items():
             (self.tree / path).write_bytes(raw)
         project = {**FORMAT, "modules": self.modules}
@@ -125,12 +125,12 @@ class Report:
             Entry(path, str(self.tree / path), len(raw), 0, path.endswith("i"), None)
             for path, raw in self.sources.items()
         ]
-        root = Place("r", "folder", str(self.tree))
-        (share,) = spread_types([(Reported(root, str(self.folder), str(self.tree), "by hand"), entries)])
+        root = RepositoryRoot("r", "folder", str(self.tree))
+        (share,) = partition_reports([(CheckerReport(root, str(self.folder), str(self.tree), "by hand"), entries)])
         return share
 
     def rows(self) -> dict[str, Json]:
-        found = examine_types(self.share(), ExtractOptions(), {}, lambda file, step: None)
+        found = extract_types(self.share(), ExtractOptions(), {}, lambda file, step: None)
         return {rows["place"]["path"]: rows for rows in found}
 
     def row(self, path: str = "use.py") -> Json:
@@ -396,8 +396,8 @@ def test_a_worker_makes_the_same_rows_and_tells_of_no_report(report: Report) -> 
     share = report.share()
     (packed,) = extract_task(share, (), ExtractOptions())
     assert packed.counts["r"][TYPES] == 2
-    assert len(list(type_chunks(share))) == 1
+    assert len(list(report_chunks(share))) == 1
     said = Problem("error", "check", "time_limit", "too long")
-    (packed,) = extract_task(no_types(Place("r", "folder", "/nowhere"), said), (), ExtractOptions())
+    (packed,) = extract_task(failed_report(RepositoryRoot("r", "folder", "/nowhere"), said), (), ExtractOptions())
     assert (packed.counts["r"][TYPES], packed.counts["r"][FAILURES]) == (0, 1)
-    assert spread_types([]) == []
+    assert partition_reports([]) == []

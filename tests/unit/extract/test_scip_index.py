@@ -709,7 +709,7 @@ def token_borders(source: Source) -> tuple[set[int], set[int]]:
             ends.add(line + len(token.line[: token.end[1]].encode()))
         elif token.type == tokenize.STRING:
             # An annotation in quotes has names in it.
-            begin = source.at(token.start[0], 0) + len(token.line[: token.start[1]].encode())
+            begin = source.offset_at(token.start[0], 0) + len(token.line[: token.start[1]].encode())
             for found in re.finditer(r"\w+", token.string):
                 starts.add(begin + len(token.string[: found.start()].encode()))
                 ends.add(begin + len(token.string[: found.end()].encode()))
@@ -758,13 +758,13 @@ def compare_definitions(package: str) -> None:
 
 
 def definition(source: Source, node: Any) -> tuple[tuple[int, int], tuple[str, int | None, int | None]]:
-    begin = source.at(node.lineno, node.col_offset)
+    begin = source.offset_at(node.lineno, node.col_offset)
     first = node.decorator_list[0] if node.decorator_list else None
     # A decorator begins with its "@", which the tree leaves out.
-    outer = source.at(first.lineno, first.col_offset - 1) if first else begin
+    outer = source.offset_at(first.lineno, first.col_offset - 1) if first else begin
     name = DEFINES.match(source.utf8, begin)
     assert name
-    return name.span(1), (node.name, outer, source.at(node.end_lineno, node.end_col_offset))
+    return name.span(1), (node.name, outer, source.offset_at(node.end_lineno, node.end_col_offset))
 
 
 def bound_names(tree: ast.Module) -> Iterator[str]:

@@ -19,10 +19,10 @@ import pytest
 from codeanatomy import catalog
 from codeanatomy.arrow import unpack_rows
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Testimony, Witness
+from codeanatomy.extract.evidence import Extractor, ExtractorResult
 from codeanatomy.extract.file_rows import FAILURES, table_columns
-from codeanatomy.extract.partitions import Share, Sourced, spread
-from codeanatomy.extract.worker import extract_task, tables_of
+from codeanatomy.extract.partitions import FilePartition, RepositoryListing, partition_files
+from codeanatomy.extract.worker import extract_tables, extract_task
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.source_file import Source
 from support.folders import TESTS
@@ -34,7 +34,7 @@ EMPTY = {
 }
 
 
-def misbehave(source: Source, options: ExtractOptions) -> Testimony:
+def misbehave(source: Source, options: ExtractOptions) -> ExtractorResult:
     """A witness that does what the file says."""
     if b"segfault" in source.utf8:
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -45,28 +45,28 @@ def misbehave(source: Source, options: ExtractOptions) -> Testimony:
     if b"raise" in source.utf8:
         raise ZeroDivisionError("on purpose")
     if b"ragged" in source.utf8:
-        return Testimony({**EMPTY, "type_ignores": {"tag": [], "line": [1]}})
-    return Testimony(EMPTY)
+        return ExtractorResult({**EMPTY, "type_ignores": {"tag": [], "line": [1]}})
+    return ExtractorResult(EMPTY)
 
 
-def honest(source: Source, options: ExtractOptions) -> Testimony:
-    return Testimony(
+def honest(source: Source, options: ExtractOptions) -> ExtractorResult:
+    return ExtractorResult(
         {"blocks": {field.name: [] for field in catalog.table("symtable_files_v1").column("blocks").fields}}
     )
 
 
-WITNESSES = (Witness("ast_files_v1", misbehave, "test 1"), Witness("symtable_files_v1", honest, "test 1"))
+EXTRACTORS = (Extractor("ast_files_v1", misbehave, "test 1"), Extractor("symtable_files_v1", honest, "test 1"))
 
 
-def shares_of(folder: Path, options: ExtractOptions, tasks: int = 1) -> list[Share]:
-    return spread([Sourced("r", list_source(folder, options))], tasks)
+def shares_of(folder: Path, options: ExtractOptions, tasks: int = 1) -> list[FilePartition]:
+    return partition_files([RepositoryListing("r", list_source(folder, options))], tasks)
 
 
-def extracted(shares: Sequence[Share], options: ExtractOptions) -> dict[str, list[dict[str, Any]]]:
+def extracted(shares: Sequence[FilePartition], options: ExtractOptions) -> dict[str, list[dict[str, Any]]]:
     """All rows by table, by path."""
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables_of(WITNESSES)}
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in extract_tables(EXTRACTORS)}
     for share in shares:
-        for packed in extract_task(share, WITNESSES, options):
+        for packed in extract_task(share, EXTRACTORS, options):
             for name, stream in packed.streams.items():
                 rows[name] += pa.Table.from_batches(unpack_rows(stream)).to_pylist()
     for found in rows.values():
@@ -199,7 +199,7 @@ def test_a_child_does_not_outlive_its_parent_for_long(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
         "import test_worker as t; o = t.ExtractOptions(file_seconds=1.5);"
         "(share,) = t.shares_of(Path(sys.argv[2]), o); print('ready', flush=True);"
-        "list(t.extract_task(share, t.WITNESSES, o))"
+        "list(t.extract_task(share, t.EXTRACTORS, o))"
     )
     command = [sys.executable, "-c", program, str(TESTS), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
@@ -234,7 +234,7 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
     options = ExtractOptions()
     (share,) = shares_of(write(tmp_path, a="x"), options)
     before = _children()
-    rows = extract_task(share, WITNESSES, options)
+    rows = extract_task(share, EXTRACTORS, options)
     next(rows)
     rows.close()
     assert _children() == before

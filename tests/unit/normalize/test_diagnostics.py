@@ -14,10 +14,10 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Table
-from codeanatomy.extract.extractors import WITNESSES
-from codeanatomy.extract.file_rows import batches, examine, file_id
+from codeanatomy.extract.extractors import EXTRACTORS
+from codeanatomy.extract.file_rows import extract_file, file_id, table_batches
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
-from codeanatomy.normalize.file_view import File, file_of
+from codeanatomy.normalize.file_view import FileEvidence, file_from_parts
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading
 from codeanatomy.sources.source_file import Source, decode
@@ -99,17 +99,17 @@ def witnessed(sources: Mapping[str, bytes]) -> Rows:
     """What the extract stage says of files, as rows by table."""
     tables = [table.name for table in catalog.TABLES if table.stage == "extract"]
     files = [
-        examine("r", _reading(path, raw), WITNESSES, ExtractOptions(), {}, lambda _: None)
+        extract_file("r", _reading(path, raw), EXTRACTORS, ExtractOptions(), {}, lambda _: None)
         for path, raw in sources.items()
     ]
-    return {name: batch.to_pylist() for name, batch in batches(tables, files).items()}
+    return {name: batch.to_pylist() for name, batch in table_batches(tables, files).items()}
 
 
 def _reading(path: str, raw: bytes) -> Reading:
     return Reading(Entry(path, f"/{path}", len(raw), 0, False, None), raw, 0, None)
 
 
-def files_of(rows: Rows) -> list[File]:
+def files_of(rows: Rows) -> list[FileEvidence]:
     """The files that the rows are about, as the rules see them."""
     found: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
     for name, of_table in rows.items():
@@ -121,15 +121,17 @@ def files_of(rows: Rows) -> list[File]:
                 batch = batch.append_column("is_missing", pa.array([row["file_id"] is None]))
             if row.get("row_kind") != "index":
                 found[known].setdefault(name, []).append(batch)
-    return [file_of(known, parts) for known, parts in found.items()]
+    return [file_from_parts(known, parts) for known, parts in found.items()]
 
 
 def told(
-    files: Iterable[File], table: Table, make: Callable[..., list[dict[str, Any]]]
+    files: Iterable[FileEvidence], table: Table, make: Callable[..., list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
     """The rows of a table that is made file by file of its inputs."""
     return [
-        row for file in files for row in make(file.place, **{name: file.said(name) for name in table.inputs})
+        row
+        for file in files
+        for row in make(file.key, **{name: file.evidence_in(name) for name in table.inputs})
     ]
 
 

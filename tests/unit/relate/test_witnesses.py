@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.partitions import Place
+from codeanatomy.extract.partitions import RepositoryRoot
 from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import read_document, read_frames
 from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
-from codeanatomy.extract.type_checker_files import Reported, examine_types, spread_types
+from codeanatomy.extract.type_checker_files import CheckerReport, extract_types, partition_reports
 from codeanatomy.relate.compile.file_summary import summary
 from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.program import Program
@@ -559,11 +559,11 @@ def typed_cells(folder: Path) -> dict[str, Any]:
         work = Path(name)
         made = check_with_pyrefly(tool, folder, [entry.path for entry in entries], work, 120)
         assert made.problems == ()
-        place = Place("test", listing.kind, listing.root)
-        report = Reported(place, str(work / "report"), str(work / "tree"), made.version)
+        place = RepositoryRoot("test", listing.kind, listing.root)
+        report = CheckerReport(place, str(work / "report"), str(work / "tree"), made.version)
         found = {}
-        for share in spread_types([(report, entries)]):
-            for rows in examine_types(share, ExtractOptions(), {}, lambda *_: None):
+        for share in partition_reports([(report, entries)]):
+            for rows in extract_types(share, ExtractOptions(), {}, lambda *_: None):
                 if rows["type_checker_files_v1"] is not None:
                     found[rows["place"]["path"]] = rows["type_checker_files_v1"]
     return found

@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 import libcst as cst
 
 from codeanatomy.extract.libcst.qualified_names import Scope, ScopeKind, plain
-from codeanatomy.extract.libcst.spans import Places
+from codeanatomy.extract.libcst.spans import NodeSpans
 from codeanatomy.extract.libcst.texts import (
     NOWHERE,
     Span,
@@ -72,7 +72,7 @@ def _start(row: Row) -> int:
 class Facts:
     """The rows of one file, by column of the catalogue."""
 
-    def __init__(self, utf8: bytes, text: str, module: cst.Module, places: Places) -> None:
+    def __init__(self, utf8: bytes, text: str, module: cst.Module, places: NodeSpans) -> None:
         self.rows: defaultdict[str, list[Row]] = defaultdict(list)
         self.future_imports: list[str] = []
         self._utf8 = utf8
@@ -90,7 +90,7 @@ class Facts:
         if self._comments.rows:
             self.rows["type_exprs"] = sorted([*self.rows["type_exprs"], *self._comments.rows], key=_start)
 
-    def _gather(self, places: Places) -> None:
+    def _gather(self, places: NodeSpans) -> None:
         """Names and attributes here, because they are many; other nodes by their handlers."""
         add_ref, context_of = self.rows["refs"].append, self._roles.get
         node: Any

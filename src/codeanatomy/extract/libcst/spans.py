@@ -53,7 +53,7 @@ class Misplaced(Exception):
     """The tree and the source do not fit together."""
 
 
-class Places:
+class NodeSpans:
     """Nodes of a module with their spans; `starts` and `ends` are parallel to `nodes`."""
 
     def __init__(self, module: cst.Module, utf8: bytes) -> None:

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 import libcst as cst
 
-from codeanatomy.extract.libcst.spans import Places
+from codeanatomy.extract.libcst.spans import NodeSpans
 
 Span: TypeAlias = tuple[int | None, int | None]
 
@@ -74,7 +74,7 @@ def evaluated(literal: str) -> str | None:
 class TypeComments:
     """Rows of `type_exprs` for the type comments of a file."""
 
-    def __init__(self, text: str, places: Places) -> None:
+    def __init__(self, text: str, places: NodeSpans) -> None:
         self.rows: list[tuple[object, ...]] = []
         # Most files have none, and are not looked through.
         self.present = TYPE_COMMENT.search(text) is not None
@@ -133,7 +133,7 @@ class TypeComments:
         return True
 
 
-def annotated(target: cst.CSTNode | None, places: Places) -> tuple[str, str | None, Span]:
+def annotated(target: cst.CSTNode | None, places: NodeSpans) -> tuple[str, str | None, Span]:
     """Role, name and identifier of a variable or attribute with a type; no name for other targets."""
     if isinstance(target, cst.Name):
         return "variable", target.value, places.span(target)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem, Testimony
+from codeanatomy.extract.evidence import MESSAGE_CHARS, ExtractorResult, Problem
 from codeanatomy.extract.pyrefly.names import NO_SPAN, Names, Span, placed, places_of
 from codeanatomy.extract.pyrefly.report import (
     Callees,
@@ -75,34 +75,34 @@ TYPE_FIELDS = ("bstart", "bend", "type_repr", "class_names", "class_object_names
 Row: TypeAlias = tuple[Any, ...]
 
 
-def module_cells(names: Names, modules: Sequence[Module], source: Source) -> Testimony:
+def module_cells(names: Names, modules: Sequence[Module], source: Source) -> ExtractorResult:
     """The cells of a file's row; it may be several modules, if it can be imported by several names."""
     try:
         return _cells(names, modules, source)
     # Never raising is the contract of every witness, and the report may say anything.
     except Exception as problem:  # noqa: BLE001
         said = f"{type(problem).__name__}: {problem}"
-        return Testimony({}, (Problem("error", "read", "corrupt_report", said[:MESSAGE_CHARS]),))
+        return ExtractorResult({}, (Problem("error", "read", "corrupt_report", said[:MESSAGE_CHARS]),))
 
 
-def _cells(names: Names, modules: Sequence[Module], source: Source) -> Testimony:
+def _cells(names: Names, modules: Sequence[Module], source: Source) -> ExtractorResult:
     if not modules:
         said = "the type checker does not report this file"
-        return Testimony({}, (Problem("error", "read", "missing_module", said),))
+        return ExtractorResult({}, (Problem("error", "read", "missing_module", said),))
     if any(module.failed_to_load for module in modules):
         said = "the type checker cannot load the file: it reads UTF-8 only"
-        return Testimony({}, (Problem("error", "read", "undecodable", said),))
+        return ExtractorResult({}, (Problem("error", "read", "undecodable", said),))
     collected = _Collected(names, source)
     for module in modules:
         graphs = read_part(names.part(module, "call_graphs"), CallGraphs)
         if isinstance(graphs, Problem):
-            return Testimony({}, (graphs,))
+            return ExtractorResult({}, (graphs,))
         types = read_part(names.part(module, "type_of_expressions"), Types)
         if isinstance(types, Problem):
-            return Testimony({}, (types,))
+            return ExtractorResult({}, (types,))
         collected.add_calls(graphs)
         collected.add_types(types)
-    return Testimony(collected.cells(), collected.problems())
+    return ExtractorResult(collected.cells(), collected.problems())
 
 
 class _Collected:

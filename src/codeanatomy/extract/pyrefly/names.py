@@ -26,7 +26,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from codeanatomy.extract.evidence import Problem
-from codeanatomy.extract.positions import Places
+from codeanatomy.extract.positions import PositionConverter
 from codeanatomy.extract.pyrefly.report import (
     FORMAT_VERSION,
     ClassRef,
@@ -51,12 +51,12 @@ Span: TypeAlias = tuple[int | None, int | None]
 NO_SPAN: Span = (None, None)
 
 
-def places_of(source: Source | None) -> Places:
+def places_of(source: Source | None) -> PositionConverter:
     """The places of a file, in the tool's units."""
-    return Places(source, "utf8", BOM_COLUMNS)
+    return PositionConverter(source, "utf8", BOM_COLUMNS)
 
 
-def placed(places: Places, location: str) -> Span:
+def placed(places: PositionConverter, location: str) -> Span:
     """The span of a location such as `3:5-3:9`; what cannot be placed is noted in `places`."""
     found = LOCATION.match(location)
     numbers = [] if found is None else [int(number) - 1 for number in found.groups()]
@@ -92,7 +92,7 @@ class Names:
         self.modules = modules
         self._definitions: dict[int, Definitions] = {}
         self._broken: dict[int, Problem] = {}
-        self._places: dict[str, Places] = {}
+        self._places: dict[str, PositionConverter] = {}
         self._functions: dict[tuple[int, str], KnownFunction] = {}
         self._classes: dict[tuple[int, int], str] = {}
 
@@ -174,7 +174,7 @@ class Names:
             self._definitions[module_id] = read
         return self._definitions[module_id]
 
-    def _places_in(self, path: str) -> Places:
+    def _places_in(self, path: str) -> PositionConverter:
         """The places of another file, which is read again: its rows may be made elsewhere."""
         if path not in self._places:
             try:

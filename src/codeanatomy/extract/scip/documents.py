@@ -38,8 +38,8 @@ from typing import Any, TypeAlias, cast
 # Protobuf brings no types.
 import google.protobuf  # type: ignore[import-untyped]
 
-from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem, Testimony
-from codeanatomy.extract.positions import Places
+from codeanatomy.extract.evidence import MESSAGE_CHARS, ExtractorResult, Problem
+from codeanatomy.extract.positions import PositionConverter
 from codeanatomy.extract.scip.index_file import Dialect, Frames
 from codeanatomy.extract.scip.schema import (
     DIAGNOSTIC_TAGS,
@@ -67,30 +67,30 @@ Stable: TypeAlias = Callable[[str], str | None]
 NO_RANGE: Row = (None,) * len(RANGE)
 
 
-def index_cells(frames: Frames) -> Testimony:
+def index_cells(frames: Frames) -> ExtractorResult:
     """The cells of the row of the index itself."""
     metadata = frames.metadata | {"document_count": len(frames.documents)}
-    return Testimony({"metadata": metadata}, frames.problems)
+    return ExtractorResult({"metadata": metadata}, frames.problems)
 
 
 def document_cells(
     message: bytes, source: Source | None, dialect: Dialect, outside: Mapping[str, bytes]
-) -> Testimony:
+) -> ExtractorResult:
     """The cells of a document's row; spans are null where the repository has no such file."""
     try:
         return _document(message, source, dialect, outside)
     # Never raising is the contract of every witness, and the bytes may be anything.
     except Exception as problem:  # noqa: BLE001
         said = f"{type(problem).__name__}: {problem}"
-        return Testimony({}, (Problem("error", "read", "corrupt_document", said[:MESSAGE_CHARS]),))
+        return ExtractorResult({}, (Problem("error", "read", "corrupt_document", said[:MESSAGE_CHARS]),))
 
 
 def _document(
     message: bytes, source: Source | None, dialect: Dialect, outside: Mapping[str, bytes]
-) -> Testimony:
+) -> ExtractorResult:
     document = Document.FromString(message)
     encoding = position_encoding_norm(document.position_encoding) or dialect.position_encoding
-    places = Places(source, encoding, dialect.bom_columns)
+    places = PositionConverter(source, encoding, dialect.bom_columns)
     stable = _stable_symbols(dialect)
     # Each access would make the objects anew.
     occurrences, symbols = list(document.occurrences), list(document.symbols)
@@ -111,7 +111,7 @@ def _document(
         "relationships": _relationships(symbols, stable),
         "diagnostics": _diagnostics(occurrences, ranges),
     }
-    return Testimony(cells, places.problems())
+    return ExtractorResult(cells, places.problems())
 
 
 def _mentioned(occurrences: Sequence[Any], symbols: Sequence[Any]) -> dict[str, None]:
@@ -219,7 +219,7 @@ def _multi(place: Any) -> Sequence[int]:
 class _Ranges:
     """Ranges as rows of `RANGE` as they are added."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: PositionConverter) -> None:
         self.places = places
         self.rows: list[Row] = []
 

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.sources.listing import Entry, Listing, unported
+from codeanatomy.sources.listing import Entry, Listing, decode_location
 from codeanatomy.sources.reading import read_entries
 
 SUFFIXES = frozenset({".py", ".pyi"})
@@ -79,7 +79,7 @@ def sources_folder(
 ) -> Path:
     """Where the sources are files: the folder itself, or where an archive's were unpacked to."""
     if listing.kind == "folder":
-        return Path(unported(listing.root))
+        return Path(decode_location(listing.root))
     # Paths of a listing never lead out.
     for reading in read_entries(listing.kind, listing.root, entries, options):
         if reading.raw is not None:

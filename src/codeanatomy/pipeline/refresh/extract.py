@@ -19,10 +19,10 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.extractors import WITNESSES
+from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES, table_columns
-from codeanatomy.extract.partitions import Sourced, spread
-from codeanatomy.extract.worker import Packed, Task, extract_task, tables_of
+from codeanatomy.extract.partitions import RepositoryListing, partition_files
+from codeanatomy.extract.worker import PackedChunk, Task, extract_tables, extract_task
 from codeanatomy.pipeline.context import Run, counts_of
 from codeanatomy.pipeline.extract_step import tell_of_source
 from codeanatomy.pipeline.refresh.file_tables import by_owner
@@ -72,19 +72,19 @@ def _read(run: Run, refresh: Refresh) -> dict[str, pa.Table]:
     cores = processes_of(run.settings)
     tasks: list[Task] = []
     if entries:
-        tasks += spread([Sourced(refresh.repo_id, structs.replace(listing, entries=entries))], None, cores)
+        tasks += partition_files([RepositoryListing(refresh.repo_id, structs.replace(listing, entries=entries))], None, cores)
     whole = {refresh.repo_id: listing}
     with scip_tasks(run, whole) as indexes, type_tasks(run, whole) as reports:
         packed = run.worker.call(heard, [*indexes, *reports, *tasks], options, cores)
     run.progress.update(EXTRACT, f"{len(entries):,}/{len(entries):,} changed files", last=True)
-    return {name: joined(name, (each.streams[name] for each in packed)) for name in tables_of(WITNESSES)}
+    return {name: joined(name, (each.streams[name] for each in packed)) for name in extract_tables(EXTRACTORS)}
 
 
-def heard(tasks: Sequence[Task], options: ExtractOptions, processes: int) -> list[Packed]:
+def heard(tasks: Sequence[Task], options: ExtractOptions, processes: int) -> list[PackedChunk]:
     """What the witnesses say of the files of tasks."""
 
-    def hear(number: int) -> list[Packed]:
-        return list(extract_task(tasks[number], WITNESSES, options))
+    def hear(number: int) -> list[PackedChunk]:
+        return list(extract_task(tasks[number], EXTRACTORS, options))
 
     return [each for pieces in forked(hear, len(tasks), processes, fewest=1) for each in pieces]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from codeanatomy.arrow import pack_rows
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.scip_index import SCIP
-from codeanatomy.normalize.file_view import heard_file
+from codeanatomy.normalize.file_view import file_from_rows
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.normalize_step import FILE_INPUTS
@@ -77,7 +77,7 @@ def made_files(files: Sequence[tuple[str, Streams]], processes: int) -> list[dic
 
     def make(number: int) -> dict[str, bytes]:
         file_id, streams = files[number]
-        made = file_rows(heard_file(file_id, documents_in(rows_in(streams)), READS))
+        made = file_rows(file_from_rows(file_id, documents_in(rows_in(streams)), READS))
         return {name: pack_rows(batch) for name, batch in made.items()}
 
     return list(forked(make, len(files), processes))
