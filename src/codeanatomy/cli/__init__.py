@@ -1,1 +1,20 @@
-"""The commands, by what they are for; `codeanatomy.cli.main` puts them together."""
+"""Commands of `codeanatomy`; `main` lists them by group and imports the module of the one that is called.
+
+    main        the table of commands, exit codes
+    options     options that several commands share
+    printing    tables, JSON, CSV and Markdown on stdout, notes on stderr
+    sessions    the Spark session of a command that may need one
+    build       build, plan
+    ask         the query verbs (find, callers, impact, ...) and sql
+    checks      callgraph, diff, verify
+    export      export
+    runs        status, runs
+    observe     observe
+    maintain    maintain, its single operations, properties, features
+    restore     restore, export-snapshot
+    reference   tables, table, kinds, config, doctor, setup, docs
+    doctor      checks of this machine
+    docs_pages  generated pages of docs/
+
+Tests: `tests/unit/cli`; those of the query verbs are in `tests/unit/query`.
+"""

@@ -1,18 +1,24 @@
-"""The verbs that ask a lake, each a command with the same options. No JVM.
+"""Ask a lake: the query verbs, each a command with the same options, and `sql`.
 
     codeanatomy callers Session.send --depth 2 --lake lake
     codeanatomy impact --diff main --lake lake --format markdown
+    codeanatomy sql "SELECT caller FROM calls WHERE callee = 'json.loads'" --lake lake
+    codeanatomy sql - --engine spark --lake lake < question.sql
 
-Tests: `tests/unit/query/test_questions.py`.
+Only `sql --engine spark` needs a JVM. Tests: `tests/unit/query/test_questions.py`,
+`tests/unit/query/test_sql_command.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from codeanatomy.cli.answers import print_answer, print_problem
 from codeanatomy.cli.options import (
     AnswerFormat,
     answer_format_option,
@@ -21,28 +27,42 @@ from codeanatomy.cli.options import (
     limit_option,
     repo_option,
 )
+from codeanatomy.cli.printing import (
+    answer_notes,
+    effective_format,
+    print_answer,
+    print_error,
+    print_json,
+    print_rows,
+)
 from codeanatomy.config import load_settings
 from codeanatomy.errors import CodeAnatomyError
-from codeanatomy.query.answers import DEEPEST, LIMIT
+from codeanatomy.query.answers import DEFAULT_LIMIT, MAX_DEPTH
 from codeanatomy.query.ask import VERBS, errors_answer
 
-DEPTH = click.IntRange(min=1, max=DEEPEST)
+if TYPE_CHECKING:
+    from codeanatomy.lake.recorded_queries import RecordedQuery
+    from codeanatomy.query.sql.answer import SqlAnswer
+
+DEPTH = click.IntRange(min=1, max=MAX_DEPTH)
 SYMBOL = click.Argument(["names"], metavar="SYMBOL")
+# Statements from standard input are read up to this length.
+MAX_STATEMENT_CHARS = 1_000_000
 
 
 def _depth(default: int, text: str) -> click.Option:
     return click.Option(["--depth"], type=DEPTH, default=default, show_default=True, help=text)
 
 
-# What each verb takes beside the options of all.
+# Arguments and options of each verb, beside those that all verbs have.
 PARAMETERS: dict[str, tuple[click.Parameter, ...]] = {
     "find": (
         click.Argument(["names"], metavar="NAME"),
         click.Option(["--kind"], help="Only this kind, such as class or function."),
     ),
     "show": (SYMBOL,),
-    "callers": (SYMBOL, _depth(1, "Callers of callers, so many steps.")),
-    "callees": (SYMBOL, _depth(1, "Callees of callees, so many steps.")),
+    "callers": (SYMBOL, _depth(1, "Steps: 2 includes the callers of callers.")),
+    "callees": (SYMBOL, _depth(1, "Steps: 2 includes the callees of callees.")),
     "refs": (SYMBOL,),
     "path": (
         click.Argument(["names"], nargs=2, metavar="FROM TO"),
@@ -51,34 +71,34 @@ PARAMETERS: dict[str, tuple[click.Parameter, ...]] = {
             type=click.Choice(["calls", "flow"]),
             default="calls",
             show_default=True,
-            help="Over calls, or along values.",
+            help="Follow calls, or the flow of values.",
         ),
-        _depth(12, "Steps at most."),
+        _depth(12, "Maximum number of steps."),
     ),
     "impact": (
         click.Argument(["names"], nargs=-1, metavar="[SYMBOL]..."),
         click.Option(
             ["--diff"],
             metavar="GITREF",
-            help="What changed between GITREF (or BASE..HEAD) and the work tree, instead of symbols.",
+            help="Use the definitions changed between GITREF (or BASE..HEAD) and the work tree as symbols.",
         ),
-        _depth(5, "Steps at most."),
+        _depth(5, "Maximum number of steps."),
     ),
-    "flows": (SYMBOL, _depth(5, "Steps at most.")),
+    "flows": (SYMBOL, _depth(5, "Maximum number of steps.")),
     "explain": (click.Argument(["names"], nargs=-1, required=True, metavar="EDGE | FROM TO"),),
-    "unused": (click.Option(["--kind"], help="Only function, or only class."),),
+    "unused": (click.Option(["--kind"], help="Only this kind: function or class."),),
     "cycles": (
         click.Option(
             ["--by"],
             type=click.Choice(["imports", "calls"]),
             default="imports",
             show_default=True,
-            help="Of imports, or of calls.",
+            help="Cycles of imports, or of calls.",
         ),
     ),
     "unresolved": (
         click.Argument(["names"], nargs=-1, metavar="[SYMBOL]"),
-        click.Option(["--reason"], help="Only what was not resolved for this reason."),
+        click.Option(["--reason"], help="Only those with this reason."),
     ),
     "errors": (),
     "stats": (),
@@ -86,10 +106,12 @@ PARAMETERS: dict[str, tuple[click.Parameter, ...]] = {
 
 
 def _command(verb: str) -> click.Command:
+    """Make the command of a verb."""
+
     @lake_option
     @repo_option
     @as_of_option
-    @limit_option(LIMIT, "Rows to show.")
+    @limit_option(DEFAULT_LIMIT, "Rows to show.")
     @answer_format_option
     @click.pass_obj
     def run(
@@ -105,23 +127,103 @@ def _command(verb: str) -> click.Command:
     ) -> None:
         from codeanatomy.query.lake import Lake
 
-        typed = (names,) if isinstance(names, str) else names
+        symbols = (names,) if isinstance(names, str) else names
         try:
             if verb == "errors":
-                # A lake may have nothing but failures.
-                found = errors_answer(lake, repo_id, limit, as_of)
+                # Works on a lake without a published graph, too.
+                answer = errors_answer(lake, repo_id, limit, as_of)
             else:
-                recorded = load_settings(flags).observe.record_queries
-                asked = Lake.open(lake, as_of, record_queries=recorded)
-                found = asked.ask(verb, *typed, repo_id=repo_id, limit=limit, **options)
-        except CodeAnatomyError as problem:
-            print_problem(problem, form)
+                opened = Lake.open(lake, as_of, record=query_recorder(flags, lake))
+                answer = opened.ask(verb, *symbols, repo_id=repo_id, limit=limit, **options)
+        except CodeAnatomyError as error:
+            print_error(error, form)
             raise
-        print_answer(found, form)
+        print_answer(answer, form)
 
     command = click.command(verb, help=VERBS[verb].doc)(run)
     command.params = [*PARAMETERS[verb], *command.params]
     return command
 
 
-COMMANDS = {verb: _command(verb) for verb in VERBS}
+def query_recorder(flags: tuple[str, ...], lake: str) -> Callable[[Iterable[RecordedQuery]], None] | None:
+    """Return the function that records queries in the lake, if the setting observe.record_queries is on."""
+    if not load_settings(flags).observe.record_queries:
+        return None
+    from codeanatomy.lake.recorded_queries import record_queries
+
+    return partial(record_queries, lake)
+
+
+@click.command()
+@click.argument("text", metavar="STATEMENT|-")
+@lake_option
+@as_of_option
+@limit_option(DEFAULT_LIMIT, "Rows to show.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.1, max=3600),
+    default=30.0,
+    show_default=True,
+    help="Time limit.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["light", "spark"]),
+    default="light",
+    show_default=True,
+    help="DuckDB in this process, or a Spark session.",
+)
+@answer_format_option
+@click.pass_obj
+def sql(
+    flags: tuple[str, ...],
+    text: str,
+    lake: str,
+    as_of: str | None,
+    limit: int,
+    seconds: float,
+    engine: str,
+    form: AnswerFormat | None,
+) -> None:
+    """Run one SELECT over the views, in Spark's SQL dialect.
+
+    The views are symbols, calls, references and others, listed in docs/views.md. With - the statement is read
+    from standard input.
+    """
+    from codeanatomy.query.lake import Lake
+
+    statement = sys.stdin.read(MAX_STATEMENT_CHARS) if text == "-" else text
+    chosen = effective_format(form)
+    try:
+        if engine == "spark":
+            answer = _run_in_spark(flags, lake, as_of, statement, limit, seconds)
+        else:
+            opened = Lake.open(lake, as_of, record=query_recorder(flags, lake))
+            answer = opened.sql(statement, limit=limit, seconds=seconds)
+    except CodeAnatomyError as error:
+        print_error(error, form)
+        raise
+    if chosen == "json":
+        print_json({"status": "ok", **msgspec.to_builtins(answer)})
+        return
+    print_rows(answer.columns, answer.rows, chosen, every_column=True)
+    for line in answer_notes(answer):
+        click.echo(line, err=True)
+
+
+def _run_in_spark(
+    flags: tuple[str, ...], lake: str, as_of: str | None, text: str, limit: int, seconds: float
+) -> SqlAnswer:
+    """Run the statement in a Spark session of its own."""
+    from codeanatomy.query.lake import Lake
+    from codeanatomy.query.sql.spark import run_spark_sql
+    from codeanatomy.spark.session import close_session, open_session
+
+    spark = open_session(load_settings(flags).runtime)
+    try:
+        return run_spark_sql(Lake.open(lake, as_of, spark=spark), text, limit=limit, seconds=seconds)
+    finally:
+        close_session(spark)
+
+
+COMMANDS = {**{verb: _command(verb) for verb in VERBS}, "sql": sql}

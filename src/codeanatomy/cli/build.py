@@ -1,4 +1,4 @@
-"""Commands that write a lake, or tell what would be written.
+"""Write a lake, or show what would be written: `build` and `plan`.
 
     codeanatomy build src --lake lake
     codeanatomy plan src --lake lake
@@ -20,7 +20,7 @@ import msgspec
 
 from codeanatomy.catalog.kinds import PROFILES, Profile
 from codeanatomy.cli.options import Format, format_choice, format_option, lake_option
-from codeanatomy.cli.printing import print_grid, print_json
+from codeanatomy.cli.printing import print_json, print_table
 from codeanatomy.cli.sessions import session_for
 from codeanatomy.config import Settings, load_settings
 from codeanatomy.errors import EXIT_FINDINGS
@@ -29,15 +29,17 @@ if TYPE_CHECKING:
     from codeanatomy.plan.build_request import Order, TypesChoice
     from codeanatomy.run.report import BuildReport
 
-# A function on its way to be a command.
+# A function before it is made a command.
 Command = Callable[..., Any]
 
 
-# What a build is asked for, shared by the command that does it and the one that only plans it.
-ORDER_OPTIONS = (
+# Options of a build request, shared by `build` and `plan`.
+REQUEST_OPTIONS = (
     click.argument("sources", nargs=-1, metavar="SOURCE..."),
     lake_option,
-    click.option("--repo-id", metavar="NAME", help="Name of the repository; by default that of the source."),
+    click.option(
+        "--repo-id", metavar="NAME", help="Name of the repository; default: the name of the source."
+    ),
     click.option(
         "--repos-file", type=click.Path(path_type=Path), help="Further sources, one NAME=PATH per line."
     ),
@@ -52,43 +54,46 @@ ORDER_OPTIONS = (
         type=click.Choice(("auto", "off")),
         default="auto",
         show_default=True,
-        help="Ask the type checker pyrefly, where it is installed.",
+        help="Use the type checker pyrefly, if it is installed.",
     ),
     click.option("--until", metavar="STAGE", help="Stop after this stage."),
-    click.option("--full", is_flag=True, help="Build all files, also where only some have changed."),
+    click.option("--full", is_flag=True, help="Build all files, even if only some have changed."),
     click.option(
         "--since",
         metavar="COMMIT",
-        help="Read only what git says has changed since; the lake must be of that commit or later.",
+        help="Skip reading files that git reports unchanged since COMMIT; the lake must have that commit or a"
+        " later one.",
     ),
     click.option(
         "--profile",
         type=click.Choice(list(PROFILES)),
         default="default",
         show_default=True,
-        help="Kinds of nodes and edges: full adds instructions, comments and SCIP's occurrences.",
+        help="Kinds of nodes and edges: full adds instructions, comments and SCIP occurrences.",
     ),
 )
 
 
-def order_options(command: Command) -> Command:
-    """The options of an order, in this order in the help."""
-    for option in reversed(ORDER_OPTIONS):
+def request_options(command: Command) -> Command:
+    """Add the options of a build request, in their order in the help."""
+    for option in reversed(REQUEST_OPTIONS):
         command = option(command)
     return command
 
 
 @click.command()
-@order_options
+@request_options
 @click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.")
 @click.option(
     "--wait/--no-wait",
     default=True,
     show_default=True,
-    help="Wait while another run writes the lake, or end at once.",
+    help="Wait while another run writes the lake, or fail at once.",
 )
-@click.option("--trace", type=click.Choice(("off", "console", "otlp")), help="Where to send spans.")
-@click.option("--log-format", type=click.Choice(("text", "json")), help="Log to stderr in this form.")
+@click.option("--trace", type=click.Choice(("off", "console", "otlp")), help="Where to send trace spans.")
+@click.option(
+    "--log-format", type=click.Choice(("text", "json")), help="Write log lines to stderr in this form."
+)
 @format_option
 @click.pass_obj
 def build(
@@ -104,8 +109,8 @@ def build(
     """Build repositories into a lake.
 
     A SOURCE is a folder or an archive (wheel, sdist, zip), or NAME=PATH. Files that fail to parse do not
-    fail the build: `codeanatomy errors` lists them. What has not changed is not built again: `codeanatomy
-    plan` tells what would be. Exit code 1 if a repository could not be built.
+    fail the build: `codeanatomy errors` lists them. Unchanged files are not built again: `codeanatomy plan`
+    shows what would be. Exit code 1 if a repository could not be built.
     """
     from codeanatomy.logs import open_logs
     from codeanatomy.progress import Progress
@@ -113,18 +118,19 @@ def build(
     from codeanatomy.tracing import open_trace
 
     settings = _settings(flags, master, trace, log_format)
-    order = _order(settings, wait=wait, **ordered)
-    # Lines for a machine are not mixed with lines for people.
-    quiet = settings.observe.log_level != "off" and settings.observe.log_format == "json"
+    request = _build_request(settings, wait=wait, **ordered)
+    logs = settings.observe.log_level != "off"
+    # JSON log lines are not mixed with progress lines, and text log lines not with bars.
+    quiet = logs and settings.observe.log_format == "json"
     with (
-        Progress(io.StringIO() if quiet else sys.stderr) as progress,
+        Progress(io.StringIO() if quiet else sys.stderr, bars=not logs) as progress,
         open_logs(settings.observe),
-        open_trace(settings.observe) as told,
+        open_trace(settings.observe) as trace_sink,
         session_for(settings, progress) as session,
     ):
-        report = build_run(order, progress, session, told)
-    if told.problem and settings.observe.log_level == "off":
-        click.echo(f"warning: {told.problem}", err=True)
+        report = build_run(request, progress, session, trace_sink)
+    if trace_sink.problem and not logs:
+        click.echo(f"warning: {trace_sink.problem}", err=True)
     if form == "json":
         print_json(msgspec.to_builtins(report))
     else:
@@ -134,39 +140,40 @@ def build(
 
 
 @click.command()
-@order_options
+@request_options
 @click.option(
     "--impact/--no-impact",
     default=True,
     show_default=True,
-    help="Find out which files would be redone and why, which takes as long as the analysis of all.",
+    help="Also find which files would be redone and why; takes as long as the analysis of all files.",
 )
 @format_choice("A table for people, one object, or a graph for Graphviz.", "dot")
 @click.pass_obj
 def plan(flags: tuple[str, ...], /, impact: bool, form: str, **ordered: Any) -> None:
-    """Show what a build would do, without doing it: its steps, why each runs or is skipped, from what.
+    """Show what a build would do, without doing it.
 
-    Of a repository that would be refreshed: which files are redone, and what made that necessary.
+    Lists the steps, their inputs, and why each runs or is skipped; for a repository that would be refreshed,
+    also the files that are redone and the reason of each.
     """
     from codeanatomy.plan.display import dot, plan_lines
     from codeanatomy.progress import Progress
     from codeanatomy.run.build import plan as plan_build
 
     with Progress(sys.stderr) as progress:
-        found = plan_build(_order(load_settings(flags), **ordered), progress, impact=impact)
+        planned = plan_build(_build_request(load_settings(flags), **ordered), progress, impact=impact)
     if form == "json":
-        print_json({"nothing_to_do": found.nothing_to_do, **msgspec.to_builtins(found)})
+        print_json({"nothing_to_do": planned.nothing_to_do, **msgspec.to_builtins(planned)})
     elif form == "dot":
-        click.echo(dot(found))
+        click.echo(dot(planned))
     else:
-        click.echo("\n".join(plan_lines(found)))
-        base = f"on top of run {found.base_run_id}" if found.base_run_id else "in a new lake"
-        click.echo("nothing to do" if found.nothing_to_do else base, err=True)
-    if found.held_by:
-        click.echo(f"the lake is being written by {found.held_by}", err=True)
+        click.echo("\n".join(plan_lines(planned)))
+        base = f"on top of run {planned.base_run_id}" if planned.base_run_id else "in a new lake"
+        click.echo("nothing to do" if planned.nothing_to_do else base, err=True)
+    if planned.held_by:
+        click.echo(f"the lake is being written by {planned.held_by}", err=True)
 
 
-def _order(
+def _build_request(
     settings: Settings,
     *,
     sources: tuple[str, ...],
@@ -203,39 +210,45 @@ def _order(
 def _settings(
     flags: tuple[str, ...], master: str | None, trace: str | None, log_format: str | None
 ) -> Settings:
-    """The settings of a build, whose own flags are shorter names of some of them."""
+    """Load the settings of a build; --master, --trace and --log-format are short names of settings."""
     named = {"runtime.master": master, "observe.trace": trace, "observe.log_format": log_format}
     given = (*flags, *(f"{key}={value}" for key, value in named.items() if value))
     settings = load_settings(given)
     if log_format and settings.source("observe.log_level") == "default":
-        # Who asks for a form of the log wants to see one.
+        # --log-format without a log level turns the log on.
         return load_settings((*given, "observe.log_level=info"))
     return settings
 
 
 def _print_build(report: BuildReport) -> None:
-    """What was built, for people."""
+    """Print tables and repositories of a build for people."""
     if report.status == "unchanged":
         names = ", ".join(report.repositories)
         click.echo(
             f"unchanged since run {report.run_id}: {names} ({report.seconds['total']:.1f} s)", err=True
         )
         return
-    print_grid(
+    print_table(
         ("table", "version", "rows"),
-        [(name, str(done.version), f"{done.rows:,}") for name, done in report.tables.items()],
+        [(name, str(table.version), f"{table.rows:,}") for name, table in report.tables.items()],
     )
     click.echo("")
-    print_grid(
+    print_table(
         ("repository", "status", "files", "failures", "error"),
         [
-            (name, each.status, f"{each.files:,}", f"{sum(each.errors.values()):,}", each.error or "")
-            for name, each in report.repositories.items()
+            (
+                name,
+                repository.status,
+                f"{repository.files:,}",
+                f"{sum(repository.errors.values()):,}",
+                repository.error or "",
+            )
+            for name, repository in report.repositories.items()
         ],
     )
     click.echo(f"\nrun {report.run_id} in {report.seconds['total']:.1f} s", err=True)
     for name, reasons in report.redone.items():
-        told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
-        click.echo(f"{name}: {sum(reasons.values()):,} files redone ({told})", err=True)
+        counts = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
+        click.echo(f"{name}: {sum(reasons.values()):,} files redone ({counts})", err=True)
     if report.errors:
         click.echo(f"failures: codeanatomy errors --lake {shlex.quote(report.lake)}", err=True)

@@ -1,7 +1,7 @@
-"""Pages of `docs/` that are made from the code, and checked for freshness.
+"""Generate the pages of `docs/` that follow from the code, and check that they are fresh.
 
-`codeanatomy docs` writes them, `codeanatomy docs --check` and a test say which are stale. The JSON
-pages are snapshots of the contracts: a change of a table, a policy or an event is a reviewed diff.
+`codeanatomy docs` writes them; `codeanatomy docs --check` and a test list the stale ones. The JSON pages are
+snapshots of the contracts: a change of a table, a policy or an event is a reviewed diff.
 Tests: `tests/unit/cli/test_docs.py`.
 """
 
@@ -47,7 +47,7 @@ from codeanatomy.spark.metrics import OperatorMetric
 
 NOTE = "<!-- made by `codeanatomy docs`; edit the code instead -->\n"
 
-# Every struct that leaves the process: in the catalogue's JSON, in settings, in events, in commits.
+# Every struct that is stored or printed: in the catalogue's JSON, in settings, in events, in commits.
 CONTRACTS: tuple[type, ...] = (
     Table,
     SemanticType,
@@ -96,11 +96,11 @@ def write_pages(folder: Path, commands: click.Group) -> list[str]:
 
 
 def stale_pages(folder: Path, commands: click.Group) -> list[str]:
-    """Names of the pages that are not what the code says."""
-    return [name for name, text in _pages(commands) if not _holds(folder / name, text)]
+    """Return the names of the pages that differ from what the code gives."""
+    return [name for name, text in _pages(commands) if not _is_fresh(folder / name, text)]
 
 
-def _holds(path: Path, text: str) -> bool:
+def _is_fresh(path: Path, text: str) -> bool:
     return path.is_file() and path.read_bytes() == text.encode()
 
 
@@ -120,7 +120,7 @@ def _pages(commands: click.Group) -> Iterator[tuple[str, str]]:
 
 
 def tables_page() -> str:
-    """Every table with its columns, keys and policies."""
+    """List every table with its columns, keys and policies."""
     parts = [NOTE, "# Tables\n", "| table | stage | one row |", "|---|---|---|"]
     parts += [f"| [{t.name}](#{t.name}) | {t.stage} | {_cell(t.doc)} |" for t in catalog.TABLES]
     for table in catalog.TABLES:
@@ -145,7 +145,7 @@ def tables_page() -> str:
 
 
 def kinds_page() -> str:
-    """Every kind of node and edge, with an example."""
+    """List every kind of node and edge, with an example."""
     parts = [NOTE, "# Kinds of the graph\n"]
     parts += [f"- `{name}`: {doc}" for name, doc in PROFILES.items()]
     sections: tuple[tuple[str, Mapping[str, NodeKind | EdgeKind]], ...] = (
@@ -163,15 +163,13 @@ def kinds_page() -> str:
 
 
 def views_page() -> str:
-    """Every view with its columns and its statement, and the SQL that is asked of them."""
-    parts = [NOTE, "# Views\n", "What `codeanatomy sql`, Spark and Ibis offer by these names.\n"]
+    """List every view with its columns and its statement, and the SQL that may use them."""
+    parts = [NOTE, "# Views\n", "The views of `codeanatomy sql`, Spark and Ibis.\n"]
     parts += ["| view | |", "|---|---|"]
     parts += [f"| [{view.name}](#{view.name}) | {_cell(view.doc)} |" for view in VIEWS]
     parts += [
         "",
-        "`codeanatomy sql` and Spark (`lake.view(name)`, `lake.sql(...)`) know these, too. They tell of all",
-    ]
-    parts += [
+        "`codeanatomy sql` and Spark (`lake.view(name)`, `lake.sql(...)`) have these, too. They cover all",
         "runs, whichever is opened; their columns are in [tables.md](tables.md):\n",
         "| view | |",
         "|---|---|",
@@ -189,7 +187,7 @@ def views_page() -> str:
     parts += [f"| {name} | `{_cell(example)}` |" for name, example in SQL_FUNCTIONS.items()]
     parts += [
         "",
-        "What is wrong with a statement is told by one of these codes:\n",
+        "Codes of errors in a statement:\n",
         "| code | |",
         "|---|---|",
     ]
@@ -198,11 +196,11 @@ def views_page() -> str:
 
 
 def _reads(view: View) -> Iterator[str]:
-    """What the names in the statement of a view stand for."""
+    """Describe what the names in the statement of a view stand for."""
     for name, (table, wanted) in view.reads.items():
         only = "; ".join(f"{column} {', '.join(values)}" for column, values in wanted.items())
         yield f"- `{name}`: {table}" + (f" with {only}" if only else "")
-    yield from (f"- `{name}`: what the snapshot tells of its repositories" for name in view.supplied)
+    yield from (f"- `{name}`: the repositories of the snapshot" for name in view.supplied)
 
 
 def _code(kind: type[errors.CodeAnatomyError]) -> str:
@@ -210,7 +208,7 @@ def _code(kind: type[errors.CodeAnatomyError]) -> str:
 
 
 def errors_page() -> str:
-    """Codes and exit codes of the error family."""
+    """List the codes and exit codes of all errors."""
     doc = errors.__doc__ or ""
     table = doc[doc.index("| exit") :]
     direct = errors.CodeAnatomyError.__subclasses__()
@@ -224,7 +222,7 @@ def errors_page() -> str:
 
 
 def functions_page() -> str:
-    """The SQL functions."""
+    """List the SQL functions."""
     parts = [
         NOTE,
         "# SQL functions\n",
@@ -236,7 +234,7 @@ def functions_page() -> str:
 
 
 def commands_page(commands: click.Group) -> str:
-    """The help text of every command."""
+    """List the help text of every command."""
     parts = [NOTE, "# Commands\n"]
     for context in _contexts(commands, "codeanatomy", None):
         parts += [f"## {context.command_path}\n", "```text", context.get_help(), "```", ""]
@@ -244,15 +242,15 @@ def commands_page(commands: click.Group) -> str:
 
 
 def catalog_snapshot() -> str:
-    """The whole catalogue as JSON."""
+    """Return the whole catalogue as JSON."""
     tables = b"[" + b",".join(contract_json(table) for table in catalog.TABLES) + b"]"
     return msgspec.json.format(tables, indent=1).decode() + "\n"
 
 
 def schemas_snapshot() -> str:
-    """JSON Schema of every contract struct."""
+    """Return the JSON Schema of every contract struct."""
     _, components = msgspec.json.schema_components(CONTRACTS)
-    # References inside are to #/$defs, so the page as a whole is a schema too.
+    # References point to #/$defs, so that the page as a whole is a schema.
     page = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": components}
     return msgspec.json.format(msgspec.json.encode(page, order="sorted"), indent=1).decode() + "\n"
 
@@ -263,15 +261,15 @@ def _column_line(column: Column, depth: int) -> str:
 
 
 def _contexts(command: click.Command, name: str, parent: click.Context | None) -> Iterator[click.Context]:
-    """The command and all below it, each as it is when it is called."""
+    """Yield the contexts of a command and its subcommands, as they are when called."""
     settings = {"max_content_width": 100, "terminal_width": 100, **command.context_settings}
     context = click.Context(command, parent=parent, info_name=name, **settings)
     yield context
     if isinstance(command, click.Group):
         for below in sorted(command.list_commands(context)):
-            found = command.get_command(context, below)
-            if found is not None:
-                yield from _contexts(found, below, context)
+            subcommand = command.get_command(context, below)
+            if subcommand is not None:
+                yield from _contexts(subcommand, below, context)
 
 
 def _cell(text: str) -> str:

@@ -1,6 +1,6 @@
-"""What this machine has and lacks for running CodeAnatomy, as data; no Spark session is started.
+"""Check that this machine can run CodeAnatomy, without starting a Spark session.
 
-`examine` returns one `Check` per concern, always the same ones in the same order; none of them raises.
+`examine` returns one `Check` per requirement, always the same ones in the same order; none of them raises.
 
 | status | meaning |
 |---|---|
@@ -47,11 +47,11 @@ PACKAGES = (("pyspark", "4.2.0"), ("delta-spark", "4.4.0"))
 # Beside the driver's heap: Python workers, the JVM's own memory and Arrow's buffers.
 BESIDE_HEAP = GB
 LITTLE_DISK, NO_DISK = 2 * GB, 256 * MB
-ANSWER_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 class Check(Struct, frozen=True):
-    """One concern: what was found, and what to do about it when that is not enough."""
+    """One requirement: its state on this machine, and what to do if that is not enough."""
 
     name: str
     status: Status
@@ -60,8 +60,8 @@ class Check(Struct, frozen=True):
 
 
 def examine(driver_memory: str) -> tuple[Check, ...]:
-    """Check everything that a session with this driver memory (such as `4g`) needs."""
-    steps: tuple[tuple[str, Callable[[], Check]], ...] = (
+    """Check all requirements of a session with this driver memory (such as `4g`)."""
+    checks: tuple[tuple[str, Callable[[], Check]], ...] = (
         ("java", _java),
         ("packages", _packages),
         ("cache", _cache),
@@ -73,16 +73,17 @@ def examine(driver_memory: str) -> tuple[Check, ...]:
         ("scip", _scip),
         ("types", _types),
     )
-    return tuple(_guarded(name, step) for name, step in steps)
+    return tuple(_run_check(name, check) for name, check in checks)
 
 
-def _guarded(name: str, step: Callable[[], Check]) -> Check:
+def _run_check(name: str, check: Callable[[], Check]) -> Check:
+    """Run a check; an error is a failed check."""
     try:
-        return step()
-    except EnvironmentProblem as problem:
-        return Check(name, "fail", problem.message, problem.hint)
-    except OSError as problem:
-        return Check(name, "fail", str(problem), "mend what the message names")
+        return check()
+    except EnvironmentProblem as error:
+        return Check(name, "fail", error.message, error.hint)
+    except OSError as error:
+        return Check(name, "fail", str(error), "fix this problem and run doctor again")
 
 
 def _java() -> Check:
@@ -91,19 +92,19 @@ def _java() -> Check:
 
 
 def _packages() -> Check:
-    found, wrong = [], False
+    states, wrong = [], False
     for package, needed in PACKAGES:
         try:
             installed = version(package)
         except PackageNotFoundError:
             installed = "missing"
-        found.append(
+        states.append(
             f"{package} {installed}" if installed == needed else f"{package} {installed} ({needed} needed)"
         )
         wrong = wrong or installed != needed
-    wanted = " ".join(f"{package}=={needed}" for package, needed in PACKAGES)
+    pinned = " ".join(f"{package}=={needed}" for package, needed in PACKAGES)
     return Check(
-        "packages", "fail" if wrong else "ok", ", ".join(found), f"pip install {wanted}" if wrong else ""
+        "packages", "fail" if wrong else "ok", ", ".join(states), f"pip install {pinned}" if wrong else ""
     )
 
 
@@ -112,12 +113,12 @@ def _cache() -> Check:
     try:
         with tempfile.TemporaryFile(dir=folder):
             return Check("cache", "ok", str(folder))
-    except OSError as problem:
+    except OSError as error:
         return Check(
             "cache",
             "fail",
-            f"{folder} cannot be written: {problem.strerror}",
-            f"make it writable, or set {CACHE_VARIABLE} to a folder that is",
+            f"{folder} cannot be written: {error.strerror}",
+            f"make it writable, or set {CACHE_VARIABLE} to a writable folder",
         )
 
 
@@ -136,24 +137,24 @@ def _archive() -> Check:
     try:
         ready = bool(java_options(cache, find_java(), jars))
     except (EnvironmentProblem, OSError):
-        ready = False  # What is missing has a check of its own.
+        ready = False  # Java and the jars have checks of their own.
     if ready:
         return Check("archive", "ok", f"class archive in {cache / 'archives'}")
     return Check("archive", "warn", "none: a session starts some seconds slower", "codeanatomy setup")
 
 
 def _worker() -> Check:
-    """The Python that executes on workers must be of the driver's minor version and have Arrow."""
+    """Check that the workers' Python has the driver's minor version and pyarrow."""
     python = os.environ.get("PYSPARK_PYTHON") or sys.executable
     script = "import sys, pyarrow; print('%d.%d' % sys.version_info[:2], pyarrow.__version__)"
     fix = "set PYSPARK_PYTHON to a Python {}.{} that has pyarrow, or unset it".format(*sys.version_info[:2])
-    done = _ask([python, "-c", script])
-    if done is None:
+    process = _run([python, "-c", script])
+    if process is None:
         return Check("worker", "fail", f"{python} does not run", fix)
-    if done.returncode:
-        last = (done.stderr.strip() or "no output").splitlines()[-1]
+    if process.returncode:
+        last = (process.stderr.strip() or "no output").splitlines()[-1]
         return Check("worker", "fail", f"{python}: {last}", fix)
-    minor, arrow = (done.stdout.split() or ["of unknown version", ""])[-2:]
+    minor, arrow = (process.stdout.split() or ["of unknown version", ""])[-2:]
     driver = "{}.{}".format(*sys.version_info[:2])
     if minor != driver:
         return Check("worker", "fail", f"{python} is Python {minor}, the driver's is {driver}", fix)
@@ -161,45 +162,53 @@ def _worker() -> Check:
 
 
 def _memory(driver_memory: str) -> Check:
-    wanted = parse_memory(driver_memory)
+    needed = parse_memory(driver_memory)
     free = available_memory()
     if free is None:
         return Check(
-            "memory", "warn", "this system does not tell its memory", f"make sure of {driver_memory}"
+            "memory",
+            "warn",
+            "the available memory of this system is not known",
+            f"make sure that {driver_memory} are free",
         )
-    found = f"{free / GB:.1f} GiB available, {driver_memory} for the driver"
-    if wanted > free:
-        return Check("memory", "fail", found, "choose a smaller driver memory, or free some")
-    if wanted + BESIDE_HEAP > free:
-        return Check("memory", "warn", f"{found}: little is left for Python workers", "choose a smaller one")
-    return Check("memory", "ok", found)
+    state = f"{free / GB:.1f} GiB available, {driver_memory} for the driver"
+    if needed > free:
+        return Check("memory", "fail", state, "set a smaller runtime.driver_memory, or free some memory")
+    if needed + BESIDE_HEAP > free:
+        return Check(
+            "memory",
+            "warn",
+            f"{state}: little is left for Python workers",
+            "set a smaller runtime.driver_memory",
+        )
+    return Check("memory", "ok", state)
 
 
 def parse_memory(text: str) -> int:
-    """Bytes of a memory setting as Spark writes it; without a unit it means MiB.
+    """Parse a memory setting of Spark into bytes; without a unit it means MiB.
 
     >>> parse_memory("4g") // MB, parse_memory("512m") // MB, parse_memory("512") // MB
     (4096, 512, 512)
     """
-    found = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
-    if found is None:
+    match = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
+    if match is None:
         raise EnvironmentProblem(f"{text!r} is not an amount of memory", "write it like 4g or 512m")
-    unit = {"k": KB, "m": MB, "": MB, "g": GB, "t": 1024 * GB}[found[2]]
-    return int(found[1]) * unit
+    unit = {"k": KB, "m": MB, "": MB, "g": GB, "t": 1024 * GB}[match[2]]
+    return int(match[1]) * unit
 
 
 def available_memory() -> int | None:
-    """Bytes that a new process may use, within the container's limit if there is one."""
+    """Return the bytes that a new process may use, within the container's limit; None if not known."""
     known = [size for size in (_system_memory(), _container_memory()) if size is not None]
     return min(known, default=None)
 
 
 def _system_memory() -> int | None:
     meminfo = _read(Path("/proc/meminfo"))
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo, re.MULTILINE)
-    if found:
-        return int(found[1]) * KB
-    try:  # macOS tells only what is built in.
+    available = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo, re.MULTILINE)
+    if available:
+        return int(available[1]) * KB
+    try:  # macOS reports only the installed memory.
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
         return None
@@ -209,7 +218,7 @@ def _container_memory() -> int | None:
     limit, used = (_read(Path("/sys/fs/cgroup", name)).strip() for name in ("memory.max", "memory.current"))
     if not (limit.isdigit() and used.isdigit()):
         return None
-    # Cached files count as used, but give way.
+    # Cached files count as used, but are freed on demand.
     cached = re.search(r"^inactive_file (\d+)", _read(Path("/sys/fs/cgroup/memory.stat")), re.MULTILINE)
     return int(limit) - int(used) + (int(cached[1]) if cached else 0)
 
@@ -219,20 +228,20 @@ def _disk() -> Check:
     folders = (cache_folder(), Path(local))
     room = [(shutil.disk_usage(folder).free, folder) for folder in folders if folder.is_dir()]
     free, folder = min(room)
-    found = f"{free / GB:.1f} GiB free at {folder}"
+    state = f"{free / GB:.1f} GiB free at {folder}"
     if free < LITTLE_DISK:
         status: Status = "fail" if free < NO_DISK else "warn"
-        return Check("disk", status, found, f"free some, or set {CACHE_VARIABLE} and SPARK_LOCAL_DIRS")
-    return Check("disk", "ok", found)
+        return Check("disk", status, state, f"free some space, or set {CACHE_VARIABLE} and SPARK_LOCAL_DIRS")
+    return Check("disk", "ok", state)
 
 
 def _scip() -> Check:
-    """SCIP is one witness of several: without its indexer the others still speak."""
+    """Check the SCIP indexer; it is optional."""
     tools = (("node", "--version"), ("scip-python", "--version"))
-    answers = {tool: _first_line(_ask([tool, flag])) for tool, flag in tools}
-    missing = [tool for tool, answer in answers.items() if answer is None]
+    versions = {tool: _first_line(_run([tool, flag])) for tool, flag in tools}
+    missing = [tool for tool, answer in versions.items() if answer is None]
     if not missing:
-        return Check("scip", "ok", ", ".join(f"{tool} {answer}" for tool, answer in answers.items()))
+        return Check("scip", "ok", ", ".join(f"{tool} {answer}" for tool, answer in versions.items()))
     steps = {"node": "install Node.js 16 or newer", "scip-python": "npm install -g @sourcegraph/scip-python"}
     return Check(
         "scip",
@@ -243,18 +252,18 @@ def _scip() -> Check:
 
 
 def _types() -> Check:
-    """So is the type checker."""
+    """Check the type checker; it is optional."""
     from codeanatomy.extract.tools.pyrefly import find_pyrefly
 
     tool = find_pyrefly()
-    answer = None if tool is None else _first_line(_ask([str(tool), "--version"]))
+    answer = None if tool is None else _first_line(_run([str(tool), "--version"]))
     if answer is not None:
         return Check("types", "ok", answer)
-    found = "no pyrefly: what a type checker knows will be left out"
-    return Check("types", "warn", found, "pip install 'codeanatomy[types]'")
+    state = "no pyrefly: evidence of the type checker will be left out"
+    return Check("types", "warn", state, "pip install 'codeanatomy[types]'")
 
 
-def _ask(command: Iterable[str]) -> subprocess.CompletedProcess[str] | None:
+def _run(command: Iterable[str]) -> subprocess.CompletedProcess[str] | None:
     try:
         return subprocess.run(
             list(command),
@@ -263,16 +272,16 @@ def _ask(command: Iterable[str]) -> subprocess.CompletedProcess[str] | None:
             errors="replace",
             check=False,
             stdin=subprocess.DEVNULL,
-            timeout=ANSWER_SECONDS,
+            timeout=TIMEOUT_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
 
 
-def _first_line(done: subprocess.CompletedProcess[str] | None) -> str | None:
-    if done is None or done.returncode or not done.stdout.strip():
+def _first_line(process: subprocess.CompletedProcess[str] | None) -> str | None:
+    if process is None or process.returncode or not process.stdout.strip():
         return None
-    return done.stdout.strip().splitlines()[0]
+    return process.stdout.strip().splitlines()[0]
 
 
 def _read(path: Path) -> str:

@@ -1,11 +1,11 @@
-"""Commands that keep a lake small, ordered and readable: by policy, or an operation by hand.
+"""Maintain the tables of a lake: by policy (`maintain`), or one operation at a time.
 
     codeanatomy maintain --lake lake --dry-run
     codeanatomy maintain --lake lake --no-wait            # for cron
     codeanatomy vacuum cpg_nodes --lake lake --retention-hours 240
     codeanatomy features cpg_nodes --lake lake --enable deletion_vectors
 
-Exit code 0: all is as the policies want it. 5: something was refused, failed or waits for a build.
+Exit code 0: all tables meet their policies. 5: an operation was refused, failed or waits for a build.
 Tests: `tests/unit/maintain/test_maintain_command.py`.
 """
 
@@ -20,7 +20,7 @@ import msgspec
 
 from codeanatomy.catalog.spec import MB, FeatureName
 from codeanatomy.cli.options import Format, format_option, lake_option
-from codeanatomy.cli.printing import harmless, print_grid, print_json
+from codeanatomy.cli.printing import escape_unprintable, print_json, print_table
 from codeanatomy.cli.sessions import session_for
 from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_FINDINGS, EXIT_STORAGE
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from codeanatomy.maintain.maintenance import UpkeepReport
 
 Command = Callable[..., Any]
-# The verbs that do one operation, with what they do.
-VERBS = {
-    "optimize": "Make one file of the small files of each partition, without removed rows.",
-    "zorder": "Write the rows of each partition anew, in the Z-order of the table's policy.",
-    "checkpoint": "Write a checkpoint of the newest version, so that readers need not read all entries.",
-    "vacuum": "Delete data files that nobody needs: no published run, no cursor, no recent version.",
-    "cleanup-log": "Delete log entries before the newest checkpoint that nobody looks behind.",
+# The commands that do one operation.
+OPERATIONS = {
+    "optimize": "Merge the small files of each partition and drop deleted rows.",
+    "zorder": "Rewrite each partition in the Z-order of the table's policy.",
+    "checkpoint": "Write a checkpoint of the newest version, so that readers open it faster.",
+    "vacuum": "Delete data files that no published run, cursor or recent version needs.",
+    "cleanup-log": "Delete log entries before the newest checkpoint that no reader needs.",
 }
-REMOVING = ("vacuum", "cleanup-log")
+DELETING = ("vacuum", "cleanup-log")
 
 COMMON = (
     click.argument("tables", nargs=-1, metavar="[TABLE]..."),
     lake_option,
-    click.option("--dry-run", is_flag=True, help="Say what would be done, and why; do nothing."),
+    click.option("--dry-run", is_flag=True, help="Show what would be done and why, without doing it."),
     click.option(
         "--wait/--no-wait",
         default=True,
         show_default=True,
-        help="Wait while a build writes the lake, or end at once.",
+        help="Wait while a build writes the lake, or fail at once.",
     ),
 )
 RETENTION = (
@@ -56,16 +56,24 @@ RETENTION = (
         "--retention-hours",
         type=click.FloatRange(min=0, max=876_000, clamp=False),
         metavar="HOURS",
-        help="Keep what was current or published within so many hours; default: the table's policy.",
+        help="Keep what was current or published in the last HOURS; default: the table's policy.",
     ),
-    click.option("--unsafe", is_flag=True, help="Allow a retention below 168 hours: nobody else is at work."),
+    click.option(
+        "--unsafe",
+        is_flag=True,
+        help="Allow a retention below 168 hours; safe only if no other process uses the lake.",
+    ),
 )
 KEEP_NEEDED = click.option(
-    "--keep-needed", is_flag=True, help="Where something is needed, delete the rest instead of refusing."
+    "--keep-needed",
+    is_flag=True,
+    help="If some files are still needed, delete the others instead of refusing.",
 )
 
 
-def _with(options: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
+def _add_options(options: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
+    """Return a decorator that adds options, in their order in the help."""
+
     def add(command: Command) -> Command:
         for option in reversed(options):
             command = option(command)
@@ -75,44 +83,45 @@ def _with(options: tuple[Callable[[Command], Command], ...]) -> Callable[[Comman
 
 
 @click.command()
-@_with((*COMMON, *RETENTION, format_option))
+@_add_options((*COMMON, *RETENTION, format_option))
 @click.pass_obj
-def maintain(flags: tuple[str, ...], /, form: Format, **asked: Any) -> None:
-    """Look at the tables of a lake, and do what their policies ask for.
+def maintain(flags: tuple[str, ...], /, form: Format, **options: Any) -> None:
+    """Inspect the tables of a lake and do what their policies require.
 
-    Small files are compacted, rows put in order again, logs checkpointed, and what nobody needs is deleted.
-    What is done, and why, is recorded in the table delta_maintenance. May be run at any time, by cron too:
-    where nothing is to be done nothing is written, and no build is disturbed.
+    Compacts small files, restores the order of rows, writes checkpoints and deletes what no reader needs.
+    Each operation and its reason are recorded in the table delta_maintenance. Safe to run at any time, also
+    from cron: if there is nothing to do, nothing is written, and builds are not disturbed.
     """
-    _run(flags, form, **asked)
+    _run(flags, form, **options)
 
 
-def _verb(name: str) -> click.Command:
-    options = (*COMMON, *((*RETENTION, KEEP_NEEDED) if name in REMOVING else ()), format_option)
+def _operation_command(name: str) -> click.Command:
+    """Make the command of one operation."""
+    options = (*COMMON, *((*RETENTION, KEEP_NEEDED) if name in DELETING else ()), format_option)
 
-    @click.command(name, help=f"{VERBS[name]}\n\nOf all tables, or of those that are named.")
-    @_with(options)
+    @click.command(name, help=f"{OPERATIONS[name]}\n\nApplies to the given tables, or to all.")
+    @_add_options(options)
     @click.pass_obj
-    def command(flags: tuple[str, ...], /, form: Format, **asked: Any) -> None:
-        _run(flags, form, operations=(name.replace("-", "_"),), by_hand=True, **asked)
+    def command(flags: tuple[str, ...], /, form: Format, **options: Any) -> None:
+        _run(flags, form, operations=(name.replace("-", "_"),), by_hand=True, **options)
 
     return command
 
 
-COMMANDS = {name: _verb(name) for name in VERBS}
+COMMANDS = {name: _operation_command(name) for name in OPERATIONS}
 
 
 @click.command()
-@_with((*COMMON[:2], COMMON[3], format_option))
-@click.option("--apply", is_flag=True, help="Set what differs; a session of Spark is opened for it.")
+@_add_options((*COMMON[:2], COMMON[3], format_option))
+@click.option("--apply", is_flag=True, help="Set the properties that differ; starts Spark.")
 @click.pass_obj
-def properties(flags: tuple[str, ...], /, form: Format, apply: bool, **asked: Any) -> None:
-    """Show the properties of tables that differ from what the catalogue says, and set them.
+def properties(flags: tuple[str, ...], /, form: Format, apply: bool, **options: Any) -> None:
+    """Show table properties that differ from the catalogue, or set them.
 
     Exit code 1 if some differ and were not set.
     """
-    differ = _run(flags, form, operations=("properties",), by_hand=True, dry_run=not apply, **asked)
-    if differ and not apply:
+    differing = _run(flags, form, operations=("properties",), by_hand=True, dry_run=not apply, **options)
+    if differing and not apply:
         raise SystemExit(EXIT_FINDINGS)
 
 
@@ -120,14 +129,14 @@ def properties(flags: tuple[str, ...], /, form: Format, apply: bool, **asked: An
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
 @lake_option
 @click.option(
-    "--enable", type=click.Choice(get_args(FeatureName)), help="Switch a feature on; there is no way back."
+    "--enable", type=click.Choice(get_args(FeatureName)), help="Enable a feature; this cannot be undone."
 )
 @format_option
 @click.pass_obj
 def features(
     flags: tuple[str, ...], tables: tuple[str, ...], lake: str, enable: FeatureName | None, form: Format
 ) -> None:
-    """Show the protocol and features of tables, or switch on a feature that their policy allows."""
+    """Show the protocol and features of tables, or enable an allowed feature."""
     from codeanatomy.maintain.features import Protocol, enable_feature, protocols
     from codeanatomy.progress import Progress
 
@@ -135,11 +144,11 @@ def features(
     if enable is not None:
         with Progress(sys.stderr) as progress, session_for(settings, progress) as session:
             enable_feature(lake, settings, tables, enable, progress, session)
-    found: list[Protocol] = protocols(lake, settings, tables)
+    rows: list[Protocol] = protocols(lake, settings, tables)
     if form == "json":
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(rows))
         return
-    print_grid(
+    print_table(
         ("table", "version", "reader", "writer", "features", "allowed"),
         [
             (
@@ -150,76 +159,76 @@ def features(
                 ", ".join(row.features) or "-",
                 ", ".join(row.allowed) or "-",
             )
-            for row in found
+            for row in rows
         ],
     )
 
 
-def _run(flags: tuple[str, ...], form: Format, **asked: Any) -> int:
-    """Do it and print it; how many operations there were."""
+def _run(flags: tuple[str, ...], form: Format, **options: Any) -> int:
+    """Run the maintenance and print its report; return the number of operations."""
     from codeanatomy.maintain.inspection import Upkeep
-    from codeanatomy.maintain.maintenance import maintain as maintained
+    from codeanatomy.maintain.maintenance import maintain as maintain_lake
     from codeanatomy.progress import Progress
 
     settings = load_settings(flags)
     with Progress(sys.stderr) as progress, session_for(settings, progress) as session:
-        found = maintained(Upkeep(settings=settings, **asked), progress, session)
+        report = maintain_lake(Upkeep(settings=settings, **options), progress, session)
     if form == "json":
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(report))
     else:
-        _print(found)
-    waits = found.left_alone and not asked.get("dry_run")
-    if waits or any(each.outcome in ("refused", "failed") for each in found.outcomes):
+        _print_report(report)
+    waiting = report.left_alone and not options.get("dry_run")
+    if waiting or any(each.outcome in ("refused", "failed") for each in report.outcomes):
         raise SystemExit(EXIT_STORAGE)
-    return len(found.outcomes)
+    return len(report.outcomes)
 
 
-def _print(found: UpkeepReport) -> None:
-    if found.outcomes:
-        print_grid(
+def _print_report(report: UpkeepReport) -> None:
+    if report.outcomes:
+        print_table(
             ("table", "operation", "outcome", "version", "files", "MB", "seconds", "why"),
-            [_line(each) for each in found.outcomes],
+            [_outcome_cells(each) for each in report.outcomes],
         )
-    for why in sorted(set(found.left_alone.values())):
-        click.echo(f"left alone: {harmless(why)}", err=True)
-    told = {each.table_name for each in found.outcomes if each.operation in ("vacuum", "cleanup_log")}
-    for name, why in found.kept.items():
-        if name not in told:
-            click.echo(f"{name}: {harmless(why)}", err=True)
-    files, size = sum(one.files for one in found.before), sum(one.bytes for one in found.before)
-    dead = sum(one.dead_bytes for one in found.before)
+    for why in sorted(set(report.left_alone.values())):
+        click.echo(f"left alone: {escape_unprintable(why)}", err=True)
+    shown = {each.table_name for each in report.outcomes if each.operation in ("vacuum", "cleanup_log")}
+    for name, why in report.kept.items():
+        if name not in shown:
+            click.echo(f"{name}: {escape_unprintable(why)}", err=True)
+    files, size = sum(one.files for one in report.before), sum(one.bytes for one in report.before)
+    dead = sum(one.dead_bytes for one in report.before)
     click.echo(
-        f"{len(found.before):,} tables, {files:,} files, {size / MB:,.1f} MB and {dead / MB:,.1f} MB of old"
-        f" versions; {_ending(found)} in {found.seconds:.1f} s",
+        f"{len(report.before):,} tables, {files:,} files, {size / MB:,.1f} MB and {dead / MB:,.1f} MB of old"
+        f" versions; {_summary(report)} in {report.seconds:.1f} s",
         err=True,
     )
 
 
-def _ending(found: UpkeepReport) -> str:
-    count = f"{len(found.outcomes):,} operation{'s' if len(found.outcomes) > 1 else ''}"
-    if not found.outcomes:
+def _summary(report: UpkeepReport) -> str:
+    count = f"{len(report.outcomes):,} operation{'s' if len(report.outcomes) > 1 else ''}"
+    if not report.outcomes:
         return "nothing to do"
-    if found.run_id is None:
+    if report.run_id is None:
         return f"{count} would be done"
-    return f"{count}, run {found.run_id}{' has published new versions' if found.published else ''}"
+    return f"{count}, run {report.run_id}{' has published new versions' if report.published else ''}"
 
 
-def _line(each: Outcome) -> tuple[str, ...]:
-    made = "-" if each.delta_version is None else f"{each.from_version} -> {each.delta_version}"
+def _outcome_cells(each: Outcome) -> tuple[str, ...]:
+    versions = "-" if each.delta_version is None else f"{each.from_version} -> {each.delta_version}"
     return (
         each.table_name,
         each.operation,
         each.outcome,
-        made,
-        _change(each.files_removed, each.files_added, 1),
-        _change(each.bytes_removed, each.bytes_added, MB),
+        versions,
+        _change_text(each.files_removed, each.files_added, 1),
+        _change_text(each.bytes_removed, each.bytes_added, MB),
         f"{each.duration_ms / 1000:.1f}",
         each.reason,
     )
 
 
-def _change(removed: int | None, added: int | None, unit: int) -> str:
-    """What went and what came for it."""
+def _change_text(removed: int | None, added: int | None, unit: int) -> str:
+    """Format what was removed and added, such as `-12 +1`."""
     if removed is None and added is None:
         return "-"
     form = ",.0f" if unit == 1 else ",.1f"

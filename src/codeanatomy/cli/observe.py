@@ -1,9 +1,9 @@
-"""What the last runs of a lake did, for people: `codeanatomy observe`.
+"""Summarize the last runs of a lake: `codeanatomy observe`.
 
     codeanatomy observe --lake lake                    # a few lines of every topic
     codeanatomy observe pruning --lake lake --last 50  # all of one
 
-Figures that nobody has recorded are shown as "-". Tests: `tests/unit/lake/test_observations.py`.
+Figures that were not recorded are shown as "-". Tests: `tests/unit/lake/test_observations.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, get_args
 import click
 import msgspec
 
-from codeanatomy.catalog.spec import MB
 from codeanatomy.cli.options import Format, format_option, lake_option, limit_option
-from codeanatomy.cli.printing import print_grid, print_json
+from codeanatomy.cli.printing import count_text, megabytes_text, print_json, print_table
 from codeanatomy.query.status.activity import TOPICS, Topic
 
 if TYPE_CHECKING:
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
 
     from codeanatomy.query.status.activity import Observation
 
-# Lines of a topic where all are shown.
-FEW = 5
+# Lines of each topic if all topics are shown.
+LINES_PER_TOPIC = 5
 # Characters of a sample or a reason.
-SHORT = 80
-MOST_RUNS = 10_000
+MAX_TEXT_CHARS = 80
+MAX_RUNS = 10_000
 
-Grid = tuple[tuple[str, ...], list[tuple[str, ...]]]
+Cells = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 @click.command()
@@ -37,33 +36,38 @@ Grid = tuple[tuple[str, ...], list[tuple[str, ...]]]
 @lake_option
 @click.option(
     "--last",
-    type=click.IntRange(min=1, max=MOST_RUNS),
+    type=click.IntRange(min=1, max=MAX_RUNS),
     default=10,
     show_default=True,
     metavar="N",
-    help="Runs to look at.",
+    help="Number of runs to read.",
 )
 @limit_option(100, "Lines of the topic to show.")
 @format_option
 def observe(topic: Topic | None, lake: str, last: int, limit: int, form: Format) -> None:
-    """Say what the last runs did: what was slow, grew, was repeated, refused, pruned, cached, maintained."""
-    from codeanatomy.query.status.activity import observe as asked
+    """Summarize the last runs: slow steps, growth, retries, pruning, maintenance.
 
-    found = asked(lake, last, topic, FEW if topic is None and form == "table" else limit)
+    Without a TOPIC, shows a few lines of each.
+    """
+    from codeanatomy.query.status.activity import observe as observe_lake
+
+    activity = observe_lake(
+        lake, last, topic, LINES_PER_TOPIC if topic is None and form == "table" else limit
+    )
     if form == "json":
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(activity))
         return
     for name in (topic,) if topic else TOPICS:
-        header, rows = (GRIDS if topic is None else {**GRIDS, "growth": _every_growth})[name](found)
+        header, rows = (TABLES if topic is None else {**TABLES, "growth": _growth_by_run})[name](activity)
         click.echo(f"{'' if topic or name == TOPICS[0] else chr(10)}{TITLES[name]}")
         if rows:
-            print_grid(header, rows)
+            print_table(header, rows)
         else:
             click.echo("nothing recorded")
-        if left := found.cut.get(name):
+        if left := activity.cut.get(name):
             how = "--limit" if topic else f"codeanatomy observe {name}"
             click.echo(f"{left:,} not shown ({how})", err=True)
-    click.echo(f"{len(found.runs):,} runs, from {found.runs[-1]} to {found.runs[0]}", err=True)
+    click.echo(f"{len(activity.runs):,} runs, from {activity.runs[-1]} to {activity.runs[0]}", err=True)
 
 
 TITLES: dict[Topic, str] = {
@@ -77,111 +81,117 @@ TITLES: dict[Topic, str] = {
 }
 
 
-def _steps(found: Observation) -> Grid:
+def _steps(activity: Observation) -> Cells:
     return ("step", "runs", "failed", "last s", "median s", "slowest s", "in run", "skew", "spilled MB"), [
         (
             line.step,
-            _count(line.runs),
-            _count(line.failed),
+            count_text(line.runs),
+            count_text(line.failed),
             *(f"{each / 1000:.1f}" for each in (line.last_ms, line.median_ms, line.slowest_ms)),
             line.slowest_run,
             "-" if line.skew is None else f"{line.skew:.1f}",
-            _megabytes(line.spilled_bytes),
+            megabytes_text(line.spilled_bytes),
         )
-        for line in found.steps
+        for line in activity.steps
     ]
 
 
-def _growth(found: Observation) -> Grid:
+def _growth(activity: Observation) -> Cells:
     return ("table", "rows", "rows added", "files", "MB", "MB written"), [
         (
             line.table,
-            _count(line.rows),
+            count_text(line.rows),
             "-" if line.rows_added is None else f"{line.rows_added:+,}",
-            _count(line.files),
-            _megabytes(line.bytes),
-            _megabytes(line.bytes_written),
+            count_text(line.files),
+            megabytes_text(line.bytes),
+            megabytes_text(line.bytes_written),
         )
-        for line in found.growth
+        for line in activity.growth
     ]
 
 
-def _every_growth(found: Observation) -> Grid:
-    """Run by run."""
+def _growth_by_run(activity: Observation) -> Cells:
+    """Growth of each table run by run."""
     return ("table", "run", "rows", "commits", "rows written", "files written", "MB written"), [
         (
             line.table,
             each.run_id,
-            _count(each.rows),
-            _count(each.commits),
-            _count(each.rows_written),
-            _count(each.files_written),
-            _megabytes(each.bytes_written),
+            count_text(each.rows),
+            count_text(each.commits),
+            count_text(each.rows_written),
+            count_text(each.files_written),
+            megabytes_text(each.bytes_written),
         )
-        for line in found.growth
+        for line in activity.growth
         for each in line.runs
     ]
 
 
-def _retries(found: Observation) -> Grid:
+def _retries(activity: Observation) -> Cells:
     return ("run", "table", "operation", "attempts", "lost against", "version"), [
         (
             line.run_id,
             line.table,
             line.operation,
-            _count(line.attempts),
+            count_text(line.attempts),
             ", ".join(dict.fromkeys(line.conflicts)) or "-",
-            "given up" if line.version is None else _count(line.version),
+            "given up" if line.version is None else count_text(line.version),
         )
-        for line in found.retries
+        for line in activity.retries
     ]
 
 
-def _violations(found: Observation) -> Grid:
+def _violations(activity: Observation) -> Cells:
     return ("run", "table", "rule", "condition", "such as"), [
         (line.run_id, line.table, line.rule, _short(line.condition), _short(line.sample))
-        for line in found.violations
+        for line in activity.violations
     ]
 
 
-def _pruning(found: Observation) -> Grid:
+def _pruning(activity: Observation) -> Cells:
     return ("table", "for", "scans", "files", "read", "pruned"), [
         (
             line.table,
             line.purpose,
-            _count(line.scans),
-            _count(line.total_files if line.counted else None),
-            _count(line.candidate_files if line.counted else None),
+            count_text(line.scans),
+            count_text(line.total_files if line.counted else None),
+            count_text(line.candidate_files if line.counted else None),
             f"{line.pruned_files / line.total_files:.0%}" if line.total_files else "-",
         )
-        for line in found.pruning
+        for line in activity.pruning
     ]
 
 
-def _caches(found: Observation) -> Grid:
+def _caches(activity: Observation) -> Cells:
     return ("table", "policy", "uses", "hits", "MB"), [
-        (line.table, line.policy, _count(line.uses), _count(line.hits), _megabytes(line.size_bytes))
-        for line in found.caches
+        (
+            line.table,
+            line.policy,
+            count_text(line.uses),
+            count_text(line.hits),
+            megabytes_text(line.size_bytes),
+        )
+        for line in activity.caches
     ]
 
 
-def _maintenance(found: Observation) -> Grid:
+def _maintenance(activity: Observation) -> Cells:
     return ("run", "table", "operation", "outcome", "files", "MB", "s", "reason"), [
         (
             line.run_id,
             line.table,
             line.operation,
             line.outcome,
-            f"+{_count(line.files_added)} -{_count(line.files_removed)}",
-            f"+{_megabytes(line.bytes_added)} -{_megabytes(line.bytes_removed)}",
+            f"+{count_text(line.files_added)} -{count_text(line.files_removed)}",
+            f"+{megabytes_text(line.bytes_added)} -{megabytes_text(line.bytes_removed)}",
             "-" if line.milliseconds is None else f"{line.milliseconds / 1000:.1f}",
             _short(line.reason),
         )
-        for line in found.maintenance
+        for line in activity.maintenance
     ]
 
 
-GRIDS: dict[Topic, Callable[[Observation], Grid]] = {
+TABLES: dict[Topic, Callable[[Observation], Cells]] = {
     "steps": _steps,
     "growth": _growth,
     "retries": _retries,
@@ -192,15 +202,7 @@ GRIDS: dict[Topic, Callable[[Observation], Grid]] = {
 }
 
 
-def _count(number: int | None) -> str:
-    return "-" if number is None else f"{number:,}"
-
-
-def _megabytes(size: int | None) -> str:
-    return "-" if size is None else f"{size / MB:,.1f}"
-
-
 def _short(text: str | None) -> str:
     if text is None:
         return "-"
-    return text if len(text) <= SHORT else f"{text[:SHORT]}..."
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}..."

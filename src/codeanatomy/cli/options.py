@@ -1,4 +1,4 @@
-"""Options that several commands have, each written once.
+"""Declare the options that several commands share.
 
     @click.command()
     @lake_option
@@ -24,28 +24,28 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def format_choice(help_text: str, *more: str) -> Callable[[Command], Command]:
-    """`--format` of a command that can print more than a table and JSON."""
+    """Return `--format` with further choices beside a table and JSON."""
     choice = click.Choice(["table", "json", *more])
     return click.option("--format", "form", type=choice, default="table", show_default=True, help=help_text)
 
 
 def lake_choice(*, required: bool) -> Callable[[Command], Command]:
-    """`--lake`; a group that has commands below it cannot require it."""
+    """Return `--lake`; a group with subcommands cannot require it."""
     return click.option(
         "--lake",
         required=required,
         metavar="DIR",
         envvar="CODEANATOMY_LAKE",
         show_envvar=True,
-        callback=_reached,
+        callback=_configure_store,
         help="The lake: a folder or URI.",
     )
 
 
-def _reached(context: click.Context, _: click.Parameter, lake: str | None) -> str | None:
-    """The lake; one that is remote is reached as the settings say, by whatever the command does."""
+def _configure_store(context: click.Context, _: click.Parameter, lake: str | None) -> str | None:
+    """Apply the store settings to a remote lake before the command uses it."""
     if lake is not None and not is_local(lake):
-        # Here: most lakes are folders.
+        # Imported here: most lakes are local folders.
         from codeanatomy.config import load_settings
         from codeanatomy.delta.store import normalize_root
 
@@ -55,7 +55,7 @@ def _reached(context: click.Context, _: click.Parameter, lake: str | None) -> st
 
 
 def limit_option(default: int, help_text: str) -> Callable[[Command], Command]:
-    """`--limit` of a command whose answer may be long."""
+    """Return `--limit` of a command that may print many rows."""
     kind = click.IntRange(min=1, max=MAX_LIMIT)
     return click.option("--limit", type=kind, default=default, show_default=True, help=help_text)
 
@@ -64,14 +64,14 @@ answer_format_option = click.option(
     "--format",
     "form",
     type=click.Choice(["table", "json", "jsonl", "csv", "markdown"]),
-    help="How to print the answer; by default a table on a terminal, JSON elsewhere.",
+    help="Output format; default: table on a terminal, JSON elsewhere.",
 )
-format_option = format_choice("How to print the answer.")
+format_option = format_choice("Output format.")
 lake_option = lake_choice(required=True)
 repo_option = click.option("--repo-id", "--repo", "repo_id", metavar="NAME", help="Only this repository.")
 as_of_option = click.option(
     "--as-of",
     metavar="RUN|TIME",
-    help="As this run left the lake (its first characters are enough), or as it was at 2026-05-01T12:00Z;"
-    " a date alone is its first moment.",
+    help="Read the lake as a run left it (the first characters of its id), or as it was at a time such as"
+    " 2026-05-01T12:00Z; a date alone means midnight.",
 )

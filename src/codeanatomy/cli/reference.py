@@ -1,4 +1,4 @@
-"""Commands about the program itself: what it knows, what it was told, and what it needs.
+"""Show what the program knows and needs: tables, kinds, settings, the machine, the generated pages.
 
     codeanatomy table cpg_nodes
     codeanatomy config show --with-sources
@@ -26,7 +26,7 @@ from codeanatomy.catalog.describe import (
 from codeanatomy.catalog.kinds import KINDS, PROFILES, EdgeKind, NodeKind, Profile, kind
 from codeanatomy.catalog.spec import Table, contract_json
 from codeanatomy.cli.options import Format, format_option
-from codeanatomy.cli.printing import print_grid, print_json
+from codeanatomy.cli.printing import print_json, print_table
 from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_ENVIRONMENT, EXIT_FINDINGS
 
@@ -35,24 +35,24 @@ from codeanatomy.errors import EXIT_ENVIRONMENT, EXIT_FINDINGS
 @format_option
 @click.pass_obj
 def tables(flags: tuple[str, ...], form: Format) -> None:
-    """List the tables of a lake: stage, layout and what one row is."""
-    found = load_settings(flags).tables
+    """List the tables of a lake: stage, layout and the meaning of a row."""
+    specs = load_settings(flags).tables
     if form == "json":
-        print_json([_summary(table) for table in found])
+        print_json([_table_summary(spec) for spec in specs])
         return
-    print_grid(
+    print_table(
         ("table", "stage", "columns", "partition", "cluster", "file size", "one row"),
         [
             (
-                table.name,
-                table.stage,
-                str(len(table.columns)),
-                ", ".join(table.write.partition_by) or "-",
-                ", ".join(table.write.zorder_by) or "-",
-                size_text(table.write.target_file_size),
-                table.doc,
+                spec.name,
+                spec.stage,
+                str(len(spec.columns)),
+                ", ".join(spec.write.partition_by) or "-",
+                ", ".join(spec.write.zorder_by) or "-",
+                size_text(spec.write.target_file_size),
+                spec.doc,
             )
-            for table in found
+            for spec in specs
         ],
     )
 
@@ -62,13 +62,13 @@ def tables(flags: tuple[str, ...], form: Format) -> None:
 @format_option
 @click.pass_obj
 def table(flags: tuple[str, ...], name: str, form: Format) -> None:
-    """Show one table: columns, keys, constraints, policies and where it is derived from."""
-    found = catalog.table(name, load_settings(flags).tables)
+    """Show one table: columns, keys, constraints, policies and inputs."""
+    spec = catalog.table(name, load_settings(flags).tables)
     if form == "json":
-        click.echo(msgspec.json.format(contract_json(found), indent=2).decode())
+        click.echo(msgspec.json.format(contract_json(spec), indent=2).decode())
         return
-    click.echo(f"{found.name}: {found.doc}\n")
-    print_grid(
+    click.echo(f"{spec.name}: {spec.doc}\n")
+    print_table(
         ("column", "type", "null", "meaning", "doc"),
         [
             (
@@ -78,13 +78,13 @@ def table(flags: tuple[str, ...], name: str, form: Format) -> None:
                 column.semantic_type or "",
                 column.doc,
             )
-            for column, depth in nested_columns(found.columns)
+            for column, depth in nested_columns(spec.columns)
         ],
     )
     click.echo("")
-    rules = {f"constraint {rule.name}": rule.expression for rule in found.constraints}
-    facts = {"declared in": catalog.declared_in(name), **describe_table(found), **rules}
-    print_grid(("policy", "value"), list(facts.items()))
+    rules = {f"constraint {rule.name}": rule.expression for rule in spec.constraints}
+    facts = {"declared in": catalog.declared_in(name), **describe_table(spec), **rules}
+    print_table(("policy", "value"), list(facts.items()))
 
 
 @click.command()
@@ -102,11 +102,11 @@ def kinds(name: str | None, profile: Profile, form: Format) -> None:
     if name is not None:
         _print_kind(kind(name.upper()), form)
         return
-    found = [each for each in KINDS.values() if profile in each.profiles]
+    listed = [each for each in KINDS.values() if profile in each.profiles]
     if form == "json":
-        print_json([msgspec.to_builtins(each) for each in found])
+        print_json([msgspec.to_builtins(each) for each in listed])
         return
-    print_grid(
+    print_table(
         ("kind", "what", "family", "ends", "meaning"),
         [
             (
@@ -116,34 +116,37 @@ def kinds(name: str | None, profile: Profile, form: Format) -> None:
                 "" if isinstance(each, NodeKind) else ends_text(each.ends),
                 each.doc,
             )
-            for each in found
+            for each in listed
         ],
     )
 
 
-def _print_kind(found: NodeKind | EdgeKind, form: Format) -> None:
+def _print_kind(spec: NodeKind | EdgeKind, form: Format) -> None:
     if form == "json":
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(spec))
         return
-    click.echo(f"{found.name}: {found.doc}\n")
-    click.echo("\n".join(f"    {line}" for line in found.example.splitlines()) + "\n")
-    print_grid(("fact", "value"), list(describe_kind(found).items()))
+    click.echo(f"{spec.name}: {spec.doc}\n")
+    click.echo("\n".join(f"    {line}" for line in spec.example.splitlines()) + "\n")
+    print_table(("fact", "value"), list(describe_kind(spec).items()))
 
 
 @click.group()
 def config() -> None:
-    """Settings: file, environment and flags."""
+    """Show the settings of file, environment and flags."""
 
 
 @config.command("show")
-@click.option("--with-sources", is_flag=True, help="Say where each value came from.")
-@click.option("--all", "everything", is_flag=True, help="Also every table's defaults.")
+@click.option("--with-sources", is_flag=True, help="Show where each value comes from.")
+@click.option("--all", "everything", is_flag=True, help="With the default policies of every table.")
 @format_option
 @click.pass_obj
 def config_show(flags: tuple[str, ...], with_sources: bool, everything: bool, form: Format) -> None:
-    """Print the effective settings; table policies only where they were changed, unless --all."""
+    """Print the effective settings.
+
+    Of the policies of tables only those that were changed, unless --all is given.
+    """
     settings = load_settings(flags)
-    rows = [row for row in settings.rows() if everything or _worth_showing(row[0], row[2])]
+    rows = [row for row in settings.rows() if everything or _is_shown(row[0], row[2])]
     if form == "json":
         print_json(
             [
@@ -153,7 +156,7 @@ def config_show(flags: tuple[str, ...], with_sources: bool, everything: bool, fo
         )
         return
     header = ("key", "value", "source") if with_sources else ("key", "value")
-    print_grid(header, [(key, _plain(value), source)[: len(header)] for key, value, source in rows])
+    print_table(header, [(key, _setting_text(value), source)[: len(header)] for key, value, source in rows])
     click.echo(f"runtime identity {settings.runtime.identity}", err=True)
 
 
@@ -161,14 +164,18 @@ def config_show(flags: tuple[str, ...], with_sources: bool, everything: bool, fo
 @format_option
 @click.pass_obj
 def doctor(flags: tuple[str, ...], form: Format) -> None:
-    """Check Java, jars, the workers' Python, memory, node with scip-python, and pyrefly."""
+    """Check that this machine has what a build needs.
+
+    Checks Java, jars, the Python of Spark's workers, memory, disk, Node.js with scip-python, and pyrefly.
+    Exit code 4 if a check fails.
+    """
     from codeanatomy.cli.doctor import examine
 
     checks = examine(load_settings(flags).runtime.driver_memory)
     if form == "json":
         print_json([msgspec.to_builtins(check) for check in checks])
     else:
-        print_grid(
+        print_table(
             ("check", "status", "found", "next"),
             [(check.name, check.status, check.found, check.next_step) for check in checks],
         )
@@ -178,7 +185,7 @@ def doctor(flags: tuple[str, ...], form: Format) -> None:
 
 @click.command()
 def setup() -> None:
-    """Fetch the jars into the cache and prepare a fast start; needed once per machine."""
+    """Download the jars and prepare a fast start, once per machine."""
     from codeanatomy.spark.class_archive import train_archive
     from codeanatomy.spark.jars import cache_folder, ensure_jars
     from codeanatomy.spark.java import find_java
@@ -193,11 +200,22 @@ def setup() -> None:
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Only say which pages are stale (exit code 1).")
-@click.option("--to", "folder", type=click.Path(path_type=Path), default=Path("docs"), show_default=True)
+@click.option("--check", is_flag=True, help="Only list pages that are stale (exit code 1).")
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path("docs"),
+    show_default=True,
+    help="Folder of the pages.",
+)
 @click.pass_context
 def docs(context: click.Context, check: bool, folder: Path) -> None:
-    """Write the generated pages: tables, kinds, errors, functions, commands, JSON Schemas."""
+    """Write the generated pages of the documentation.
+
+    These are tables, kinds, views, errors, functions, commands and JSON Schemas. Prints the names of the
+    pages that changed.
+    """
     from codeanatomy.cli.docs_pages import stale_pages, write_pages
 
     commands = cast(click.Group, context.find_root().command)
@@ -208,7 +226,7 @@ def docs(context: click.Context, check: bool, folder: Path) -> None:
         raise SystemExit(EXIT_FINDINGS)
 
 
-def _summary(table: Table) -> dict[str, object]:
+def _table_summary(table: Table) -> dict[str, object]:
     return {
         "name": table.name,
         "stage": table.stage,
@@ -222,9 +240,9 @@ def _summary(table: Table) -> dict[str, object]:
     }
 
 
-def _worth_showing(key: str, source: str) -> bool:
+def _is_shown(key: str, source: str) -> bool:
     return not key.startswith("tables.") or source != "default"
 
 
-def _plain(value: object) -> str:
+def _setting_text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,4 +1,4 @@
-"""Commands that bring a lake back to what it was, or take a copy of it as it was.
+"""Restore a lake to an earlier state (`restore`), or copy it as it was (`export-snapshot`).
 
     codeanatomy restore --lake lake --run 20260501T12
     codeanatomy restore cpg_nodes --lake lake --to 4
@@ -18,7 +18,7 @@ import msgspec
 
 from codeanatomy.catalog.spec import MB
 from codeanatomy.cli.options import Format, as_of_option, format_option, lake_option, repo_option
-from codeanatomy.cli.printing import harmless, print_grid, print_json
+from codeanatomy.cli.printing import escape_unprintable, print_json, print_table
 from codeanatomy.cli.sessions import session_for
 from codeanatomy.config import load_settings
 
@@ -26,20 +26,22 @@ if TYPE_CHECKING:
     from codeanatomy.maintain.restore import RestoreReport
     from codeanatomy.maintain.snapshot_export import CopyForm, CopyReport
 
-# As `export_snapshot` knows them, which is imported when it is needed.
+# The forms of `export_snapshot`, repeated because it is imported only when called.
 FORMS = ("delta", "parquet")
 
 
 @click.command()
 @click.argument("table", required=False)
 @lake_option
-@click.option("--run", "run_id", metavar="RUN|TIME", help="Bring all tables back to what this run published.")
-@click.option("--to", metavar="VERSION|TIME", help="Bring TABLE back to this version, or to that of a time.")
+@click.option("--run", "run_id", metavar="RUN|TIME", help="Restore all tables to what this run published.")
+@click.option(
+    "--to", metavar="VERSION|TIME", help="Restore TABLE to this version, or to its version at this time."
+)
 @click.option(
     "--wait/--no-wait",
     default=True,
     show_default=True,
-    help="Wait while another run writes the lake, or end at once.",
+    help="Wait while another run writes the lake, or fail at once.",
 )
 @format_option
 @click.pass_obj
@@ -52,14 +54,13 @@ def restore(
     wait: bool,
     form: Format,
 ) -> None:
-    """Publish again what a run has left (--run), or give one TABLE the rows of an older version (--to).
+    """Restore what a run published (--run), or an older version of TABLE (--to).
 
-    Nothing is rewritten or lost: what is there now can be restored in turn. A TABLE that is brought back
-    alone does not follow from the others any more, so the next build does the steps again that make it and
-    what comes after it.
+    No data is rewritten or lost: the present state can be restored in turn. A TABLE that is restored alone is
+    not consistent with its inputs, so the next build repeats the step that makes it and all steps after it.
     """
     if (table is None) == (run_id is None) or (table is None) != (to is None):
-        raise click.UsageError("say either --run RUN, or TABLE --to VERSION")
+        raise click.UsageError("give either --run RUN, or TABLE and --to VERSION")
     from codeanatomy.maintain.maintenance_run import Ask
     from codeanatomy.maintain.restore import restore_one, restore_run
     from codeanatomy.progress import Progress
@@ -74,15 +75,15 @@ def restore(
     if form == "json":
         print_json(msgspec.to_builtins(report))
     else:
-        _print_restored(report)
+        _print_restore_report(report)
 
 
-def _print_restored(report: RestoreReport) -> None:
+def _print_restore_report(report: RestoreReport) -> None:
     what = f"run {report.restored_run}" if report.restored_run else ", ".join(t.table for t in report.tables)
     if report.status == "unchanged":
         click.echo(f"nothing to do: {what} is what the lake has", err=True)
         return
-    print_grid(
+    print_table(
         ("table", "was", "restored", "is", "rows"),
         [
             (
@@ -96,16 +97,16 @@ def _print_restored(report: RestoreReport) -> None:
         ],
     )
     by = f" by run {report.run_id}" if report.run_id else ""
-    click.echo(f"{harmless(what)} is restored{by} in {report.seconds:.1f} s", err=True)
+    click.echo(f"{escape_unprintable(what)} restored{by} in {report.seconds:.1f} s", err=True)
     if report.redone:
-        click.echo(f"the next build does again: {', '.join(report.redone)}", err=True)
+        click.echo(f"the next build repeats: {', '.join(report.redone)}", err=True)
     for note in report.notes:
-        click.echo(harmless(note), err=True)
+        click.echo(escape_unprintable(note), err=True)
 
 
 @click.command("export-snapshot")
 @lake_option
-@click.option("--run", "run_id", metavar="RUN", help="The run that is copied; by default the newest.")
+@click.option("--run", "run_id", metavar="RUN", help="The run to copy; default: the newest.")
 @as_of_option
 @repo_option
 @click.option(
@@ -114,7 +115,7 @@ def _print_restored(report: RestoreReport) -> None:
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The folder of the copy, which is not there yet or empty.",
+    help="Folder of the copy; must be empty or not exist.",
 )
 @click.option(
     "--form",
@@ -122,7 +123,7 @@ def _print_restored(report: RestoreReport) -> None:
     type=click.Choice(FORMS),
     default="delta",
     show_default=True,
-    help="A lake of its own, or a folder of Parquet files for each table.",
+    help="A lake, or a folder of Parquet files for each table.",
 )
 @format_option
 def export_snapshot(
@@ -134,33 +135,33 @@ def export_snapshot(
     shape: CopyForm,
     form: Format,
 ) -> None:
-    """Copy what a run has published to a folder that needs nothing of the lake.
+    """Copy what a run published to a folder that works without the lake.
 
-    The copy is whole or not there. A build may go on meanwhile.
+    The folder appears only when the copy is complete. Builds may run meanwhile.
     """
     if run_id is not None and as_of is not None:
-        raise click.UsageError("say either --run or --as-of")
-    from codeanatomy.maintain.snapshot_export import export_snapshot as copied
+        raise click.UsageError("give either --run or --as-of")
+    from codeanatomy.maintain.snapshot_export import export_snapshot as copy_snapshot
     from codeanatomy.progress import Progress
     from codeanatomy.run.signals import stoppable
 
     with Progress(sys.stderr) as progress, stoppable():
-        report = copied(
+        report = copy_snapshot(
             lake,
             target,
             as_of=run_id or as_of,
             form=shape,
             repo_id=repo_id,
-            tell=lambda said: progress.tell("copy", said),
+            tell=lambda text: progress.update("copy", text),
         )
     if form == "json":
         print_json(msgspec.to_builtins(report))
     else:
-        _print_copied(report)
+        _print_copy_report(report)
 
 
-def _print_copied(report: CopyReport) -> None:
-    print_grid(
+def _print_copy_report(report: CopyReport) -> None:
+    print_table(
         ("table", "rows", "files", "MB"),
         [
             (
@@ -174,7 +175,7 @@ def _print_copied(report: CopyReport) -> None:
     )
     click.echo(
         f"run {report.run_id}, {len(report.repositories):,} repositories, {report.size_bytes / MB:,.1f} MB in"
-        f" {report.seconds:.1f} s: {harmless(report.target)}",
+        f" {report.seconds:.1f} s: {escape_unprintable(report.target)}",
         err=True,
     )
 

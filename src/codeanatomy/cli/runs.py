@@ -1,10 +1,11 @@
-"""Commands about the runs of a lake: what is published, who writes, and what each run has done.
+"""Show the runs of a lake: what is published, which process writes, and what each run did.
 
     codeanatomy status --lake lake
     codeanatomy runs --lake lake
     codeanatomy runs show 20260501T12 --lake lake
 
-Figures that nobody has recorded are shown as "-". Tests: `tests/unit/query/test_status.py`, `tests/unit/query/test_runs.py`.
+Figures that were not recorded are shown as "-".
+Tests: `tests/unit/query/test_status.py`, `tests/unit/query/test_runs.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from codeanatomy.catalog.spec import MB
 from codeanatomy.cli.options import (
     Format,
     as_of_option,
@@ -26,17 +26,23 @@ from codeanatomy.cli.options import (
     lake_option,
     limit_option,
 )
-from codeanatomy.cli.printing import harmless, print_grid, print_json
+from codeanatomy.cli.printing import (
+    count_text,
+    escape_unprintable,
+    megabytes_text,
+    print_json,
+    print_table,
+)
 from codeanatomy.config import load_settings
 
 if TYPE_CHECKING:
     from codeanatomy.query.status.runs import RunReport, StepLine
     from codeanatomy.query.status.status import LakeStatus, RepositoryStatus
 
-# Repositories of a run that are shown.
-SHOWN = 20
-# Characters of a commit or a fingerprint that tell it from others.
-SHORT = 12
+# Repositories and errors of a run that are shown.
+MAX_SHOWN = 20
+# Characters of a commit or a fingerprint that are enough to identify it.
+ID_CHARS = 12
 
 
 @click.command()
@@ -46,19 +52,19 @@ SHORT = 12
 @format_option
 @click.pass_obj
 def status(flags: tuple[str, ...], lake: str, as_of: str | None, limit: int, form: Format) -> None:
-    """Say what a lake has published, from what, and whether the sources have changed since."""
-    from codeanatomy.query.status.status import status as asked
+    """Show what a lake has published, and whether the sources have changed since."""
+    from codeanatomy.query.status.status import status as lake_status
 
-    found = asked(lake, load_settings(flags).extract, as_of, limit)
+    report = lake_status(lake, load_settings(flags).extract, as_of, limit)
     if form == "json":
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(report))
         return
-    if found.repositories:
-        print_grid(
+    if report.repositories:
+        print_table(
             ("repository", "source is", "commit", "files", "nodes", "edges", "built", "run", "source"),
-            [_repository(row) for row in found.repositories],
+            [_repository_cells(row) for row in report.repositories],
         )
-    _tell(found)
+    _print_state(report)
 
 
 @click.group(invoke_without_command=True)
@@ -69,18 +75,18 @@ def status(flags: tuple[str, ...], lake: str, as_of: str | None, limit: int, for
 def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> None:
     """List the runs of a lake, newest first, or show one."""
     if context.invoked_subcommand is not None:
-        # What was said before `show` holds for it.
+        # Options before `show` apply to it, too.
         context.default_map = {"show": {"form": form, **({"lake": lake} if lake else {})}}
         return
     if lake is None:
         raise click.UsageError("Missing option '--lake'.", context)
-    from codeanatomy.query.status.runs import runs as asked
+    from codeanatomy.query.status.runs import runs as lake_runs
 
-    found = asked(lake, limit)
+    listed = lake_runs(lake, limit)
     if form == "json":
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(listed))
         return
-    print_grid(
+    print_table(
         ("run", "status", "mode", "started", "seconds", "repositories", "rows", "skipped"),
         [
             (
@@ -89,15 +95,17 @@ def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> 
                 row.mode,
                 _time(row.started_at),
                 f"{row.seconds:.1f}",
-                _part(row.succeeded, row.repositories),
-                _count(row.rows),
-                ", ".join(_share(step, count, row.succeeded) for step, count in row.skipped.items()) or "-",
+                _part_text(row.succeeded, row.repositories),
+                count_text(row.rows),
+                ", ".join(_skipped_text(step, count, row.succeeded) for step, count in row.skipped.items())
+                or "-",
             )
-            for row in found.rows
+            for row in listed.rows
         ],
     )
-    cut = f", {found.total - len(found.rows):,} not shown (--limit)" if found.total > len(found.rows) else ""
-    click.echo(f"{found.total:,} runs{cut}", err=True)
+    hidden = listed.total - len(listed.rows)
+    cut = f", {hidden:,} not shown (--limit)" if hidden > 0 else ""
+    click.echo(f"{listed.total:,} runs{cut}", err=True)
 
 
 @runs.command("show")
@@ -105,123 +113,132 @@ def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> 
 @lake_option
 @format_option
 def runs_show(run_id: str, lake: str, form: Format) -> None:
-    """Show one run, by its ID or the first characters of it: its steps, tables and repositories."""
+    """Show one run: its steps, tables and repositories.
+
+    ID is the id of the run, or the first characters of it.
+    """
     from codeanatomy.query.status.runs import run_report
 
-    found = run_report(lake, run_id)
+    report = run_report(lake, run_id)
     if form == "json":
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(report))
         return
-    _print_run(found)
+    _print_run(report)
 
 
-def _repository(row: RepositoryStatus) -> tuple[str, ...]:
+def _repository_cells(row: RepositoryStatus) -> tuple[str, ...]:
     return (
         row.repo_id,
         row.source_state,
         _short(row.git_commit),
-        _count(row.files),
-        _count(row.nodes),
-        _count(row.edges),
+        count_text(row.files),
+        count_text(row.nodes),
+        count_text(row.edges),
         _time(row.built_at),
         row.run_id,
         row.source or "-",
     )
 
 
-def _tell(found: LakeStatus) -> None:
-    """What is said beside the table: what is published, what failed, and who writes."""
-    cut = f", {found.total - len(found.repositories):,} not shown (--limit)"
-    shown = f"{found.total:,} repositories{cut if found.total > len(found.repositories) else ''}"
-    if found.run_id is None or found.published_at is None:
+def _print_state(report: LakeStatus) -> None:
+    """Print beside the table: what is published, the last failed run, and the process that writes."""
+    hidden = report.total - len(report.repositories)
+    shown = f"{report.total:,} repositories{f', {hidden:,} not shown (--limit)' if hidden > 0 else ''}"
+    if report.run_id is None or report.published_at is None:
         click.echo("nothing is published", err=True)
     else:
-        _say(f"published by run {found.run_id} at {_time(found.published_at)}: {shown}")
-    if found.failed is not None:
-        _say(f"run {found.failed.run_id} has failed at {_time(found.failed.finished_at)}:")
-        for name, error in list(found.failed.errors.items())[:SHOWN]:
-            _say(f"  {name}: {error}")
-        if len(found.failed.errors) > SHOWN:
-            click.echo(f"  and {len(found.failed.errors) - SHOWN:,} more", err=True)
-        click.echo(f"failures: codeanatomy errors --lake {shlex.quote(harmless(found.lake))}", err=True)
-    if found.writer is not None:
-        who = f"run {found.writer.run_id} on {found.writer.host}"
-        names = ", ".join(found.writer.repositories[:SHOWN])
-        if found.writer.state == "writing":
-            _say(f"being written by {who} since {_time(found.writer.since)}: {names}")
+        _print_note(f"published by run {report.run_id} at {_time(report.published_at)}: {shown}")
+    if report.failed is not None:
+        _print_note(f"run {report.failed.run_id} failed at {_time(report.failed.finished_at)}:")
+        for name, error in list(report.failed.errors.items())[:MAX_SHOWN]:
+            _print_note(f"  {name}: {error}")
+        if len(report.failed.errors) > MAX_SHOWN:
+            click.echo(f"  and {len(report.failed.errors) - MAX_SHOWN:,} more", err=True)
+        lake = shlex.quote(escape_unprintable(report.lake))
+        click.echo(f"failures: codeanatomy errors --lake {lake}", err=True)
+    if report.writer is not None:
+        writer = f"run {report.writer.run_id} on {report.writer.host}"
+        names = ", ".join(report.writer.repositories[:MAX_SHOWN])
+        if report.writer.state == "writing":
+            _print_note(f"being written by {writer} since {_time(report.writer.since)}: {names}")
         else:
-            _say(f"{who} has ended without a word; the next build undoes what it has left")
+            _print_note(f"{writer} died before it finished; the next build undoes its changes")
 
 
-def _redone(counts: Mapping[str, int] | None) -> str:
+def _redone_text(counts: Mapping[str, int] | None) -> str:
     return ", ".join(f"{reason} {count:,}" for reason, count in (counts or {}).items()) or "-"
 
 
-def _print_run(found: RunReport) -> None:
-    line = found.line
+def _print_run(report: RunReport) -> None:
+    line = report.line
     facts = {
         "run": line.run_id,
         "status": line.status,
         "started": _time(line.started_at),
         "seconds": f"{line.seconds:.1f}",
-        "repositories": _part(line.succeeded, line.repositories),
-        "rows": _count(line.rows),
-        "trace": found.trace_id or "-",
+        "repositories": _part_text(line.succeeded, line.repositories),
+        "rows": count_text(line.rows),
+        "trace": report.trace_id or "-",
     }
-    print_grid(("fact", "value"), list(facts.items()))
+    print_table(("fact", "value"), list(facts.items()))
     click.echo("")
-    print_grid(
+    print_table(
         ("step", "status", "seconds", "rows", "MB", "jobs", "tasks", "skew", "spilled MB", "made from"),
-        [_step(step) for step in found.steps],
+        [_step_cells(step) for step in report.steps],
     )
-    if found.pins:
+    if report.pins:
         click.echo("")
-        print_grid(
+        print_table(
             ("table", "before", "after", "rows"),
-            [(pin.table, _count(pin.before), _count(pin.after), _count(pin.rows)) for pin in found.pins],
+            [
+                (pin.table, count_text(pin.before), count_text(pin.after), count_text(pin.rows))
+                for pin in report.pins
+            ],
         )
     click.echo("")
-    # Those with something to tell come first.
-    rows = sorted(found.repositories, key=lambda row: (row.status == "succeeded", row.repo_id))
-    print_grid(
+    # Failed repositories come first.
+    rows = sorted(report.repositories, key=lambda row: (row.status == "succeeded", row.repo_id))
+    print_table(
         ("repository", "status", "mode", "files redone", "commit", "error"),
         [
             (
                 row.repo_id,
                 row.status,
                 row.mode,
-                _redone(found.redone.get(row.repo_id)),
+                _redone_text(report.redone.get(row.repo_id)),
                 _short(row.git_commit),
                 row.error or "",
             )
-            for row in rows[:SHOWN]
+            for row in rows[:MAX_SHOWN]
         ],
     )
-    for step in found.steps:
+    for step in report.steps:
         if step.error:
-            _say(f"{step.step}: {step.error}")
-    if len(rows) > SHOWN:
-        click.echo(f"{len(rows) - SHOWN:,} repositories not shown (--format json)", err=True)
+            _print_note(f"{step.step}: {step.error}")
+    if len(rows) > MAX_SHOWN:
+        click.echo(f"{len(rows) - MAX_SHOWN:,} repositories not shown (--format json)", err=True)
 
 
-def _step(step: StepLine) -> tuple[str, ...]:
-    prints = step.fingerprints
+def _step_cells(step: StepLine) -> tuple[str, ...]:
+    fingerprints = step.fingerprints
     return (
         step.step,
         step.status or "-",
         "-" if step.milliseconds is None else f"{step.milliseconds / 1000:.1f}",
-        _count(step.rows),
-        _megabytes(step.bytes),
-        _count(step.jobs),
-        _count(step.tasks),
+        count_text(step.rows),
+        megabytes_text(step.bytes),
+        count_text(step.jobs),
+        count_text(step.tasks),
         "-" if step.skew is None else f"{step.skew:.1f}",
-        _megabytes(step.spilled_bytes),
-        f"{len(prints):,} fingerprints" if len(prints) > 1 else _short(next(iter(prints.values()), None)),
+        megabytes_text(step.spilled_bytes),
+        f"{len(fingerprints):,} fingerprints"
+        if len(fingerprints) > 1
+        else _short(next(iter(fingerprints.values()), None)),
     )
 
 
-def _say(text: str) -> None:
-    click.echo(harmless(text), err=True)
+def _print_note(text: str) -> None:
+    click.echo(escape_unprintable(text), err=True)
 
 
 def _time(time: datetime) -> str:
@@ -229,20 +246,12 @@ def _time(time: datetime) -> str:
 
 
 def _short(text: str | None) -> str:
-    return text[:SHORT] if text else "-"
+    return text[:ID_CHARS] if text else "-"
 
 
-def _count(number: int | None) -> str:
-    return "-" if number is None else f"{number:,}"
+def _part_text(part: int, total: int) -> str:
+    return f"{part:,}" if part == total else f"{part:,} of {total:,}"
 
 
-def _megabytes(size: int | None) -> str:
-    return "-" if size is None else f"{size / MB:,.1f}"
-
-
-def _part(some: int, all_of_them: int) -> str:
-    return f"{some:,}" if some == all_of_them else f"{some:,} of {all_of_them:,}"
-
-
-def _share(step: str, count: int, of: int) -> str:
-    return step if count == of else f"{step} {count:,}/{of:,}"
+def _skipped_text(step: str, count: int, total: int) -> str:
+    return step if count == total else f"{step} {count:,}/{total:,}"

@@ -1,7 +1,7 @@
-"""The session of a command that may need one.
+"""Open a Spark session for a command that may need one.
 
     with session_for(settings, progress) as session:
-        build(order, progress, session)          # opens it when first something is asked of Spark
+        build(request, progress, session)          # opens it when Spark is first needed
 
 Tests: `tests/unit/cli/test_build_command.py`, `tests/unit/run/test_against_clean.py`.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def session_for(settings: Settings, progress: Progress) -> Iterator[Callable[[], SparkSession]]:
-    """What opens the session, once, and tells so; it is closed at the end of the block."""
+    """Yield a function that opens the session at its first call; it is closed at the end of the block."""
     from codeanatomy.spark.session import close_session, open_session
 
     opened: list[SparkSession] = []
 
     @cache
     def session() -> SparkSession:
-        progress.tell("spark", f"starting on {settings.runtime.master}")
+        progress.update("spark", f"starting on {settings.runtime.master}")
         opened.append(open_session(settings.runtime))
         return opened[0]
 

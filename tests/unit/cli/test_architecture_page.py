@@ -1,6 +1,6 @@
 """Paths and names that README.md and docs/ mention exist.
 
-    `delta/read/scan.py`, `run/build.py:build`, `tests/unit/delta/test_policy.py`
+`delta/read/scan.py`, `run/build.py:build`, `tests/unit/delta/test_policy.py`
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The command line: stdout is data, stderr is talk, exit codes are the documented ones, and no Spark is
-imported where none is needed."""
+"""The command line: results on stdout, notes on stderr, documented exit codes, grouped help, and no import of
+Spark where it is not needed."""
 
 from __future__ import annotations
 
@@ -319,8 +319,70 @@ def test_help_lists_the_commands_and_exit_codes(run: Run, flag: str) -> None:
     for part in ("0 done", "1 findings", "2 usage", "4 environment", "5 storage", "6 contract", "70 a bug"):
         assert part in text
     for name in cli.COMMANDS:
-        assert re.search(rf"^  {name} ", done.stdout, re.MULTILINE)
+        assert len(re.findall(rf"^  {name} ", done.stdout, re.MULTILINE)) == 1
         assert run(name, flag).stdout.startswith(f"Usage: codeanatomy {name}")
+
+
+def test_help_has_titled_groups(run: Run) -> None:
+    lines = run("--help").stdout.splitlines()
+    titles = [line.removesuffix(":") for line in lines if re.fullmatch(r"[A-Z]\w+:", line)]
+    assert titles == ["Options", *cli.GROUPS]
+    for title, group in cli.GROUPS.items():
+        section = lines[lines.index(f"{title}:") + 1 :]
+        section = section[: section.index("")] if "" in section else section
+        assert [line.split()[0] for line in section if re.match(r"  \S", line)] == list(group)
+
+
+def test_every_command_is_in_one_group() -> None:
+    names = [name for group in cli.GROUPS.values() for name in group]
+    assert len(names) == len(set(names)) == len(cli.COMMANDS)
+    assert list(cli.GROUPS) == ["Build", "Ask", "Inspect", "Maintain", "Reference"]
+
+
+def commands() -> dict[str, click.Command]:
+    """All commands and subcommands, by their path."""
+    context = click.Context(cli.cli, info_name="codeanatomy")
+    known = {}
+    for name in cli.COMMANDS:
+        command = cli.cli.get_command(context, name)
+        assert command is not None
+        known[name] = command
+        if isinstance(command, click.Group):
+            known |= {f"{name} {below}": each for below, each in command.commands.items()}
+    return known
+
+
+def first_sentence(text: str) -> str:
+    found = re.match(r".*?\.(?=\s|$)", " ".join(text.split()))
+    assert found, text
+    return found[0]
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_summary_is_the_first_sentence_of_the_commands_help(name: str) -> None:
+    text = commands()[name].help or ""
+    assert cli.COMMANDS[name].summary == first_sentence(text)
+    # A sentence of its own: the paragraph below it may say more.
+    assert text.split("\n\n")[0].startswith(cli.COMMANDS[name].summary.split(" ", maxsplit=1)[0])
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("path", ["", "config", "runs"])
+def test_no_summary_is_cut(run: Run, monkeypatch: pytest.MonkeyPatch, path: str, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = run(*path.split(), "--help").stdout
+    listed = text[text.index("\n\n", text.index("Options:")) :]
+    assert "..." not in listed
+    assert all(len(line) <= 80 for line in text.splitlines())
+    below = [name for name in commands() if (" " in name) == bool(path) and name.startswith(path)]
+    for name in below:
+        assert first_sentence(commands()[name].help or "") in " ".join(listed.split())
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_option_has_a_help_text(name: str) -> None:
+    options = [each for each in commands()[name].params if isinstance(each, click.Option)]
+    assert [each.name for each in options if not each.help] == []
 
 
 def test_docs_are_written_once_and_checked(run: Run, tmp_path: Path) -> None:
@@ -376,6 +438,20 @@ def test_the_doctor_fails_only_on_failures(
 # As a process
 
 
+def test_help_imports_no_command() -> None:
+    script = (
+        "import sys, codeanatomy.cli.main as c\n"
+        "c.cli.main(['--help'], standalone_mode=False)\n"
+        "known = {entry.module for entry in c.COMMANDS.values()}\n"
+        "sys.exit(', '.join(name for name in known if f'codeanatomy.cli.{name}' in sys.modules))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=_env({}), capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == ""
+    assert done.returncode == 0
+
+
 def test_answers_without_spark_and_at_once() -> None:
     script = (
         "import sys, codeanatomy.cli.main as c\n"
@@ -429,9 +505,40 @@ def test_a_closed_pipe_ends_a_command_silently(args: tuple[str, ...]) -> None:
     ],
 )
 def test_a_terminal_gets_bold_headers_and_no_colour(env: dict[str, str], codes: set[str]) -> None:
-    shown = _on_terminal(["config", "show"], env)
+    shown = _on_terminal(["-m", "codeanatomy", "config", "show"], env)
     assert "runtime.master" in shown
     assert set(re.findall(r"\x1b\[([0-9;]*)m", shown)) == codes
+
+
+def test_a_terminal_gets_modest_colours_and_numbers_at_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        "from codeanatomy.cli.printing import print_table\n"
+        "print_table(('symbol', 'kind', 'confidence', 'status', 'rows'),\n"
+        "    [('a', 'function', '1.0', 'succeeded', '1,204'), ('b', 'class', '0.4', 'failed', '7')])\n"
+    )
+    env = {"TERM": "xterm-256color"}
+    shown = _on_terminal(["-c", script], env)
+    header, first, second = shown.splitlines()
+    colours = {"cyan": "36", "green": "32", "red": "31"}
+    assert f"\x1b[{colours['cyan']}mfunction" in first
+    assert f"\x1b[{colours['green']}m" in first
+    assert f"\x1b[{colours['red']}mfailed" in second
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in (header, first, second)]
+    assert plain == [
+        "symbol  kind      confidence  status      rows",
+        "a       function         1.0  succeeded  1,204",
+        "b       class            0.4  failed         7",
+    ]
+    without = _on_terminal(["-c", script], {**env, "NO_COLOR": "1"})
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", without)) == {"0", "1"}
+    piped = subprocess.run(
+        [sys.executable, "-c", script], env=_env(env), capture_output=True, text=True, check=True
+    )
+    assert piped.stdout.splitlines() == [
+        "symbol  kind      confidence  status     rows",
+        "a       function  1.0         succeeded  1,204",
+        "b       class     0.4         failed     7",
+    ]
 
 
 def test_a_pipe_gets_no_styles_even_with_a_terminal_type() -> None:
@@ -442,7 +549,7 @@ def _on_terminal(args: list[str], env: dict[str, str]) -> str:
     inside, outside = pty.openpty()
     clean = {name: value for name, value in _env({}).items() if name != "NO_COLOR"}
     child = subprocess.Popen(
-        [sys.executable, "-m", "codeanatomy", *args],
+        [sys.executable, *args],
         env={**clean, "COLUMNS": "120", **env},
         stdin=outside,
         stdout=outside,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.cli.answers import print_answer
+from codeanatomy.cli.printing import print_answer
 from codeanatomy.cli.options import AnswerFormat
 from codeanatomy.errors import CodeAnatomyError, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol

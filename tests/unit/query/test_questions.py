@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.cli.answers import about
+from codeanatomy.cli.printing import answer_notes
 from codeanatomy.cli.ask import COMMANDS, PARAMETERS
 from codeanatomy.query.answers import COLUMNS
 from codeanatomy.query.ask import VERBS
@@ -144,7 +144,7 @@ def test_wrong_use(run: Ran, ask_lake: Path, wrong: tuple[str, str]) -> None:
 
 
 def test_what_is_told_of_an_answer(ask_lake: Path) -> None:
-    lines = list(about(Lake.open(str(ask_lake)).find("total", repo_id="depot")))
+    lines = list(answer_notes(Lake.open(str(ask_lake)).find("total", repo_id="depot")))
     assert lines[0] == "1 row"
     assert any("failures in 2 files (codeanatomy errors)" in line for line in lines)
 

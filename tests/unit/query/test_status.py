@@ -140,7 +140,7 @@ def lease(monkeypatch: pytest.MonkeyPatch, *, held: bool = True, dead: bool = Fa
         ttl_seconds=120,
     )
     monkeypatch.setattr(module, "read_lease", lambda root: row)
-    monkeypatch.setattr(module, "stale", lambda row, now: dead or row.state == "released")
+    monkeypatch.setattr(module, "is_stale", lambda row, now: dead or row.state == "released")
 
 
 def test_who_writes_is_told(lake: SmallLake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_who_writes_is_told(lake: SmallLake, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_lease_of_storage_is_read(lake: SmallLake) -> None:
-    with acquire(str(lake.root), "two", ["a"], wait=False, tell=str, base_run_id="one"):
+    with acquire(str(lake.root), "two", ["a"], wait=False, report=str, base_run_id="one"):
         held = status(str(lake.root), OPTIONS).writer
     assert held is not None
     assert (held.run_id, held.state, held.repositories) == ("two", "writing", ("a",))
@@ -204,7 +204,7 @@ def test_the_command_says_who_writes_and_what_failed(
     assert f"codeanatomy errors --lake {lake.root}\n" in err
     assert err.endswith("being written by run two on box since 2026-05-01T12:00:00Z: a, b\n")
     lease(monkeypatch, dead=True)
-    assert "run two on box has ended without a word" in run("status", "--lake", str(lake.root))[2]
+    assert "run two on box died before it finished" in run("status", "--lake", str(lake.root))[2]
 
 
 def test_the_command_as_json(lake: SmallLake, run: Ran) -> None:
@@ -227,4 +227,4 @@ def test_the_command_where_nothing_is_published(tmp_path: Path, run: Ran) -> Non
     SmallLake(tmp_path / "lake").fail("one", {"a": "no"})
     code, out, err = run("status", "--lake", "lake")
     assert (code, out) == (0, "")
-    assert err.startswith("nothing is published\nrun one has failed")
+    assert err.startswith("nothing is published\nrun one failed")
