@@ -20,11 +20,9 @@ from msgspec import structs
 from witnesses import Cells
 
 from codeanatomy.arrow import unpack_rows
-from codeanatomy.relate.compile.file_summary import Witnessed, summary
-from codeanatomy.relate.emit.call_graph import edges
-from codeanatomy.relate.emit.relations import relations
+from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
 from codeanatomy.relate.values.analysis import Values
-from support.related import sources_below, witnessed
+from support.related import call_edges, relations, sources_below, witnessed
 
 KB = 1024
 Row: TypeAlias = dict[str, Any]
@@ -61,16 +59,16 @@ def analyse(folder: Path, said: Mapping[str, Mapping[str, Cells]] | None = None)
         peaks[step] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KB
         began = time.monotonic()
 
-    values = Values([summary(heard(path, text, said or {})) for path, text in sources.items()])
+    values = Values([compile_file(heard(path, text, said or {})) for path, text in sources.items()])
     finish("summaries")
     values.solve()
     finish("values")
     rows = {made.path: made.rows() for made in relations(values)}
     finish("rows")
-    return Analysis(sources, values, rows, edges(values), seconds, peaks)
+    return Analysis(sources, values, rows, call_edges(values), seconds, peaks)
 
 
-def heard(path: str, text: bytes, said: Mapping[str, Mapping[str, Cells]]) -> Witnessed:
+def heard(path: str, text: bytes, said: Mapping[str, Mapping[str, Cells]]) -> ExtractedFile:
     """What all witnesses say of a file."""
     optional = {name: files.get(path, {}) for name, files in said.items()}
     return structs.replace(witnessed(text, path), **optional)

@@ -31,9 +31,9 @@ from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.node_ids import binding_id, scope_id
 from codeanatomy.relate.compile.bindings import OpenUse, binding_relations
-from codeanatomy.relate.compile.scope_tree import Scope, Scopes, scopes_of
+from codeanatomy.relate.compile.scope_tree import Scope, Scopes, build_scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
-from codeanatomy.relate.relation_rows import Rows
+from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.sources.source_file import Source
 
 OPTIONS = ExtractOptions()
@@ -55,7 +55,7 @@ class Bound:
     tree: Tree
     scopes: Scopes
     libcst: Mapping[str, Any]
-    rows: Rows
+    rows: RelationRows
     open_uses: list[OpenUse]
 
     def __post_init__(self) -> None:
@@ -79,8 +79,8 @@ def bound(source: Source) -> Bound | None:
     if not ast or not libcst or not symbols:
         return None
     tree = Tree(ast["nodes"])
-    scopes = scopes_of(tree, symbols["blocks"])
-    rows = Rows("test", file_id("test", source.path), source.path)
+    scopes = build_scopes(tree, symbols["blocks"])
+    rows = RelationRows("test", file_id("test", source.path), source.path)
     return Bound(tree, scopes, libcst, rows, binding_relations(rows, tree, scopes, libcst))
 
 
@@ -147,7 +147,7 @@ def agreement(source: Source) -> Agreement:
         found.counts["files not compiled"] += 1
         return found
     found.counts["files"] += 1
-    found.counts["lost scopes"] += len(file.scopes.lost)
+    found.counts["lost scopes"] += len(file.scopes.unmatched)
     compiled, uses = Compiled(code), _uses(file)
     refs = file.libcst["refs"]
     columns = (refs[name] for name in ("kind", "context", "text", "bstart", "bend", "line"))

@@ -15,13 +15,12 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.cli.main import cli
-from codeanatomy.relate.compile.file_summary import summary
+from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.relation_rows import RELATIONS
-from codeanatomy.relate.repository import repository_rows
 from support.builds import built, rows
 from support.callgraph_score import FOLDER, cases
 from support.little import apart_lake, attacked, put
-from support.related import sources_below, witnessed
+from support.related import repository_rows, sources_below, witnessed
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def test_rows_are_those_of_one_process(stored: list[dict[str, Any]], repositorie
     for repo_id in sorted(chosen & repositories.keys()):
         folder = repositories[repo_id]
         sources = {path: text for path, text in sources_below(folder).items() if path != "undecodable.py"}
-        programs = [summary(witnessed(text, path, repo_id)) for path, text in sources.items()]
+        programs = [compile_file(witnessed(text, path, repo_id)) for path, text in sources.items()]
         here = [row for _, tables in repository_rows(programs) for row in tables[RELATIONS].to_pylist()]
         there = [row for row in stored if row["repo_id"] == repo_id]
         assert len(here) == len(there)

@@ -29,9 +29,9 @@ from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.file_view import FileEvidence, Lines
 from codeanatomy.normalize.rules import file_rows as normalized_rows
-from codeanatomy.relate.compile.file_summary import Witnessed, summary
-from codeanatomy.relate.repository import repository_rows
+from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
 from support.normalized import OPTIONS, source_of
+from support.related import repository_rows
 
 WITNESSES = {
     "ast_files_v1": ast_files_v1,
@@ -92,10 +92,10 @@ def graph_files(
     for path, told in said.items():
         names = ("ast_files_v1", "symtable_files_v1", "libcst_files_v1")
         occurrences = scip.get(path, {})
-        witnessed = Witnessed(
+        witnessed = ExtractedFile(
             repo_id, file_id(repo_id, path), path, *(told[name] for name in names), scip=occurrences
         )
-        programs.append(summary(witnessed))
+        programs.append(compile_file(witnessed))
     related = {program.path: tables for program, tables in repository_rows(programs)}
     files = []
     for path, told in said.items():

@@ -1,34 +1,45 @@
 """The relate stage without Spark: programs, values and rows of sources that a test has at hand.
 
 values = solved({"main.py": "def f(): ...\\nf()\\n"})
-edges(values)            # {"main": ["main.f"]}
+call_edges(values)       # {"main": ["main.f"]}
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+import pyarrow as pa
 
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.relate.compile.file_summary import Witnessed, summary
-from codeanatomy.relate.program import Program
+from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
+from codeanatomy.relate.emit.calls import is_counted
+from codeanatomy.relate.emit.relations import RelationEmitter
+from codeanatomy.relate.program import OBJ_FUNCTION, Program
+from codeanatomy.relate.relation_rows import RelationRows
+from codeanatomy.relate.repository import SolvedRepository
 from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.attributes import ACCESS_BY_OP
+from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
 from support.normalized import OPTIONS, source_of
 
+# Roles of sites whose external callees count; methods of builtin types run by operators do not.
+EXPLICIT_ROLES = frozenset({"call", "decorator"})
 
-def witnessed(text: str | bytes, path: str = "main.py", repo_id: str = "test") -> Witnessed:
+
+def witnessed(text: str | bytes, path: str = "main.py", repo_id: str = "test") -> ExtractedFile:
     """What the witnesses say of a text."""
     source = source_of(text, path)
     said = [witness(source, OPTIONS).cells for witness in (ast_files_v1, symtable_files_v1, libcst_files_v1)]
-    return Witnessed(repo_id, file_id(repo_id, path), path, *said)
+    return ExtractedFile(repo_id, file_id(repo_id, path), path, *said)
 
 
 def programs_of(sources: Mapping[str, str | bytes]) -> list[Program]:
     """The programs of a repository."""
-    return [summary(witnessed(text, path)) for path, text in sources.items()]
+    return [compile_file(witnessed(text, path)) for path, text in sources.items()]
 
 
 def solved(sources: Mapping[str, str | bytes]) -> Values:
@@ -45,3 +56,53 @@ def sources_below(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*.py*"))
         if path.suffix in (".py", ".pyi")
     }
+
+
+def relations(
+    values: Values, disagreements: list[WitnessDisagreement] | None = None
+) -> Iterator[RelationRows]:
+    """Yield the relation rows of each file; then add the disagreements of other witnesses to the list."""
+    emitter = RelationEmitter(values)
+    for file in range(len(values.programs)):
+        yield emitter.file_rows(file)
+    if disagreements is not None:
+        disagreements += emitter.witnesses.disagreements
+
+
+def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict[str, pa.RecordBatch]]]:
+    """Yield each file of a repository with its rows by table."""
+    repository = SolvedRepository(programs)
+    for number, program in enumerate(repository.programs):
+        yield program, repository.file(number).tables()
+
+
+def call_edges(values: Values) -> dict[str, list[str]]:
+    """Return callees by caller, both sorted, as the values give them: what CALL_GRAPH rows must say.
+
+    Applying `property`, `staticmethod` or `classmethod` is no call; of a class the constructors count.
+    """
+    callees: dict[str, set[str]] = {}
+    for file, number in values.calls:
+        site = values.programs[file].sites[number]
+        for callee, _ in values.callees((file, number)):
+            kind, first, _, _ = values.objects[callee >> 1]
+            is_function = kind == OBJ_FUNCTION
+            if is_counted(values, callee) and (is_function or site.role in EXPLICIT_ROLES):
+                name = values.qualified_name(callee) if is_function else str(first)
+                callees.setdefault(_caller(values, file, site.function), set()).add(name)
+    for file, program in enumerate(values.programs):
+        for op in program.ops:
+            if op[0] in ACCESS_BY_OP and op[-1] >= 0:
+                caller = _caller(values, file, program.sites[op[-1]].function)
+                accessors = values.accessor_calls.get((op[2], ACCESS_BY_OP[op[0]]), {})
+                for receiver in values.program_objects(file, op[1]):
+                    for function in accessors.get(receiver & ~1, ()):
+                        callees.setdefault(caller, set()).add(values.qualified_name(function))
+    return {name: sorted(callees[name]) for name in sorted(callees)}
+
+
+def _caller(values: Values, file: int, function: int) -> str:
+    """Return the qualified name of a function, or of the module if the number is -1."""
+    if function < 0:
+        return values.names[file]
+    return values.qualified_name(values.object(OBJ_FUNCTION, file, function))

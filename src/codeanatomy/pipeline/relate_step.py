@@ -37,11 +37,11 @@ from codeanatomy.pipeline.packed_rows import (
     work_through,
 )
 from codeanatomy.plan.steps import RELATE
-from codeanatomy.relate.compile.file_summary import summary
+from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.file_view import files_in
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS
-from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS, TABLES, Solved, program_row
+from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS, TABLES, SolvedRepository, program_row
 
 INPUTS = (
     "ast_files_v1",
@@ -84,7 +84,7 @@ def summaries(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame,
     def programs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for file in files_in(batch):
-                encoded = msgpack.encode(summary(file))
+                encoded = msgpack.encode(compile_file(file))
                 done.add(1)
                 yield pa.RecordBatch.from_pydict(
                     {
@@ -107,7 +107,7 @@ def solved(programs: DataFrame, repositories: int) -> DataFrame:
             rows = (row for batch in batches for row in zip(batch.column(0), batch.column(2), strict=True))
             for _, members in groupby(rows, key=lambda row: row[0].as_py()):
                 files = [msgpack.decode(row[1].as_buffer(), type=Program) for row in members]
-                solved = Solved(files)
+                solved = SolvedRepository(files)
                 for number, program in enumerate(solved.programs):
                     found = solved.file(number)
                     made = {**found.tables(), PROGRAMS: program_row(program, found.digest())}

@@ -1,8 +1,7 @@
-"""The inputs of the relate stage: what the witnesses said of a file, side by side.
+"""Read the input of the relate stage: the rows of all extractors about one file, side by side.
 
-    frame = witnessed_files(ast_files_v1=..., ..., partitions=8)      # a row per file
-    for file in files_in(batch): summary(file)
-    summary(heard_file(place, rows))                   # of rows that are at hand, without Spark
+    for file in files_in(batch): compile_file(file)          # a batch with a row per file, from Spark
+    compile_file(file_from_rows(repo_id, file_id, path, rows))   # from rows in memory, without Spark
 
 Tests: `tests/spark/test_relate.py`.
 """
@@ -15,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from codeanatomy.arrow import to_python
-from codeanatomy.relate.compile.file_summary import Witnessed
+from codeanatomy.relate.compile.file_program import ExtractedFile
 from codeanatomy.relate.compile.syntax_tree import FIELDS
 
-# Fields that are read, by witness and list.
+# Fields that are read, by the list of an extractor.
 AST: Mapping[str, tuple[str, ...]] = {
     "nodes": FIELDS,
     "imports": ("ast_id", "module", "name", "asname", "level"),
@@ -34,29 +33,29 @@ BLOCKS = ("scope_key", "parent_key", "type", "name", "lineno")
 OCCURRENCES = ("bstart", "bend", "symbol", "symbol_roles")
 
 
-def heard_file(
+def file_from_rows(
     repo_id: str, file_id: str, path: str, rows: Mapping[str, Sequence[pa.RecordBatch]]
-) -> Witnessed:
-    """A file from whole rows of the witnesses that are about it."""
+) -> ExtractedFile:
+    """Build the view of a file from the extract tables' rows about it."""
 
-    def said(table: str, lists: Iterable[str]) -> dict[str, Any]:
-        found = next((part for part in rows.get(table, ()) if part.num_rows), None)
-        return {} if found is None else {name: to_python(found.column(name))[0] for name in lists}
+    def lists(table: str, names: Iterable[str]) -> dict[str, Any]:
+        row = next((batch for batch in rows.get(table, ()) if batch.num_rows), None)
+        return {} if row is None else {name: to_python(row.column(name))[0] for name in names}
 
-    return Witnessed(
+    return ExtractedFile(
         repo_id,
         file_id,
         path,
-        ast=said("ast_files_v1", AST),
-        symtable=said("symtable_files_v1", ("blocks",)),
-        libcst=said("libcst_files_v1", LIBCST),
-        scip=said("scip_index_v1", ("occurrences",)),
-        typed=said("type_checker_files_v1", ("call_targets",)),
+        ast=lists("ast_files_v1", AST),
+        symtable=lists("symtable_files_v1", ("blocks",)),
+        libcst=lists("libcst_files_v1", LIBCST),
+        scip=lists("scip_index_v1", ("occurrences",)),
+        typed=lists("type_checker_files_v1", ("call_targets",)),
     )
 
 
-def files_in(batch: pa.RecordBatch) -> Iterator[Witnessed]:
-    """The files of a batch."""
+def files_in(batch: pa.RecordBatch) -> Iterator[ExtractedFile]:
+    """Yield the files of a batch: columns repo_id, file_id, path, then one per extractor."""
     columns = [to_python(column) for column in batch.columns]
-    for repo_id, file_id, path, *witnesses in zip(*columns, strict=True):
-        yield Witnessed(repo_id, file_id, path, *(said or {} for said in witnesses))
+    for repo_id, file_id, path, *extracted in zip(*columns, strict=True):
+        yield ExtractedFile(repo_id, file_id, path, *(lists or {} for lists in extracted))

@@ -1,13 +1,13 @@
-"""Rows of `relations_v1` on their way into Arrow.
+"""Collect rows of `relations_v1` for one file and convert them to Arrow.
 
-    rows = Rows(repo_id, file_id, path)
+    rows = RelationRows(repo_id, file_id, path)
     rows.add("READS", "NAME_REF", ref, "BINDING", binding, place=(4, 5, 1), origin="symtable", rule="scope",
              method="scope", confidence=0.9)
     rows.add("CALLS", "CALLSITE", call, place=(4, 9, 1), origin="values", rule="call", reason="no_value")
     rows.batch()         # in the table's order
 
-All rows of a file are owned by it: a relation belongs to where its source stands. What is equal but for its
-evidence is one row. Tests: `tests/unit/relate/test_relation_rows.py`.
+The file owns all of its rows: a relation belongs to the file of its source node. Rows that differ only in
+their evidence are one row. Tests: `tests/unit/relate/test_relation_rows.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from msgspec import msgpack
@@ -24,13 +24,12 @@ from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_field, arrow_schema
 from codeanatomy.catalog.spec import Column
 from codeanatomy.ids import id_maker
+from codeanatomy.relate.program import Place
 
 RELATIONS = "relations_v1"
 ENCODER = msgpack.Encoder()
-# First byte, byte after the last, line.
-Place: TypeAlias = tuple[int | None, int | None, int | None]
 NOWHERE: Place = (None, None, None)
-# The columns of a row as `add` writes them; the others are the same for all rows of a file.
+# The columns that differ between the rows of a file, in the order of the tuples that `_with_ids` returns.
 FIELDS = (
     "relation_id",
     "relation_kind",
@@ -58,15 +57,15 @@ FIELDS = (
 
 
 class Evidence(NamedTuple):
-    """Who says so, by which row, and whether it says the same."""
+    """A witness of a relation, the key of the row it rests on, and whether the witness agrees."""
 
     witness: str
     key: str
     agrees: bool = True
 
 
-class Complaint(NamedTuple):
-    """What goes into a diagnostic."""
+class RelationDiagnostic(NamedTuple):
+    """A diagnostic of the relate stage, before it becomes a row of `diagnostics_norm_v1`."""
 
     kind: str
     code: str
@@ -75,16 +74,16 @@ class Complaint(NamedTuple):
     severity: str = "warning"
 
 
-class Rows:
-    """The relations of one file, and what there is to complain about."""
+class RelationRows:
+    """The relations and diagnostics of one file."""
 
     def __init__(self, repo_id: str, file_id: str, path: str) -> None:
         self.repo_id = repo_id
         self.file_id = file_id
         self.path = path
-        # Tuples without ids, by what ids are made of: a standard library has two million rows.
+        # Tuples without ids, by the parts of their ids: the standard library has two million rows.
         self._rows: dict[tuple[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]] = {}
-        self.complaints: list[Complaint] = []
+        self.diagnostics: list[RelationDiagnostic] = []
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -112,9 +111,9 @@ class Rows:
         evidence: Sequence[Evidence] = (),
         reason: str | None = None,
     ) -> None:
-        """A relation; without a target, an attempt that says why."""
+        """Add a relation; one without a target is an unresolved reference and has a reason."""
         bstart, bend, line = place
-        # What many rows have in common, and what makes one of them.
+        # The parts of the id that many rows share, and those of this row.
         key = (kind, rule, role, ordinal, reason), (src_id, dst_id, bstart, bend)
         if key in self._rows:
             return
@@ -143,29 +142,29 @@ class Rows:
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as they are, without the place that all of them share."""
+        """Return the rows as dictionaries, in insertion order, without the columns that all of them share."""
         rows = [dict(zip(FIELDS, row, strict=True)) for row in self._with_ids()]
         for row in rows:
-            row["evidence"] = _columns(row["evidence"])
+            row["evidence"] = _evidence_columns(row["evidence"])
         return rows
 
     def _with_ids(self) -> list[tuple[Any, ...]]:
-        """The rows with what they are known by, which takes longer than to find them."""
+        """Return the rows with their ids; computing the ids takes longer than finding the relations."""
         makers: dict[tuple[Any, ...], Callable[..., str]] = {}
-        found = []
+        rows = []
         for (shared, own), row in self._rows.items():
-            made = makers.get(shared)
-            if made is None:
-                made = makers[shared] = id_maker("rel", *shared)
-            found.append((made(*own), *row))
-        return found
+            make_id = makers.get(shared)
+            if make_id is None:
+                make_id = makers[shared] = id_maker("rel", *shared)
+            rows.append((make_id(*own), *row))
+        return rows
 
     def packed(self) -> bytes:
-        """The rows as bytes that are the same for the same rows, in whatever order they were found."""
+        """Return bytes that are equal for equal rows, in whatever order they were added."""
         return b"".join(sorted(map(ENCODER.encode, self._rows.values())))
 
     def batch(self) -> pa.RecordBatch:
-        """The rows in the table's order."""
+        """Return the rows in the table's order."""
         table = catalog.table(RELATIONS)
         shared = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
         order = [FIELDS.index(name) for name in (*table.ordering, "relation_id") if name not in shared]
@@ -175,7 +174,7 @@ class Rows:
         arrays = [
             pa.repeat(shared[column.name], len(rows))
             if column.name in shared
-            else _evidence(column, cells["evidence"])
+            else _evidence_array(column, cells["evidence"])
             if column.name == "evidence"
             else array(column, cells[column.name])
             for column in table.columns
@@ -183,8 +182,8 @@ class Rows:
         return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
-def _evidence(column: Column, cells: Sequence[Sequence[Evidence]]) -> pa.ListArray:
-    """The column of evidence at once: a dictionary for each of its rows would be a tenth of all the time."""
+def _evidence_array(column: Column, cells: Sequence[Sequence[Evidence]]) -> pa.ListArray:
+    """Build the evidence column at once: a dictionary per element would take a tenth of the stage's time."""
     joined = list(chain.from_iterable(cells))
     fields = zip(*joined, strict=True) if joined else [()] * len(column.fields)
     parts = [array(field, values) for field, values in zip(column.fields, fields, strict=True)]
@@ -193,10 +192,10 @@ def _evidence(column: Column, cells: Sequence[Sequence[Evidence]]) -> pa.ListArr
     return pa.ListArray.from_arrays(offsets, inner)
 
 
-def _columns(evidence: Sequence[Evidence]) -> dict[str, list[Any]]:
-    """One list per field, as cells of structs are."""
+def _evidence_columns(evidence: Sequence[Evidence]) -> dict[str, list[Any]]:
+    """Return one list per field, the form in which cells of struct lists are read."""
     return {
-        "witness": [said.witness for said in evidence],
-        "key": [said.key for said in evidence],
-        "agrees": [said.agrees for said in evidence],
+        "witness": [each.witness for each in evidence],
+        "key": [each.key for each in evidence],
+        "agrees": [each.agrees for each in evidence],
     }

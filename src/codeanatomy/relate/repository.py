@@ -1,19 +1,20 @@
-"""A repository from the programs of its files to its rows.
+"""Solve a repository from the programs of its files and build the rows of each file.
 
-    solved = Solved(programs)
-    found = solved.file(0)                   # of the first file by path
-    found.tables()["relations_v1"]           # the rows that the file owns, in the table's order
-    found.digest()                           # the same for the same rows: what a refresh compares
+    solved = SolvedRepository(programs)
+    relations = solved.file(0)               # of the first file by path
+    relations.tables()["relations_v1"]       # the rows that the file owns, in the table's order
+    relations.digest()                       # equal for equal rows: what a refresh compares
 
-All files of a repository are looked at together, one repository after the other; different repositories
-know nothing of each other. If the analysis of a repository fails, what its scopes say is kept, and every file
-gets a diagnostic. Tests: `tests/spark/test_relate.py`.
+All files of a repository are analysed together; repositories are independent of each other. If the analysis
+of a repository fails, the rows of its scopes are kept and every file gets a diagnostic.
+
+Tests: `tests/spark/test_relate.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -22,10 +23,10 @@ from msgspec import msgpack
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, unpack_rows
 from codeanatomy.ids import stable_id
-from codeanatomy.relate.emit.file_relations import Attribute, file_relations
-from codeanatomy.relate.emit.relations import Analysis
+from codeanatomy.relate.emit.file_relations import InstanceAttribute, add_file_relations
+from codeanatomy.relate.emit.relations import RelationEmitter
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.relation_rows import RELATIONS, Complaint, Rows
+from codeanatomy.relate.relation_rows import RELATIONS, RelationDiagnostic, RelationRows
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.linked_programs import module_names_by_path
 
@@ -34,69 +35,62 @@ TABLES = (RELATIONS, DIAGNOSTICS)
 MESSAGE_CHARS = 1000
 
 
-class Solved:
-    """A repository whose names, values and calls are resolved: its files by path, and their rows."""
+class SolvedRepository:
+    """A repository whose names, values and calls are resolved, with its files in the order of their paths."""
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self.programs = sorted(programs, key=lambda program: program.path)
-        self._names = module_names_by_path(self.programs)
-        self._analysis: Analysis | Exception
+        self._module_names = module_names_by_path(self.programs)
+        self._emitter: RelationEmitter | Exception
         try:
             values = Values(self.programs)
             values.solve()
-            self._analysis = Analysis(values)
+            self._emitter = RelationEmitter(values)
         except MemoryError:
             raise
-        # A bug of ours, or code that nobody imagined, costs what is found across files and no more.
+        # A bug here, or unforeseen code, costs the relations across files and no more.
         except Exception as error:  # noqa: BLE001
-            self._analysis = error
+            self._emitter = error
 
-    def file(self, number: int) -> Related:
-        """What was found of a file."""
-        program, analysis = self.programs[number], self._analysis
-        name = self._names[program.path]
-        if isinstance(analysis, Exception):
-            return _related(program, _without(program, analysis), name)
-        attributes = analysis.unlisted.get(number, ())
+    def file(self, number: int) -> FileRelations:
+        """Return the relations of a file."""
+        program, emitter = self.programs[number], self._emitter
+        module_name = self._module_names[program.path]
+        if isinstance(emitter, Exception):
+            return _file_relations(program, _failed_rows(program, emitter), module_name)
+        attributes = emitter.unlisted.get(number, ())
         try:
-            return _related(program, analysis.rows_of(number), name, attributes)
+            return _file_relations(program, emitter.file_rows(number), module_name, attributes)
         except MemoryError:
             raise
-        # Or the rows of one file, but not what others may refer to.
+        # Here only the rows of this file are lost; other files may still refer to it.
         except Exception as error:  # noqa: BLE001
-            return _related(program, _without(program, error), name, attributes)
+            return _file_relations(program, _failed_rows(program, error), module_name, attributes)
 
 
-class Related(NamedTuple):
-    """What was found of a file, as rows."""
+class FileRelations(NamedTuple):
+    """The relations and diagnostics of one file."""
 
     program: Program
-    rows: Rows
+    rows: RelationRows
 
     def tables(self) -> dict[str, pa.RecordBatch]:
-        """The rows by table, in their order."""
+        """Return the rows by table, each in the table's order."""
         program, rows = self
         batches = [*(unpack_rows(program.scope_rows) if program.scope_rows else ()), rows.batch()]
         whole = pa.concat_batches(batches)
         order = [name for name in catalog.table(RELATIONS).ordering if name != "owner_file_id"]
         ordered = whole.sort_by([(name, "ascending") for name in (*order, "relation_id")])
-        return {RELATIONS: ordered, DIAGNOSTICS: _diagnostics(program, rows.complaints)}
+        return {RELATIONS: ordered, DIAGNOSTICS: _diagnostics_batch(program, rows.diagnostics)}
 
     def digest(self) -> str:
-        """What the rows are, as a text; made without making them, since most are as they were."""
-        told = (self.program.scope_rows, self.rows.packed(), self.rows.complaints)
-        return hashlib.sha256(msgpack.encode(told)).hexdigest()
-
-
-def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict[str, pa.RecordBatch]]]:
-    """The rows of each file of a repository."""
-    solved = Solved(programs)
-    for number, program in enumerate(solved.programs):
-        yield program, solved.file(number).tables()
+        """Return a digest of the rows without building them: after an edit most files have equal rows."""
+        content = (self.program.scope_rows, self.rows.packed(), self.rows.diagnostics)
+        return hashlib.sha256(msgpack.encode(content)).hexdigest()
 
 
 def program_row(program: Program, digest: str) -> pa.RecordBatch:
-    """The row of a file in `relate_programs_v1`."""
+    """Return the row of a file in `relate_programs_v1`."""
     cells = {
         "repo_id": program.repo_id,
         "file_id": program.file_id,
@@ -107,24 +101,26 @@ def program_row(program: Program, digest: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([cells], arrow_schema(catalog.table(PROGRAMS)))
 
 
-def _without(program: Program, error: Exception) -> Rows:
-    """What there is to say of a file of which the analysis failed."""
-    rows = Rows(program.repo_id, program.file_id, program.path)
-    said = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
-    rows.complaints.append(Complaint("relate", "not_related", said, severity="error"))
+def _failed_rows(program: Program, error: Exception) -> RelationRows:
+    """Return no relations and a diagnostic, for a file whose analysis failed."""
+    rows = RelationRows(program.repo_id, program.file_id, program.path)
+    message = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
+    rows.diagnostics.append(RelationDiagnostic("relate", "not_related", message, severity="error"))
     return rows
 
 
-def _related(program: Program, rows: Rows, name: str, attributes: Iterable[Attribute] = ()) -> Related:
-    """With the name of its module, and what only we know of its classes."""
-    file_relations(rows, name, attributes)
-    return Related(program, rows)
+def _file_relations(
+    program: Program, rows: RelationRows, module_name: str, attributes: Iterable[InstanceAttribute] = ()
+) -> FileRelations:
+    """Complete the rows with those of the file as a whole."""
+    add_file_relations(rows, module_name, attributes)
+    return FileRelations(program, rows)
 
 
-def _diagnostics(program: Program, complaints: Sequence[Complaint]) -> pa.RecordBatch:
+def _diagnostics_batch(program: Program, diagnostics: Sequence[RelationDiagnostic]) -> pa.RecordBatch:
     table = catalog.table(DIAGNOSTICS)
     rows = []
-    for kind, code, message, (bstart, bend, line), severity in complaints:
+    for kind, code, message, (bstart, bend, line), severity in diagnostics:
         identity = (program.repo_id, program.file_id, kind, code, bstart, bend, line, message)
         rows.append(
             {

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from codeanatomy.errors import UnknownName
-from codeanatomy.relate.compile.file_summary import summary
+from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.repository import repository_rows
 from codeanatomy.sources.source_file import Source, decode
 from support import corpus, edits
 from support.edits import KINDS, Edit, Tree, meant_to_parse, read_tree, repository, script, write_tree
@@ -29,7 +28,7 @@ from support.folders import TESTS
 from support.graph_checks import problems_of, text_problems_of
 from support.graphed import graph_of
 from support.histories import history
-from support.related import witnessed
+from support.related import repository_rows, witnessed
 
 SEEDS = range(4)
 STEPS = 150
@@ -376,7 +375,7 @@ def relations(tree_items: tuple[tuple[str, bytes], ...]) -> dict[str, list[dict[
 
 @cache
 def program(path: str, content: bytes) -> Program:
-    return summary(witnessed(content, path))
+    return compile_file(witnessed(content, path))
 
 
 def relations_of(tree: Tree) -> dict[str, list[dict[str, Any]]]:

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from codeanatomy.relate.emit.call_graph import edges
 from codeanatomy.relate.values import hierarchy
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.external_names import may_have
 from codeanatomy.relate.values.hierarchy import merge_c3
 from support.marks import examples
-from support.related import solved
+from support.related import call_edges, solved
 
 # By class its bases, of those before it, in any order.
 Hierarchy = list[list[int]]
@@ -40,7 +39,9 @@ def created(hierarchy: Hierarchy) -> tuple[list[type], bool]:
 
 
 def classes(values: Values) -> dict[str, int]:
-    return {each.name: values.object("C", 0, number) for number, each in enumerate(values.programs[0].classes)}
+    return {
+        each.name: values.object("C", 0, number) for number, each in enumerate(values.programs[0].classes)
+    }
 
 
 def source(hierarchy: Hierarchy, bodies: list[str]) -> str:
@@ -100,7 +101,7 @@ def test_a_method_and_those_after_it_are_found_as_a_run_finds_them(
     exec(text, world)
     with pytest.raises(AttributeError):
         world[f"C{len(made) - 1}"]().m()
-    found = edges(solved({"main.py": f"{text}C{len(made) - 1}().m()\n"}))
+    found = call_edges(solved({"main.py": f"{text}C{len(made) - 1}().m()\n"}))
     chain: list[str] = []
     name = "main"
     while name and len(chain) <= len(seen):
@@ -117,7 +118,7 @@ def test_a_class_may_seem_to_be_its_own_base() -> None:
     )
     for thing in classes(values).values():
         assert values.mro(thing).count(thing) == 1
-    assert edges(values)["main.A.m"] == ["main.A.m"]
+    assert call_edges(values)["main.A.m"] == ["main.A.m"]
 
 
 def test_classes_may_seem_to_be_each_others_bases() -> None:
@@ -128,7 +129,7 @@ def test_classes_may_seem_to_be_each_others_bases() -> None:
     assert {name: sorted(values.mro(thing)) for name, thing in found.items()} == dict.fromkeys(
         "AB", sorted(found.values())
     )
-    assert edges(values)["main.A.a"] == ["main.B.b"]
+    assert call_edges(values)["main.A.a"] == ["main.B.b"]
 
 
 def test_five_hundred_bases_are_searched_in_order() -> None:
@@ -136,7 +137,7 @@ def test_five_hundred_bases_are_searched_in_order() -> None:
     bases = "".join(f"class B{at}:\n  def m{at}(self): ...\n  def all(self): ...\n" for at in range(count))
     calls = f"d = D()\nd.m0()\nd.m{count - 1}()\nd.all()\n"
     text = f"{bases}class D({', '.join(f'B{at}' for at in range(count))}): ...\n{calls}"
-    assert edges(solved({"main.py": text})) == {
+    assert call_edges(solved({"main.py": text})) == {
         "main": ["main.B0.all", "main.B0.m0", f"main.B{count - 1}.m{count - 1}"]
     }
 
@@ -144,14 +145,14 @@ def test_five_hundred_bases_are_searched_in_order() -> None:
 def test_a_long_mro_is_whole() -> None:
     bases = "".join(f"class B{at}:\n  def m{at}(self): ...\n" for at in range(520))
     text = f"{bases}class D({', '.join(f'B{at}' for at in range(520))}): ...\nD().m519()\n"
-    assert edges(solved({"main.py": text})) == {"main": ["main.B519.m519"]}
+    assert call_edges(solved({"main.py": text})) == {"main": ["main.B519.m519"]}
 
 
 def test_a_long_chain_of_classes_whose_bases_come_later() -> None:
     count = 400
     sources = {f"m{at:04}.py": f"from m{at + 1:04} import B as A\nclass B(A): ...\n" for at in range(count)}
     sources[f"m{count:04}.py"] = "class B:\n  def m(self): ...\n"
-    found = edges(solved({**sources, "main.py": "from m0000 import B\nB().m()\n"}))
+    found = call_edges(solved({**sources, "main.py": "from m0000 import B\nB().m()\n"}))
     assert found == {"main": [f"m{count:04}.B.m"]}
 
 
@@ -165,7 +166,7 @@ def test_one_base_needs_no_merging(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(hierarchy, "merge_c3", counted)
     factories = "".join(f"def g{at}():\n  class B(g{at + 1}()): ...\n  return B\n" for at in range(count))
-    found = edges(
+    found = call_edges(
         solved(
             {"main.py": f"{factories}class Z:\n  def m(self): ...\ndef g{count}(): return Z\ng0()().m()\n"}
         )
@@ -197,7 +198,7 @@ def test_what_an_attribute_runs(access: str, called: list[str]) -> None:
         "  @staticmethod\n  def alone(): ...\n  def __getattr__(self, name): ...\n"
         f"A.later = f\ndef use(): return {access}\n"
     )
-    found = edges(solved({"main.py": text}))["main.use"]
+    found = call_edges(solved({"main.py": text}))["main.use"]
     assert [each for each in found if each != "main.A.__init__"] == called
 
 
@@ -213,7 +214,7 @@ def test_star_imports_of_modules_in_a_ring_end() -> None:
         "b.py": "from c import *\n",
         "c.py": "from a import *\nfrom c import *\ndef f(): ...\n",
     }
-    assert edges(solved(sources)) == {"a": ["c.f"]}
+    assert call_edges(solved(sources)) == {"a": ["c.f"]}
 
 
 def test_star_imports_of_all_from_all_are_looked_at_once() -> None:
@@ -239,7 +240,7 @@ def test_a_long_chain_of_star_imports() -> None:
     count = 400
     sources = {f"m{at}.py": f"from m{at + 1} import *\n" for at in range(count)}
     sources |= {f"m{count}.py": "def f(): ...\n", "main.py": "from m0 import *\nf()\n"}
-    assert edges(solved(sources)) == {"main": [f"m{count}.f"]}
+    assert call_edges(solved(sources)) == {"main": [f"m{count}.f"]}
 
 
 @pytest.mark.parametrize(
@@ -255,5 +256,5 @@ def test_a_long_chain_of_star_imports() -> None:
 )
 def test_what_a_star_brings(exported: str, called: list[str]) -> None:
     module = f"{exported}\ndef f(): ...\ndef g(): ...\ndef _h(): ...\n"
-    found = edges(solved({"a.py": module, "main.py": "from a import *\nf()\ng()\n_h()\n"}))
+    found = call_edges(solved({"a.py": module, "main.py": "from a import *\nf()\ng()\n_h()\n"}))
     assert [each for each in found["main"] if each.startswith("a.")] == called

@@ -13,13 +13,11 @@ import pytest
 
 from codeanatomy.arrow import unpack_rows
 from codeanatomy.node_ids import binding_id, scope_id
-from codeanatomy.relate.emit.call_graph import edges
-from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.name_resolution import MODULE_KEY
 from support import callgraph_score as score
-from support.related import solved, sources_below
+from support.related import call_edges, relations, solved, sources_below
 
 CASES = score.cases()
 # What is known to be missing or too much, by case: a list to make shorter.
@@ -41,7 +39,7 @@ def values_of(case: score.Case) -> Values:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.repo_id)
 def test_the_call_graph_is_exact(case: score.Case) -> None:
     """Or differs by just what is known to be missed."""
-    found, wanted = score.edges(edges(values_of(case))), score.edges(case.calls)
+    found, wanted = score.edges(call_edges(values_of(case))), score.edges(case.calls)
     known = MISSES.get(case.repo_id, {"missing": [], "extra": []})
     assert sorted(map(list, wanted - found)) == known["missing"]
     assert sorted(map(list, found - wanted)) == known["extra"]
@@ -89,7 +87,7 @@ def named_bindings(program: Program, module: str) -> dict[str, str]:
 
 
 def test_every_construct_is_met(capsys: pytest.CaptureFixture[str]) -> None:
-    results = score.scores({case.repo_id: edges(values_of(case)) for case in CASES})
+    results = score.scores({case.repo_id: call_edges(values_of(case)) for case in CASES})
     table = score.report(results)
     with capsys.disabled():
         print(f"\n{table}")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from codeanatomy.node_ids import package_id
-from codeanatomy.relate.emit.relations import relations
-from support.related import solved
+from support.related import relations, solved
 
 Row = dict[str, Any]
 CLASSES = """

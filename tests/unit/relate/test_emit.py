@@ -18,13 +18,11 @@ import pytest
 
 from codeanatomy.arrow import pack_rows
 from codeanatomy.node_ids import PREFIXES
-from codeanatomy.relate.emit.call_graph import edges
-from codeanatomy.relate.emit.relations import relations
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import MAX_OBJECTS
 from support import callgraph_score as score
 from support.folders import TESTS
-from support.related import solved, sources_below
+from support.related import call_edges, relations, solved, sources_below
 
 Row = dict[str, Any]
 CASES = score.cases()
@@ -273,7 +271,7 @@ def test_rows_of_the_call_graph_are_the_call_graph() -> None:
             if row["relation_kind"] == "CALL_GRAPH":
                 found.setdefault(row["src_qname"], set()).add(row["dst_qname"])
         calls = {name: sorted(callees) for name, callees in found.items()}
-        assert calls == edges(solved(sources_below(case.folder)))
+        assert calls == call_edges(solved(sources_below(case.folder)))
 
 
 # -- the same rows, always
@@ -505,7 +503,7 @@ def test_a_hostile_repository_gives_sound_rows(name: str) -> None:
     values = solved({path: dedent(text) for path, text in HOSTILE[name].items()})
     check(rows_of(values))
     assert len(rows_of(values)) < 200
-    edges(values)
+    call_edges(values)
 
 
 def test_a_file_that_does_not_parse_has_unresolved_calls() -> None:

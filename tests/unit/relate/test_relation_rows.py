@@ -1,4 +1,4 @@
-"""Rows on their way into Arrow: one per relation, in the table's order whatever order they came in."""
+"""Rows of relations in Arrow: one per relation, in the table's order whatever order they came in."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.relate.relation_rows import FIELDS, NOWHERE, RELATIONS, Evidence, Rows
+from codeanatomy.relate.relation_rows import FIELDS, NOWHERE, RELATIONS, Evidence, RelationRows
 
 
-def made() -> Rows:
-    return Rows("repo", "file:a", "a.py")
+def made() -> RelationRows:
+    return RelationRows("repo", "file:a", "a.py")
 
 
-def add(rows: Rows, src: str, dst: str | None, start: int = 0, role: str | None = None) -> None:
+def add(rows: RelationRows, src: str, dst: str | None, start: int = 0, role: str | None = None) -> None:
     reason = "unknown" if dst is None else None
     kind = None if dst is None else "FUNCTION"
     place = (start, start + 1, 1)

@@ -14,16 +14,15 @@ from codeanatomy.extract.file_rows import file_id
 from codeanatomy.node_ids import ast_node_id, binding_id, module_id, node_id, package_id, scope_id
 from codeanatomy.relate import repository
 from codeanatomy.relate.compile.bindings import binding_relations
-from codeanatomy.relate.compile.file_summary import Witnessed, summary
+from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
 from codeanatomy.relate.compile.scope_relations import scope_relations
-from codeanatomy.relate.compile.scope_tree import scopes_of
+from codeanatomy.relate.compile.scope_tree import build_scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
-from codeanatomy.relate.relation_rows import RELATIONS, Rows
-from codeanatomy.relate.repository import repository_rows
+from codeanatomy.relate.relation_rows import RELATIONS, RelationRows
 from codeanatomy.relate.values.analysis import Values
 from support import callgraph_score as score
 from support import corpus
-from support.related import sources_below, witnessed
+from support.related import repository_rows, sources_below, witnessed
 
 Row = dict[str, Any]
 Sources = Mapping[str, str | bytes]
@@ -31,8 +30,8 @@ TOP = "module:top@0#0"
 MAIN = file_id("test", "main.py")
 
 
-def rows_of(files: Sequence[Witnessed]) -> list[Row]:
-    made = repository_rows([summary(file) for file in files])
+def rows_of(files: Sequence[ExtractedFile]) -> list[Row]:
+    made = repository_rows([compile_file(file) for file in files])
     return [row for _, tables in made for row in tables[RELATIONS].to_pylist()]
 
 
@@ -75,16 +74,16 @@ SELF = {
 }
 
 
-@pytest.mark.parametrize("part", ["solve", "rows_of"])
+@pytest.mark.parametrize("part", ["solve", "file_rows"])
 def test_what_fails_leaves_the_module_and_the_scopes(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ValueError("ours")
 
-    monkeypatch.setattr(Values if part == "solve" else repository.Analysis, part, fail)
+    monkeypatch.setattr(Values if part == "solve" else repository.RelationEmitter, part, fail)
     rows = related(SELF, "DECLARES_MODULE", "OWNS_SCOPE", "SCOPE_BINDS")
     found = {(row["path"], row["relation_kind"], row["dst_qname"] or row["role"]) for row in rows}
     # Other files may refer to the attributes of a class, though the rows of its file failed.
-    bound = {("main.py", "SCOPE_BINDS", f"main.A.{name}") for name in "xy"} if part == "rows_of" else set()
+    bound = {("main.py", "SCOPE_BINDS", f"main.A.{name}") for name in "xy"} if part == "file_rows" else set()
     assert found == bound | {
         ("main.py", "DECLARES_MODULE", "main"),
         ("main.py", "OWNS_SCOPE", "module"),
@@ -127,14 +126,14 @@ def test_a_lambda_without_a_place_owns_its_scope() -> None:
 
 
 def scope_rows(
-    file: Witnessed,
+    file: ExtractedFile,
     nodes: Mapping[str, Sequence[Any]] | None = None,
     blocks: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Row]:
     """The rows of the scopes of a file, with another tree or other blocks."""
     tree = Tree(nodes or file.ast["nodes"] or {})
-    scopes = scopes_of(tree, blocks or file.symtable["blocks"])
-    rows = Rows(file.repo_id, file.file_id, file.path)
+    scopes = build_scopes(tree, blocks or file.symtable["blocks"])
+    rows = RelationRows(file.repo_id, file.file_id, file.path)
     binding_relations(rows, tree, scopes, {name: found for name, found in file.libcst.items() if found})
     scope_relations(rows, tree, scopes)
     return rows.rows()
@@ -270,12 +269,12 @@ def test_free_names_of_a_file_that_only_cpython_reads() -> None:
 # -- all ends
 
 
-def labelled() -> Iterator[list[Witnessed]]:
+def labelled() -> Iterator[list[ExtractedFile]]:
     for case in score.cases():
         yield [witnessed(text, path, case.repo_id) for path, text in sources_below(case.folder).items()]
 
 
-def package(name: str) -> list[Witnessed]:
+def package(name: str) -> list[ExtractedFile]:
     return [witnessed(text, path, name) for path, text in sources_below(corpus.package(name)).items()]
 
 
@@ -283,7 +282,7 @@ def places(found: Mapping[str, Sequence[Any]] | None, prefix: str = "") -> set[t
     return set(zip(found[f"{prefix}bstart"], found[f"{prefix}bend"], strict=True)) if found else set()
 
 
-def nodes_of(file: Witnessed) -> Iterator[tuple[str, str]]:
+def nodes_of(file: ExtractedFile) -> Iterator[tuple[str, str]]:
     """Kinds and ids of the nodes that the witnesses list in a file."""
     refs = file.libcst.get("refs")
     names = places(refs)
@@ -309,7 +308,7 @@ def nodes_of(file: Witnessed) -> Iterator[tuple[str, str]]:
     yield "FILE", file.file_id
 
 
-def generators(file: Witnessed) -> set[tuple[Any, Any]]:
+def generators(file: ExtractedFile) -> set[tuple[Any, Any]]:
     """Generators: CPython has the parentheses of a call as those of its only argument, LibCST has not."""
     nodes = file.ast.get("nodes")
     if not nodes:
@@ -321,7 +320,7 @@ def generators(file: Witnessed) -> set[tuple[Any, Any]]:
 OUTSIDE = {"QUALIFIED_NAME", "EXTERNAL_MODULE"}
 
 
-def check(files: Sequence[Witnessed]) -> Counter[str]:
+def check(files: Sequence[ExtractedFile]) -> Counter[str]:
     """Every end of every row is listed by a witness, or told of by a row of the file it belongs to."""
     scopes, bindings, free = {}, set(), set()
     known: defaultdict[str, set[str]] = defaultdict(set)

@@ -17,9 +17,9 @@ from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.node_ids import binding_id, node_id, scope_id
 from codeanatomy.relate.compile.bindings import binding_relations
-from codeanatomy.relate.compile.scope_tree import Scope, scopes_of
+from codeanatomy.relate.compile.scope_tree import Scope, build_scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
-from codeanatomy.relate.relation_rows import Rows
+from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.sources.source_file import Source
 from oracles.scope_oracle import Agreement, Bound, agreement, bound
 from support import corpus
@@ -32,7 +32,7 @@ SHORT = {"READS": "read", "WRITES": "write", "DELETES": "del"}
 def read(code: str) -> Bound:
     found = bound(source_of(dedent(code).removeprefix("\n")))
     assert found is not None
-    assert found.scopes.lost == ()
+    assert found.scopes.unmatched == ()
     return found
 
 
@@ -516,8 +516,8 @@ def test_a_row_says_who_says_so() -> None:
 
 def test_a_file_that_the_compiler_refuses_has_open_uses_only() -> None:
     source = source_of("def f(a, a): return a\n")
-    rows, tree = Rows("r", "file:f", "a.py"), Tree(ast_files_v1(source, OPTIONS).cells["nodes"])
-    found = binding_relations(rows, tree, scopes_of(tree, None), libcst_files_v1(source, OPTIONS).cells)
+    rows, tree = RelationRows("r", "file:f", "a.py"), Tree(ast_files_v1(source, OPTIONS).cells["nodes"])
+    found = binding_relations(rows, tree, build_scopes(tree, None), libcst_files_v1(source, OPTIONS).cells)
     assert [(use.name, use.scope) for use in found] == [("a", None)]
     assert len(rows) == 0
 
@@ -527,9 +527,9 @@ def test_scopes_that_do_not_come_out_even_are_lost() -> None:
     source, other = source_of("a = lambda x: x, lambda y: y\ndef f(z): z\n"), "a = lambda x: x\ndef f(z): z\n"
     blocks = _blocks(source_of(other))
     tree = Tree(ast_files_v1(source, OPTIONS).cells["nodes"])
-    scopes = scopes_of(tree, blocks)
-    assert [tree.kind[node] for node in scopes.lost] == ["Lambda", "Lambda"]
-    rows = Rows("r", "file:f", "a.py")
+    scopes = build_scopes(tree, blocks)
+    assert [tree.kind[node] for node in scopes.unmatched] == ["Lambda", "Lambda"]
+    rows = RelationRows("r", "file:f", "a.py")
     found = binding_relations(rows, tree, scopes, libcst_files_v1(source, OPTIONS).cells)
     assert [(use.name, use.scope and use.scope.state) for use in found] == [("x", "lost"), ("y", "lost")]
 

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.relate.compile.file_summary import Witnessed, summary
-from codeanatomy.relate.emit.relations import relations
+from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
 from support.marks import examples
 from support.normalized import OPTIONS, source_of
-from support.related import programs_of, solved
+from support.related import programs_of, relations, solved
 
 FUNCTIONS = 4
 HEAD = "".join(f"def f{number}(): return {number}\n" for number in range(FUNCTIONS))
@@ -267,7 +266,7 @@ def test_an_empty_file_is_an_empty_program() -> None:
 def without_libcst(text: str) -> Program:
     source = source_of(text, "main.py")
     tree, tables = (witness(source, OPTIONS).cells for witness in (ast_files_v1, symtable_files_v1))
-    return summary(Witnessed("test", "file:main", "main.py", tree, tables, {}))
+    return compile_file(ExtractedFile("test", "file:main", "main.py", tree, tables, {}))
 
 
 DEEP = {

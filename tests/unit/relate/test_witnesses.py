@@ -18,18 +18,17 @@ from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import read_document, read_frames
 from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
 from codeanatomy.extract.type_checker_files import CheckerReport, extract_types, partition_reports
-from codeanatomy.relate.compile.file_summary import summary
-from codeanatomy.relate.emit.relations import relations
+from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
-from codeanatomy.relate.witnesses.agreement import Problem
+from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
 from codeanatomy.relate.witnesses.claims import public_name, span_key
-from codeanatomy.relate.witnesses.scip import parsed
+from codeanatomy.relate.witnesses.scip import parse_symbol
 from codeanatomy.sources.listing import list_folder
 from codeanatomy.sources.source_file import Source, decode
 from support import corpus, scip_tool
 from support.marks import examples
-from support.related import programs_of, sources_below, witnessed
+from support.related import programs_of, relations, sources_below, witnessed
 
 Row = dict[str, Any]
 OWN, STDLIB = "scip-python python test 0 ", "scip-python python python-stdlib 3.11 "
@@ -43,7 +42,7 @@ class Repository:
     def __init__(self, sources: Mapping[str, str] | str) -> None:
         self.sources = {"main.py": sources} if isinstance(sources, str) else dict(sources)
         self.programs: list[Program] = programs_of(self.sources)
-        self.problems: list[Problem] = []
+        self.disagreements: list[WitnessDisagreement] = []
 
     def place(self, text: str, path: str = "main.py", number: int = 0) -> tuple[int, int]:
         """The place of the text's occurrence with this number; of a part of it between bars, of that."""
@@ -82,8 +81,8 @@ class Repository:
     def rows(self, *kinds: str) -> list[Row]:
         values = Values(self.programs)
         values.solve()
-        self.problems.clear()
-        found = [row for rows in relations(values, self.problems) for row in rows.rows()]
+        self.disagreements.clear()
+        found = [row for rows in relations(values, self.disagreements) for row in rows.rows()]
         return [row for row in found if row["relation_kind"] in kinds]
 
     def at(self, text: str, *kinds: str, number: int = 0) -> dict[str | None, Row]:
@@ -116,12 +115,12 @@ def words(row: Row) -> dict[str, bool]:
     ],
 )
 def test_descriptors_of_a_symbol(symbol: str, parts: list[tuple[str, str]] | None) -> None:
-    read = parsed(OWN + symbol)
+    read = parse_symbol(OWN + symbol)
     assert (None if read is None else list(read.parts)) == parts
 
 
 def test_spaces_in_the_package_are_doubled() -> None:
-    read = parsed("tool python my  own  thing 1.0 a/f().")
+    read = parse_symbol("tool python my  own  thing 1.0 a/f().")
     assert read is not None
     assert (read.package, read.parts) == ("tool python my  own  thing 1.0", (("a", "/"), ("f", "()")))
 
@@ -129,9 +128,9 @@ def test_spaces_in_the_package_are_doubled() -> None:
 @given(st.text())
 def test_any_text_may_be_a_symbol(text: str) -> None:
     for symbol in (text, OWN + text, OWN + f"`{text.replace('`', '``')}`/f()."):
-        read = parsed(symbol)
+        read = parse_symbol(symbol)
         assert read is None or read.parts
-    assert text == "" or len(text) > 900 or parsed(OWN + f"`{text.replace('`', '``')}`/") is not None
+    assert text == "" or len(text) > 900 or parse_symbol(OWN + f"`{text.replace('`', '``')}`/") is not None
 
 
 @given(st.text())
@@ -157,7 +156,7 @@ def test_scip_agrees_on_a_name() -> None:
     assert row["evidence"]["key"][1] == span_key(file_id, *repository.place("|f|()\n"))
     (call,) = [row for row in repository.rows("CALLS") if row["bstart"] == 13]
     assert (call["confidence"], words(call)) == (1.0, {"values": True, "scip": True})
-    assert repository.problems == []
+    assert repository.disagreements == []
 
 
 def test_without_witnesses_nobody_else_is_evidence() -> None:
@@ -211,7 +210,7 @@ def test_a_name_that_may_be_two_things() -> None:
     repository.scip("\n|json|\n", OWN + "main/json.")
     (row,) = repository.at("json", "REFERS_TO", number=2).values()
     assert (row["dst_qname"], row["confidence"], words(row)["scip"]) == ("json", 0.9, True)
-    assert repository.problems == []
+    assert repository.disagreements == []
 
 
 # -- calls
@@ -255,7 +254,7 @@ def test_what_overrides_the_static_answer_is_no_disagreement() -> None:
     (row,) = repository.at("Child().run()", *CALLS).values()
     assert (row["dst_qname"], row["confidence"]) == ("main.Child.run", 0.7)
     assert words(row) == {"values": True, "scip": True, "pyrefly": True}
-    assert repository.problems == []
+    assert repository.disagreements == []
 
 
 def test_an_exact_target_is_not_overridden() -> None:
@@ -266,7 +265,7 @@ def test_an_exact_target_is_not_overridden() -> None:
         "main.Child.run": False,
         "main.Base.run": True,
     }
-    (problem,) = repository.problems
+    (problem,) = repository.disagreements
     assert problem.code == "pyrefly_disagrees"
     assert problem.message == "found main.Child.run, pyrefly says main.Base.run"
     # Once, though the identifier and the call both disagree.
@@ -287,7 +286,7 @@ def test_all_witnesses_disagree() -> None:
     }
     assert len({row["ambiguity_group_id"] for row in rows.values()}) == 1
     assert sorted(rows, key=lambda name: -rows[name]["score"]) == ["main.b", "main.c", "main.a"]
-    calls = [problem for problem in repository.problems if problem.place[:2] == repository.place("x()")]
+    calls = [problem for problem in repository.disagreements if problem.place[:2] == repository.place("x()")]
     assert [problem.code for problem in calls] == ["scip_disagrees", "pyrefly_disagrees"]
 
 
@@ -299,7 +298,7 @@ def test_agreement_picks_one_of_several() -> None:
         "main.a": (0.9, True),
         "main.b": (0.5, False),
     }
-    assert repository.problems == []
+    assert repository.disagreements == []
 
 
 def test_a_class_is_its_constructor() -> None:
@@ -360,7 +359,7 @@ def test_what_a_decorator_put_there_is_what_runs() -> None:
     repository.typed("\n|g()|", "main.g", "def |g|")
     (row,) = repository.at("g()", *CALLS, number=1).values()
     assert (row["dst_qname"], words(row)) == ("main.d.w", {"values": True, "pyrefly": False})
-    assert repository.problems == []
+    assert repository.disagreements == []
 
 
 def test_names_outside_have_many_modules() -> None:
@@ -383,7 +382,7 @@ def test_names_outside_have_many_modules() -> None:
     assert (stat["dst_qname"], words(stat)) == ("pathlib.Path.stat", {"pyrefly": True, "scip": True})
     (made,) = repository.at("int('1')", *CALLS).values()
     assert (made["dst_qname"], words(made)["pyrefly"]) == ("builtins.int", True)
-    assert repository.problems == []
+    assert repository.disagreements == []
 
 
 def test_a_stub_beside_the_module_is_the_same() -> None:
@@ -397,7 +396,7 @@ def test_a_stub_beside_the_module_is_the_same() -> None:
     repository.typed("f()", "lib.f", "def |f|", target_path="lib.pyi")
     (row,) = repository.at("f()", *CALLS).values()
     assert (row["dst_qname"], words(row)["pyrefly"]) == ("lib.f", True)
-    assert repository.problems == []
+    assert repository.disagreements == []
 
 
 SPECIAL = """\
@@ -540,7 +539,7 @@ def test_the_same_rows_in_any_order() -> None:
         repository.typed("x.run()", "main.Base.run", "|run|(self)", receiver="main.Base", is_open=True)
         values = Values(order(repository.programs))
         values.solve()
-        return [rows.batch() for rows in relations(values, repository.problems)]
+        return [rows.batch() for rows in relations(values, repository.disagreements)]
 
     assert batches(list) == batches(lambda programs: programs[::-1])
 
@@ -588,14 +587,14 @@ def test_pyrefly_itself(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(source)
     file = structs.replace(witnessed(source), typed=typed_cells(tmp_path)["main.py"])
     repository = Repository(source)
-    repository.programs = [summary(file)]
+    repository.programs = [compile_file(file)]
     graph = {(row["src_qname"], row["dst_qname"]): row for row in repository.rows("CALL_GRAPH")}
     assert graph.keys() == {
         ("main.f", name)
         for name in ("pathlib.Path.read_text", "builtins.str.strip", "main.Node.next", "main.Node.go")
     }
     assert {row["confidence"] for row in graph.values()} == {0.9}
-    assert repository.problems == []
+    assert repository.disagreements == []
 
 
 @pytest.mark.system
@@ -608,11 +607,11 @@ def test_the_witnesses_of_requests() -> None:
         for path, text in sources_below(folder).items()
     ]
     repository = Repository({})
-    repository.programs = [summary(file) for file in files]
+    repository.programs = [compile_file(file) for file in files]
     rows = [row for row in repository.rows("REFERS_TO", *CALLS) if row["dst_id"] is not None]
     for witness, least in (("scip", 4000), ("pyrefly", 1400)):
         told = [words(row)[witness] for row in rows if row["origin"] != witness and witness in words(row)]
         assert sum(told) > least
         assert sum(told) / len(told) > 0.98
     # A name of the module that is also a builtin; a module that is imported from one of the repository.
-    assert len(repository.problems) <= 12
+    assert len(repository.disagreements) <= 12

@@ -40,11 +40,11 @@ from codeanatomy.pipeline.refresh.write import Redone, follow, replace_rows
 from codeanatomy.pipeline.relate_step import INPUTS
 from codeanatomy.plan.changes import FILES, Impact
 from codeanatomy.plan.steps import NORMALIZE, RELATE
-from codeanatomy.relate.compile.file_summary import summary
-from codeanatomy.relate.file_view import heard_file
+from codeanatomy.relate.compile.file_program import compile_file
+from codeanatomy.relate.file_view import file_from_rows
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS
-from codeanatomy.relate.repository import PROGRAMS, Solved, program_row
+from codeanatomy.relate.repository import PROGRAMS, SolvedRepository, program_row
 
 OWNER = catalog.table(RELATIONS).owner or ""
 CELLS = ("file_id", "program", "rows_digest")
@@ -140,7 +140,7 @@ def emitted(
 ) -> tuple[frozenset[str], list[Emitted]]:
     """All files of a repository, and the rows of those that have other ones, or have to be told again."""
     programs = [
-        summary(heard_file(repo_id, file_id, path, rows_in(streams)))
+        compile_file(file_from_rows(repo_id, file_id, path, rows_in(streams)))
         for repo_id, file_id, path, streams in new
     ]
     digests: dict[str, str] = {}
@@ -148,7 +148,7 @@ def emitted(
         digests[file_id.as_py()] = digest.as_py()
         if file_id.as_py() not in scope:
             programs.append(msgpack.decode(program.as_buffer(), type=Program))
-    solved = Solved(programs)
+    solved = SolvedRepository(programs)
 
     def emit(number: int) -> Emitted | None:
         made, file_id = solved.file(number), solved.programs[number].file_id

@@ -34,7 +34,8 @@ from codeanatomy.node_ids import PREFIXES, binding_id, node_id_maker
 from codeanatomy.relate.compile.scope import FUNCTIONS, TYPE_VARIABLES, Scope
 from codeanatomy.relate.compile.scope_tree import Scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
-from codeanatomy.relate.relation_rows import NOWHERE, Evidence, Place, Rows
+from codeanatomy.relate.program import Place
+from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 Saying: TypeAlias = tuple[Evidence, ...]
@@ -61,7 +62,7 @@ class OpenUse(NamedTuple):
     scope: Scope | None
 
 
-def binding_relations(rows: Rows, tree: Tree, scopes: Scopes, libcst: Mapping[str, Columns]) -> list[OpenUse]:
+def binding_relations(rows: RelationRows, tree: Tree, scopes: Scopes, libcst: Mapping[str, Columns]) -> list[OpenUse]:
     """Add the rows of a file's bindings; the names that are not bound in it, in the order of the text."""
     is_read = bool(libcst) and libcst.get("refs") is not None
     if not scopes:
@@ -207,7 +208,7 @@ class _Target(NamedTuple):
 class _Binder:
     """The rows of one file."""
 
-    def __init__(self, rows: Rows, tree: Tree, scopes: Scopes) -> None:
+    def __init__(self, rows: RelationRows, tree: Tree, scopes: Scopes) -> None:
         self.open_uses: list[OpenUse] = []
         self._rows = rows
         self._tree = tree

@@ -22,13 +22,14 @@ from codeanatomy.node_ids import ast_node_id, binding_id, module_id, node_id, sc
 from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.scope_tree import Scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
-from codeanatomy.relate.relation_rows import NOWHERE, Evidence, Place, Rows
+from codeanatomy.relate.program import Place
+from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
 
 # By the kind of their scope; the scopes of other nodes are owned by the nodes.
 OWNERS = {"class": "CLASS", "function": "FUNCTION", "lambda": "FUNCTION"}
 
 
-def scope_relations(rows: Rows, tree: Tree, scopes: Scopes) -> None:
+def scope_relations(rows: RelationRows, tree: Tree, scopes: Scopes) -> None:
     """Add the rows of a file's scopes."""
     known: dict[Scope, str] = {}
     for scope in scopes.values():
@@ -57,7 +58,7 @@ def _owner(file_id: str, scope: Scope, place: Place) -> tuple[str, str]:
 
 
 def _add(
-    rows: Rows,
+    rows: RelationRows,
     kind: str,
     src_kind: str,
     src: str,
@@ -85,7 +86,7 @@ def _add(
     )
 
 
-def listed_in_classes(scopes: Scopes) -> dict[str, list[str]]:
+def class_names(scopes: Scopes) -> dict[str, list[str]]:
     """Names that the symbol tables or the rows above tell of, by the key of a class's scope."""
     return {
         scope.key: sorted(scope.listed() | scope.unlisted())

@@ -4,7 +4,7 @@ r"""What a name means where it stands: CPython's symbol tables laid over its syn
     def outer(a):                 outer: a is a cell, for the lambda uses it
         return lambda: a + n      lambda: a is free, n is global
 
-    scopes = scopes_of(tree, blocks)
+    scopes = build_scopes(tree, blocks)
     scopes[lambda_].find("a")     Found("deref", scopes[outer], "a")
     scopes[lambda_].find("n")     Found("global", scopes[0], "n")
     scopes.around[node]           the scope in which a node is evaluated
@@ -18,7 +18,7 @@ The tables name a scope by type, name and line only. So the scopes that the tree
 paired with the blocks inside of its block by these three, and those that share them (`lambda: 0, lambda: 1`)
 by the order in which the compiler comes by: defaults before annotations, what a comprehension iterates over
 before the comprehension, a dictionary's value before its key. What does not come out even is not paired:
-`Scopes.lost` has its nodes, and nothing in it has a home.
+`Scopes.unmatched` has its nodes, and nothing in it has a home.
 
 Two sorts of scopes have no block though all is well, and bind what the tree says: comprehensions that the
 compiler puts into the code around them (3.12), and what stands in annotations that are never evaluated
@@ -45,7 +45,7 @@ from codeanatomy.relate.compile.scope import (
 from codeanatomy.relate.compile.scope_blocks import pair_all
 from codeanatomy.relate.compile.syntax_tree import Tree
 
-__all__ = ["Found", "Scope", "Scopes", "scopes_of"]
+__all__ = ["Found", "Scope", "Scopes", "build_scopes"]
 
 # Nodes whose name is bound in the scope around them, a Name unless it is read.
 NAMING = frozenset(
@@ -70,10 +70,10 @@ class Scopes(dict[int, Scope]):
         super().__init__()
         self.around: list[Scope] = []
         # Nodes whose scopes could not be told apart, in order.
-        self.lost: tuple[int, ...] = ()
+        self.unmatched: tuple[int, ...] = ()
 
 
-def scopes_of(tree: Tree, blocks: Mapping[str, Sequence[Any]] | None) -> Scopes:
+def build_scopes(tree: Tree, blocks: Mapping[str, Sequence[Any]] | None) -> Scopes:
     """The scopes of a file; none if one of the two witnesses is silent."""
     if not len(tree) or not blocks or not blocks["scope_key"]:
         return Scopes()
@@ -103,7 +103,7 @@ def _settle(scopes: Scopes) -> None:
             # The number of the node, because equal ones are not counted here.
             scope.key = f"{scope.parent.key if scope.parent else ''}/{kind}:{name}@{line}~{scope.ast_id}"
         top.bound |= scope.assigned_globals()
-    scopes.lost = tuple(sorted(lost))
+    scopes.unmatched = tuple(sorted(lost))
     for scope in scopes.values():
         scope.find_cells()
 

@@ -1,6 +1,6 @@
 """A file's syntax tree into its program: statements in the order in which they run.
 
-    program = program_of(Program(repo_id, file_id, path), tree, scopes, imports, identifiers)
+    program = compile_module(Program(repo_id, file_id, path), tree, scopes, imports, identifiers)
 
     x = A()              a call into node 1, the first version of x
     while x.more():      node 2, the version at the head of the loop: what is in 1, and in 7 after a round
@@ -31,7 +31,7 @@ RECURSION_LIMIT = 30_000
 MAX_VERSIONS = 32
 
 
-def program_of(
+def compile_module(
     program: Program,
     tree: Tree,
     scopes: Mapping[int, Scope],

@@ -1,9 +1,9 @@
-"""Rows of attributes: what is read, written or deleted of which class, module or thing outside.
+"""Emit rows of attribute accesses: the class, module or external name that has the attribute.
 
     self.x = 1       in a method of A: DEFINES_BINDING and REFERS_TO, from the identifier to x of A
-    a.size           REFERS_TO A.size; where that is a property, the function that runs, and CALLS it with
-                     the role `attribute`
-    a.nope           REFERS_TO nothing, since there is `no_such_attribute`
+    a.size           REFERS_TO A.size; if that is a property, its function, and CALLS it with the role
+                     `attribute`
+    a.nope           REFERS_TO without a target, reason `no_such_attribute`
 
 Tests: `tests/unit/relate/test_emit.py`.
 """
@@ -12,153 +12,179 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from codeanatomy.relate.emit.attribute_owners import owners, self_class
+from codeanatomy.relate.emit.attribute_owners import owner_classes, self_class
 from codeanatomy.relate.emit.calls import CallRows
-from codeanatomy.relate.emit.references import HINTED, SCOPED, SEVERAL, VALUE, Answer
-from codeanatomy.relate.program import Op, Site
+from codeanatomy.relate.emit.references import AMBIGUOUS, BY_RULE, BY_VALUE, HINTED, Candidate
+from codeanatomy.relate.program import (
+    OBJ_CLASS,
+    OBJ_CONTAINER,
+    OBJ_EXTERNAL,
+    OBJ_EXTERNAL_INSTANCE,
+    OBJ_INSTANCE,
+    OBJ_MODULE,
+    OBJ_NAMESPACE,
+    OBJ_STRING,
+    OBJ_SUPER,
+    OP_STORE_ATTRIBUTE,
+    Op,
+    Site,
+)
 from codeanatomy.relate.values.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import WEAK, Object
 from codeanatomy.relate.witnesses.agreement import is_special
 
-# Why candidates are missing.
-CUT = "too_many_candidates"
+# Reason for missing candidates: the solver cut a set of objects.
+TOO_MANY = "too_many_candidates"
 
 
 class AttributeRows(CallRows):
-    """The rows of attributes."""
+    """Rows of attribute reads, writes and deletions."""
 
-    def _attribute(self, op: Op) -> None:
+    def _add_attribute(self, op: Op) -> None:
         values = self.values
         site = self.program.sites[op[-1]]
         name = op[2]
-        things = values.program_objects(self.file, op[1])
-        run = values.accessor_calls.get((name, ACCESS_BY_OP[op[0]]), {})
-        chosen: dict[Object, None] = {}
-        for thing in things if run else ():
-            chosen.update(dict.fromkeys(each | thing & WEAK for each in run.get(thing & ~1, ())))
-        targets = [one for each in chosen if (one := self._called(each)) is not None]
+        receivers = values.program_objects(self.file, op[1])
+        accessors = values.accessor_calls.get((name, ACCESS_BY_OP[op[0]]), {})
+        callees: dict[Object, None] = {}
+        for obj in receivers if accessors else ():
+            callees.update(dict.fromkeys(each | obj & WEAK for each in accessors.get(obj & ~1, ())))
+        targets = [target for each in callees if (target := self._call_target(each)) is not None]
         verdict = self.claims.verdict(site.place, targets, self.claims.implicit(site.place, "attribute"))
-        if chosen:
-            found = [(each, "attribute") for each in chosen]
-            self._each_method(op[-1], found, "attribute", {"attribute": verdict})
+        if callees:
+            pairs = [(each, "attribute") for each in callees]
+            self._add_calls_by_method(op[-1], pairs, "attribute", {"attribute": verdict})
         if verdict.added:
-            self._added(op[-1], "AST_NODE", self._ast(site), verdict, None, "attribute")
+            self._add_claimed_calls(op[-1], "AST_NODE", self._ast_node(site), verdict, None, "attribute")
         if site.inner[0] is not None:
-            self._identifier(op, site, things)
+            self._add_identifier(op, site, receivers)
 
-    def _identifier(self, op: Op, site: Site, things: Sequence[Object]) -> None:
-        """What the identifier refers to, and whose attribute an assignment to it makes."""
+    def _add_identifier(self, op: Op, site: Site, receivers: Sequence[Object]) -> None:
+        """Add what the identifier refers to, and for an assignment the attribute that it defines."""
         values, name = self.values, op[2]
         own = self_class(values, self.file, op)
-        answers = self._attribute_answers(self._meant(things, own, name, ACCESS_BY_OP[op[0]]), things, own)
-        src = self.at("ATTRIBUTE_REF", site.inner)
-        if op[0] == ":":
-            classes = owners(values, self.file, op)
-            sure = SCOPED if own is not None else VALUE if len(classes) == 1 else SEVERAL
+        targets = self._attribute_targets(receivers, own, name, ACCESS_BY_OP[op[0]])
+        candidates = self._attribute_candidates(targets, receivers, own)
+        src = self.node_at("ATTRIBUTE_REF", site.inner)
+        if op[0] == OP_STORE_ATTRIBUTE:
+            classes = owner_classes(values, self.file, op)
+            confidence = BY_RULE if own is not None else BY_VALUE if len(classes) == 1 else AMBIGUOUS
             method = "values" if own is None else "self"
-            made = [Answer(self.definitions.attribute(cls, name), method, sure) for cls in classes]
-            if made:
-                self.answer("DEFINES_BINDING", "ATTRIBUTE_REF", src, site.inner, made, rule="attribute")
-        reason = "no_such_attribute" if things else self._why_unknown(op[1])
+            defined = [Candidate(self.resolver.attribute(cls, name), method, confidence) for cls in classes]
+            if defined:
+                self.add_candidates(
+                    "DEFINES_BINDING", "ATTRIBUTE_REF", src, site.inner, defined, rule="attribute"
+                )
+        reason = "no_such_attribute" if receivers else self._unknown_reason(op[1])
         claims = self.claims.attribute(site.inner, site.place, name)
-        self.answer(
+        self.add_candidates(
             "REFERS_TO",
             "ATTRIBUTE_REF",
             src,
             site.inner,
-            answers,
+            candidates,
             rule="attribute",
             reason=reason,
             claims=claims,
         )
 
-    def _attribute_answers(
-        self, targets: Sequence[Target], things: Sequence[Object], own: Object | None
-    ) -> list[Answer]:
+    def _attribute_candidates(
+        self, targets: Sequence[Target], receivers: Sequence[Object], own: Object | None
+    ) -> list[Candidate]:
         if not targets:
             return []
-        kinds = {self.values.objects[thing >> 1].kind for thing in things}
-        if (kinds and kinds <= {"M", "N"}) or (kinds == {"X"} and not any(thing & WEAK for thing in things)):
-            return [Answer(each, "import", SCOPED if len(targets) == 1 else SEVERAL) for each in targets]
-        if own is None and things and all(thing & WEAK for thing in things):
-            return [Answer(each, "annotation", HINTED) for each in targets]
-        return [Answer(each, "values", VALUE if len(targets) == 1 else SEVERAL) for each in targets]
+        is_single = len(targets) == 1
+        kinds = {self.values.objects[obj >> 1].kind for obj in receivers}
+        if (kinds and kinds <= {OBJ_MODULE, OBJ_NAMESPACE}) or (
+            kinds == {OBJ_EXTERNAL} and not any(obj & WEAK for obj in receivers)
+        ):
+            return [Candidate(each, "import", BY_RULE if is_single else AMBIGUOUS) for each in targets]
+        if own is None and receivers and all(obj & WEAK for obj in receivers):
+            return [Candidate(each, "annotation", HINTED) for each in targets]
+        return [Candidate(each, "values", BY_VALUE if is_single else AMBIGUOUS) for each in targets]
 
-    def _meant(self, things: Sequence[Object], own: Object | None, name: str, how: str) -> Sequence[Target]:
-        """An attribute of things, and of instances of the class around."""
-        # The same few things are asked for the same names all over a repository.
-        key = (name, how, own, *things)
-        known = self.definitions.targets_by_use.get(key)
+    def _attribute_targets(
+        self, receivers: Sequence[Object], own: Object | None, name: str, how: str
+    ) -> Sequence[Target]:
+        """Resolve an attribute of the receivers and, for `self`, of instances of the enclosing class."""
+        # A repository accesses the same names on the same few receivers again and again.
+        key = (name, how, own, *receivers)
+        known = self.resolver.targets_by_use.get(key)
         if known is None:
-            run = self.values.accessor_calls.get((name, how), {})
-            every = things if own is None else [*things, self.values.object("I", own)]
-            found: list[Target] = []
-            for thing in every:
-                found += self._meant_of(thing, name, run.get(thing & ~1, ()))
-            known = self.definitions.targets_by_use[key] = list(dict.fromkeys(found))
+            accessors = self.values.accessor_calls.get((name, how), {})
+            every = receivers if own is None else [*receivers, self.values.object(OBJ_INSTANCE, own)]
+            targets: list[Target] = []
+            for obj in every:
+                targets += self._member_or_accessor(obj, name, accessors.get(obj & ~1, ()))
+            known = self.resolver.targets_by_use[key] = list(dict.fromkeys(targets))
         return known
 
-    def _meant_of(self, thing: Object, name: str, run: Iterable[Object]) -> Sequence[Target]:
-        """An attribute of a thing; of a property, the function that runs."""
-        found = self._attribute_of(thing, name)
-        if run and found and all(one.kind == "FUNCTION" for one in found):
-            # Special methods are those of descriptors, or run for all attributes.
-            own = [one for each in run if (one := self._called(each)) is not None and not is_special(one)]
-            return own or found
-        return found
+    def _member_or_accessor(self, obj: Object, name: str, accessors: Iterable[Object]) -> Sequence[Target]:
+        """Return the targets of an attribute of an object; for a property, the function that runs."""
+        members = self._members(obj, name)
+        if accessors and members and all(target.kind == "FUNCTION" for target in members):
+            # Special methods among the accessors belong to descriptors, or run for all attributes.
+            own = [
+                target
+                for each in accessors
+                if (target := self._call_target(each)) is not None and not is_special(target)
+            ]
+            return own or members
+        return members
 
-    def _attribute_of(self, thing: Object, name: str) -> Sequence[Target]:
-        members = self.definitions.attribute_targets
-        found = members.get((thing, name))
-        if found is None:
-            found = members[thing, name] = self._looked_up(thing, name)
-        return found
+    def _members(self, obj: Object, name: str) -> Sequence[Target]:
+        cache = self.resolver.attribute_targets
+        members = cache.get((obj, name))
+        if members is None:
+            members = cache[obj, name] = self._look_up(obj, name)
+        return members
 
-    def _looked_up(self, thing: Object, name: str) -> Sequence[Target]:
+    def _look_up(self, obj: Object, name: str) -> Sequence[Target]:
         values = self.values
-        kind, one, two, _ = values.objects[thing >> 1]
-        if kind == "M":
-            return self.definitions.targets_of_name(values.names[one], name)
-        if kind == "N":
-            return self.definitions.targets_of_name(one, name)
-        if kind in ("X", "Y"):
-            inner = values.objects_at(values.attribute_node(thing, name))
-            return [self.definitions.external(f"{one}.{name}")] if inner else []
-        if kind == "J":
-            return self._attribute_of(values.object("Y", "builtins.str"), name)
-        if kind == "L":
-            known = values.container_has(thing, name)
-            return [self.definitions.external(f"{values.container_class(thing)}.{name}")] if known else []
-        if kind == "I":
-            return self._member(one, name, None)
-        if kind == "C":
-            return self._member(thing & ~1, name, None)
-        if kind == "S":
-            receiver = values.objects[two >> 1]
-            return self._member(receiver.first if receiver.kind == "I" else two, name, one)
+        kind, first, second, _ = values.objects[obj >> 1]
+        if kind == OBJ_MODULE:
+            return self.resolver.targets_of_name(values.names[first], name)
+        if kind == OBJ_NAMESPACE:
+            return self.resolver.targets_of_name(first, name)
+        if kind in (OBJ_EXTERNAL, OBJ_EXTERNAL_INSTANCE):
+            inner = values.objects_at(values.attribute_node(obj, name))
+            return [self.resolver.external(f"{first}.{name}")] if inner else []
+        if kind == OBJ_STRING:
+            return self._members(values.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"), name)
+        if kind == OBJ_CONTAINER:
+            known = values.container_has(obj, name)
+            return [self.resolver.external(f"{values.container_class(obj)}.{name}")] if known else []
+        if kind == OBJ_INSTANCE:
+            return self._class_member(first, name, None)
+        if kind == OBJ_CLASS:
+            return self._class_member(obj & ~1, name, None)
+        if kind == OBJ_SUPER:
+            receiver = values.objects[second >> 1]
+            cls = receiver.first if receiver.kind == OBJ_INSTANCE else second
+            return self._class_member(cls, name, first)
         return []
 
-    def _member(self, cls: Object, name: str, after: Object | None) -> Sequence[Target]:
-        """An attribute by MRO: of the class's body, or assigned on instances."""
+    def _class_member(self, cls: Object, name: str, after: Object | None) -> Sequence[Target]:
+        """Find an attribute along the MRO, behind class `after`: in class bodies or on instances."""
         values = self.values
         order = values.mro(cls)
         if after is not None:
             order = order[order.index(after) + 1 :] if after in order else []
-        outside: Target | None = None
+        external: Target | None = None
         for each in order:
-            kind, one, two, _ = values.objects[each >> 1]
-            if kind == "X":
+            kind, first, second, _ = values.objects[each >> 1]
+            if kind == OBJ_EXTERNAL:
                 holder = values.defining_class(cls, name, after=after)
-                if outside is None and holder == each:
-                    outside = self.definitions.external(f"{one}.{name}")
-            elif name in values.programs[one].classes[two].attrs:
-                return self.definitions.targets_in_class(each, name)
+                if external is None and holder == each:
+                    external = self.resolver.external(f"{first}.{name}")
+            elif name in values.programs[first].classes[second].attrs:
+                return self.resolver.targets_in_class(each, name)
             elif (each, name) in self.attributes:
-                return [self.definitions.attribute(each, name)]
-        return [] if outside is None else [outside]
+                return [self.resolver.attribute(each, name)]
+        return [] if external is None else [external]
 
-    def _why_unknown(self, node: int) -> str:
+    def _unknown_reason(self, node: int) -> str:
         if self.values.is_truncated(self.file, node):
-            return CUT
-        return "external_result" if node in self.external else "unknown_receiver"
+            return TOO_MANY
+        return "external_result" if node in self.external_results else "unknown_receiver"

@@ -1,9 +1,13 @@
-"""Rows of what is called: functions, classes, names outside, arguments that are passed, and who calls whom.
+"""Emit rows of calls: callees, passed arguments, and edges of the call graph.
 
-    f(x)     CALLS from the call to f, PASSES_TO from x to f's parameter, and the pair counts for CALL_GRAPH
+    f(x)     CALLS from the call to f, PASSES_TO from x to f's parameter, CALL_GRAPH from the caller to f
 
-How sure we are depends on how the callee was found: by names alone, by values, by a hint; other witnesses
-confirm that, or add what only they know. Tests: `tests/unit/relate/test_emit.py`.
+The confidence depends on how the callee was resolved: by names alone, by values, or by an annotation. Other
+witnesses confirm a callee, or add one that only they know.
+
+Applying `property`, `staticmethod` or `classmethod` is a declaration, not a call. In the call graph a call of
+a class counts as calls of the constructors that it runs. Tests: `tests/unit/relate/test_emit.py`,
+`tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
@@ -12,39 +16,61 @@ from collections.abc import Mapping, Sequence
 
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import ast_node_id
-from codeanatomy.relate.emit.call_graph import is_counted, is_declaration
 from codeanatomy.relate.emit.names import NameRows
-from codeanatomy.relate.emit.references import SCOPED, VALUE, Answer
-from codeanatomy.relate.program import NOTHING, Arg, Op, Site
+from codeanatomy.relate.emit.references import BY_RULE, BY_VALUE, Candidate
+from codeanatomy.relate.program import (
+    NOTHING,
+    OBJ_CLASS,
+    OBJ_EXTERNAL,
+    OBJ_FUNCTION,
+    OBJ_MODULE,
+    OBJ_NAMESPACE,
+    Arg,
+    Op,
+    Site,
+)
 from codeanatomy.relate.relation_rows import Evidence
+from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.classes import DEFAULT_FACTORY
+from codeanatomy.relate.values.models.builtins import DECLARATIONS
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import WEAK, Object
 from codeanatomy.relate.witnesses.agreement import Verdict
 
-# Kinds of things whose members are told by import rules: modules, namespaces, names outside.
-IMPORTED = frozenset({"M", "N", "X"})
+# Kinds of receivers whose members are resolved by import rules.
+IMPORTED_KINDS = frozenset({OBJ_MODULE, OBJ_NAMESPACE, OBJ_EXTERNAL})
 CALL_KINDS = {"FUNCTION": "CALLS", "CLASS": "INSTANTIATES"}
-# Ways to run a method in which one stands for another: which of them runs depends on the class.
-ONE_OF = frozenset({"operator", "truth", "format"})
-# Methods that run for every attribute, before the one that has it.
-HOOKS = frozenset({"__getattribute__", "__setattr__", "__delattr__"})
+# Roles in which one special method stands in for another, such as `__len__` for `__bool__`: one of them runs.
+INTERCHANGEABLE_ROLES = frozenset({"operator", "truth", "format"})
+# Methods that run for every attribute access, before the attribute's own accessor.
+ATTRIBUTE_HOOKS = frozenset({"__getattribute__", "__setattr__", "__delattr__"})
+
+
+def is_counted(values: Values, callee: Object) -> bool:
+    """Whether a callee is a node of the call graph: a function or an external name; not a class."""
+    kind, first, _, _ = values.objects[callee >> 1]
+    return kind == OBJ_FUNCTION or (kind == OBJ_EXTERNAL and not is_declaration(first, "decorator"))
+
+
+def is_declaration(name: str, role: str) -> bool:
+    """Whether an external name is a declaring decorator (`property`), or synthetic (it ends with `()`)."""
+    return name.endswith("()") or (role == "decorator" and name in DECLARATIONS)
 
 
 class CallRows(NameRows):
-    """The rows of calls."""
+    """Rows of explicit and implicit calls."""
 
-    # The attribute that a node is read from, and the node that a site calls.
-    receivers: Mapping[int, Op] = {}
+    # Attribute loads by the node they load into, and the called node by site.
+    attribute_loads: Mapping[int, Op] = {}
     callees: Mapping[int, int] = {}
 
-    def _ast(self, site: Site) -> str:
+    def _ast_node(self, site: Site) -> str:
         return ast_node_id(self.program.file_id, site.place[0], site.place[1], site.ast_id)
 
-    def _calls(
+    def _add_calls(
         self,
         number: int,
-        chosen: Sequence[tuple[Object, str]],
+        callees: Sequence[tuple[Object, str]],
         src_kind: str,
         src: str,
         alternatives: int,
@@ -53,78 +79,81 @@ class CallRows(NameRows):
         reason: str | None = None,
         method_name: str = "",
     ) -> None:
-        """The rows of a call: what runs, what is made, what is passed."""
-        if not chosen:
+        """Add the rows of a site; callees are (object, how it runs), `alternatives` counts exclusive ones."""
+        if not callees:
             return
         values, site = self.values, self.program.sites[number]
-        targets = {thing: self._called(thing, site.role) for thing, _ in chosen}
-        listed = [target for thing, how in chosen if (target := targets[thing]) is not None]
-        sure = {one.target: one for one in self._trusted(listed, [thing for thing, _ in chosen], site.inner)}
+        targets = {obj: self._call_target(obj, site.role) for obj, _ in callees}
+        listed = [target for obj, how in callees if (target := targets[obj]) is not None]
+        rated = {
+            each.target: each for each in self._candidates(listed, [obj for obj, _ in callees], site.inner)
+        }
         group = self._group(src, role, method_name) if alternatives > 1 else None
-        for thing, how in chosen:
-            target = targets[thing]
+        for obj, how in callees:
+            target = targets[obj]
             if target is None:
                 continue
-            given = sure[target]
-            method, confidence = given.method, given.confidence
+            candidate = rated[target]
+            method, confidence = candidate.method, candidate.confidence
             if alternatives <= 1 and method == "values":
-                confidence = VALUE
+                confidence = BY_VALUE
             if how == "callback":
                 method = "callback"
-            is_itself = alternatives <= 1 and method == "values" and how != DEFAULT_FACTORY
-            if is_itself and (by_name := self._named_by(number, target)):
-                method, confidence = by_name, SCOPED
-            part = role or (how if how != site.role else None)
-            verdict = verdicts.get(how, self.claims.witnesses.silence)
+            is_direct = alternatives <= 1 and method == "values" and how != DEFAULT_FACTORY
+            if is_direct and (by_name := self._method_by_name(number, target)):
+                method, confidence = by_name, BY_RULE
+            verdict = verdicts.get(how, self.claims.witnesses.no_claims)
             confidence = verdict.confidence(target, confidence)
-            self._row(
+            self._add_call(
                 number,
                 (src_kind, src),
                 verdict,
-                Answer(target, method, confidence),
+                Candidate(target, method, confidence),
                 origin="values",
-                role=part,
+                role=role or (how if how != site.role else None),
                 group=group,
                 evidence=[Evidence("values", src)],
                 reason=reason,
             )
-            if is_counted(values, thing):
+            if is_counted(values, obj):
                 self._count(site, target, confidence)
             if target.kind == "FUNCTION" and src_kind == "CALLSITE" and how != "callback":
-                args, skip = values.arguments.get(((self.file, number), thing & ~1), ((), 0))
-                self._passed(number, src, thing, args, skip, (method, confidence, group))
+                args, skip = values.arguments.get(((self.file, number), obj & ~1), ((), 0))
+                self._add_arguments(number, src, obj, args, skip, (method, confidence, group))
 
-    def _each_method(
+    def _add_calls_by_method(
         self,
         number: int,
-        chosen: Sequence[tuple[Object, str]],
+        callees: Sequence[tuple[Object, str]],
         role: str,
         verdicts: Mapping[str, Verdict],
     ) -> None:
-        """The rows of what a syntax node runs: of `__enter__` and of `__exit__` one each."""
-        methods: dict[str, list[tuple[Object, str]]] = {}
-        for thing, how in chosen:
-            methods.setdefault(self._method(thing, role), []).append((thing, how))
-        src = self._ast(self.program.sites[number])
-        for name, found in methods.items():
-            self._calls(number, found, "AST_NODE", src, len(found), role, verdicts, method_name=name)
+        """Add the rows of a syntax node that runs methods, such as `__enter__` and `__exit__` of `with`."""
+        by_method: dict[str, list[tuple[Object, str]]] = {}
+        for obj, how in callees:
+            by_method.setdefault(self._method_name(obj, role), []).append((obj, how))
+        src = self._ast_node(self.program.sites[number])
+        for name, pairs in by_method.items():
+            self._add_calls(number, pairs, "AST_NODE", src, len(pairs), role, verdicts, method_name=name)
 
-    def _method(self, thing: Object, role: str) -> str:
-        """The method that is asked for; of those that share it, one runs."""
-        if role in ONE_OF or self.values.objects[thing >> 1].kind != "F":
+    def _method_name(self, obj: Object, role: str) -> str:
+        """Return the special method that a role looks up; of the callees that share the name, one runs."""
+        if role in INTERCHANGEABLE_ROLES or self.values.objects[obj >> 1].kind != OBJ_FUNCTION:
             return ""
-        name = self.values.function(thing)[1].name
-        is_asked = name in HOOKS if role == "attribute" else name.startswith("__") and name.endswith("__")
-        return name if is_asked else ""
+        name = self.values.function(obj)[1].name
+        is_special = (
+            name in ATTRIBUTE_HOOKS if role == "attribute" else name.startswith("__") and name.endswith("__")
+        )
+        return name if is_special else ""
 
     @staticmethod
     def _group(src: str, role: str | None, method_name: str = "") -> str:
-        """The group of what may be called, one or the other."""
+        """Return the id of the ambiguity group of a call's candidates."""
         if not method_name:
             return stable_id("ambig", "CALLS", src, role)
         return stable_id("ambig", "CALLS", src, role, method_name)
 
-    def _added(
+    def _add_claimed_calls(
         self,
         number: int,
         src_kind: str,
@@ -134,36 +163,36 @@ class CallRows(NameRows):
         role: str | None,
         args: Sequence[Arg] = (),
     ) -> None:
-        """The rows of what only witnesses say is called."""
+        """Add the rows of callees that only other witnesses claim."""
         site = self.program.sites[number]
         for target, claim in verdict.added.items():
             confidence = verdict.confidence(target, 0.0)
-            self._row(
+            self._add_call(
                 number,
                 (src_kind, src),
                 verdict,
-                Answer(target, claim.witness, confidence),
+                Candidate(target, claim.witness, confidence),
                 origin=claim.witness,
                 role=claim.role or role,
                 group=group,
             )
             if target.kind != "CLASS":
                 self._count(site, target, confidence, claim.witness)
-            thing = self.claims.function(target)
-            if thing is not None and claim.role is None and src_kind == "CALLSITE":
-                # Of a method the receiver is bound: through its class, values would have found it.
-                _, function = self.values.function(thing)
+            obj = self.claims.function(target)
+            if obj is not None and claim.role is None and src_kind == "CALLSITE":
+                # The receiver of a method is bound: values resolve calls through the class.
+                _, function = self.values.function(obj)
                 skip = int(function.owner >= 0 and function.binds != "nothing")
-                self._passed(
-                    number, src, thing, args, skip, (claim.witness, confidence, group), claim.witness
+                self._add_arguments(
+                    number, src, obj, args, skip, (claim.witness, confidence, group), claim.witness
                 )
 
-    def _row(
+    def _add_call(
         self,
         number: int,
         src: tuple[str, str],
         verdict: Verdict,
-        found: Answer,
+        candidate: Candidate,
         *,
         origin: str,
         role: str | None,
@@ -171,8 +200,8 @@ class CallRows(NameRows):
         evidence: Sequence[Evidence] = (),
         reason: str | None = None,
     ) -> None:
-        """One thing that is called, from a source of this kind and id."""
-        target = found.target
+        """Add the row of one callee, from a source given by kind and id."""
+        target = candidate.target
         self.rows.add(
             CALL_KINDS.get(target.kind, "CALLS_NAME"),
             *src,
@@ -181,9 +210,9 @@ class CallRows(NameRows):
             place=self.program.sites[number].place,
             origin=origin,
             rule="call",
-            method=found.method,
-            confidence=found.confidence,
-            score=found.confidence + verdict.rank(target),
+            method=candidate.method,
+            confidence=candidate.confidence,
+            score=candidate.confidence + verdict.rank(target),
             dst_qname=target.qname,
             role=role,
             group=group,
@@ -192,76 +221,82 @@ class CallRows(NameRows):
             reason=reason,
         )
 
-    def _named_by(self, number: int, target: Target) -> str | None:
-        """How, if names alone lead to what is called: a class, a member of a module, a name outside."""
+    def _method_by_name(self, number: int, target: Target) -> str | None:
+        """Return the resolution method if names alone resolve a callee, else None.
+
+        They do for a class, a member of a module, and an external name.
+        """
         site = self.program.sites[number]
-        load = self.receivers.get(self.callees.get(number, NOTHING))
+        load = self.attribute_loads.get(self.callees.get(number, NOTHING))
         if load is not None:
-            things = self.values.program_objects(self.file, load[1])
-            kinds = {"weak" if thing & WEAK else self.values.objects[thing >> 1].kind for thing in things}
-            return "import" if kinds and kinds <= IMPORTED else None
+            receivers = self.values.program_objects(self.file, load[1])
+            kinds = {"weak" if obj & WEAK else self.values.objects[obj >> 1].kind for obj in receivers}
+            return "import" if kinds and kinds <= IMPORTED_KINDS else None
         use = self.uses.get((site.inner[0], site.inner[1]))
         if use is None:
             is_builtin = target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.")
             return "builtin" if is_builtin else None
-        named = self.definitions.targets_of_definitions(self.file, use.definitions, use.name)
-        if len(named) == 1 and named[0].kind in ("CLASS", "QUALIFIED_NAME"):
+        by_name = self.resolver.targets_of_definitions(self.file, use.definitions, use.name)
+        if len(by_name) == 1 and by_name[0].kind in ("CLASS", "QUALIFIED_NAME"):
             return "import" if self._is_imported(use.definitions) else "scope"
         return None
 
-    def _called(self, thing: Object, role: str = "") -> Target | None:
-        kind, one, two, _ = self.values.objects[thing >> 1]
-        if kind == "F":
-            return self.definitions.function(one, two)
-        if kind == "C":
-            return self.definitions.cls(one, two)
-        if kind == "X" and not is_declaration(one, role):
-            return self.definitions.external(one)
+    def _call_target(self, obj: Object, role: str = "") -> Target | None:
+        """Return the node of a callee; None for declarations and objects that have no node."""
+        kind, first, second, _ = self.values.objects[obj >> 1]
+        if kind == OBJ_FUNCTION:
+            return self.resolver.function(first, second)
+        if kind == OBJ_CLASS:
+            return self.resolver.cls(first, second)
+        if kind == OBJ_EXTERNAL and not is_declaration(first, role):
+            return self.resolver.external(first)
         return None
 
-    def _passed(
+    def _add_arguments(
         self,
         number: int,
         src: str,
-        thing: Object,
+        obj: Object,
         args: Sequence[Arg],
         skip: int,
-        found: tuple[str, float, str | None],
+        resolution: tuple[str, float, str | None],
         origin: str = "values",
     ) -> None:
-        """The rows of arguments of a call; found is how, how sure we are, and the group of what is called."""
+        """Add the rows of a call's arguments; resolution is method, confidence and group of the callee."""
         values = self.values
         places = self.program.arguments.get(number, ())
         if not places or len(args) != len(places):
-            # Of a partial or a callback: these are not the arguments that stand there.
+            # A partial or a callback gets other arguments than those written at the call.
             return
-        file, function = values.function(thing)
-        passed = values.match_arguments(values.original(thing), args, skip).passed
-        said = [Evidence(origin, src)]
+        file, function = values.function(obj)
+        passed = values.match_arguments(values.original(obj), args, skip).passed
+        method, confidence, group = resolution
+        evidence = [Evidence(origin, src)]
         for each in passed:
             place = places[each.argument]
             parameter = function.parameters[each.parameter]
             self.rows.add(
                 "PASSES_TO",
                 "ARGUMENT",
-                self.at("ARGUMENT", place),
+                self.node_at("ARGUMENT", place),
                 "PARAMETER",
-                self.definitions.parameter(file, parameter.place),
+                self.resolver.parameter(file, parameter.place),
                 place=place,
                 origin=origin,
                 rule="argument",
-                method=found[0],
-                confidence=found[1],
-                score=found[1],
+                method=method,
+                confidence=confidence,
+                score=confidence,
                 role=parameter.name,
                 ordinal=each.argument,
-                group=found[2],
-                evidence=said,
+                group=group,
+                evidence=evidence,
             )
 
     def _count(self, site: Site, target: Target, confidence: float, origin: str = "values") -> None:
+        """Note an edge of the call graph; it has the best confidence and the first place of its calls."""
         key = (site.function, target.node)
-        known = self.graph.get(key)
+        known = self.call_graph.get(key)
         if known is None or known[1] < confidence:
             place = site.place if known is None else known[2]
-            self.graph[key] = (target, confidence, place, origin if known is None else known[3])
+            self.call_graph[key] = (target, confidence, place, origin if known is None else known[3])

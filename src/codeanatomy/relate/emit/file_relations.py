@@ -1,4 +1,4 @@
-"""Relations of a file as a whole: the module it declares, and attributes assigned outside of class bodies.
+"""Emit the relations of a file as a whole: its module, and attributes assigned outside of class bodies.
 
     class A:
         def m(self): self.x = 1      DECLARES_MODULE  file -> module;  SCOPE_BINDS  scope of A -> x
@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from codeanatomy.node_ids import binding_id, module_id, scope_id
-from codeanatomy.relate.relation_rows import NOWHERE, Evidence, Rows
+from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import Object
 
 
-class Attribute(NamedTuple):
+class InstanceAttribute(NamedTuple):
     """An attribute of instances: the scope of its class, its name, and its qualified name."""
 
     scope_key: str
@@ -28,20 +28,22 @@ class Attribute(NamedTuple):
 
 def unlisted_attributes(
     values: Values, attributes: Iterable[tuple[Object, str]]
-) -> Mapping[int, list[Attribute]]:
-    """Of attributes, by class and name, those that are in no body of a class, by the file of the class."""
-    found: defaultdict[int, list[Attribute]] = defaultdict(list)
+) -> Mapping[int, list[InstanceAttribute]]:
+    """Return the attributes (class, name) that no class body binds, grouped by the file of the class."""
+    unlisted: defaultdict[int, list[InstanceAttribute]] = defaultdict(list)
     listed = [{key: frozenset(names) for key, names in program.listed.items()} for program in values.programs]
     for cls, name in attributes:
         file, declared = values.cls(cls)
         key = declared.scope_key
         if name not in listed[file].get(key, ()):
-            found[file].append(Attribute(key, name, f"{values.qualified_name(cls)}.{name}"))
-    return found
+            unlisted[file].append(InstanceAttribute(key, name, f"{values.qualified_name(cls)}.{name}"))
+    return unlisted
 
 
-def file_relations(rows: Rows, name: str, attributes: Iterable[Attribute] = ()) -> None:
-    """Add the rows of a file as a whole: the module that it is, and the attributes of its classes."""
+def add_file_relations(
+    rows: RelationRows, module_name: str, attributes: Iterable[InstanceAttribute] = ()
+) -> None:
+    """Add the relations of a file as a whole: the module it declares, and the attributes of its classes."""
     rows.add(
         "DECLARES_MODULE",
         "FILE",
@@ -53,7 +55,7 @@ def file_relations(rows: Rows, name: str, attributes: Iterable[Attribute] = ()) 
         rule="module",
         method="path",
         confidence=1.0,
-        dst_qname=name,
+        dst_qname=module_name,
         evidence=[Evidence("imports", rows.file_id)],
     )
     for key, attribute, qname in attributes:

@@ -1,10 +1,12 @@
-"""Answers to what something refers to, and how they become rows.
+"""Turn the candidates of a reference into rows, weighed against other witnesses.
 
-    answer("REFERS_TO", "NAME_REF", src, place, [Answer(user, "import", SCOPED)], rule="name")    a row of 0.9
-    answer("REFERS_TO", "NAME_REF", src, place, [], rule="open_name", reason="unbound")           why not
+    add_candidates("REFERS_TO", "NAME_REF", src, place, [Candidate(user, "import", BY_RULE)], rule="name")
+        one row with confidence 0.9
+    add_candidates("REFERS_TO", "NAME_REF", src, place, [], rule="open_name", reason="unbound")
+        one row without a target, with the reason
 
-Several answers share a group; none at all is a row that says why. What other witnesses say is weighed here:
-they confirm an answer, contradict it, or add their own. Tests: `tests/unit/relate/test_emit.py`.
+Several candidates share an ambiguity group. The claims of other witnesses (SCIP, type checker) are compared
+here: they confirm a candidate, contradict it, or add their own. Tests: `tests/unit/relate/test_emit.py`.
 """
 
 from __future__ import annotations
@@ -14,60 +16,61 @@ from typing import NamedTuple
 
 from codeanatomy.ids import stable_id
 from codeanatomy.relate.program import IMPORT, Place, Program, Use
-from codeanatomy.relate.relation_rows import Evidence, Rows
+from codeanatomy.relate.relation_rows import Evidence, RelationRows
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from codeanatomy.relate.values.solver import WEAK, Object
 from codeanatomy.relate.witnesses.claims import Claim
 from codeanatomy.relate.witnesses.lookup import FileClaims
 
-# How sure we are: by the language's grammar, by its rules, by values (one, several), by a hint.
-SURE, SCOPED, VALUE, SEVERAL, HINTED = 1.0, 0.9, 0.7, 0.5, 0.3
+# Confidence: by the grammar, by scope and import rules, by a single value, one of several, by an annotation.
+CERTAIN, BY_RULE, BY_VALUE, AMBIGUOUS, HINTED = 1.0, 0.9, 0.7, 0.5, 0.3
 
 
-class Answer(NamedTuple):
-    """A target, how it was found and how sure we are."""
+class Candidate(NamedTuple):
+    """A possible target of a reference, the method that resolved it, and the confidence in it."""
 
     target: Target
     method: str
     confidence: float
 
 
-class Answers:
-    """The rows of one file in the making."""
+class ReferenceRows:
+    """Collects the relation rows of one file."""
 
     def __init__(
         self,
         values: Values,
-        definitions: NameResolver,
+        resolver: NameResolver,
         attributes: Mapping[tuple[Object, str], None],
         file: int,
         claims: FileClaims,
     ) -> None:
         self.values = values
         self.claims = claims
-        self.definitions = definitions
+        self.resolver = resolver
         self.attributes = attributes
         self.file = file
-        # Nodes that hold what something outside returned.
-        self.external: set[int] = set()
+        # Nodes that hold results of external calls.
+        self.external_results: set[int] = set()
         self.program: Program = values.programs[file]
-        self.rows = Rows(self.program.repo_id, self.program.file_id, self.program.path)
+        self.rows = RelationRows(self.program.repo_id, self.program.file_id, self.program.path)
         self.uses: dict[tuple[int | None, int | None], Use] = {
             (use.place[0], use.place[1]): use for use in self.program.uses
         }
-        self._imported = {
+        self._import_definitions = {
             number for number, each in enumerate(self.program.definitions) if each.kind == IMPORT
         }
-        self.graph: dict[tuple[int, str], tuple[Target, float, Place, str]] = {}
+        # By calling function and called node: the callee, best confidence, first place, origin.
+        self.call_graph: dict[tuple[int, str], tuple[Target, float, Place, str]] = {}
 
-    def answer(
+    def add_candidates(
         self,
         kind: str,
         src_kind: str,
         src: str,
         place: Place,
-        answers: Sequence[Answer],
+        candidates: Sequence[Candidate],
         *,
         rule: str,
         origin: str = "values",
@@ -76,22 +79,24 @@ class Answers:
         reason: str | None = None,
         key: str | None = None,
         claims: Sequence[Claim] = (),
-        known: Iterable[Target] = (),
+        alternatives: Iterable[Target] = (),
     ) -> None:
-        """A row for each answer, ours or a witness's, or one that says why there is none."""
-        verdict = self.claims.witnesses.silence
+        """Add a row per candidate, ours or a witness's; if there is none, one row with the reason.
+
+        `alternatives` are meanings of the name that are not candidates; a claim of one is no disagreement.
+        """
+        verdict = self.claims.witnesses.no_claims
         if claims:
-            verdict = self.claims.verdict(place, [each.target for each in answers], claims, known)
+            verdict = self.claims.verdict(place, [each.target for each in candidates], claims, alternatives)
         added = (
             [
-                Answer(target, claim.witness, verdict.confidence(target, 0.0))
+                Candidate(target, claim.witness, verdict.confidence(target, 0.0))
                 for target, claim in verdict.added.items()
             ]
             if verdict.added
             else ()
         )
-        if not answers and not added:
-            why = reason or "unknown"
+        if not candidates and not added:
             self.rows.add(
                 kind,
                 src_kind,
@@ -101,14 +106,14 @@ class Answers:
                 rule=rule,
                 role=role,
                 ordinal=ordinal,
-                reason=why,
+                reason=reason or "unknown",
             )
             return
-        group = stable_id("ambig", kind, src, role) if len(answers) + len(added) > 1 else None
-        ours = Evidence(origin, key or src)
-        for number, (target, method, own) in enumerate((*answers, *added)):
-            is_ours = number < len(answers)
-            score = own - number * 1e-3 if is_ours else own
+        group = stable_id("ambig", kind, src, role) if len(candidates) + len(added) > 1 else None
+        own_evidence = Evidence(origin, key or src)
+        for number, (target, method, own) in enumerate((*candidates, *added)):
+            is_own = number < len(candidates)
+            score = own - number * 1e-3 if is_own else own
             confidence = verdict.confidence(target, own)
             self.rows.add(
                 kind,
@@ -117,7 +122,7 @@ class Answers:
                 target.kind,
                 target.node,
                 place=place,
-                origin=origin if is_ours else method,
+                origin=origin if is_own else method,
                 rule=rule,
                 method=method,
                 confidence=confidence,
@@ -127,25 +132,28 @@ class Answers:
                 ordinal=ordinal,
                 group=group,
                 symbol_roles=verdict.roles(target),
-                evidence=[ours, *verdict.evidence(target)] if is_ours else verdict.evidence(target),
+                evidence=[own_evidence, *verdict.evidence(target)] if is_own else verdict.evidence(target),
             )
 
-    def at(self, kind: str, place: Place) -> str:
-        """The id of what stands at a place of this file."""
-        return self.definitions.node_id_at(kind, self.file, place)
+    def node_at(self, kind: str, place: Place) -> str:
+        """Return the id of the node of a kind at a place of this file."""
+        return self.resolver.node_id_at(kind, self.file, place)
 
     def _is_imported(self, numbers: Iterable[int]) -> bool:
-        return not self._imported.isdisjoint(numbers)
+        return not self._import_definitions.isdisjoint(numbers)
 
-    def _trusted(self, targets: Sequence[Target], things: Iterable[Object], place: Place) -> list[Answer]:
-        """By the name at a place if that leads to the same, else by values."""
+    def _candidates(
+        self, targets: Sequence[Target], objects: Iterable[Object], place: Place
+    ) -> list[Candidate]:
+        """Rate targets that values give: by rule if the name at the place resolves alike, else by value."""
         distinct = list(dict.fromkeys(targets))
         use = self.uses.get((place[0], place[1]))
         if use is not None and len(distinct) == 1:
-            named = self.definitions.targets_of_definitions(self.file, use.definitions, use.name)
-            if named == (distinct[0],):
+            by_name = self.resolver.targets_of_definitions(self.file, use.definitions, use.name)
+            if by_name == (distinct[0],):
                 method = "import" if self._is_imported(use.definitions) else "scope"
-                return [Answer(distinct[0], method, SCOPED)]
-        if all(thing & WEAK for thing in things):
-            return [Answer(each, "annotation", HINTED) for each in distinct]
-        return [Answer(each, "values", VALUE if len(distinct) == 1 else SEVERAL) for each in distinct]
+                return [Candidate(distinct[0], method, BY_RULE)]
+        if all(obj & WEAK for obj in objects):
+            return [Candidate(each, "annotation", HINTED) for each in distinct]
+        confidence = BY_VALUE if len(distinct) == 1 else AMBIGUOUS
+        return [Candidate(each, "values", confidence) for each in distinct]

@@ -1,23 +1,24 @@
-"""Claims of other witnesses weighed against our own answers.
+"""Weigh the claims of other witnesses against our own candidates.
 
-    shape.area()    ours: Square.area (0.7)   SCIP: Shape.area     which it overrides: both may be right
-    load().run()    ours: nothing             pyrefly: Job.run     pyrefly's answer is the row (0.9)
+    shape.area()    ours: Square.area (0.7)   SCIP: Shape.area     overridden by ours: both may be right
+    load().run()    ours: nothing             pyrefly: Job.run     pyrefly's claim is the row (0.9)
     f()             ours: g (0.7)             SCIP: h              two rows, one group, a diagnostic
     f()             ours: g (0.7)             pyrefly: g           one row, 0.9, with both as evidence
 
-For each answer a witness has one of three words:
+For each candidate a witness agrees, is compatible, or disagrees:
 
-same    The same node, or another node of the same qualified name: a stub beside its module, an overload, a
-        class and its constructor. The witness is evidence, and its trust is the answer's.
-kin     What we found overrides what a static witness can name, or is a name outside that ends alike
-        (`pathlib.Path.exists`, `pathlib.PurePath.exists`), or is a class of which it names only the
-        constructor. Evidence, but no more trust.
-other   Evidence against our answer; and what the witness says instead is a row too, as it may be right.
+agrees       It names the same node, or another node of the same qualified name: a stub beside its module, an
+             overload, a class and its constructor. Evidence, and the candidate gets the witness's confidence.
+compatible   The candidate overrides what the witness names, or both are external names that end alike
+             (`pathlib.Path.exists`, `pathlib.PurePath.exists`), or the candidate is a class of which the
+             witness names only the constructor. Evidence, without more confidence.
+disagrees    Evidence against the candidate. The witness's target becomes a row too, as it may be right.
 
-A claim that is other than all our answers gets no row in two cases, since ours is the better answer. It names
-a function that has a decorator, and we know what the decorator put in its place. Or both are outside, where
-one thing has many names: ours is the one by which the program imports it. Everything else that has nothing
-in common with us is a `Problem`. Rank is trust, then SCIP before pyrefly before values.
+A claim that disagrees with all candidates gets no row in two cases, where the candidates are more precise: it
+names a decorated function, and we know what the decorator replaced it with; or both are external, where one
+definition has many names, and ours is the name by which the program imports it. Every other claim that
+matches no candidate is a `WitnessDisagreement`. Scores rank by confidence, then SCIP before pyrefly before
+values.
 
 Tests: `tests/unit/relate/test_witnesses.py`.
 """
@@ -31,21 +32,28 @@ from codeanatomy.relate.program import Place
 from codeanatomy.relate.relation_rows import Evidence
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import MAX_OBJECTS, Object
-from codeanatomy.relate.witnesses.claims import CONSTRUCTORS, PYREFLY, SCIP, Claim, Landmarks, last_part
+from codeanatomy.relate.witnesses.claims import (
+    CONSTRUCTORS,
+    PYREFLY,
+    SCIP,
+    Claim,
+    DefinitionIndex,
+    last_part,
+)
 
-TRUST = {SCIP: 1.0, PYREFLY: 0.9}
-# Added to the score, so that of equal trust the better witness is first.
+CONFIDENCE = {SCIP: 1.0, PYREFLY: 0.9}
+# Added to the score, so that of equal confidence the better witness is first.
 RANK = {SCIP: 0.02, PYREFLY: 0.01}
-SAME, KIN, OTHER = "same", "kin", "other"
-OUTSIDE = frozenset({"QUALIFIED_NAME", "EXTERNAL_MODULE"})
-VARIABLES = frozenset({"PARAMETER", "BINDING"})
+AGREES, COMPATIBLE, DISAGREES = "agrees", "compatible", "disagrees"
+EXTERNAL_KINDS = frozenset({"QUALIFIED_NAME", "EXTERNAL_MODULE"})
+VARIABLE_KINDS = frozenset({"PARAMETER", "BINDING"})
 PROTOCOLS = frozenset({"typing.Protocol", "typing_extensions.Protocol"})
-# Names in a message.
-SHOWN = 4
+# Names shown in a message.
+MAX_SHOWN = 4
 
 
-class Problem(NamedTuple):
-    """A diagnostic: what we say and what a witness says have nothing in common."""
+class WitnessDisagreement(NamedTuple):
+    """A claim that matches none of our candidates; becomes a diagnostic."""
 
     file: int
     place: Place
@@ -54,190 +62,214 @@ class Problem(NamedTuple):
 
 
 class Verdict:
-    """What all witnesses together say of the answers at one place."""
+    """The outcome of comparing the candidates at one place with the claims of all witnesses."""
 
     def __init__(
         self,
-        kinship: Kinship,
-        answers: Iterable[Target],
+        rules: AgreementRules,
+        candidates: Iterable[Target],
         claims: Sequence[Claim],
-        known: Iterable[Target] = (),
+        alternatives: Iterable[Target] = (),
     ) -> None:
-        self.answers = list(dict.fromkeys(answers))
-        # What nobody but a witness says, with what it rests on.
+        self.candidates = list(dict.fromkeys(candidates))
+        # Targets that only a witness names, with its claim.
         self.added: dict[Target, Claim] = {}
-        # Witnesses that say something else, with all that they say.
+        # Witnesses that agree with no candidate, with all targets they name.
         self.against: dict[str, list[Target]] = {}
-        self._kinship = kinship
-        # What else the name may mean, which we have not chosen.
-        self._known = list(known)
-        self._words: dict[Target, list[tuple[Claim, str]]] = {}
-        for witness in self._order(claims):
+        self._rules = rules
+        # Further meanings of the name that are not candidates.
+        self._alternatives = list(alternatives)
+        self._positions: dict[Target, list[tuple[Claim, str]]] = {}
+        for witness in self._witness_order(claims):
             own = [claim for claim in claims if claim.witness == witness]
             if own:
-                self._hear(witness, own)
+                self._compare(witness, own)
 
-    def _order(self, claims: Sequence[Claim]) -> tuple[str, ...]:
-        if any(one.kind in VARIABLES for one in self.answers):
-            # The type checker speaks of the value that a variable has.
+    def _witness_order(self, claims: Sequence[Claim]) -> tuple[str, ...]:
+        if any(target.kind in VARIABLE_KINDS for target in self.candidates):
+            # The type checker names the value of a variable, not the variable.
             return (SCIP,)
-        is_typed = any(claim.witness == PYREFLY and claim.targets[0].kind in OUTSIDE for claim in claims)
-        # Of a method outside it knows the class of the receiver, where SCIP knows the base that has it.
-        return (PYREFLY, SCIP) if is_typed and not self.answers else (SCIP, PYREFLY)
+        is_external = any(
+            claim.witness == PYREFLY and claim.targets[0].kind in EXTERNAL_KINDS for claim in claims
+        )
+        # It names an external method by the class of the receiver, SCIP by the base that defines it.
+        return (PYREFLY, SCIP) if is_external and not self.candidates else (SCIP, PYREFLY)
 
-    def _hear(self, witness: str, claims: Sequence[Claim]) -> None:
-        listed = [*self.answers, *self.added]
-        words: dict[Target, tuple[Claim, str]] = dict.fromkeys(listed, (claims[0], OTHER))
+    def _compare(self, witness: str, claims: Sequence[Claim]) -> None:
+        """Note the position of a witness on each target so far, and the targets it adds."""
+        listed = [*self.candidates, *self.added]
+        best: dict[Target, tuple[Claim, str]] = dict.fromkeys(listed, (claims[0], DISAGREES))
         new: list[Claim] = []
-        is_met = not self.answers
+        is_match = not self.candidates
         for claim in claims:
-            found = self._found(claim, listed)
-            for one, word in found.items():
-                if word == SAME or (word == KIN and words[one][1] == OTHER):
-                    words[one] = (claim, word)
-            is_other = all(word == OTHER for word in found.values())
-            is_worse = is_other and self._is_worse(claim)
-            if is_other and not is_worse:
+            positions = self._positions_of(claim, listed)
+            for target, position in positions.items():
+                if position == AGREES or (position == COMPATIBLE and best[target][1] == DISAGREES):
+                    best[target] = (claim, position)
+            is_other = all(position == DISAGREES for position in positions.values())
+            is_less_precise = is_other and self._is_less_precise(claim)
+            if is_other and not is_less_precise:
                 new.append(claim)
-            is_met = is_met or is_worse or any(found[one] != OTHER for one in self.answers)
-        said = [one for claim in claims for one in claim.targets]
-        self._note(witness, words, said if is_met else ())
-        if not is_met:
-            self.against[witness] = said
+            is_match = (
+                is_match
+                or is_less_precise
+                or any(positions[target] != DISAGREES for target in self.candidates)
+            )
+        claimed = [target for claim in claims for target in claim.targets]
+        self._note(witness, best, claimed if is_match else ())
+        if not is_match:
+            self.against[witness] = claimed
         self._add(new)
 
-    def _found(self, claim: Claim, listed: Sequence[Target]) -> dict[Target, str]:
-        """The word for each answer."""
-        found = {one: self._kinship.of(one, claim) for one in listed}
-        if any(self._kinship.of(one, claim) == SAME for one in self._known):
-            found |= {one: KIN for one in self.answers if found[one] == OTHER}
-        return found
+    def _positions_of(self, claim: Claim, listed: Sequence[Target]) -> dict[Target, str]:
+        """Return the position of a claim on each target."""
+        positions = {target: self._rules.compare(target, claim) for target in listed}
+        if any(self._rules.compare(target, claim) == AGREES for target in self._alternatives):
+            positions |= {target: COMPATIBLE for target in self.candidates if positions[target] == DISAGREES}
+        return positions
 
-    def _is_worse(self, claim: Claim) -> bool:
-        """Whether our answers are the better ones, though they are others."""
-        if not self.answers:
+    def _is_less_precise(self, claim: Claim) -> bool:
+        """Whether our candidates are better than a claim that disagrees with them."""
+        if not self.candidates:
             return False
-        if all(one.kind in OUTSIDE for one in (*self.answers, *claim.targets)):
+        if all(target.kind in EXTERNAL_KINDS for target in (*self.candidates, *claim.targets)):
             return True
-        return self._kinship.is_replaced(claim)
+        return self._rules.is_replaced(claim)
 
-    def _note(self, witness: str, words: dict[Target, tuple[Claim, str]], said: Sequence[Target]) -> None:
-        for one, (claim, word) in words.items():
-            if word == SAME and witness == SCIP and one in self.added:
-                self.added[one] = claim
-            # A call of `str` also runs `__str__`: who only names the one says nothing of the other.
-            is_silent = word == OTHER and said and is_special(one) and not named_alike(one, said)
-            if not is_silent:
-                self._words.setdefault(one, []).append((claim, word))
+    def _note(
+        self, witness: str, positions: dict[Target, tuple[Claim, str]], claimed: Sequence[Target]
+    ) -> None:
+        for target, (claim, position) in positions.items():
+            if position == AGREES and witness == SCIP and target in self.added:
+                self.added[target] = claim
+            # A call of `str` also runs `__str__`: a witness that names one does not deny the other.
+            is_unrelated = (
+                position == DISAGREES
+                and claimed
+                and is_special(target)
+                and not ends_like_any(target, claimed)
+            )
+            if not is_unrelated:
+                self._positions.setdefault(target, []).append((claim, position))
 
     def _add(self, claims: Sequence[Claim]) -> None:
         for claim in claims:
-            for one in claim.targets:
-                if one not in self._words and len(self.added) < MAX_OBJECTS:
-                    self.added[one] = claim
-                    self._words[one] = [(claim, SAME)]
+            for target in claim.targets:
+                if target not in self._positions and len(self.added) < MAX_OBJECTS:
+                    self.added[target] = claim
+                    self._positions[target] = [(claim, AGREES)]
 
     def confidence(self, target: Target, own: float) -> float:
-        """The trust in an answer: ours, or that of the witnesses that say the same."""
-        if not self._words or target not in self._words:
+        """Return the confidence in a target: our own, or that of the best witness that agrees."""
+        if not self._positions or target not in self._positions:
             return own
-        return max([own, *(TRUST[claim.witness] for claim in self._same(target))])
+        return max([own, *(CONFIDENCE[claim.witness] for claim in self._agreeing(target))])
 
     def rank(self, target: Target) -> float:
-        """What its witnesses add to its score."""
-        if not self._words or target not in self._words:
+        """Return what the witnesses that agree add to the score of a target."""
+        if not self._positions or target not in self._positions:
             return 0.0
-        return max([0.0, *(RANK[claim.witness] for claim in self._same(target))])
+        return max([0.0, *(RANK[claim.witness] for claim in self._agreeing(target))])
 
     def roles(self, target: Target) -> int | None:
-        """The bits of SCIP, where it says the same."""
-        if not self._words or target not in self._words:
+        """Return the symbol roles (bits) of SCIP, if it agrees."""
+        if not self._positions or target not in self._positions:
             return None
-        return next((claim.roles for claim in self._same(target) if claim.roles), None)
+        return next((claim.roles for claim in self._agreeing(target) if claim.roles), None)
 
-    def _same(self, target: Target) -> Iterator[Claim]:
-        return (claim for claim, word in self._words.get(target, ()) if word == SAME)
+    def _agreeing(self, target: Target) -> Iterator[Claim]:
+        return (claim for claim, position in self._positions.get(target, ()) if position == AGREES)
 
     def evidence(self, target: Target) -> list[Evidence]:
-        """What the witnesses say of an answer."""
-        if not self._words:
+        """Return the positions of the witnesses on a target as evidence."""
+        if not self._positions:
             return []
-        words = self._words.get(target, ())
-        return [Evidence(claim.witness, claim.key, word != OTHER) for claim, word in words]
+        positions = self._positions.get(target, ())
+        return [Evidence(claim.witness, claim.key, position != DISAGREES) for claim, position in positions]
 
-    def problems(self, file: int, place: Place) -> list[Problem]:
-        """A diagnostic for each witness that says something else."""
-        ours = names(self.answers)
+    def disagreements(self, file: int, place: Place) -> list[WitnessDisagreement]:
+        """Return a diagnostic for each witness that agrees with no candidate."""
+        ours = _shown_names(self.candidates)
         return [
-            Problem(file, place, f"{witness}_disagrees", f"found {ours}, {witness} says {names(said)}")
-            for witness, said in self.against.items()
+            WitnessDisagreement(
+                file,
+                place,
+                f"{witness}_disagrees",
+                f"found {ours}, {witness} says {_shown_names(claimed)}",
+            )
+            for witness, claimed in self.against.items()
         ]
 
 
 def is_special(target: Target) -> bool:
-    """Whether it is a method that the language itself runs."""
+    """Whether a target is a special method, which the language itself calls."""
     name = last_part(target)
     return name.startswith("__") and name.endswith("__")
 
 
-def named_alike(target: Target, others: Iterable[Target]) -> bool:
-    """Whether one of these ends in the same name."""
-    return any(last_part(one) == last_part(target) for one in others)
+def ends_like_any(target: Target, others: Iterable[Target]) -> bool:
+    """Whether one of the others has the same last part in its qualified name."""
+    return any(last_part(other) == last_part(target) for other in others)
 
 
-def names(targets: Sequence[Target]) -> str:
-    """The first of these, for people."""
-    shown = [one.qname or one.kind.lower() for one in targets[:SHOWN]]
+def _shown_names(targets: Sequence[Target]) -> str:
+    """Return the first few names of targets, for a message."""
+    shown = [target.qname or target.kind.lower() for target in targets[:MAX_SHOWN]]
     more = len(targets) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-def is_called_outside(claim: Claim) -> bool:
-    """Whether it says no more than that an instance of a class outside is called."""
-    return all(one.kind == "QUALIFIED_NAME" and last_part(one) == "__call__" for one in claim.targets)
+def is_external_call(claim: Claim) -> bool:
+    """Whether a claim only states that an instance of an external class is called."""
+    return all(
+        target.kind == "QUALIFIED_NAME" and last_part(target) == "__call__" for target in claim.targets
+    )
 
 
-class Kinship:
-    """How an answer and a claim are related."""
+class AgreementRules:
+    """Decides whether a claim agrees with a candidate, is compatible with it, or disagrees."""
 
-    def __init__(self, landmarks: Landmarks) -> None:
-        self.landmarks = landmarks
-        self.values = landmarks.values
+    def __init__(self, index: DefinitionIndex) -> None:
+        self.index = index
+        self.values = index.values
 
-    def of(self, answer: Target, claim: Claim) -> str:
-        """One of the words."""
-        found = OTHER
-        for one in claim.targets:
-            if one.node == answer.node or (one.qname is not None and one.qname == answer.qname):
-                return SAME
-            if found == OTHER and self._is_kin(answer, one, is_open=claim.is_open):
-                found = KIN
-        return found
+    def compare(self, candidate: Target, claim: Claim) -> str:
+        """Return AGREES, COMPATIBLE or DISAGREES."""
+        position = DISAGREES
+        for target in claim.targets:
+            if target.node == candidate.node or (
+                target.qname is not None and target.qname == candidate.qname
+            ):
+                return AGREES
+            if position == DISAGREES and self._is_compatible(candidate, target, is_open=claim.is_open):
+                position = COMPATIBLE
+        return position
 
-    def _is_kin(self, answer: Target, named: Target, *, is_open: bool) -> bool:
-        if answer.kind == "CLASS" and last_part(named) in CONSTRUCTORS:
-            cls = self.landmarks.cls(answer.qname)
-            return cls is not None and named in self.landmarks.called(cls)
-        if last_part(answer) != last_part(named) or not last_part(named):
+    def _is_compatible(self, candidate: Target, claimed: Target, *, is_open: bool) -> bool:
+        if candidate.kind == "CLASS" and last_part(claimed) in CONSTRUCTORS:
+            cls = self.index.cls(candidate.qname)
+            return cls is not None and claimed in self.index.call_targets(cls)
+        if last_part(candidate) != last_part(claimed) or not last_part(claimed):
             return False
-        if answer.kind in OUTSIDE:
-            return named.kind in OUTSIDE
-        owner = self._owner(answer)
+        if candidate.kind in EXTERNAL_KINDS:
+            return claimed.kind in EXTERNAL_KINDS
+        owner = self._owner(candidate)
         if owner is None or not is_open:
             return False
-        if named.kind in OUTSIDE:
+        if claimed.kind in EXTERNAL_KINDS:
             return True
-        above = self._owner(named)
-        return above is not None and (above in self.values.mro(owner) or self._is_protocol(above))
+        base = self._owner(claimed)
+        return base is not None and (base in self.values.mro(owner) or self._is_protocol(base))
 
     def _owner(self, target: Target) -> Object | None:
+        """Return the class of a method or attribute."""
         if target.kind not in ("FUNCTION", "BINDING") or target.qname is None:
             return None
-        return self.landmarks.cls(target.qname.rpartition(".")[0])
+        return self.index.cls(target.qname.rpartition(".")[0])
 
     def _is_protocol(self, cls: Object) -> bool:
         return any(name in PROTOCOLS for name in self.values.external_bases(cls))
 
     def is_replaced(self, claim: Claim) -> bool:
-        """Whether something else runs in place of what is claimed."""
-        return is_called_outside(claim) or any(map(self.landmarks.is_decorated, claim.targets))
+        """Whether something else runs in place of the claimed function."""
+        return is_external_call(claim) or any(map(self.index.is_decorated, claim.targets))

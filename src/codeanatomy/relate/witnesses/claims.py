@@ -1,12 +1,12 @@
-"""What another witness claims, in nodes of our graph.
+"""Express the claims of other witnesses as nodes of our graph.
 
     os.path.join(a, b)       pyrefly: posixpath.join       Claim("pyrefly", key, (os.path.join,))
     Child()                  pyrefly: Base.__init__        Claim("pyrefly", key, (Child, Base.__init__))
     f()                      SCIP: `main`/f().             Claim("scip", key, (f,))
 
-Witnesses speak of definitions by the place of their identifier, or by a qualified name. `Landmarks` finds the
-definition at a place; a place where nothing is defined is not believed. A name outside is only believed if it
-could be written in Python, and gets the name by which programs import it.
+Witnesses name a definition by the place of its identifier, or by a qualified name. `DefinitionIndex` finds
+the definition at a place; a claim of a place without a definition is dropped. An external name is accepted if
+it is valid Python, and is replaced by the public name under which programs import it.
 
 Tests: `tests/unit/relate/test_witnesses.py`.
 """
@@ -17,15 +17,21 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from codeanatomy.ids import stable_id
-from codeanatomy.relate.program import FUNCTION
+from codeanatomy.relate.program import (
+    FUNCTION,
+    OBJ_CLASS,
+    OBJ_EXTERNAL,
+    OBJ_FUNCTION,
+    OBJ_PROPERTY_DECORATOR,
+)
 from codeanatomy.relate.values.models.builtins import DECLARATIONS
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from codeanatomy.relate.values.solver import Object
 
 SCIP, PYREFLY = "scip", "pyrefly"
 CONSTRUCTORS = ("__new__", "__init__")
-# Modules that implement what is imported by another name; some differ by platform.
-PUBLIC = {
+# Implementation modules by the public module that programs import; some differ by platform.
+PUBLIC_MODULES = {
     "posixpath": "os.path",
     "ntpath": "os.path",
     "posix": "os",
@@ -36,32 +42,32 @@ PUBLIC = {
     "_functools": "functools",
     "_thread": "threading",
 }
-# Longer names are nobody's.
+# Longer names are not accepted.
 MAX_NAME = 1000
 
 
 class Claim(NamedTuple):
-    """What a witness says is meant: one thing, with all the nodes that it has or that run with it."""
+    """The definition that a witness names, with all the nodes that it has or that run with it."""
 
     witness: str
-    # Of the place that it speaks of.
+    # Evidence key of the place that the claim is about.
     key: str
     targets: tuple[Target, ...]
-    # Whether what overrides it may be meant too.
+    # Whether an override of the targets may run instead.
     is_open: bool = False
-    # Bits of SCIP.
+    # Symbol roles of SCIP, as bits.
     roles: int | None = None
-    # How it runs, where that differs from the call itself.
+    # How the targets run, if other than by the call itself.
     role: str | None = None
 
 
 def span_key(file_id: str, bstart: int, bend: int) -> str:
-    """The evidence key of a place."""
+    """Return the evidence key of a place."""
     return stable_id("span", file_id, bstart, bend)
 
 
 def public_name(name: str) -> str | None:
-    """The name by which programs know something outside; None if no program can name it.
+    """Return the name by which programs import an external definition; None if it is not valid Python.
 
     >>> public_name("posixpath.join"), public_name("_io.TextIOWrapper"), public_name("a.b c")
     ('os.path.join', 'io.TextIOWrapper', None)
@@ -69,123 +75,129 @@ def public_name(name: str) -> str | None:
     if len(name) > MAX_NAME or not all(part.isidentifier() for part in name.split(".")):
         return None
     first, dot, rest = name.partition(".")
-    return PUBLIC.get(first, first) + dot + rest
+    return PUBLIC_MODULES.get(first, first) + dot + rest
 
 
 def last_part(target: Target) -> str:
-    """The last part of a qualified name; empty if there is none."""
+    """Return the last part of a target's qualified name, or an empty string."""
     return (target.qname or "").rpartition(".")[2]
 
 
-class Landmarks:
-    """The definitions of a repository by their places and names."""
+class DefinitionIndex:
+    """The definitions of a repository by place, node and qualified name."""
 
-    def __init__(self, definitions: NameResolver, attributes: Mapping[tuple[Object, str], None]) -> None:
-        self.definitions = definitions
-        self.values = definitions.values
+    def __init__(self, resolver: NameResolver, attributes: Mapping[tuple[Object, str], None]) -> None:
+        self.resolver = resolver
+        self.values = resolver.values
         self.attributes = attributes
-        self._places: dict[int, dict[tuple[int | None, int | None], Object | Target]] = {}
+        self._by_place: dict[int, dict[tuple[int | None, int | None], Object | Target]] = {}
         self._classes: dict[str, Object] | None = None
         self._functions: dict[str, Object] | None = None
-        self._decorators: dict[str, bool] | None = None
+        self._decorated: dict[str, bool] | None = None
 
     def at(self, file: int, bstart: int, bend: int) -> Object | Target | None:
-        """The function or class whose identifier stands at a place, or the parameter."""
-        if file not in self._places:
-            self._places[file] = dict(self._of_file(file))
-        return self._places[file].get((bstart, bend))
+        """Return the function or class with its identifier at a place, the parameter there, or None."""
+        if file not in self._by_place:
+            self._by_place[file] = dict(self._file_definitions(file))
+        return self._by_place[file].get((bstart, bend))
 
-    def _of_file(self, file: int) -> Iterable[tuple[tuple[int | None, int | None], Object | Target]]:
+    def _file_definitions(self, file: int) -> Iterable[tuple[tuple[int | None, int | None], Object | Target]]:
         values, program = self.values, self.values.programs[file]
-        wholes: dict[tuple[int | None, int | None], Object] = {}
+        definitions: dict[tuple[int | None, int | None], Object] = {}
         for number, function in enumerate(program.functions):
-            wholes[function.place[:2]] = values.object("F", file, number)
+            definitions[function.place[:2]] = values.object(OBJ_FUNCTION, file, number)
             owner = f"{values.names[file]}.{function.qualname}"
             for each in function.parameters:
-                node = self.definitions.node_id_at("PARAMETER", file, each.place)
+                node = self.resolver.node_id_at("PARAMETER", file, each.place)
                 yield each.place[:2], Target("PARAMETER", node, f"{owner}.{each.name}")
         for number, cls in enumerate(program.classes):
-            wholes[cls.place[:2]] = values.object("C", file, number)
+            definitions[cls.place[:2]] = values.object(OBJ_CLASS, file, number)
         for start, end, whole_start, whole_end in program.names:
-            if (whole_start, whole_end) in wholes:
-                yield (start, end), wholes[whole_start, whole_end]
+            if (whole_start, whole_end) in definitions:
+                yield (start, end), definitions[whole_start, whole_end]
 
-    def target(self, thing: Object) -> Target:
-        """The node of a function or class."""
-        kind, file, number, _ = self.values.objects[thing >> 1]
-        return self.definitions.function(file, number) if kind == "F" else self.definitions.cls(file, number)
+    def target(self, obj: Object) -> Target:
+        """Return the node of a function or class."""
+        kind, file, number, _ = self.values.objects[obj >> 1]
+        if kind == OBJ_FUNCTION:
+            return self.resolver.function(file, number)
+        return self.resolver.cls(file, number)
 
     def function(self, target: Target) -> Object | None:
-        """The function that is a target, if it is one of the repository."""
+        """Return the function of a target; None if it is not a function of the repository."""
         if self._functions is None:
             self._functions = {}
             for file, program in enumerate(self.values.programs):
                 for number in range(len(program.functions)):
-                    node = self.definitions.function(file, number).node
-                    self._functions[node] = self.values.object("F", file, number)
+                    node = self.resolver.function(file, number).node
+                    self._functions[node] = self.values.object(OBJ_FUNCTION, file, number)
         return self._functions.get(target.node)
 
     def cls(self, qname: str | None) -> Object | None:
-        """The class with a qualified name."""
+        """Return the class with a qualified name, or None."""
         if self._classes is None:
             self._classes = {}
             for file, program in enumerate(self.values.programs):
                 for number, declared in enumerate(program.classes):
                     name = f"{self.values.names[file]}.{declared.qualname}"
-                    self._classes.setdefault(name, self.values.object("C", file, number))
+                    self._classes.setdefault(name, self.values.object(OBJ_CLASS, file, number))
         return None if qname is None else self._classes.get(qname)
 
-    def called(self, cls: Object) -> tuple[Target, ...]:
-        """What a call of a class means: the class, and the constructors of the repository that run."""
-        found = [self.target(cls)]
+    def call_targets(self, cls: Object) -> tuple[Target, ...]:
+        """Return the targets of a call of a class: the class, and the repository's constructors that run."""
+        targets = [self.target(cls)]
         for name in CONSTRUCTORS:
             holder = self.values.defining_class(cls, name)
             if self.values.is_repository_class(holder):
-                found += (one for one in self.definitions.targets_in_class(holder, name) if one.kind == "FUNCTION")
-        return tuple(found)
+                members = self.resolver.targets_in_class(holder, name)
+                targets += (member for member in members if member.kind == "FUNCTION")
+        return tuple(targets)
 
     def member(self, cls: Object, name: str) -> tuple[Target, ...]:
-        """An attribute that a class itself has, or its instances."""
+        """Return an attribute, possibly mangled, that a class or its instances have without inheritance."""
         _, declared = self.values.cls(cls)
-        for word in (name, f"_{declared.name.lstrip('_')}{name}"):
-            if word in declared.attrs:
-                return self.definitions.targets_in_class(cls, word)
-            if (cls, word) in self.attributes or word in declared.fields:
-                return (self.definitions.attribute(cls, word),)
+        for spelling in (name, f"_{declared.name.lstrip('_')}{name}"):
+            if spelling in declared.attrs:
+                return self.resolver.targets_in_class(cls, spelling)
+            if (cls, spelling) in self.attributes or spelling in declared.fields:
+                return (self.resolver.attribute(cls, spelling),)
         return ()
 
-    def outside(self, name: str) -> tuple[Target, ...]:
-        """A name outside, if it can be one."""
+    def external(self, name: str) -> tuple[Target, ...]:
+        """Return the target of an external name; none if the name is not valid Python."""
         public = public_name(name)
-        return () if public is None else (self.definitions.external(public),)
+        return () if public is None else (self.resolver.external(public),)
 
     def is_decorated(self, target: Target) -> bool:
-        """Whether a decorator may have put something else in place of a function."""
-        return target.node in self._decorated()
+        """Whether a target is a function with a decorator, which may have replaced it."""
+        return target.node in self._decorated_functions()
 
     def is_property(self, target: Target) -> bool:
-        """Whether a function runs when an attribute is read: then a call is of what it returns."""
-        return self._decorated().get(target.node, False)
+        """Whether a function is a property: a call of the attribute calls its result."""
+        return self._decorated_functions().get(target.node, False)
 
-    def _decorated(self) -> Mapping[str, bool]:
-        """The functions with decorators, and whether one makes a property of them."""
-        if self._decorators is None:
-            self._decorators = {}
+    def _decorated_functions(self) -> Mapping[str, bool]:
+        """Return the nodes of decorated functions, and whether a decorator makes them a property."""
+        if self._decorated is None:
+            self._decorated = {}
             for file, program in enumerate(self.values.programs):
                 for _, kind, number, node in program.decorators:
                     if kind == FUNCTION:
-                        found = self.definitions.function(file, number).node
-                        is_property = self._decorators.get(found, False) or self._makes_property(file, node)
-                        self._decorators[found] = is_property
-        return self._decorators
+                        function = self.resolver.function(file, number).node
+                        is_property = self._decorated.get(function, False)
+                        self._decorated[function] = is_property or self._makes_property(file, node)
+        return self._decorated
 
     def _makes_property(self, file: int, node: int) -> bool:
-        things = self.values.program_objects(file, node)
-        told = [self.values.objects[thing >> 1] for thing in things]
-        return any(each.kind == "Q" or (each.kind == "X" and each.first.endswith("property")) for each in told)
+        keys = [self.values.objects[obj >> 1] for obj in self.values.program_objects(file, node)]
+        return any(
+            key.kind == OBJ_PROPERTY_DECORATOR
+            or (key.kind == OBJ_EXTERNAL and key.first.endswith("property"))
+            for key in keys
+        )
 
 
 def is_declaration(target: Target) -> bool:
-    """Whether a decorator outside only declares: `property`, and its `setter`."""
+    """Whether a target is an external decorator that only declares: `property`, or its `setter`."""
     name = target.qname or ""
     return name in DECLARATIONS or name.rpartition(".")[0] in DECLARATIONS
