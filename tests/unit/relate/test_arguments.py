@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeanatomy.relate.program import KEYWORD, POSITIONAL, STAR, STAR_STAR, Arg, Parameter
-from codeanatomy.relate.values.arguments import Passed, match
+from codeanatomy.relate.values.arguments import PassedArgument, match_parameters
 
 P = inspect.Parameter
 HOWS = {
@@ -77,12 +77,12 @@ def bound(
 def test_plain_arguments_go_where_python_puts_them(signature: Signature, call: tuple[int, list[str]]) -> None:
     count, words = call
     args: list[Arg] = [(POSITIONAL, None, 0)] * count + [(KEYWORD, word, 0) for word in words]
-    passed, left = match(parameters(signature), args, 0)
+    passed, left = match_parameters(parameters(signature), args, 0)
     python = bound(signature, list(range(count)), {word: count + at for at, word in enumerate(words)})
     if python is None:
         return
     assert {each.argument: (each.parameter, each.key) for each in passed} == python
-    assert not any(each.is_spread for each in passed)
+    assert not any(each.is_unpacked for each in passed)
     fed = {number for number, _ in python.values()}
     plain = [
         at
@@ -104,7 +104,7 @@ def test_a_bound_receiver_takes_the_first_parameter(
     keywords: dict[str, object] = {word: count + at for at, word in enumerate(words)}
     python = bound(signature, ["self", *range(count)], keywords)
     if python is not None:
-        passed, left = match(own, args, 1)
+        passed, left = match_parameters(own, args, 1)
         assert {each.argument: (each.parameter, each.key) for each in passed} == {
             argument: place for argument, place in python.items() if argument != "self"
         }
@@ -113,8 +113,8 @@ def test_a_bound_receiver_takes_the_first_parameter(
 
 def spread(
     signature: Signature, plan: list[tuple[int, int]], words: list[str]
-) -> list[tuple[object, Passed | None]]:
-    """A call whose arguments are given alone or by stars: what Python passes, and how `match` has it."""
+) -> list[tuple[object, PassedArgument | None]]:
+    """A call whose arguments are given alone or by stars: what Python passes, and how `match_parameters` has it."""
     args: list[Arg] = []
     values: dict[object, tuple[int, str | None]] = {}
     positional: list[object] = []
@@ -133,15 +133,15 @@ def spread(
         values[word] = (len(args), repr(word))
     args.append((STAR_STAR, None, 0))
     python = bound(signature, positional, keywords)
-    passed, _ = match(parameters(signature), args, 0)
-    found: list[tuple[object, Passed | None]] = []
+    passed, _ = match_parameters(parameters(signature), args, 0)
+    found: list[tuple[object, PassedArgument | None]] = []
     for value, (number, _) in (python or {}).items():
         argument, spread_key = values[value]
         fits = [
             each
             for each in passed
             if (each.argument, each.parameter) == (argument, number)
-            and (not each.is_spread or each.key in (None, spread_key))
+            and (not each.is_unpacked or each.key in (None, spread_key))
         ]
         found.append((value, fits[0] if fits else None))
     return found
@@ -175,6 +175,6 @@ def test_a_call_that_fails_passes_what_fits(skip: int) -> None:
         (STAR, None, 0),
         (STAR_STAR, None, 0),
     ]
-    passed, left = match([Parameter("a", "positional", -1, -1, (None, None, None))], args, skip)
+    passed, left = match_parameters([Parameter("a", "positional", -1, -1, (None, None, None))], args, skip)
     assert [each.argument for each in passed] == ([0] if skip == 0 else [])
     assert left == []

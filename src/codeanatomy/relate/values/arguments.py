@@ -1,9 +1,10 @@
-"""Which argument of a call goes to which parameter.
+"""Match the arguments of a call to the parameters of a function.
 
     def f(a, *rest, k=1, **more)
     f(x, y, k=z, q=w)              x to a, y to rest, z to k, w to more
 
-What a star spreads may go to every parameter that is still free. The same rule serves values and rows.
+An unpacked argument (`*xs`, `**kw`) may go to every parameter that is still free. The value analysis and the
+rows of argument passing use the same match.
 
 Tests: `tests/unit/relate/test_arguments.py`.
 """
@@ -18,27 +19,30 @@ from codeanatomy.relate.program import KEYWORD, POSITIONAL, STAR, STAR_STAR, Arg
 VARIADIC = ("vararg", "kwarg")
 
 
-class Passed(NamedTuple):
-    """An argument, by number, and the parameter it goes to."""
+class PassedArgument(NamedTuple):
+    """An argument and the parameter that receives it, by index."""
 
     argument: int
     parameter: int
-    # Of what is spread, the key it is taken from; None for any. Of what is gathered, the key it is put at.
+    # Of an unpacked argument, the key of the passed element; None for any. For a variadic parameter, the key
+    # in its tuple or dict.
     key: str | None = None
-    # The argument is spread by a star, so only a part of it is passed.
-    is_spread: bool = False
+    # The argument is unpacked by a star: an element of it is passed.
+    is_unpacked: bool = False
 
 
 class ArgumentMatch(NamedTuple):
-    """What is passed, the parameters that get nothing, and whether Python accepts the call."""
+    """PassedArgument arguments, parameters without an argument, and whether Python accepts the call."""
 
-    passed: Sequence[Passed]
-    left: Sequence[int]
+    passed: Sequence[PassedArgument]
+    unfilled: Sequence[int]
     is_accepted: bool
 
 
-def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tuple[list[Passed], list[int]]:
-    """What is passed, and the parameters that get nothing; the first ones are skipped if bound already."""
+def match_parameters(
+    parameters: Sequence[Parameter], args: Sequence[Arg], skip: int
+) -> tuple[list[PassedArgument], list[int]]:
+    """Return passed arguments and unfilled parameters; the first `skip` parameters are already bound."""
     matching = _Matching(parameters, skip)
     for number, (how, keyword, _) in enumerate(args):
         if how == POSITIONAL:
@@ -49,86 +53,91 @@ def match(parameters: Sequence[Parameter], args: Sequence[Arg], skip: int) -> tu
             matching.keyword(number, keyword)
         elif how == STAR_STAR:
             matching.star_star(number)
-    left = [
+    unfilled = [
         number
         for number, each in enumerate(parameters)
         if number >= skip and number not in matching.taken and each.how not in VARIADIC
     ]
-    return matching.passed, left
+    return matching.passed, unfilled
 
 
-def fits(
-    parameters: Sequence[Parameter], args: Sequence[Arg], passed: Sequence[Passed], left: Sequence[int]
+def is_accepted_call(
+    parameters: Sequence[Parameter],
+    args: Sequence[Arg],
+    passed: Sequence[PassedArgument],
+    unfilled: Sequence[int],
 ) -> bool:
-    """Whether Python would accept a call that was matched; what stars spread may be anything."""
+    """Whether Python would accept a matched call; unpacked arguments may hold anything."""
     hows = {how for how, _, _ in args}
-    spread = {each.parameter for each in passed if each.is_spread}
+    unpacked = {each.parameter for each in passed if each.is_unpacked}
     taken = {each.argument for each in passed}
-    lost = [
+    unmatched = [
         number
         for number, (how, _, _) in enumerate(args)
         if how in (POSITIONAL, KEYWORD) and number not in taken
     ]
-    missing = [number for number in left if parameters[number].is_required and number not in spread]
+    missing = [number for number in unfilled if parameters[number].is_required and number not in unpacked]
     if STAR in hows:
-        # How many it spreads nobody knows.
-        lost = [number for number in lost if args[number][0] == KEYWORD]
-    return not lost and not missing
+        # The number of unpacked elements is unknown.
+        unmatched = [number for number in unmatched if args[number][0] == KEYWORD]
+    return not unmatched and not missing
 
 
 class _Matching:
-    """What the arguments so far have taken."""
+    """The state of a match: which parameters the arguments so far have filled."""
 
     def __init__(self, parameters: Sequence[Parameter], skip: int) -> None:
         numbered = [(number, each) for number, each in enumerate(parameters) if number >= skip]
-        self.places = [number for number, each in numbered if each.how in ("positional_only", "positional")]
+        self.positions = [
+            number for number, each in numbered if each.how in ("positional_only", "positional")
+        ]
         self.names = {
             each.name: number for number, each in numbered if each.how in ("positional", "keyword_only")
         }
-        self.gathering = {each.how: number for number, each in enumerate(parameters) if each.how in VARIADIC}
-        self.passed: list[Passed] = []
+        self.variadic = {each.how: number for number, each in enumerate(parameters) if each.how in VARIADIC}
+        self.passed: list[PassedArgument] = []
         self.taken: set[int] = set()
-        self.place = 0
-        self.is_spread = False
+        self.next_position = 0
+        self.is_after_star = False
 
     def positional(self, number: int) -> None:
-        """`f(x)`"""
-        free = self.places[self.place :]
-        if self.is_spread:
-            # How many the star has taken nobody knows.
-            self.passed += [Passed(number, each) for each in free]
-            self._gather("vararg", number, None)
+        """Match `f(x)`."""
+        free = self.positions[self.next_position :]
+        if self.is_after_star:
+            # The number of parameters filled by the star before is unknown.
+            self.passed += [PassedArgument(number, each) for each in free]
+            self._pass_variadic("vararg", number, None)
             return
         if free:
-            self.passed.append(Passed(number, free[0]))
+            self.passed.append(PassedArgument(number, free[0]))
             self.taken.add(free[0])
         else:
-            self._gather("vararg", number, str(self.place - len(self.places)))
-        self.place += 1
+            self._pass_variadic("vararg", number, str(self.next_position - len(self.positions)))
+        self.next_position += 1
 
     def star(self, number: int) -> None:
-        """`f(*xs)`"""
-        for offset, free in enumerate(self.places[self.place :]):
-            key = None if self.is_spread else str(offset)
-            self.passed.append(Passed(number, free, key, is_spread=True))
-        self._gather("vararg", number, None, is_spread=True)
-        self.is_spread = True
+        """Match `f(*xs)`."""
+        for offset, free in enumerate(self.positions[self.next_position :]):
+            key = None if self.is_after_star else str(offset)
+            self.passed.append(PassedArgument(number, free, key, is_unpacked=True))
+        self._pass_variadic("vararg", number, None, is_unpacked=True)
+        self.is_after_star = True
 
     def keyword(self, number: int, name: str | None) -> None:
-        """`f(k=x)`"""
+        """Match `f(k=x)`."""
         if name in self.names:
-            self.passed.append(Passed(number, self.names[name]))
+            self.passed.append(PassedArgument(number, self.names[name]))
             self.taken.add(self.names[name])
         else:
-            self._gather("kwarg", number, repr(name))
+            self._pass_variadic("kwarg", number, repr(name))
 
     def star_star(self, number: int) -> None:
-        """`f(**kw)`"""
+        """Match `f(**kw)`."""
         for name, free in self.names.items():
             if free not in self.taken:
-                self.passed.append(Passed(number, free, repr(name), is_spread=True))
-        self._gather("kwarg", number, None, is_spread=True)
+                self.passed.append(PassedArgument(number, free, repr(name), is_unpacked=True))
+        self._pass_variadic("kwarg", number, None, is_unpacked=True)
 
-    def _gather(self, how: str, number: int, key: str | None, *, is_spread: bool = False) -> None:
-        if how in self.gathering:
-            self.passed.append(Passed(number, self.gathering[how], key, is_spread))
+    def _pass_variadic(self, how: str, number: int, key: str | None, *, is_unpacked: bool = False) -> None:
+        if how in self.variadic:
+            self.passed.append(PassedArgument(number, self.variadic[how], key, is_unpacked))

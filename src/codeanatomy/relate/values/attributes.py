@@ -1,11 +1,11 @@
-"""What an import, a name outside of the file, or an attribute leads to.
+"""Resolve imports, names bound outside of the file, and attributes to objects.
 
-    mod.name          what is left of the name at the end of the module, a submodule, or by its star imports
-    instance.name     what was stored on instances, and what the class has by its MRO, bound to the instance
-    Class.name        the same without an instance; through `super()` from after a class on
-    external.name     the longer name
+    mod.name          final value of the module's variable, a submodule, or a name from its star imports
+    instance.name     values stored on instances, and attributes of classes of the MRO, bound to the instance
+    Class.name        the same without an instance; through `super()` from the part of the MRO after a class
+    external.name     the longer external name
 
-Where in its hierarchy a class has an attribute is found in `hierarchy`.
+The class that defines an attribute is looked up in `hierarchy`.
 
 Tests: `tests/unit/relate/test_attributes.py`.
 """
@@ -52,8 +52,14 @@ from codeanatomy.relate.values.solver import WEAK, Object
 
 MODULE_STRINGS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
 STRING_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+# Parts of an external name; longer chains of attributes are not followed.
 MAX_NAME_PARTS = 12
-# What operations do to an attribute, by their letters.
+# Kinds of objects with STRING_ATTRIBUTES.
+NAMED_KINDS = frozenset({OBJ_CLASS, OBJ_FUNCTION, OBJ_BOUND_METHOD, OBJ_MODULE})
+PLAIN_OR_CONTEXT_FUNCTION = (OBJ_FUNCTION, OBJ_CONTEXT_FUNCTION)
+# Values of an Enum's body that are no members.
+ENUM_NON_MEMBERS = (OBJ_FUNCTION, OBJ_CLASS, OBJ_PROPERTY)
+# Kind of access to an attribute by operation.
 ACCESS_BY_OP = {OP_LOAD_ATTRIBUTE: "get", OP_STORE_ATTRIBUTE: "set", OP_DELETE_ATTRIBUTE: "del"}
 
 
@@ -63,10 +69,11 @@ class Attributes(Hierarchy):
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
         super().__init__(programs, limit)
         self._stars: dict[int, list[str]] = {}
-        # Nodes of attributes, by name and thing.
+        # Nodes of attributes, by name and object.
         self._attrs: dict[str, dict[Object, int]] = {}
+        # Attributes already bound, so that a repeated lookup does not subscribe again.
         self._bound: set[tuple[Any, ...]] = set()
-        # What an attribute of a thing is, by its kind.
+        # How attributes are read, by the kind of the object.
         self._attribute_rules: Mapping[str, Callable[[Object, str, int], None]] = {
             OBJ_MODULE: self._load_from_module,
             OBJ_NAMESPACE: self._load_from_namespace,
@@ -81,13 +88,13 @@ class Attributes(Hierarchy):
             OBJ_PROPERTY: self._load_from_property,
             OBJ_SINGLEDISPATCH: self._load_from_singledispatch,
         }
-        # Functions that run when an attribute is read, written or deleted: by name and how, then by thing.
+        # Functions called by attribute access: by attribute name and kind of access, then object.
         self.accessor_calls: dict[tuple[str, str], dict[Object, dict[Object, None]]] = {}
 
-    # -- modules
+    # -- modules and names
 
     def module(self, name: str) -> Object:
-        """A module by its absolute name."""
+        """Return the object of a module, by absolute name: of the repository, a namespace or external."""
         paths = self.modules.paths.get(name)
         if paths:
             return self.object(OBJ_MODULE, self.files[paths[0]])
@@ -98,7 +105,7 @@ class Attributes(Hierarchy):
         )
 
     def bind_import(self, file: int, number: int, dst: int) -> None:
-        """Put what an import binds into a node."""
+        """Put the object that an import binds into a node."""
         program = self.programs[file]
         each = program.imports[number]
         name = self.modules.absolute(program.path, each.module, each.level)
@@ -109,61 +116,62 @@ class Attributes(Hierarchy):
                 dst, self.module(name.partition(".")[0] if each.binds_first and each.level == 0 else name)
             )
             if each.binds_first and name.partition(".")[0] != each.module.partition(".")[0]:
-                # Found beside the file: the first part is deeper.
+                # The module is beside the file, so its first part is deeper in the absolute name.
                 parts = name.split(".")[: -each.module.count(".") or None]
                 self.add(dst, self.module(".".join(parts)))
             return
         inner = f"{name}.{each.name}"
         if name == self.names[file] and self.modules.has(inner):
-            # `from . import part` in the package itself: the submodule, not the name that this binds.
+            # `from . import part` in the package itself: the submodule, not the variable bound by it.
             self.add(dst, self.module(inner))
         else:
             self.flow(self.attribute_node(self.module(name), each.name), dst)
 
     def star_imports(self, file: int) -> list[str]:
-        """Absolute names of the modules whose names a module takes over."""
+        """Return the absolute names of the modules that a file star-imports."""
         if file not in self._stars:
             program = self.programs[file]
-            found = [
+            modules = [
                 self.modules.absolute(program.path, each.module, each.level)
                 for each in program.imports
                 if each.bound is None
             ]
-            self._stars[file] = [name for name in dict.fromkeys(found) if name]
+            self._stars[file] = [name for name in dict.fromkeys(modules) if name]
         return self._stars[file]
 
     def exports(self, file: int, name: str) -> bool:
-        """Whether a star import of the module brings a name."""
+        """Whether a star import of the module binds a name."""
         exported = self.programs[file].exported
         return is_exported(name, exported) and (exported is not None or self.has_name(file, name))
 
     def has_name(self, file: int, name: str) -> bool:
-        """Whether a module has a name of its own or by a star."""
+        """Whether a module has a name, its own or by a star import."""
         return name in self.programs[file].variables or name in self._star_names.get(file, ())
 
     @cached_property
     def _star_names(self) -> dict[int, set[str]]:
-        """The names that star imports bring into modules, through any number of them."""
-        takers: dict[int, list[int]] = {}
+        """Names that star imports bind in each file, through any number of modules."""
+        importers: dict[int, list[int]] = {}
         for file in range(len(self.programs)):
             for star in self.star_imports(file):
                 if star in self.modules.paths:
-                    takers.setdefault(self.files[self.modules.paths[star][0]], []).append(file)
-        found: dict[int, set[str]] = {}
-        todo = deque((file, set(self.programs[file].variables)) for file in takers)
+                    importers.setdefault(self.files[self.modules.paths[star][0]], []).append(file)
+        bound: dict[int, set[str]] = {}
+        todo = deque((file, set(self.programs[file].variables)) for file in importers)
         while todo:
             file, names = todo.popleft()
             exported = self.programs[file].exported
-            given = {name for name in names if is_exported(name, exported)}
-            for taker in takers.get(file, ()):
-                own = found.setdefault(taker, set())
-                new = given - own
+            passed_on = {name for name in names if is_exported(name, exported)}
+            for importer in importers.get(file, ()):
+                own = bound.setdefault(importer, set())
+                new = passed_on - own
                 if new:
                     own |= new
-                    todo.append((taker, new))
-        return found
+                    todo.append((importer, new))
+        return bound
 
     def _load_module_name(self, file: int, name: str, dst: int) -> None:
+        """Put the value of a module's attribute into a node."""
         program = self.programs[file]
         if name in program.variables:
             self.flow(self.global_node(file, program.variables[name][1]), dst)
@@ -188,13 +196,13 @@ class Attributes(Hierarchy):
             hook = self.global_node(file, program.variables["__getattr__"][1])
             self.call_accessor(hook, [self.object(OBJ_STRING, name)], dst, obj, name)
             return
-        outside = [star for star in self.star_imports(file) if not self.modules.has(star)]
-        if len(outside) == 1 and not name.startswith("_"):
-            self.add(dst, self.object(OBJ_EXTERNAL, f"{outside[0]}.{name}") | WEAK)
+        external = [star for star in self.star_imports(file) if not self.modules.has(star)]
+        if len(external) == 1 and not name.startswith("_"):
+            self.add(dst, self.object(OBJ_EXTERNAL, f"{external[0]}.{name}") | WEAK)
 
     def bind_from_star(self, file: int, name: str, dst: int) -> bool:
-        """Put what star imports of the repository's modules bring into a node."""
-        # The last one wins.
+        """Put a name bound by a star import of a repository module into a node; False if there is none."""
+        # The last star import wins.
         for star in reversed(self.star_imports(file)):
             if star in self.modules.paths:
                 other = self.files[self.modules.paths[star][0]]
@@ -204,7 +212,7 @@ class Attributes(Hierarchy):
         return False
 
     def bind_unbound_name(self, file: int, name: str, dst: int) -> None:
-        """A name that nothing in the file binds."""
+        """Put the value of a name that the file does not bind into a node."""
         if self.bind_from_star(file, name, dst):
             return
         submodule = self.submodule(file, name)
@@ -215,12 +223,12 @@ class Attributes(Hierarchy):
         elif name in MODULE_STRINGS:
             self.add(dst, self.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
         else:
-            outside = [star for star in self.star_imports(file) if not self.modules.has(star)]
-            if len(outside) == 1:
-                self.add(dst, self.object(OBJ_EXTERNAL, f"{outside[0]}.{name}") | WEAK)
+            external = [star for star in self.star_imports(file) if not self.modules.has(star)]
+            if len(external) == 1:
+                self.add(dst, self.object(OBJ_EXTERNAL, f"{external[0]}.{name}") | WEAK)
 
     def submodule(self, file: int, name: str) -> str | None:
-        """The module in a package that an import has made a name of the package."""
+        """Return the submodule of this name if the file is a package; an import binds it there."""
         inner = f"{self.names[file]}.{name}"
         is_package = self.programs[file].path.rpartition("/")[2] in INITS
         return inner if is_package and self.modules.has(inner) else None
@@ -228,7 +236,7 @@ class Attributes(Hierarchy):
     # -- attributes
 
     def attribute_node(self, obj: Object, name: str) -> int:
-        """The node of an attribute of a thing."""
+        """Return the node of an attribute of an object; read the attribute on first use."""
         obj &= ~1
         named = self._attrs.get(name)
         if named is None:
@@ -237,18 +245,13 @@ class Attributes(Hierarchy):
         if node is not None:
             return node
         node = named[obj] = self.new_node()
-        if name in STRING_ATTRIBUTES and self.objects[obj >> 1].kind in (
-            OBJ_CLASS,
-            OBJ_FUNCTION,
-            OBJ_BOUND_METHOD,
-            OBJ_MODULE,
-        ):
+        if name in STRING_ATTRIBUTES and self.objects[obj >> 1].kind in NAMED_KINDS:
             self.add(node, self.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
         self._attribute_rules.get(self.objects[obj >> 1].kind, self._load_from_other)(obj, name, node)
         return node
 
     def load_attribute(self, objects: Sequence[Object], name: str, dst: int) -> None:
-        """An attribute of things."""
+        """Put an attribute of objects into a node."""
         named = self._attrs.get(name, {})
         for obj in objects:
             node = named.get(obj & ~1)
@@ -256,7 +259,7 @@ class Attributes(Hierarchy):
 
     def _load_from_module(self, obj: Object, name: str, node: int) -> None:
         self.flow(self.field(obj, name), node)
-        # Later, not here: names may come through any number of modules.
+        # Deferred: a name may come through any number of modules.
         self.defer(self._load_module_name, self.objects[obj >> 1].first, name, node)
 
     def _load_from_namespace(self, obj: Object, name: str, node: int) -> None:
@@ -315,7 +318,7 @@ class Attributes(Hierarchy):
         elif self.modules.has(f"{owner}.{name}"):
             self.add(node, self.module(f"{owner}.{name}"))
         elif owner.count(".") < MAX_NAME_PARTS and may_have(owner, name):
-            # Of what is neither a module nor a class nobody knows what it is, so it has no further names.
+            # The type of a member is unknown, so it has no further attributes.
             is_member = kind == OBJ_EXTERNAL_INSTANCE or (is_class_like(owner) and not is_class_like(name))
             self.add(node, self.object(OBJ_EXTERNAL_MEMBER if is_member else OBJ_EXTERNAL, f"{owner}.{name}"))
 
@@ -329,7 +332,7 @@ class Attributes(Hierarchy):
         name: str,
         node: int,
     ) -> None:
-        """An attribute through `super()`: of the first of the receiver's classes after this one."""
+        """Resolve an attribute of `super()`: in the receiver's MRO after this class."""
         if self.objects[receiver >> 1].kind == OBJ_INSTANCE:
             self._resolve_on_instance(
                 self.defining_class(actual, name, after=cls), receiver, proxy, name, node
@@ -337,7 +340,7 @@ class Attributes(Hierarchy):
         elif cls in self.mro(actual):
             self._resolve_on_class(self.defining_class(actual, name, after=cls), receiver, proxy, name, node)
         else:
-            # A method of the metaclass, in which the class is the instance.
+            # In a method of the metaclass: the receiver, a class, is its instance.
             holder = self.defining_class(cls, name, after=cls)
             if name == "__call__" and (holder is None or self.objects[holder >> 1].kind == OBJ_EXTERNAL):
                 self.add(node, self.object(OBJ_TYPE_CALL, receiver))
@@ -348,6 +351,10 @@ class Attributes(Hierarchy):
     def _resolve_on_instance(
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
     ) -> None:
+        """Put the attribute that class `holder` defines, bound to the receiver, into a node.
+
+        `access` is the object whose attribute the source reads: the receiver, or a `super()` of it.
+        """
         if holder is None:
             if access == receiver and self.objects[receiver >> 1].kind == OBJ_INSTANCE:
                 self._resolve_by_getattr(receiver, name, node)
@@ -367,7 +374,7 @@ class Attributes(Hierarchy):
             )
 
     def _resolve_by_getattr(self, receiver: Object, name: str, node: int) -> None:
-        """`__getattr__` of the class."""
+        """Resolve an attribute by `__getattr__` or `__getattribute__` of the class."""
         cls = self.objects[receiver >> 1].first
         if self._is_assigned(cls, name):
             return
@@ -380,6 +387,7 @@ class Attributes(Hierarchy):
     def _resolve_on_class(
         self, holder: Object | None, receiver: Object, access: Object, name: str, node: int
     ) -> None:
+        """Do the same where the receiver is a class."""
         if holder is None:
             if access == receiver:
                 self._resolve_on_metaclass(receiver, name, node)
@@ -396,7 +404,7 @@ class Attributes(Hierarchy):
                 self.add(node, self.object(OBJ_INSTANCE, receiver))
 
     def _is_member(self, cls: Object, name: str) -> bool:
-        """Whether a name of an Enum is one of its members: a variable, whatever its value."""
+        """Whether a name of an Enum's body is a member: a public variable, whatever its value."""
         file, declared = self.cls(cls)
         numbers = declared.attrs[name][1] if name in declared.attrs else ()
         kinds = {self.programs[file].definitions[number].kind for number in numbers}
@@ -418,11 +426,11 @@ class Attributes(Hierarchy):
     def _bind_to_instance(
         self, objects: Sequence[Object], receiver: Object, access: Object, name: str, node: int
     ) -> None:
-        """What an attribute of a class becomes on an instance."""
+        """Bind attributes of a class to an instance, by the descriptor protocol."""
         for obj in objects:
             kind, first, second, _ = self.objects[obj >> 1]
             weak = obj & WEAK
-            if kind in (OBJ_FUNCTION, OBJ_CONTEXT_FUNCTION):
+            if kind in PLAIN_OR_CONTEXT_FUNCTION:
                 self.add(node, self.object(OBJ_BOUND_METHOD, obj & ~1, receiver) | weak)
             elif kind == OBJ_SINGLEDISPATCH:
                 self.subscribe(self.field(obj, "any"), self._bind_to_instance, receiver, access, name, node)
@@ -443,7 +451,7 @@ class Attributes(Hierarchy):
     def _bind_to_class(
         self, objects: Sequence[Object], receiver: Object, access: Object, name: str, node: int
     ) -> None:
-        """What an attribute of a class becomes on the class."""
+        """Bind attributes of a class read on the class itself, by the descriptor protocol."""
         for obj in objects:
             kind, first, second, _ = self.objects[obj >> 1]
             if kind == OBJ_FUNCTION and self.function(obj)[1].binds == "class":
@@ -452,12 +460,13 @@ class Attributes(Hierarchy):
                 self.subscribe(self.field(obj, "inner"), self._bind_wrapped, second, receiver, node)
             elif kind == OBJ_INSTANCE and self.is_repository_class(self.defining_class(first, "__get__")):
                 self.call_accessor(self.attribute_node(obj, "__get__"), [], node, access, name)
-            elif kind not in (OBJ_FUNCTION, OBJ_CLASS, OBJ_PROPERTY) and self.is_enum(receiver):
+            elif kind not in ENUM_NON_MEMBERS and self.is_enum(receiver):
                 self.add(node, self.object(OBJ_INSTANCE, receiver))
             else:
                 self.add(node, obj)
 
     def _bind_wrapped(self, objects: Sequence[Object], how: str, owner: Object, node: int) -> None:
+        """Bind the functions in a classmethod to the class; those in a staticmethod stay as they are."""
         for obj in objects:
             if how == "classmethod" and self.objects[obj >> 1].kind == OBJ_FUNCTION:
                 self.add(node, self.object(OBJ_BOUND_METHOD, obj & ~1, owner) | obj & WEAK)
@@ -465,7 +474,7 @@ class Attributes(Hierarchy):
                 self.add(node, obj)
 
     def bind_partial(self, obj: Object, receiver: Object, node: int) -> None:
-        """A `partialmethod` on an instance."""
+        """Bind a `partialmethod` to an instance."""
         raise NotImplementedError
 
     def container_has(self, container: Object, name: str) -> bool:
@@ -483,11 +492,11 @@ class Attributes(Hierarchy):
         how: str = "get",
         value: int = -1,
     ) -> None:
-        """Call what is in a node because an attribute is read or written."""
+        """Call the objects of a node because an attribute is read, written or deleted."""
         raise NotImplementedError
 
     def store_attribute(self, objects: Sequence[Object], name: str, src: int) -> None:
-        """An attribute of things gets what is in a node."""
+        """Store the objects of a node in an attribute of objects."""
         for obj in objects:
             if obj & WEAK:
                 continue
@@ -504,12 +513,13 @@ class Attributes(Hierarchy):
             self.flow(src, self.field(obj, name))
 
     def _call_setattr(self, obj: Object, name: str, src: int) -> None:
-        """`__setattr__` of the repository's classes."""
+        """Call `__setattr__` if a class of the repository defines it."""
         if self.is_repository_class(self.defining_class(self.objects[obj >> 1].first, "__setattr__")):
             hook, text = self.attribute_node(obj, "__setattr__"), self.object(OBJ_STRING, name)
             self.call_accessor(hook, [text], -1, obj, name, how="set", value=src)
 
     def _watch_setter(self, holder: Object | None, receiver: Object, name: str, src: int) -> None:
+        """Call the setter of a property or `__set__` of a descriptor that the class has for the attribute."""
         if not self.is_repository_class(holder):
             return
         if ("store", holder, receiver, name, src) not in self._bound:
@@ -529,9 +539,9 @@ class Attributes(Hierarchy):
 
 
 def is_exported(name: str, exported: Sequence[str] | None) -> bool:
-    """Whether a star brings a name along, by the module's `__all__` if it has one.
+    """Whether a star import binds a name, by the module's `__all__` if it has one.
 
-    >>> is_given("_a", None), is_given("_a", ["_a"]), is_given("b", ["_a"])
+    >>> is_exported("_a", None), is_exported("_a", ["_a"]), is_exported("b", ["_a"])
     (False, True, False)
     """
     return not name.startswith("_") if exported is None else name in exported

@@ -1,11 +1,11 @@
-"""Calls: what runs, what it is given, and what comes back.
+"""Apply calls: record callees, pass arguments to parameters, return results.
 
-    f(x)          the parameter of f holds what x holds, the call what f returns
-    obj.m(x)      `self` holds obj
-    g()           of a generator: something to iterate over; of a coroutine: something to await
+    f(x)          objects of x flow into the parameter of f, objects of its result into the call
+    obj.m(x)      obj is in `self`
+    g()           of a generator function: an OBJ_GENERATOR; of an async function: an OBJ_COROUTINE
 
-A call through a hint gives a result, which is a hint too, but passes nothing into the function. A function
-that returns a parameter as it is gives each caller its own argument back.
+A call through a hint returns the result as a hint, but passes no arguments. A function that returns a
+parameter unchanged returns each caller its own argument. External functions are modelled in `models`.
 
 Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
@@ -41,34 +41,44 @@ from codeanatomy.relate.program import (
     Arg,
     Program,
 )
-from codeanatomy.relate.values.arguments import VARIADIC, ArgumentMatch, Passed, fits, match
+from codeanatomy.relate.values.arguments import (
+    VARIADIC,
+    ArgumentMatch,
+    PassedArgument,
+    is_accepted_call,
+    match_parameters,
+)
 from codeanatomy.relate.values.containers import CONTAINERS
 from codeanatomy.relate.values.external_names import is_class_like, makes_instance
 from codeanatomy.relate.values.function_copies import Copies
 from codeanatomy.relate.values.models.builtins import BUILTIN_MODELS
-from codeanatomy.relate.values.models.containers import container_method
+from codeanatomy.relate.values.models.container_methods import call_container_method
 from codeanatomy.relate.values.models.library import DECORATORS, LIBRARY_MODELS
 from codeanatomy.relate.values.pending_call import NOWHERE, Call, SiteKey, positional
 from codeanatomy.relate.values.solver import WEAK, Object, prefer_strong
 
 MODELS = {**BUILTIN_MODELS, **LIBRARY_MODELS}
-# Calls that a call stands for, one for the other.
+# Nested calls derived from one call in the source.
 MAX_DEPTH = 10
-# Role of what is called as a member of something outside.
+# Role of a callee that is a member of an external object.
 EXTERNAL_MEMBER = "member"
-# Roles of what is called itself, and not on behalf of something outside.
+# Roles of callees that the source calls itself, rather than an external function on its behalf.
 DIRECT_ROLES = frozenset({"call", "decorator"})
+DEFINITION_KINDS = (OBJ_FUNCTION, OBJ_CLASS)
+UNPACKED_BY_KEY = ("tuple", "list", "dict")
 
 
 class Calls(Copies):
-    """What is called where."""
+    """Callees by call site."""
 
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
         super().__init__(programs, limit)
+        # By site: callees with their roles. By site and callee: arguments, and number of bound parameters.
         self.calls: dict[SiteKey, dict[Object, str]] = {}
         self.arguments: dict[tuple[SiteKey, Object], tuple[Sequence[Arg], int]] = {}
-        # Sites at which more is called than is told.
+        # Sites with more callees than the limit.
         self.truncated_sites: set[SiteKey] = set()
+        # Functions that are called, and classes decorated with `dataclass`.
         self.invoked: set[Object] = set()
         self.dataclasses: set[Object] = set()
         self._entered_calls: set[tuple[Any, ...]] = set()
@@ -76,7 +86,7 @@ class Calls(Copies):
         self._parameter_node_lists: dict[Object, list[int]] = {}
         self._accessors_called: set[tuple[Any, ...]] = set()
         self._entered_partials: set[tuple[Any, ...]] = set()
-        # What a call of a thing does, by its kind.
+        # How objects are called, by kind.
         self._call_rules: Mapping[str, Callable[[Object, Call], None]] = {
             OBJ_FUNCTION: self._call_function,
             OBJ_BOUND_METHOD: self._call_bound,
@@ -98,89 +108,89 @@ class Calls(Copies):
         }
 
     def bind_partial(self, obj: Object, receiver: Object, node: int) -> None:
-        """A `partialmethod` on an instance: a partial that begins with it."""
-        _, where, held, _ = self.objects[obj >> 1]
+        """Bind a `partialmethod` to an instance: a partial with the instance as first argument."""
+        _, where, bound, _ = self.objects[obj >> 1]
         first = self.new_node()
         self.add(first, receiver)
-        made = self.object(OBJ_PARTIAL, (where, receiver), held.with_args([positional(first), *held.args]))
-        self.flow(self.field(obj, "callee"), self.field(made, "callee"))
-        self.add(node, made)
+        partial = self.object(
+            OBJ_PARTIAL, (where, receiver), bound.with_args([positional(first), *bound.args])
+        )
+        self.flow(self.field(obj, "callee"), self.field(partial, "callee"))
+        self.add(node, partial)
 
     def enter_context(self, objects: Sequence[Object], dst: int, where: SiteKey) -> None:
-        """What `with` binds, and what it runs."""
+        """Enter context managers: put the value that `with` binds into dst."""
         raise NotImplementedError
 
     def add_instances(self, objects: Sequence[Object], dst: int, weak: int) -> None:
-        """Instances of classes, of the repository or outside."""
+        """Put instances of classes, of the repository or external, into dst."""
         raise NotImplementedError
 
     def instantiate(self, cls: Object, call: Call) -> None:
-        """A class is called."""
+        """Call a class."""
         raise NotImplementedError
 
     def construct(self, cls: Object, call: Call) -> None:
-        """An instance is made."""
+        """Create an instance by `__new__` and `__init__`."""
         raise NotImplementedError
 
-    def constant_argument(self, call: Call, place: int) -> str | None:
-        """A constant argument as Python spells it."""
+    def constant_argument(self, call: Call, position: int) -> str | None:
+        """Return a constant argument as a Python literal; None if it is not constant."""
         file, site = call.where
         texts = self.programs[file].texts.get(site, ()) if file >= 0 else ()
-        return texts[place] if place < len(texts) else None
+        return texts[position] if position < len(texts) else None
 
-    def string_argument(self, call: Call, place: int) -> str | None:
-        """A constant argument that is a string."""
-        key = self.constant_argument(call, place)
+    def string_argument(self, call: Call, position: int) -> str | None:
+        """Return a constant string argument; None if it is none."""
+        key = self.constant_argument(call, position)
         return key[1:-1] if key and key[0] in "'\"" else None
 
     def call_node(self, node: int, call: Call, weak: int = 0) -> None:
-        """Call everything that is in a node."""
+        """Call all objects of a node, as hints if weak."""
         self.subscribe(node, self._invoke_as_hints if weak else self.invoke, call)
 
     def _invoke_as_hints(self, objects: Sequence[Object], call: Call) -> None:
         self.invoke([obj | WEAK for obj in objects], call)
 
     def record(self, call: Call, obj: Object, role: str = "") -> None:
-        """Note that a thing is called at a site."""
+        """Record that an object is called at a site."""
         if call.where[0] < 0:
             return
-        found = self.calls.get(call.where)
-        if found is None:
-            found = self.calls[call.where] = {}
-        elif obj in found:
+        callees = self.calls.get(call.where)
+        if callees is None:
+            callees = self.calls[call.where] = {}
+        elif obj in callees:
             return
         # Copies of a function share their sites; a class comes with its constructors.
-        if len(found) >= self.limit:
-            classes = sum(self.objects[each >> 1].kind == OBJ_CLASS for each in found)
-            if len(found) - 2 * classes >= self.limit:
+        if len(callees) >= self.limit:
+            classes = sum(self.objects[each >> 1].kind == OBJ_CLASS for each in callees)
+            if len(callees) - 2 * classes >= self.limit:
                 self.truncated_sites.add(call.where)
                 return
-        found[obj] = role or call.role
+        callees[obj] = role or call.role
 
     def callees(self, where: SiteKey) -> list[tuple[Object, str]]:
-        """What is called at a site, and as what.
+        """Return the callees at a site with their roles.
 
-        Hints count where there is nothing better; a member of something outside, of which only the name is
+        Hints count if there is nothing better. A member of an external object, of which only the name is
         known, is no better than a hint that names a function of the repository.
         """
-        found = self.calls.get(where)
-        if not found:
+        roles = self.calls.get(where)
+        if not roles:
             return []
-        strong = [obj for obj in found if not obj & WEAK]
-        if len(strong) == len(found) and EXTERNAL_MEMBER not in found.values():
-            return list(found.items())
-        hinted = [
-            obj for obj in found if obj & WEAK and self.objects[obj >> 1].kind in (OBJ_FUNCTION, OBJ_CLASS)
-        ]
-        if hinted and all(found[obj] == EXTERNAL_MEMBER for obj in strong):
-            return [(obj, found[obj]) for obj in hinted]
-        known = [obj for obj in strong if found[obj] != EXTERNAL_MEMBER]
-        if any(self.objects[obj >> 1].kind == OBJ_FUNCTION and found[obj] in DIRECT_ROLES for obj in known):
-            return [(obj, found[obj]) for obj in known]
-        return [(obj, found[obj]) for obj in prefer_strong(found)]
+        strong = [obj for obj in roles if not obj & WEAK]
+        if len(strong) == len(roles) and EXTERNAL_MEMBER not in roles.values():
+            return list(roles.items())
+        hinted = [obj for obj in roles if obj & WEAK and self.objects[obj >> 1].kind in DEFINITION_KINDS]
+        if hinted and all(roles[obj] == EXTERNAL_MEMBER for obj in strong):
+            return [(obj, roles[obj]) for obj in hinted]
+        known = [obj for obj in strong if roles[obj] != EXTERNAL_MEMBER]
+        if any(self.objects[obj >> 1].kind == OBJ_FUNCTION and roles[obj] in DIRECT_ROLES for obj in known):
+            return [(obj, roles[obj]) for obj in known]
+        return [(obj, roles[obj]) for obj in prefer_strong(roles)]
 
     def invoke(self, objects: Sequence[Object], call: Call) -> None:
-        """Call things."""
+        """Call objects."""
         if call.depth > MAX_DEPTH:
             return
         for obj in objects:
@@ -199,7 +209,7 @@ class Calls(Copies):
         self._call_with_receiver(obj, None, call)
 
     def _call_with_receiver(self, function: Object, receiver: Object | None, call: Call) -> None:
-        """A function, or one that `contextmanager` has wrapped."""
+        """Call a function, plain or decorated with `contextmanager`."""
         kind, inner, _, _ = self.objects[function >> 1]
         weak = function & WEAK
         if kind == OBJ_CONTEXT_FUNCTION:
@@ -227,23 +237,23 @@ class Calls(Copies):
             self._call_inherited(name, receiver, call)
 
     def _call_inherited(self, name: str, receiver: Object, call: Call) -> None:
-        """What a method from outside does with an instance of the repository."""
+        """Call a method that an instance of the repository inherits from an external class."""
         owner, _, method = name.rpartition(".")
         if name == "threading.Thread.start":
             self.call_node(self.attribute_node(receiver, "run"), call.with_args([], -1, "callback"))
         elif owner in CONTAINERS and self.objects[receiver >> 1].kind == OBJ_INSTANCE:
-            container_method(self, self.instance_container(receiver, CONTAINERS[owner]), method, call)
+            call_container_method(self, self.instance_container(receiver, CONTAINERS[owner]), method, call)
 
     def _call_external_instance(self, obj: Object, call: Call) -> None:
-        """An instance of a class outside: as a decorator it is taken to give the definition back."""
+        """Call an instance of an external class: a decorator is assumed to return the definition."""
         if call.is_decorator:
             self.flow(call.argument(0), call.dst)
 
     def _call_container_method(self, obj: Object, call: Call) -> None:
-        """A method of a builtin container."""
+        """Call a method of a builtin container."""
         _, container, name, _ = self.objects[obj >> 1]
         self.record(call, self.object(OBJ_EXTERNAL, f"{self.container_class(container)}.{name}") | obj & WEAK)
-        container_method(self, container, name, call)
+        call_container_method(self, container, name, call)
 
     def _call_static_or_class_method(self, obj: Object, call: Call) -> None:
         self.call_node(self.field(obj, "inner"), call, obj & WEAK)
@@ -252,26 +262,26 @@ class Calls(Copies):
         self.call_node(self.field(obj, "any"), call, obj & WEAK)
 
     def _call_register(self, obj: Object, call: Call) -> None:
-        """`@f.register`, with or without the type in parentheses."""
+        """Call `@f.register`, with or without the type in parentheses."""
         dispatcher = self.objects[obj >> 1].first
-        for place in range(len(call.args)):
-            self.subscribe(call.argument(place), self._register_overload, dispatcher)
+        for position in range(len(call.args)):
+            self.subscribe(call.argument(position), self._register_overload, dispatcher)
         if call.is_decorator:
             self.flow(call.argument(0), call.dst)
         else:
             self.add(call.dst, obj)
 
     def _call_wraps(self, obj: Object, call: Call) -> None:
-        """`functools.wraps(f)` gives what it is applied to, which remembers f."""
+        """Call `functools.wraps(f)`: returns its argument, whose `__wrapped__` is f."""
         self.subscribe(call.argument(0), self.remember_wrapped, self.field(obj, "wrapped"))
         self.flow(call.argument(0), call.dst)
 
     def _call_hinted(self, obj: Object, call: Call) -> None:
-        """Something that an annotation says is called, and what that gives."""
+        """Call an annotated `Callable`: its result is a hint."""
         self.flow(self.field(obj, "result"), call.dst, WEAK)
 
     def remember_wrapped(self, objects: Sequence[Object], wrapped: int) -> None:
-        """Functions remember what they wrap."""
+        """Set `__wrapped__` of functions."""
         for obj in objects:
             self.flow(wrapped, self.field(obj, "__wrapped__"))
 
@@ -281,25 +291,27 @@ class Calls(Copies):
                 self.add(self.field(dispatcher, "any"), obj)
 
     def _call_property_decorator(self, obj: Object, call: Call) -> None:
-        """`x.setter` and the like make another property."""
-        _, prop, part, _ = self.objects[obj >> 1]
-        made = self.object(OBJ_PROPERTY, call.where, part)
+        """Call `x.setter`, `x.getter` or `x.deleter`: returns a new property."""
+        _, original, part, _ = self.objects[obj >> 1]
+        changed = self.object(OBJ_PROPERTY, call.where, part)
         for name in ("fget", "fset", "fdel"):
-            self.flow(self.field(prop, name), self.field(made, name))
-        self.flow(call.argument(0), self.field(made, {"setter": "fset", "getter": "fget"}.get(part, "fdel")))
-        self.add(call.dst, made)
+            self.flow(self.field(original, name), self.field(changed, name))
+        self.flow(
+            call.argument(0), self.field(changed, {"setter": "fset", "getter": "fget"}.get(part, "fdel"))
+        )
+        self.add(call.dst, changed)
 
     def _call_partial(self, obj: Object, call: Call) -> None:
-        # Once for a site: partials that hold each other would be followed along every path.
+        # Once per site: partials that refer to each other would be followed along every path.
         key = (obj, call.where, call.role, call.dst)
         if key not in self._entered_partials:
             self._entered_partials.add(key)
-            held: Call = self.objects[obj >> 1].second
-            inner = call.with_args([*held.args, *call.args])
+            bound: Call = self.objects[obj >> 1].second
+            inner = call.with_args([*bound.args, *call.args])
             self.call_node(self.field(obj, "callee"), inner, obj & WEAK)
 
     def enter_function(self, obj: Object, receiver: Object | None, call: Call) -> None:
-        """A function runs with the arguments of a call."""
+        """Call a function: record it, pass the arguments and return the result."""
         key = (obj, receiver, call)
         if key in self._entered_calls:
             return
@@ -307,9 +319,9 @@ class Calls(Copies):
         _, function = self.function(obj)
         skip = int(receiver is not None)
         original = self.original(obj)
-        passed, left, is_accepted = self.match_arguments(original, call.args, skip)
+        passed, unfilled, is_accepted = self.match_arguments(original, call.args, skip)
         if not is_accepted and call.role in DIRECT_ROLES:
-            # Python would refuse it.
+            # Python would raise a TypeError.
             return
         weak = obj & WEAK
         self.record(call, original | weak)
@@ -323,43 +335,44 @@ class Calls(Copies):
             for each in passed:
                 how = function.parameters[each.parameter].how
                 self._pass_argument(call.args[each.argument][2], how, nodes[each.parameter], each)
-            for number in left:
+            for number in unfilled:
                 self.flow(self.function_node(obj, function.parameters[number].default), nodes[number])
-        self._flow_result(obj, receiver, call, passed, left)
+        self._flow_result(obj, receiver, call, passed, unfilled)
 
     def match_arguments(self, function: Object, args: Sequence[Arg], skip: int) -> ArgumentMatch:
-        """What is passed to a function that is no copy; it is called in few ways from many places."""
+        """Match arguments to the parameters of a function that is no copy; cached by the form of the call."""
         key = (function, skip, tuple([(how, keyword) for how, keyword, _ in args]))
-        found = self._argument_matches.get(key)
-        if found is None:
+        result = self._argument_matches.get(key)
+        if result is None:
             parameters = self.function(function)[1].parameters
-            passed, left = match(parameters, args, skip)
-            found = self._argument_matches[key] = ArgumentMatch(
-                passed, left, fits(parameters, args, passed, left)
+            passed, unfilled = match_parameters(parameters, args, skip)
+            result = self._argument_matches[key] = ArgumentMatch(
+                passed, unfilled, is_accepted_call(parameters, args, passed, unfilled)
             )
-        return found
+        return result
 
     def _parameter_nodes(self, obj: Object) -> list[int]:
-        """The nodes of the parameters of a function, or of a copy."""
-        found = self._parameter_node_lists.get(obj)
-        if found is None:
+        """Return the nodes of the parameters of a function or copy."""
+        nodes = self._parameter_node_lists.get(obj)
+        if nodes is None:
             parameters = self.function(obj)[1].parameters
-            found = self._parameter_node_lists[obj] = [
+            nodes = self._parameter_node_lists[obj] = [
                 self.function_node(obj, each.node) for each in parameters
             ]
-        return found
+        return nodes
 
-    def _pass_argument(self, src: int, how: str, dst: int, each: Passed) -> None:
+    def _pass_argument(self, src: int, how: str, dst: int, each: PassedArgument) -> None:
+        """Let the objects of an argument flow into a parameter of kind `how`."""
         if src < 0:
             return
-        if each.is_spread:
+        if each.is_unpacked:
             if how == "kwarg" or (how == "vararg" and each.key is None):
                 if how == "kwarg":
                     self.subscribe(dst, self._merge_into, src)
                     return
-                part = self.new_node()
-                self.subscribe(src, self._unpack_objects, None, part)
-                self.subscribe(dst, self._put_into, None, part, NOWHERE)
+                element = self.new_node()
+                self.subscribe(src, self._unpack_objects, None, element)
+                self.subscribe(dst, self._put_into, None, element, NOWHERE)
                 return
             self.subscribe(src, self._pass_unpacked, each.key, dst)
         elif how in VARIADIC:
@@ -369,11 +382,7 @@ class Calls(Copies):
 
     def _pass_unpacked(self, objects: Sequence[Object], key: str | None, dst: int) -> None:
         for obj in objects:
-            if self.objects[obj >> 1].kind == OBJ_CONTAINER and self.container_kind(obj) in (
-                "tuple",
-                "list",
-                "dict",
-            ):
+            if self.objects[obj >> 1].kind == OBJ_CONTAINER and self.container_kind(obj) in UNPACKED_BY_KEY:
                 for node in self.element_nodes(obj, key):
                     self.flow(node, dst, obj & WEAK)
             else:
@@ -384,9 +393,10 @@ class Calls(Copies):
         obj: Object,
         receiver: Object | None,
         call: Call,
-        passed: Sequence[Passed],
-        left: Sequence[int],
+        passed: Sequence[PassedArgument],
+        unfilled: Sequence[int],
     ) -> None:
+        """Let the result of a function flow into the node of the call."""
         if call.dst < 0:
             return
         _, function = self.function(obj)
@@ -404,20 +414,21 @@ class Calls(Copies):
                 self.add(call.dst, receiver | weak)
             given = [each for each in passed if each.parameter == number]
             for each in given:
-                if not each.is_spread:
+                if not each.is_unpacked:
                     self.flow(call.args[each.argument][2], call.dst, weak)
-            if any(each.is_spread for each in given) or parameter.how in VARIADIC:
+            if any(each.is_unpacked for each in given) or parameter.how in VARIADIC:
                 self.flow(self.function_node(obj, parameter.node), call.dst, weak)
-            if number in left:
+            if number in unfilled:
                 self.flow(self.function_node(obj, parameter.default), call.dst, weak)
 
     def _call_external_name(self, obj: Object, name: str, call: Call, *, is_member: bool = False) -> None:
+        """Call an external function or class, by its model or by what its name suggests."""
         self.record(call, obj, EXTERNAL_MEMBER if is_member else "")
         model = MODELS.get(name)
         if model is not None:
             model(self, call, obj)
         elif call.is_decorator:
-            # Whatever it makes of the definition still stands for it.
+            # An unknown decorator is assumed to return the definition.
             self.flow(call.argument(0), call.dst)
         elif name.endswith(".__new__"):
             self.subscribe(call.argument(0), self.add_instances, call.dst, 0)
@@ -445,9 +456,9 @@ class Calls(Copies):
         self._accessors_called.add(key)
         given = []
         for arg in args:
-            holder = self.new_node()
-            self.add(holder, arg)
-            given.append(positional(holder))
+            node_of_arg = self.new_node()
+            self.add(node_of_arg, arg)
+            given.append(positional(node_of_arg))
         if value >= 0:
             given.append(positional(value))
         call = Call(NOWHERE, given, dst, role="attribute")
@@ -467,10 +478,10 @@ class Calls(Copies):
             function = first if kind == OBJ_BOUND_METHOD else obj
             if self.objects[function >> 1].kind != OBJ_FUNCTION:
                 continue
-            run = self.accessor_calls.setdefault((name, how), {})
-            run.setdefault(receiver, {})[self.original(function)] = None
+            called = self.accessor_calls.setdefault((name, how), {})
+            called.setdefault(receiver, {})[self.original(function)] = None
             if self.function(function)[1].name == "__getattr__":
-                # What is asked for is told by name, so names must not mix.
+                # One copy per attribute name, because the result of `__getattr__` depends on it.
                 function = self.copy_of(function, (call.where[0], name)) | function & WEAK
             self.enter_function(function, second if kind == OBJ_BOUND_METHOD else bound, call)
 

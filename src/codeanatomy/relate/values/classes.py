@@ -1,7 +1,7 @@
-"""Classes come to be, and make instances.
+"""Apply class statements and instantiation: metaclasses, constructors, dataclass fields.
 
     class C(Base, metaclass=Meta)   Meta.__new__, Meta.__init__, Base.__init_subclass__, __set_name__
-    C(x)                            Meta.__call__, else C.__new__ and C.__init__; a dataclass's fields get x
+    C(x)                            Meta.__call__, else C.__new__ and C.__init__; or the fields of a dataclass
 
 Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
@@ -21,19 +21,19 @@ from codeanatomy.relate.program import (
     Op,
 )
 from codeanatomy.relate.values.calls import Calls
-from codeanatomy.relate.values.models.containers import container_method
+from codeanatomy.relate.values.models.container_methods import call_container_method
 from codeanatomy.relate.values.pending_call import Call
 from codeanatomy.relate.values.solver import WEAK, Object
 
-# Role of what makes the default of a dataclass's field.
+# Role of the call of a dataclass field's default factory.
 DEFAULT_FACTORY = "default_factory"
 
 
 class Classes(Calls):
-    """Classes and their instances."""
+    """Class creation and instantiation."""
 
     def instantiate(self, cls: Object, call: Call) -> None:
-        """A class is called: by its metaclass, or directly."""
+        """Call a class: by `__call__` of its metaclass if it has one, else construct an instance."""
         for value in self.metaclass_nodes(cls):
             self.subscribe(value, self._instantiate_by_metaclass, cls, call)
         self.record(call, cls)
@@ -58,16 +58,16 @@ class Classes(Calls):
                 self.enter_function(obj, cls & ~1, call)
 
     def construct(self, cls: Object, call: Call) -> None:
-        """`__new__` and `__init__` run, or what a dataclass has instead."""
+        """Create an instance by `__new__` and `__init__`; without them fill dataclass fields or elements."""
         weak = cls & WEAK
         instance = self.object(OBJ_INSTANCE, cls & ~1)
         new = self.defining_class(cls & ~1, "__new__")
         if self.is_repository_class(new):
-            made = self.new_node()
+            created = self.new_node()
             self.subscribe(
-                self.class_field(new, "__new__"), self._run_new, cls & ~1, call.with_args(call.args, made)
+                self.class_field(new, "__new__"), self._call_new, cls & ~1, call.with_args(call.args, created)
             )
-            self.flow(made, call.dst, weak)
+            self.flow(created, call.dst, weak)
         self.add(call.dst, instance | weak)
         if self.is_repository_class(self.defining_class(cls & ~1, "__init__")):
             self.call_node(
@@ -85,56 +85,59 @@ class Classes(Calls):
         if self.is_repository_class(holder):
             self.call_node(self.attribute_node(instance, "__init__"), call, weak)
 
-    def _run_new(self, objects: Sequence[Object], cls: Object, call: Call) -> None:
+    def _call_new(self, objects: Sequence[Object], cls: Object, call: Call) -> None:
         for obj in objects:
             if self.objects[obj >> 1].kind == OBJ_FUNCTION:
                 self.enter_function(obj, cls, call)
 
     def _fill_fields(self, cls: Object, instance: Object, call: Call) -> None:
-        """The fields of a dataclass or NamedTuple from the arguments."""
+        """Let arguments flow into the fields of a dataclass or NamedTuple, and call `__post_init__`."""
         order = [each for each in self.mro(cls) if self.objects[each >> 1].kind == OBJ_CLASS]
         names = list(dict.fromkeys(name for each in reversed(order) for name in self.cls(each)[1].fields))
-        tuples = "typing.NamedTuple" in self.external_bases(cls)
-        if not tuples and not any(each in self.dataclasses for each in order):
+        is_named_tuple = "typing.NamedTuple" in self.external_bases(cls)
+        if not is_named_tuple and not any(each in self.dataclasses for each in order):
             return
-        place = 0
-        for how, word, node in call.args:
-            if how == POSITIONAL and place < len(names):
-                self.flow(node, self.field(instance, names[place]))
-                place += 1
-            elif word is not None and word in names:
-                self.flow(node, self.field(instance, word))
-        self._default_fields(order, instance, names, call)
+        position = 0
+        for how, keyword, node in call.args:
+            if how == POSITIONAL and position < len(names):
+                self.flow(node, self.field(instance, names[position]))
+                position += 1
+            elif keyword is not None and keyword in names:
+                self.flow(node, self.field(instance, keyword))
+        self._fill_default_fields(order, instance, names, call)
         if self.is_repository_class(self.defining_class(cls, "__post_init__")):
             self.call_node(self.attribute_node(instance, "__post_init__"), call.with_args([], -1))
 
     def _fill_container(self, instance: Object, call: Call) -> None:
-        """The elements that an instance of a class below list or dict begins with."""
+        """Add the initial elements of an instance of a list or dict subclass."""
         container = self.as_container(instance, "__init__")
         if container is not None:
             method = "update" if self.container_kind(container) == "dict" else "extend"
-            container_method(self, container, method, call.with_args(call.args, -1))
+            call_container_method(self, container, method, call.with_args(call.args, -1))
 
-    def _default_fields(
+    def _fill_default_fields(
         self, order: Sequence[Object], instance: Object, names: Sequence[str], call: Call
     ) -> None:
-        """What `field(default_factory=...)` makes."""
+        """Let defaults of `dataclasses.field` flow into the fields."""
         for each in order:
             for name in self.cls(each)[1].fields:
                 if name in names and name in self.cls(each)[1].attrs:
                     self.subscribe(
-                        self.class_field(each, name), self._default_field, self.field(instance, name), call
+                        self.class_field(each, name),
+                        self._fill_default_field,
+                        self.field(instance, name),
+                        call,
                     )
 
-    def _default_field(self, objects: Sequence[Object], dst: int, call: Call) -> None:
+    def _fill_default_field(self, objects: Sequence[Object], dst: int, call: Call) -> None:
         for obj in objects:
             if self.objects[obj >> 1].kind == OBJ_DATACLASS_FIELD:
                 self.flow(self.field(obj, "default"), dst)
-                made = call.with_args([], dst, DEFAULT_FACTORY)
-                self.call_node(self.field(obj, "default_factory"), made)
+                factory_call = call.with_args([], dst, DEFAULT_FACTORY)
+                self.call_node(self.field(obj, "default_factory"), factory_call)
 
     def create_class(self, file: int, op: Op) -> None:
-        """The metaclass, `__init_subclass__` and `__set_name__` run; members of an Enum are made."""
+        """Call metaclass, `__init_subclass__`, `__set_name__` of a new class; construct Enum members."""
         _, number, site = op
         cls = self.object(OBJ_CLASS, file, number)
         call = Call((file, site), [], -1, role="class")
@@ -143,9 +146,9 @@ class Classes(Calls):
             self.subscribe(value, self._create_by_metaclass, cls, call)
         holder = self.defining_class(cls, "__init_subclass__", after=cls)
         if self.is_repository_class(holder):
-            self.subscribe(self.class_field(holder, "__init_subclass__"), self._init_subclass, cls, call)
+            self.subscribe(self.class_field(holder, "__init_subclass__"), self._call_on_class, cls, call)
         for name in declared.attrs:
-            self.subscribe(self.class_field(cls, name), self._set_name, call)
+            self.subscribe(self.class_field(cls, name), self._call_set_name, call)
         if self.is_enum(cls) and self.is_repository_class(self.defining_class(cls, "__init__")):
             members = [name for name in declared.attrs if self._is_member(cls, name)]
             for name in members:
@@ -163,17 +166,18 @@ class Classes(Calls):
                 holder = self.defining_class(meta & ~1, name)
                 if self.is_repository_class(holder):
                     receiver = cls if name == "__init__" else meta & ~1
-                    self.subscribe(self.class_field(holder, name), self._init_subclass, receiver, call)
+                    self.subscribe(self.class_field(holder, name), self._call_on_class, receiver, call)
 
-    def _init_subclass(self, objects: Sequence[Object], receiver: Object, call: Call) -> None:
+    def _call_on_class(self, objects: Sequence[Object], receiver: Object, call: Call) -> None:
+        """Call functions, plain or in a classmethod, with a class as receiver."""
         for obj in objects:
             kind = self.objects[obj >> 1].kind
             if kind == OBJ_FUNCTION:
                 self.enter_function(obj, receiver, call)
             elif kind == OBJ_STATIC_OR_CLASS_METHOD:
-                self.subscribe(self.field(obj, "inner"), self._init_subclass, receiver, call)
+                self.subscribe(self.field(obj, "inner"), self._call_on_class, receiver, call)
 
-    def _set_name(self, objects: Sequence[Object], call: Call) -> None:
+    def _call_set_name(self, objects: Sequence[Object], call: Call) -> None:
         self.call_special_method(
             [obj for obj in objects if self.objects[obj >> 1].kind == OBJ_INSTANCE],
             ["__set_name__"],

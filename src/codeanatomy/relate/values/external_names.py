@@ -1,10 +1,10 @@
-"""What can be told of things outside of the repository from their names.
+"""Classify names outside of the repository: classes, constructors, possible attributes.
 
-    pathlib.Path           looks like a class, so a call of it gives an instance
+    pathlib.Path           looks like a class, so a call returns an instance
     builtins.str           has `join`, and no `walk`
     datetime.date.fromisoformat    looks like a constructor of its class
 
-Tests: the examples here.
+Only builtins are inspected, everything else is judged by its spelling. Tests: the examples here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
     "__import__",
     "__build_class__",
 }
-# Classes of the standard library whose names do not look like it.
+# Classes of the standard library with lower-case names.
 LOWER_CASE_CLASSES = frozenset(
     {
         *("datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "datetime.timezone"),
@@ -24,15 +24,14 @@ LOWER_CASE_CLASSES = frozenset(
     }
 )
 
-
-# Bases that say something of a class and give it nothing.
+# Bases that add no members.
 WITHOUT_MEMBERS = frozenset(
     {"abc.ABC", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol", "builtins.object"}
 )
 
 
 def is_class_like(name: str) -> bool:
-    """Whether a name outside looks like a class.
+    """Whether an external name looks like a class.
 
     >>> [is_class_like(name) for name in ("pathlib.Path", "os.getcwd", "builtins.int", "a.MAX")]
     [True, False, True, False]
@@ -47,18 +46,18 @@ def is_class_like(name: str) -> bool:
 
 
 def is_subclass(name: str, other: object) -> bool:
-    """Whether one builtin class is below another.
+    """Whether a builtin class is a subclass of another.
 
     >>> is_subclass("builtins.KeyError", "builtins.Exception"), is_subclass("os.error", "builtins.Exception")
     (True, False)
     """
     classes = [getattr(builtins, str(each).removeprefix("builtins."), None) for each in (name, other)]
-    below, above = classes
-    return isinstance(below, type) and isinstance(above, type) and issubclass(below, above)
+    cls, base = classes
+    return isinstance(cls, type) and isinstance(base, type) and issubclass(cls, base)
 
 
 def makes_instance(name: str) -> bool:
-    """Whether a name outside looks like a constructor of its class.
+    """Whether an external name looks like an alternative constructor (`from...`) of its class.
 
     >>> makes_instance("datetime.date.fromordinal"), makes_instance("pathlib.Path.exists")
     (True, False)
@@ -68,7 +67,7 @@ def makes_instance(name: str) -> bool:
 
 
 def may_have(owner: str, name: str) -> bool:
-    """Whether something outside may have an attribute: of builtins that is known.
+    """Whether an external object may have an attribute; False only where builtins show that it has not.
 
     >>> may_have("builtins.str", "join"), may_have("builtins.str", "walk"), may_have("os", "walk")
     (True, False, True)
@@ -76,6 +75,6 @@ def may_have(owner: str, name: str) -> bool:
     if owner in WITHOUT_MEMBERS:
         return hasattr(object, name)
     module, _, rest = owner.partition(".")
-    if module != "builtins" or "." in rest or not isinstance(found := getattr(builtins, rest, None), type):
+    if module != "builtins" or "." in rest or not isinstance(cls := getattr(builtins, rest, None), type):
         return True
-    return hasattr(found, name)
+    return hasattr(cls, name)

@@ -1,14 +1,14 @@
-"""Functions that make functions, copied for each place that calls them.
+"""Copy functions that create functions for each call site (selective context sensitivity).
 
     def logged(f):                   @logged             two copies of `logged`, each with its own `wrapper`
         def wrapper(*args):          def a(): ...        that calls its own function with its own arguments
             return f(*args)          @logged
         return wrapper               def b(x): ...
 
-Were there one wrapper for all, every wrapped function would get the arguments of all the others. A copy has
-fresh nodes for everything in the function and in the functions in it; constants, globals and variables of
-functions around are shared. Functions of a line or two are copied as well. Copies are few, small and not too
-deep; beyond that the original serves.
+With a single `wrapper`, every wrapped function would get the arguments of all the others. A copy has fresh
+nodes for the function and the functions nested in it; constants, globals and variables of enclosing functions
+are shared. Functions of a line or two are copied as well. Number, size and depth of copies are bounded, and
+beyond the bounds calls share the original.
 
 Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
@@ -33,26 +33,28 @@ from codeanatomy.relate.values.containers import Containers
 from codeanatomy.relate.values.pending_call import SiteKey
 from codeanatomy.relate.values.solver import WEAK, Object
 
-# Copies of a function, in how many others, and how large it may be.
+# Copies of one function.
 MAX_COPIES = 128
-# Operations of a function that is copied even if it makes none: it costs little and tells its callers apart.
-MAX_SHORT_OPS = 8
+# Copies of functions within copies.
 MAX_COPY_DEPTH = 3
+# Operations of a copied function.
 MAX_COPIED_OPS = 400
+# A function of so few operations is copied even if it creates no function: it is cheap and separates callers.
+MAX_SHORT_OPS = 8
 
-# What to do for an operation of a file, by its letter.
+# Rules by operation code; a rule is called with the file and the operation.
 Rules: TypeAlias = Mapping[str, Callable[[int, Op], None]]
 
 
 class Copies(Containers):
-    """Functions and their copies."""
+    """Function copies by call site."""
 
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
         super().__init__(programs, limit)
-        # The rules of each round, and the round that is under way.
+        # Rules of each round, and the number of the current round.
         self._rounds: tuple[Rules, ...] = ()
         self._round = 0
-        # Functions that make functions of their variables, with all functions in them.
+        # Functions to copy by (file, number), each with the functions nested in it.
         self._factories = {
             (file, number): inner
             for file, program in enumerate(self.programs)
@@ -67,17 +69,17 @@ class Copies(Containers):
         self._copy_counts: dict[tuple[int, int], int] = {}
 
     def original(self, obj: Object) -> Object:
-        """The function that all copies share."""
+        """Return the original of a function copy; a function that is no copy as it is."""
         kind, file, number, copy = self.objects[obj >> 1]
         return obj & ~1 if copy is None else self.object(kind, file, number)
 
     def copy_for(self, obj: Object, where: SiteKey) -> Object:
-        """The copy of a function for a place that calls it; itself, unless it makes functions."""
+        """Return the copy of a function for a call site; the function itself if it is not to be copied."""
         _, file, number, _ = self.objects[obj >> 1]
         return self.copy_of(obj, where) if (file, number) in self._factories else obj
 
     def copy_of(self, obj: Object, where: tuple[int, Any]) -> Object:
-        """The copy of a function for a place or a name; itself if there are too many."""
+        """Return the copy of a function for a call site or other key; itself beyond the bounds."""
         _, file, number, outer = self.objects[obj >> 1]
         key = (obj & ~1, where)
         if key not in self._copies_by_site:
@@ -91,26 +93,30 @@ class Copies(Containers):
         return self._copies_by_site[key]
 
     def program_objects(self, file: int, node: int) -> Sequence[Object]:
-        """The objects in a node of a program, of all copies of its function."""
+        """Return the objects of a file's node in its function and all copies of it.
+
+        Hints count if there is nothing else, or only external objects while a hint names a class of the
+        repository.
+        """
         if node < 0:
             return ()
         shared = self.offsets[file] + node
-        found = self.points_to[shared] or {}
+        objects = self.points_to[shared] or {}
         copied = self._copied_nodes.get(shared)
         if copied is not None:
-            found = dict(found)
+            objects = dict(objects)
             for each in copied:
-                found.update(self.points_to[each] or {})
-        strong = [obj for obj in found if not obj & WEAK]
-        if len(strong) == len(found):
+                objects.update(self.points_to[each] or {})
+        strong = [obj for obj in objects if not obj & WEAK]
+        if len(strong) == len(objects):
             return strong
-        declared = [obj for obj in found if obj & WEAK and self.objects[obj >> 1].kind == OBJ_INSTANCE]
+        declared = [obj for obj in objects if obj & WEAK and self.objects[obj >> 1].kind == OBJ_INSTANCE]
         if declared and all(self._is_external(obj) for obj in strong):
             return declared
-        return strong or list(found)
+        return strong or list(objects)
 
     def nodes_in_copies(self, file: int, *nodes: int) -> Iterator[tuple[int, ...]]:
-        """Nodes of a program side by side, in the function and in each of its copies."""
+        """Yield the solver's nodes of a file's nodes, in the original and in each copy of their function."""
         offset = self.offsets[file]
         yield tuple(node if node < 0 else offset + node for node in nodes)
         for copy, (owner, _) in enumerate(self._copy_ops):
@@ -119,14 +125,14 @@ class Copies(Containers):
                 yield tuple(node if node < 0 else copied.get(node, offset + node) for node in nodes)
 
     def is_truncated(self, file: int, node: int) -> bool:
-        """Whether a node of a program, or of a copy, has had more objects than it can hold."""
+        """Whether a file's node or one of its copies had more objects than the limit."""
         shared = self.offsets[file] + node
         return node >= 0 and (
             shared in self.truncated or not self.truncated.isdisjoint(self._copied_nodes.get(shared, ()))
         )
 
     def _is_external(self, obj: Object) -> bool:
-        """Whether a thing is from outside, so that a declared class of the repository tells more."""
+        """Whether an object is external, so that an annotated class of the repository is more precise."""
         kind, first, _, _ = self.objects[obj >> 1]
         return kind == OBJ_EXTERNAL_MEMBER or (
             kind == OBJ_EXTERNAL_INSTANCE and not first.startswith("builtins.")
@@ -137,7 +143,7 @@ class Copies(Containers):
         return sum(functions[each].body[1] - functions[each].body[0] for each in inner)
 
     def _make_copy(self, obj: Object, inner: Sequence[int], depth: int) -> Object:
-        """Fresh nodes for a function and all in it, and its rules once more for them."""
+        """Create fresh nodes for a function and those nested in it, and apply its operations to them."""
         _, file, number, outer = self.objects[obj >> 1]
         program = self.programs[file]
         functions = program.functions
@@ -176,7 +182,7 @@ class Copies(Containers):
         return self.object(OBJ_FUNCTION, file, number, copy)
 
     def _apply_to_copy(self, copy: int, rounds: Sequence[Rules]) -> None:
-        """The rules of some rounds, for the nodes of a copy."""
+        """Apply the rules of some rounds to the operations of a copy."""
         file, ops = self._copy_ops[copy]
         before = self.active_copy, self._copy_number
         self.active_copy, self._copy_number = self.copies[copy], copy
@@ -191,20 +197,23 @@ class Copies(Containers):
 
 
 def copyable_functions(program: Program) -> dict[int, list[int]]:
-    """Functions to copy, each with all functions in it: whose variables inner ones see, and short ones."""
-    makers = {number for number, _, _ in program.cells}
-    makers |= {
+    """Return the functions to copy, each with the functions nested in it.
+
+    These are functions with variables that nested functions use, and short ones.
+    """
+    copied = {number for number, _, _ in program.cells}
+    copied |= {
         number
         for number, function in enumerate(program.functions)
         if function.parameters and function.owner < 0 and function.body[1] - function.body[0] <= MAX_SHORT_OPS
     }
-    inner: dict[int, list[int]] = {number: [number] for number in makers}
+    inner: dict[int, list[int]] = {number: [number] for number in copied}
     for number, function in enumerate(program.functions):
         outer = function.outer
         while outer >= 0:
             if outer in inner:
                 inner[outer].append(number)
             outer = program.functions[outer].outer
-    # A class is not copied, so its methods would miss what is passed to the copy.
+    # A class is not copied, so its methods would miss the arguments of the copy.
     with_classes = {cls.outer for cls in program.classes}
-    return {number: found for number, found in inner.items() if not with_classes.intersection(found)}
+    return {number: nested for number, nested in inner.items() if not with_classes.intersection(nested)}

@@ -1,27 +1,10 @@
-"""A repository: its programs with their nodes side by side, its modules, and the objects that values are.
+"""Link the programs of a repository: one node space, the module table and the table of abstract objects.
 
-    world = World(programs)
-    world.things[thing >> 1]        # Thing("F", file, function): a function
+    linked = LinkedPrograms(programs)
+    linked.objects[obj >> 1]        # ObjectKey(OBJ_FUNCTION, file, function): a function
 
-Kinds of things:
-
-    F file number        function, method or lambda          C file number       class
-    M file               module                              N name              namespace package
-    I class              instance of a class (all as one)    L file number       container, by its place
-    X name               anything outside, by its name       Y name              instance of a class outside
-    H name receiver      member of such an instance          J text              string, perhaps a name
-    R key                functools.singledispatch            K dispatcher        `f.register`
-    j text               string that begins so
-    O key                field of a dataclass                Z class             `type.__call__` of a class
-    B function receiver  method bound to its receiver        S class receiver    what `super()` gives
-    G function           generator                           A function          coroutine
-    P key                property                            Q property part     `x.setter`
-    T key                staticmethod or classmethod         U key call          functools.partial
-    u key call           functools.partialmethod             w key               functools.wraps(f)
-    c key                contextlib.closing
-    f key                what `Callable[..., X]` hints at
-    E container name     method of a builtin container       W function          @contextmanager
-    V function           what a call of the former gives     D container part    view of a dict
+A file is its index in `programs`, which are sorted by path. The kinds of objects (`OBJ_*`), and what
+identifies an object of each kind, are listed in `relate.program`.
 
 Tests: `tests/unit/relate/test_linked_programs.py`.
 """
@@ -42,17 +25,17 @@ from codeanatomy.relate.values.solver import Object, Solver
 
 
 class ObjectKey(NamedTuple):
-    """An object, by what identifies it."""
+    """The identity of an abstract object: its kind, and up to two operands listed with the kind."""
 
     kind: str
     first: Any = None
     second: Any = None
-    # Of a function, which of its copies (`copies`); None for the one that all share.
+    # Of a function or container, the function copy it belongs to (`function_copies`); None if it is no copy.
     copy: int | None = None
 
 
 def module_names_by_path(programs: Iterable[Program]) -> dict[str, str]:
-    """The names of the modules of a repository."""
+    """Return the dotted module name of each path of a repository."""
     programs = list(programs)
     imported = (
         each.module if each.name is None else f"{each.module}.{each.name}"
@@ -64,7 +47,7 @@ def module_names_by_path(programs: Iterable[Program]) -> dict[str, str]:
 
 
 class LinkedPrograms(Solver):
-    """What is known of a repository before any rule runs."""
+    """The programs of a repository in one solver, before any rule runs."""
 
     def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
         super().__init__(*(() if limit is None else (limit,)))
@@ -74,31 +57,31 @@ class LinkedPrograms(Solver):
         self.modules = Modules(module_names_by_path(self.programs))
         self.names = [self.modules.names[program.path] for program in self.programs]
         self.objects: list[ObjectKey] = []
-        # Nodes of each copy of a function, by those of its file.
+        # Of each function copy, its nodes by the local nodes of the file.
         self.copies: list[Mapping[int, int]] = []
         self._object_ids: dict[tuple[Any, ...], Object] = {}
-        # Nodes of the copy that is being made, by those of its file.
+        # The element of `copies` that operations apply to at the moment; empty if to no copy.
         self.active_copy: Mapping[int, int] = {}
         self.fields: dict[Object, dict[str, int]] = {}
 
     def object(self, kind: str, first: Any = None, second: Any = None, copy: int | None = None) -> Object:
-        """The number of a thing."""
+        """Return the object with this identity; create it on first use."""
         # A plain tuple is the same key, and is made in a fraction of the time.
-        found = self._object_ids.get((kind, first, second, copy))
-        if found is None:
+        number = self._object_ids.get((kind, first, second, copy))
+        if number is None:
             key = ObjectKey(kind, first, second, copy)
-            found = self._object_ids[key] = len(self.objects) * 2
+            number = self._object_ids[key] = len(self.objects) * 2
             self.objects.append(key)
-        return found
+        return number
 
     def global_node(self, file: int, node: int) -> int:
-        """The node of a program, among all; in the copy of a function that is at work."""
+        """Map a local node of a file to the solver's node, in the active function copy if it is in it."""
         if node < 0:
             return node
         return self.active_copy[node] if node in self.active_copy else self.offsets[file] + node
 
     def field(self, obj: Object, name: str) -> int:
-        """What an attribute or an element of a thing holds."""
+        """Return the node of an attribute or element of an object; create it on first use."""
         own = self.fields.get(obj & ~1)
         if own is None:
             own = self.fields[obj & ~1] = {}
@@ -108,12 +91,12 @@ class LinkedPrograms(Solver):
         return node
 
     def function(self, obj: Object) -> tuple[int, Function]:
-        """The file and the function of a function thing."""
+        """Return the file and the definition of an OBJ_FUNCTION."""
         _, file, number, _ = self.objects[obj >> 1]
         return file, self.programs[file].functions[number]
 
     def function_node(self, obj: Object, node: int) -> int:
-        """A node of a function, among all: that of its copy, or the one that all share."""
+        """Map a local node to the solver's node for this function object, which may be a copy."""
         if node < 0:
             return node
         _, file, _, copy = self.objects[obj >> 1]
@@ -121,12 +104,12 @@ class LinkedPrograms(Solver):
         return shared if copy is None else self.copies[copy].get(node, shared)
 
     def cls(self, obj: Object) -> tuple[int, Class]:
-        """The file and the class of a class thing."""
+        """Return the file and the definition of an OBJ_CLASS."""
         _, file, number, _ = self.objects[obj >> 1]
         return file, self.programs[file].classes[number]
 
     def qualified_name(self, obj: Object) -> str:
-        """The qualified name of a function or class."""
+        """Return the qualified name of a function or class."""
         kind, file, number, _ = self.objects[obj >> 1]
         program = self.programs[file]
         own = program.functions[number].qualname if kind == OBJ_FUNCTION else program.classes[number].qualname

@@ -1,10 +1,10 @@
-"""What a name means by scope and import rules alone, without looking at values.
+"""Resolve names by scope and import rules alone, without the value analysis.
 
-    from .models import User as U       U, through any number of hops: the class User
-    import os.path                      os: the module outside
+    from .models import User as U       U, through any number of re-exports: the class User
+    import os.path                      os: the external module
     try: import a / except: a = None    both the module and the variable
 
-Every target is a node of the graph. Tests: `tests/unit/relate/test_name_resolution.py`.
+A target is the id of a graph node. Tests: `tests/unit/relate/test_name_resolution.py`.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ from codeanatomy.relate.program import (
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import Object
 
+# Scope key of a module.
 MODULE_KEY = "module:top@0#0"
 
-
+# A step of the search through imports:
 # ("definition", file, number, name), ("import", file, number) or ("name", module, name).
 ResolutionStep: TypeAlias = tuple[Any, ...]
 
 
 class Target(NamedTuple):
-    """A node that something refers to."""
+    """A graph node that a name, import or attribute refers to."""
 
     kind: str
     node: str
@@ -50,56 +51,56 @@ class Target(NamedTuple):
 
 
 class NameResolver:
-    """Names and imports of a repository."""
+    """Resolver of names, imports and class attributes of a repository."""
 
     def __init__(self, values: Values) -> None:
         self.values = values
         self._target_cache: dict[tuple[Any, ...], Target] = {}
         self._parameter_ids: dict[tuple[int, Place], str] = {}
         self._ids: dict[tuple[str, int], Callable[[int, int], str]] = {}
-        # What attributes of things mean, once that was looked up for any file.
+        # Targets by object and attribute, shared by all files.
         self.attribute_targets: dict[tuple[Object, str], Sequence[Target]] = {}
-        # The same of several things at once, by name, how it is used, class around and things.
+        # Targets of sets of objects, by attribute name, kind of access, enclosing class and objects.
         self.targets_by_use: dict[tuple[Any, ...], Sequence[Target]] = {}
         self._resolved: dict[ResolutionStep, tuple[Target, ...]] = {}
 
-    # -- nodes
+    # -- graph nodes
 
     def node_id_at(self, kind: str, file: int, place: Place) -> str:
-        """The id of what stands at a place of a file."""
+        """Return the id of the graph node of this kind at a place of a file."""
         start, end, _ = place
         file_id = self.values.programs[file].file_id
         if start is None or end is None:
             return node_id(kind, file_id, start, end)
-        made = self._ids.get((kind, file))
-        if made is None:
-            made = self._ids[kind, file] = node_id_maker(kind, file_id)
-        return made(start, end)
+        make_id = self._ids.get((kind, file))
+        if make_id is None:
+            make_id = self._ids[kind, file] = node_id_maker(kind, file_id)
+        return make_id(start, end)
 
     def function(self, file: int, number: int) -> Target:
-        """A function."""
-        key = ("F", file, number)
-        found = self._target_cache.get(key)
-        if found is None:
+        """Return the target of a function."""
+        key = ("function", file, number)
+        target = self._target_cache.get(key)
+        if target is None:
             values = self.values
             place = values.programs[file].functions[number].place
             qname = values.qualified_name(values.object(OBJ_FUNCTION, file, number))
-            found = self._target_cache[key] = Target(
+            target = self._target_cache[key] = Target(
                 "FUNCTION", self.node_id_at("FUNCTION", file, place), qname
             )
-        return found
+        return target
 
     def parameter(self, file: int, place: Place) -> str:
-        """The id of a parameter, which many calls pass something to."""
+        """Return the id of a parameter; cached, because many calls pass arguments to it."""
         key = (file, place)
-        found = self._parameter_ids.get(key)
-        if found is None:
-            found = self._parameter_ids[key] = self.node_id_at("PARAMETER", file, place)
-        return found
+        parameter_id = self._parameter_ids.get(key)
+        if parameter_id is None:
+            parameter_id = self._parameter_ids[key] = self.node_id_at("PARAMETER", file, place)
+        return parameter_id
 
     def cls(self, file: int, number: int) -> Target:
-        """A class."""
-        key = ("C", file, number)
+        """Return the target of a class."""
+        key = ("class", file, number)
         if key not in self._target_cache:
             values = self.values
             place = values.programs[file].classes[number].place
@@ -108,7 +109,7 @@ class NameResolver:
         return self._target_cache[key]
 
     def module(self, name: str) -> Target:
-        """A module of the repository, a namespace package, or one outside."""
+        """Return the target of a module of the repository, a namespace package or an external module."""
         values = self.values
         paths = values.modules.paths.get(name)
         if paths:
@@ -120,19 +121,19 @@ class NameResolver:
 
     @property
     def repo_id(self) -> str:
-        """The repository."""
+        """The repository id; empty without programs."""
         return self.values.programs[0].repo_id if self.values.programs else ""
 
     def external(self, name: str) -> Target:
-        """A name outside of the repository."""
-        key = ("X", name)
+        """Return the target of an external qualified name."""
+        key = ("external", name)
         if key not in self._target_cache:
             self._target_cache[key] = Target("QUALIFIED_NAME", qualified_name_id(self.repo_id, name), name)
         return self._target_cache[key]
 
     def binding(self, file: int, scope_key: str, name: str, owner: str) -> Target:
-        """A name of a scope; in a class, an attribute."""
-        key = ("B", file, scope_key, name)
+        """Return the target of a name bound in a scope; in a class, of an attribute."""
+        key = ("binding", file, scope_key, name)
         if key not in self._target_cache:
             scope = scope_id(self.values.programs[file].file_id, scope_key)
             qname = f"{owner}.{name}" if owner else name
@@ -140,47 +141,47 @@ class NameResolver:
         return self._target_cache[key]
 
     def attribute(self, cls: Object, name: str) -> Target:
-        """An attribute of a class or of its instances."""
+        """Return the target of an attribute of a class or of its instances."""
         values = self.values
         file, declared = values.cls(cls)
         return self.binding(file, declared.scope_key, name, values.qualified_name(cls))
 
-    # -- names
+    # -- name resolution
 
     def targets_of_definitions(self, file: int, numbers: Sequence[int], name: str) -> tuple[Target, ...]:
-        """What definitions of a file mean; a variable is a binding of the module, if it is one."""
+        """Return the targets of definitions; of variables only those of the module have one."""
         if len(numbers) == 1:
             return self._search(("definition", file, numbers[0], name))
-        found: dict[Target, None] = {}
+        targets: dict[Target, None] = {}
         for number in numbers:
-            found.update(dict.fromkeys(self._search(("definition", file, number, name))))
-        return tuple(found)
+            targets.update(dict.fromkeys(self._search(("definition", file, number, name))))
+        return tuple(targets)
 
     def targets_of_import(self, file: int, number: int) -> tuple[Target, ...]:
-        """What an import binds."""
+        """Return the targets of an import."""
         return self._search(("import", file, number))
 
     def targets_of_name(self, module: str, name: str) -> tuple[Target, ...]:
-        """What a name of a module means."""
+        """Return the targets of a name of a module."""
         return self._search(("name", module, name))
 
     def _search(self, start: ResolutionStep) -> tuple[Target, ...]:
-        """All that a step leads to, through any number of imports."""
+        """Return all targets reached from a step, through any number of imports."""
         known = self._resolved.get(start)
         if known is None:
-            found: dict[Target, None] = {}
+            reached: dict[Target, None] = {}
             seen: set[ResolutionStep] = {start}
             todo = [start]
             while todo:
                 targets, steps = self._next(todo.pop())
-                found.update(dict.fromkeys(targets))
+                reached.update(dict.fromkeys(targets))
                 todo += reversed([step for step in steps if step not in seen])
                 seen.update(steps)
-            known = self._resolved[start] = tuple(found)
+            known = self._resolved[start] = tuple(reached)
         return known
 
     def _next(self, step: ResolutionStep) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
-        """Where a step leads: to nodes, and to further steps."""
+        """Return the targets of a step, and the further steps to follow."""
         if step[0] == "definition":
             return self._follow_definition(*step[1:])
         return self._follow_import(*step[1:]) if step[0] == "import" else self._follow_name(*step[1:])
@@ -196,9 +197,9 @@ class NameResolver:
             return [self.cls(file, definition.index)], ()
         if definition.kind == PARAMETER:
             function = self.function(file, definition.index)
-            word = program.functions[definition.index].parameters[int(definition.name)].name
+            parameter = program.functions[definition.index].parameters[int(definition.name)].name
             node = self.parameter(file, definition.place)
-            return [Target("PARAMETER", node, f"{function.qname}.{word}")], ()
+            return [Target("PARAMETER", node, f"{function.qname}.{parameter}")], ()
         if definition.kind == IMPORT:
             return (), [("import", file, definition.index)]
         if name in program.variables:
@@ -238,7 +239,7 @@ class NameResolver:
         return ([self.module(inner)] if values.modules.has(inner) else []), ()
 
     def _star_source(self, file: int, name: str) -> str | None:
-        """The module whose star import brings a name, the last of them."""
+        """Return the last star-imported module that exports a name."""
         values = self.values
         for star in reversed(values.star_imports(file)):
             if star in values.modules.paths:
@@ -248,7 +249,7 @@ class NameResolver:
         return None
 
     def targets_of_unbound(self, file: int, name: str) -> tuple[Target, ...]:
-        """What a name means that nothing in its file binds."""
+        """Return the targets of a name that its file does not bind; empty for builtins."""
         star = self._star_source(file, name)
         if star is not None:
             return self.targets_of_name(star, name)
@@ -256,7 +257,7 @@ class NameResolver:
         return () if submodule is None else (self.module(submodule),)
 
     def targets_in_class(self, cls: Object, name: str) -> tuple[Target, ...]:
-        """What an attribute of a class itself means."""
+        """Return the targets of an attribute defined by a class itself."""
         values = self.values
         file, declared = values.cls(cls)
         if name not in declared.attrs:

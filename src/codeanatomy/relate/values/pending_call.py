@@ -1,9 +1,10 @@
-"""A call on its way to what it calls.
+"""Represent a pending call: call site, arguments, result node.
 
-    Call((file, site), [(POSITIONAL, None, node)], dst)      what `f(x)` passes, and where its result goes
+    Call((file, site), [(POSITIONAL, None, node)], dst)      arguments of `f(x)` and the node of its result
 
-One call may stand for others: of a partial the function behind it, of a class its constructors, of `map`
-the function it is given. They keep the site, so that everything is told of the place where it happens.
+A pending call waits for the objects of its callee. One call may lead to others: a partial calls its function,
+a class its constructors, `map` its argument. These keep the site, so that callees are recorded at the call in
+the source.
 
 Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
@@ -15,13 +16,13 @@ from typing import TypeAlias
 
 from codeanatomy.relate.program import NOTHING, POSITIONAL, Arg
 
-# A site: file and number; below zero of attributes that run code, which have many.
+# File and index in its `sites`; negative for calls by attribute access, which are recorded elsewhere.
 SiteKey: TypeAlias = tuple[int, int]
 NOWHERE: SiteKey = (-1, -1)
 
 
 class Call:
-    """A call that waits for what it calls."""
+    """A call whose callees are not all known yet."""
 
     __slots__ = ("args", "depth", "dst", "is_decorator", "role", "where")
 
@@ -36,29 +37,29 @@ class Call:
         depth: int = 0,
     ) -> None:
         self.where = where
-        # Nodes among all.
+        # Nodes are the solver's, not local to the file.
         self.args = args
         self.dst = dst
         self.is_decorator = is_decorator
         self.role = role
-        # How many calls it stands for: of a partial of a partial, of a class that is its own constructor.
+        # Calls between the call in the source and this one (partial of a partial), to bound recursion.
         self.depth = depth
 
     def with_args(self, args: Sequence[Arg], dst: int | None = None, role: str = "") -> Call:
-        """The same call with other arguments: of a partial, or of a callback."""
+        """Derive the call of a partial's function, constructor or callback, at the same site."""
         to = self.dst if dst is None else dst
         return Call(self.where, args, to, role=role or self.role, depth=self.depth + 1)
 
-    def argument(self, place: int, keyword: str | None = None) -> int:
-        """The node of an argument by place or keyword; -1 if it is not given."""
+    def argument(self, position: int, keyword: str | None = None) -> int:
+        """Return the node of an argument by keyword or position; NOTHING if it is not passed."""
         given = [arg for arg in self.args if arg[0] == POSITIONAL]
         if keyword is not None:
             for _, name, node in self.args:
                 if name == keyword:
                     return node
-        return given[place][2] if 0 <= place < len(given) else NOTHING
+        return given[position][2] if 0 <= position < len(given) else NOTHING
 
 
 def positional(node: int) -> Arg:
-    """An argument by position."""
+    """Make a positional argument."""
     return (POSITIONAL, None, node)

@@ -1,10 +1,10 @@
-"""What the builtins do with the values they are given.
+"""Model builtin functions: which arguments they call, and what they return.
 
-    map(f, xs)                f is called with the elements of xs, the result has what f returns
-    str(x)                    `__str__` or `__repr__` of x is called, the result is a string
+    map(f, xs)                calls f with the elements of xs, returns a generator of its results
+    str(x)                    calls `__str__` or `__repr__` of x, returns a string
 
-Only what passes functions or objects of the repository on is told; of everything else the name is enough. The
-standard library is in `library_models`.
+A model is called with the value analysis, the pending call and the called object. Only functions that pass
+functions or objects of the repository on need one. The standard library is in `library`.
 
 Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
@@ -27,6 +27,7 @@ from codeanatomy.relate.program import (
     OBJ_SUPER,
     POSITIONAL,
 )
+from codeanatomy.relate.values.containers import KEYS
 from codeanatomy.relate.values.pending_call import positional
 from codeanatomy.relate.values.solver import Object
 
@@ -34,155 +35,160 @@ if TYPE_CHECKING:
     from codeanatomy.relate.values.calls import Calls
     from codeanatomy.relate.values.pending_call import Call
 
+RECEIVER_KINDS = (OBJ_INSTANCE, OBJ_CLASS)
+
 Model: TypeAlias = "Callable[[Calls, Call, Object], None]"
 
 
-def callback(values: Calls, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
-    """A function that is run on behalf of the caller."""
+def run_callback(values: Calls, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
+    """Call a function that the caller passed, at the site of the call."""
     values.call_node(callee, call.with_args([positional(arg) for arg in args], dst, "callback"))
 
 
-def element_of(values: Calls, call: Call, src: int) -> int:
-    """The node of what iteration over another gives."""
+def element_node(values: Calls, call: Call, src: int) -> int:
+    """Return a new node with what iteration over the objects of a node yields."""
     node = values.new_node()
     values.iterate(src, node, call.where)
     return node
 
 
-def _map(values: Calls, call: Call, obj: Object) -> None:
-    made = values.new_container("generator", call.where)
+def _model_map(values: Calls, call: Call, callee: Object) -> None:
+    created = values.new_container("generator", call.where)
     result = values.new_node()
     sources = [node for how, _, node in call.args if how == POSITIONAL][1:]
-    callback(values, call, call.argument(0), [element_of(values, call, each) for each in sources], result)
-    values.put(made, None, result)
-    values.add(call.dst, made)
+    run_callback(
+        values, call, call.argument(0), [element_node(values, call, each) for each in sources], result
+    )
+    values.put(created, None, result)
+    values.add(call.dst, created)
 
 
-def filtered(values: Calls, call: Call, obj: Object) -> None:
-    made = values.new_container("generator", call.where)
-    element = element_of(values, call, call.argument(1))
-    callback(values, call, call.argument(0), [element])
-    values.put(made, None, element)
-    values.add(call.dst, made)
+def model_filter(values: Calls, call: Call, callee: Object) -> None:
+    created = values.new_container("generator", call.where)
+    element = element_node(values, call, call.argument(1))
+    run_callback(values, call, call.argument(0), [element])
+    values.put(created, None, element)
+    values.add(call.dst, created)
 
 
-def ordered(kind: str, *, compares: bool = False) -> Model:
-    """Of sorted, and what else makes a container of another's elements."""
+def collect_elements(kind: str, *, compares: bool = False) -> Model:
+    """Return a model of `sorted` and the like: a new container with the elements of the argument."""
 
-    def model(values: Calls, call: Call, obj: Object) -> None:
-        made = values.new_container(kind, call.where)
-        element = element_of(values, call, call.argument(0))
+    def model(values: Calls, call: Call, callee: Object) -> None:
+        created = values.new_container(kind, call.where)
+        element = element_node(values, call, call.argument(0))
         if compares:
-            compared(values, call, element, "__lt__", "__gt__")
-        values.put(made, None, element)
-        values.add(call.dst, made)
+            call_comparisons(values, call, element, "__lt__", "__gt__")
+        values.put(created, None, element)
+        values.add(call.dst, created)
 
     return model
 
 
-def compared(values: Calls, call: Call, element: int, *names: str) -> None:
-    """Elements are compared by their keys, or with each other."""
+def call_comparisons(values: Calls, call: Call, element: int, *names: str) -> None:
+    """Call the key function with the elements, or else these comparison methods on them."""
     key = call.argument(-1, "key")
     if key >= 0:
-        callback(values, call, key, [element])
+        run_callback(values, call, key, [element])
     else:
         values.subscribe(
             element, values.call_special_method, names, call.with_args([positional(element)], -1, "builtin")
         )
 
 
-def copied(kind: str) -> Model:
-    """Of list(xs), tuple(xs), deque(xs)."""
+def copy_elements(kind: str) -> Model:
+    """Return a model of list(xs), tuple(xs), deque(xs): a copy that keeps its class."""
 
-    def model(values: Calls, call: Call, obj: Object) -> None:
-        made = values.new_container(kind, call.where, cls=values.objects[obj >> 1].first)
+    def model(values: Calls, call: Call, callee: Object) -> None:
+        created = values.new_container(kind, call.where, cls=values.objects[callee >> 1].first)
         if call.argument(0) >= 0:
-            values.put(made, None, element_of(values, call, call.argument(0)))
-        values.add(call.dst, made)
+            values.put(created, None, element_node(values, call, call.argument(0)))
+        values.add(call.dst, created)
 
     return model
 
 
-def keyed(values: Calls, call: Call, obj: Object) -> None:
-    made = values.new_container("dict", call.where, cls=values.objects[obj >> 1].first)
-    for _, word, node in call.args:
-        if word is not None:
-            values.put(made, repr(word), node)
+def model_dict(values: Calls, call: Call, callee: Object) -> None:
+    created = values.new_container("dict", call.where, cls=values.objects[callee >> 1].first)
+    for _, keyword, node in call.args:
+        if keyword is not None:
+            values.put(created, repr(keyword), node)
     if call.argument(0) >= 0:
-        values.subscribe(call.argument(0), entries, values, made, call)
-    values.add(call.dst, made)
+        values.subscribe(call.argument(0), merge_entries, values, created, call)
+    values.add(call.dst, created)
 
 
-def entries(objects: list[Object], values: Calls, made: Object, call: Call) -> None:
-    """The entries of another dict, or of what gives pairs."""
+def merge_entries(objects: list[Object], values: Calls, created: Object, call: Call) -> None:
+    """Add the entries of another dict, or of an iterable of pairs."""
     for obj in objects:
         if values.objects[obj >> 1].kind == OBJ_CONTAINER and values.container_kind(obj) == "dict":
-            values.merge_from([obj], made)
+            values.merge_from([obj], created)
             continue
         pair = values.new_node()
         values.iterate_objects([obj], pair, call.where)
-        values.subscribe(pair, _pairs, values, made)
+        values.subscribe(pair, _merge_pairs, values, created)
 
 
-def _pairs(objects: list[Object], values: Calls, made: Object) -> None:
-    """Pairs of keys and values."""
+def _merge_pairs(objects: list[Object], values: Calls, created: Object) -> None:
+    """Add pairs of keys and values."""
     for obj in objects:
         if values.objects[obj >> 1].kind == OBJ_CONTAINER and values.container_kind(obj) in ("tuple", "list"):
             for node in values.element_nodes(obj, "0"):
-                values.flow(node, values.field(made, "[keys]"))
+                values.flow(node, values.field(created, KEYS))
             for node in values.element_nodes(obj, "1"):
-                values.put(made, None, node)
+                values.put(created, None, node)
 
 
-def _best(*names: str) -> Model:
-    """Of min and max: one of the elements or arguments."""
+def _model_min_max(*names: str) -> Model:
+    """Return a model of `min` or `max`: one of the elements or arguments."""
 
-    def model(values: Calls, call: Call, obj: Object) -> None:
+    def model(values: Calls, call: Call, callee: Object) -> None:
         given = [node for how, _, node in call.args if how == POSITIONAL]
         element = values.new_node()
         if len(given) == 1:
             values.iterate(given[0], element, call.where)
         for node in given if len(given) > 1 else ():
             values.flow(node, element)
-        compared(values, call, element, *names)
+        call_comparisons(values, call, element, *names)
         values.flow(element, call.dst)
         values.flow(call.argument(-1, "default"), call.dst)
 
     return model
 
 
-def _enumerate(values: Calls, call: Call, obj: Object) -> None:
+def _model_enumerate(values: Calls, call: Call, callee: Object) -> None:
     pair = values.new_container("tuple", call.where, "pair")
-    values.put(pair, "1", element_of(values, call, call.argument(0)))
-    yielding(values, call, pair)
+    values.put(pair, "1", element_node(values, call, call.argument(0)))
+    return_generator_of(values, call, pair)
 
 
-def zipped(values: Calls, call: Call, obj: Object) -> None:
+def model_zip(values: Calls, call: Call, callee: Object) -> None:
     row = values.new_container("tuple", call.where, "row")
-    for place, (_, _, node) in enumerate(call.args):
-        values.put(row, str(place), element_of(values, call, node))
-    yielding(values, call, row)
+    for index, (_, _, node) in enumerate(call.args):
+        values.put(row, str(index), element_node(values, call, node))
+    return_generator_of(values, call, row)
 
 
-def yielding(values: Calls, call: Call, obj: Object) -> None:
-    made = values.new_container("generator", call.where)
+def return_generator_of(values: Calls, call: Call, obj: Object) -> None:
+    """Return a generator that yields the object."""
+    created = values.new_container("generator", call.where)
     node = values.new_node()
     values.add(node, obj)
-    values.put(made, None, node)
-    values.add(call.dst, made)
+    values.put(created, None, node)
+    values.add(call.dst, created)
 
 
-def _next(values: Calls, call: Call, obj: Object) -> None:
+def _model_next(values: Calls, call: Call, callee: Object) -> None:
     values.subscribe(call.argument(0), values.call_next, "__next__", call.dst, call.where)
     values.flow(call.argument(1), call.dst)
 
 
-def _iter(values: Calls, call: Call, obj: Object) -> None:
+def _model_iter(values: Calls, call: Call, callee: Object) -> None:
     if call.argument(1) >= 0:
-        made, result = values.new_container("generator", call.where), values.new_node()
-        callback(values, call, call.argument(0), [], result)
-        values.put(made, None, result)
-        values.add(call.dst, made)
+        created, result = values.new_container("generator", call.where), values.new_node()
+        run_callback(values, call, call.argument(0), [], result)
+        values.put(created, None, result)
+        values.add(call.dst, created)
         return
 
     def each(objects: list[Object]) -> None:
@@ -195,24 +201,24 @@ def _iter(values: Calls, call: Call, obj: Object) -> None:
     values.subscribe(call.argument(0), each)
 
 
-def _getattr(values: Calls, call: Call, obj: Object) -> None:
+def _model_getattr(values: Calls, call: Call, callee: Object) -> None:
     if call.dst >= 0:
-        values.subscribe(call.argument(1), _named, values, call)
+        values.subscribe(call.argument(1), _load_named, values, call)
     values.flow(call.argument(2), call.dst)
 
 
-def _named(objects: list[Object], values: Calls, call: Call) -> None:
-    """Attributes whose names are known strings."""
+def _load_named(objects: list[Object], values: Calls, call: Call) -> None:
+    """Read the attributes of the first argument whose names are these strings."""
     for obj in objects:
         kind, text, _, _ = values.objects[obj >> 1]
         if kind == OBJ_STRING:
             values.subscribe(call.argument(0), values.load_attribute, text, call.dst)
         elif kind == OBJ_STRING_PREFIX:
-            values.subscribe(call.argument(0), _beginning, values, text, call.dst)
+            values.subscribe(call.argument(0), _load_prefixed, values, text, call.dst)
 
 
-def _beginning(objects: list[Object], values: Calls, prefix: str, dst: int) -> None:
-    """The methods whose names begin so, of instances."""
+def _load_prefixed(objects: list[Object], values: Calls, prefix: str, dst: int) -> None:
+    """Read the attributes of instances whose names start with a prefix."""
     for obj in objects:
         kind, cls, _, _ = values.objects[obj >> 1]
         own = (
@@ -226,13 +232,13 @@ def _beginning(objects: list[Object], values: Calls, prefix: str, dst: int) -> N
                 values.load_attribute([obj], name, dst)
 
 
-def _setattr(values: Calls, call: Call, obj: Object) -> None:
+def _model_setattr(values: Calls, call: Call, callee: Object) -> None:
     name = values.string_argument(call, 1)
     if name is not None and call.argument(2) >= 0:
         values.subscribe(call.argument(0), values.store_attribute, name, call.argument(2))
 
 
-def _type(values: Calls, call: Call, obj: Object) -> None:
+def _model_type(values: Calls, call: Call, callee: Object) -> None:
     if len(call.args) != 1 or call.dst < 0:
         return
 
@@ -247,12 +253,12 @@ def _type(values: Calls, call: Call, obj: Object) -> None:
     values.subscribe(call.argument(0), each)
 
 
-def _super(values: Calls, call: Call, obj: Object) -> None:
+def _model_super(values: Calls, call: Call, callee: Object) -> None:
     if call.dst < 0:
         return
     given = [node for how, _, node in call.args if how == POSITIONAL]
     if len(given) == 2:
-        values.subscribe(given[0], _explicit_super, values, given[1], call.dst)
+        values.subscribe(given[0], _model_explicit_super, values, given[1], call.dst)
         return
     file, site = call.where
     program = values.programs[file]
@@ -263,82 +269,84 @@ def _super(values: Calls, call: Call, obj: Object) -> None:
         return
     function = program.functions[number]
     cls = values.object(OBJ_CLASS, file, function.owner)
-    values.subscribe(values.global_node(file, function.parameters[0].node), _proxies, values, cls, call.dst)
+    values.subscribe(
+        values.global_node(file, function.parameters[0].node), _add_super_objects, values, cls, call.dst
+    )
 
 
-def _explicit_super(objects: list[Object], values: Calls, receiver: int, dst: int) -> None:
+def _model_explicit_super(objects: list[Object], values: Calls, receiver: int, dst: int) -> None:
     for obj in objects:
         if values.objects[obj >> 1].kind == OBJ_CLASS:
-            values.subscribe(receiver, _proxies, values, obj & ~1, dst)
+            values.subscribe(receiver, _add_super_objects, values, obj & ~1, dst)
 
 
-def _proxies(objects: list[Object], values: Calls, cls: Object, dst: int) -> None:
+def _add_super_objects(objects: list[Object], values: Calls, cls: Object, dst: int) -> None:
     for obj in objects:
-        if values.objects[obj >> 1].kind in (OBJ_INSTANCE, OBJ_CLASS):
+        if values.objects[obj >> 1].kind in RECEIVER_KINDS:
             values.add(dst, values.object(OBJ_SUPER, cls, obj & ~1) | obj & 1)
 
 
-def made_property(values: Calls, call: Call, obj: Object) -> None:
-    made = values.object(OBJ_PROPERTY, call.where)
-    for place, name in enumerate(("fget", "fset", "fdel")):
-        values.flow(call.argument(place, name), values.field(made, name))
-    values.add(call.dst, made)
+def model_property(values: Calls, call: Call, callee: Object) -> None:
+    created = values.object(OBJ_PROPERTY, call.where)
+    for position, name in enumerate(("fget", "fset", "fdel")):
+        values.flow(call.argument(position, name), values.field(created, name))
+    values.add(call.dst, created)
 
 
-def _wrapped(how: str) -> Model:
-    def model(values: Calls, call: Call, obj: Object) -> None:
-        made = values.object(OBJ_STATIC_OR_CLASS_METHOD, call.where, how)
-        values.flow(call.argument(0), values.field(made, "inner"))
-        values.add(call.dst, made)
+def _wrap_method(how: str) -> Model:
+    def model(values: Calls, call: Call, callee: Object) -> None:
+        created = values.object(OBJ_STATIC_OR_CLASS_METHOD, call.where, how)
+        values.flow(call.argument(0), values.field(created, "inner"))
+        values.add(call.dst, created)
 
     return model
 
 
-def _instance(values: Calls, call: Call, obj: Object) -> None:
-    """`object.__new__(cls)`."""
+def _model_object_new(values: Calls, call: Call, callee: Object) -> None:
+    """Model `object.__new__(cls)`."""
     values.subscribe(call.argument(0), values.add_instances, call.dst, 0)
 
 
-def same(values: Calls, call: Call, obj: Object) -> None:
+def return_first_argument(values: Calls, call: Call, callee: Object) -> None:
     values.flow(call.argument(0), call.dst)
 
 
-def gives(cls: str) -> Model:
-    """A call whose result is an instance of a class outside."""
+def return_instance(cls: str) -> Model:
+    """Return a model of a function that returns an instance of an external class."""
 
-    def model(values: Calls, call: Call, obj: Object) -> None:
+    def model(values: Calls, call: Call, callee: Object) -> None:
         if call.dst >= 0:
-            values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, cls) | obj & 1)
+            values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, cls) | callee & 1)
 
     return model
 
 
-def _splits(values: Calls, call: Call, obj: Object) -> None:
-    made = values.new_container("list", call.where)
+def _model_split(values: Calls, call: Call, callee: Object) -> None:
+    created = values.new_container("list", call.where)
     node = values.new_node()
     values.add(node, values.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-    values.put(made, None, node)
+    values.put(created, None, node)
     if call.dst >= 0:
-        values.add(call.dst, made)
+        values.add(call.dst, created)
 
 
-def _asks(*names: str, result: str | None = None, gives: bool = False) -> Model:
-    """A builtin that asks its argument by a special method, and may give what that returns."""
+def _call_special(*names: str, result: str | None = None, returns_result: bool = False) -> Model:
+    """Return a model of a builtin that calls a special method of its argument and may return its result."""
 
-    def model(values: Calls, call: Call, obj: Object) -> None:
+    def model(values: Calls, call: Call, callee: Object) -> None:
         args = [node for how, _, node in call.args if how == POSITIONAL]
         for node in args[:1]:
-            asked = call.with_args(
-                [positional(arg) for arg in args[1:]], call.dst if gives else -1, "builtin"
+            inner = call.with_args(
+                [positional(arg) for arg in args[1:]], call.dst if returns_result else -1, "builtin"
             )
-            values.subscribe(node, values.call_special_method, names, asked)
+            values.subscribe(node, values.call_special_method, names, inner)
         if result is not None:
             values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, f"builtins.{result}"))
 
     return model
 
 
-def _prints(values: Calls, call: Call, obj: Object) -> None:
+def _model_print(values: Calls, call: Call, callee: Object) -> None:
     for how, _, node in call.args:
         if how == POSITIONAL:
             values.subscribe(
@@ -346,19 +354,19 @@ def _prints(values: Calls, call: Call, obj: Object) -> None:
             )
 
 
-def _formats(values: Calls, call: Call, obj: Object) -> None:
+def _model_format(values: Calls, call: Call, callee: Object) -> None:
     for _, _, node in call.args:
         names = ("__format__", "__str__", "__repr__")
         values.subscribe(node, values.call_special_method, names, call.with_args([], -1, "builtin"))
     values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
 
 
-def _consumes(values: Calls, call: Call, obj: Object) -> None:
-    """Of sum, any and all, which iterate."""
-    element_of(values, call, call.argument(0))
+def _model_consume(values: Calls, call: Call, callee: Object) -> None:
+    """Model `sum`, `any` and `all`, which iterate over their argument."""
+    element_node(values, call, call.argument(0))
 
 
-# Applied to a function they say what it is; nobody thinks of them as calls.
+# Decorators that only declare the kind of a method; their application is not reported as a call.
 DECLARATIONS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
 STRING_METHODS = (
     *(
@@ -387,57 +395,57 @@ STRING_METHODS = (
     *("upper", "zfill"),
 )
 BUILTIN_MODELS: Mapping[str, Model] = {
-    "builtins.map": _map,
-    "builtins.filter": filtered,
-    "builtins.sorted": ordered("list", compares=True),
-    "builtins.reversed": ordered("generator"),
-    "builtins.list": copied("list"),
-    "builtins.tuple": copied("tuple"),
-    "builtins.set": copied("set"),
-    "builtins.frozenset": copied("set"),
-    "builtins.dict": keyed,
-    "builtins.min": _best("__lt__", "__gt__"),
-    "builtins.max": _best("__gt__", "__lt__"),
-    "builtins.enumerate": _enumerate,
-    "builtins.zip": zipped,
-    "builtins.iter": _iter,
-    "builtins.aiter": _iter,
-    "builtins.next": _next,
-    "builtins.getattr": _getattr,
-    "builtins.setattr": _setattr,
-    "builtins.type": _type,
-    "builtins.super": _super,
-    "builtins.property": made_property,
-    "builtins.staticmethod": _wrapped("staticmethod"),
-    "builtins.classmethod": _wrapped("classmethod"),
-    "builtins.object.__new__": _instance,
-    "builtins.len": _asks("__len__", result="int"),
-    "builtins.str": _asks("__str__", "__repr__", result="str"),
-    "builtins.repr": _asks("__repr__", result="str"),
-    "builtins.format": _asks("__format__", "__str__", "__repr__", result="str"),
-    "builtins.bool": _asks("__bool__", "__len__", result="bool"),
-    "builtins.int": _asks("__int__", "__index__", result="int"),
-    "builtins.float": _asks("__float__", "__index__", result="float"),
-    "builtins.complex": _asks("__complex__", "__float__", result="complex"),
-    "builtins.bytes": _asks("__bytes__", "__iter__", result="bytes"),
-    "builtins.hash": _asks("__hash__", result="int"),
-    "builtins.abs": _asks("__abs__", gives=True),
-    "builtins.round": _asks("__round__", gives=True),
-    "builtins.divmod": _asks("__divmod__", gives=True),
-    "builtins.pow": _asks("__pow__", gives=True),
-    "builtins.dir": _asks("__dir__"),
-    "builtins.print": _prints,
-    "builtins.sum": _consumes,
-    "builtins.any": _consumes,
-    "builtins.all": _consumes,
-    "builtins.open": gives("io.TextIOWrapper"),
-    "builtins.input": gives("builtins.str"),
-    **{f"builtins.str.{name}": gives("builtins.str") for name in STRING_METHODS},
+    "builtins.map": _model_map,
+    "builtins.filter": model_filter,
+    "builtins.sorted": collect_elements("list", compares=True),
+    "builtins.reversed": collect_elements("generator"),
+    "builtins.list": copy_elements("list"),
+    "builtins.tuple": copy_elements("tuple"),
+    "builtins.set": copy_elements("set"),
+    "builtins.frozenset": copy_elements("set"),
+    "builtins.dict": model_dict,
+    "builtins.min": _model_min_max("__lt__", "__gt__"),
+    "builtins.max": _model_min_max("__gt__", "__lt__"),
+    "builtins.enumerate": _model_enumerate,
+    "builtins.zip": model_zip,
+    "builtins.iter": _model_iter,
+    "builtins.aiter": _model_iter,
+    "builtins.next": _model_next,
+    "builtins.getattr": _model_getattr,
+    "builtins.setattr": _model_setattr,
+    "builtins.type": _model_type,
+    "builtins.super": _model_super,
+    "builtins.property": model_property,
+    "builtins.staticmethod": _wrap_method("staticmethod"),
+    "builtins.classmethod": _wrap_method("classmethod"),
+    "builtins.object.__new__": _model_object_new,
+    "builtins.len": _call_special("__len__", result="int"),
+    "builtins.str": _call_special("__str__", "__repr__", result="str"),
+    "builtins.repr": _call_special("__repr__", result="str"),
+    "builtins.format": _call_special("__format__", "__str__", "__repr__", result="str"),
+    "builtins.bool": _call_special("__bool__", "__len__", result="bool"),
+    "builtins.int": _call_special("__int__", "__index__", result="int"),
+    "builtins.float": _call_special("__float__", "__index__", result="float"),
+    "builtins.complex": _call_special("__complex__", "__float__", result="complex"),
+    "builtins.bytes": _call_special("__bytes__", "__iter__", result="bytes"),
+    "builtins.hash": _call_special("__hash__", result="int"),
+    "builtins.abs": _call_special("__abs__", returns_result=True),
+    "builtins.round": _call_special("__round__", returns_result=True),
+    "builtins.divmod": _call_special("__divmod__", returns_result=True),
+    "builtins.pow": _call_special("__pow__", returns_result=True),
+    "builtins.dir": _call_special("__dir__"),
+    "builtins.print": _model_print,
+    "builtins.sum": _model_consume,
+    "builtins.any": _model_consume,
+    "builtins.all": _model_consume,
+    "builtins.open": return_instance("io.TextIOWrapper"),
+    "builtins.input": return_instance("builtins.str"),
+    **{f"builtins.str.{name}": return_instance("builtins.str") for name in STRING_METHODS},
     **{
-        f"builtins.str.{name}": _splits
+        f"builtins.str.{name}": _model_split
         for name in ("split", "rsplit", "splitlines", "partition", "rpartition")
     },
-    "builtins.str.format": _formats,
-    "builtins.str.encode": gives("builtins.bytes"),
-    "builtins.bytes.decode": gives("builtins.str"),
+    "builtins.str.format": _model_format,
+    "builtins.str.encode": return_instance("builtins.bytes"),
+    "builtins.bytes.decode": return_instance("builtins.str"),
 }
