@@ -1,4 +1,4 @@
-"""`python -m codeanatomy` is the command too."""
+"""Run the command line as `python -m codeanatomy`."""
 
 from __future__ import annotations
 

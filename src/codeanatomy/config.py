@@ -1,8 +1,8 @@
-"""Settings: what a user may change, and where each value came from.
+"""Load the settings, and record which layer each value came from.
 
-Four layers, the later wins: the defaults in this file and in the catalogue, `codeanatomy.toml` or
-`[tool.codeanatomy]` of `pyproject.toml` (found by walking up), the environment, and flags. All of
-them are flattened to dotted keys, so a setting has one name everywhere:
+There are four layers, and later ones win: the defaults in this module and in the catalogue, the nearest
+`codeanatomy.toml` or `[tool.codeanatomy]` of `pyproject.toml` in this folder or its parents, the environment,
+and flags. All of them are flattened to dotted keys, so a setting has one name everywhere:
 
     codeanatomy.toml         [tables.cpg_nodes.write]
                              target_file_size = "64MB"
@@ -39,7 +39,7 @@ from codeanatomy.catalog.validation import check_catalog
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
 
 ENV_PREFIX = "CODEANATOMY_"
-# Variables with our prefix that are no settings: they are read before any setting is.
+# Variables with this prefix that are not settings: they are read before the settings are.
 CACHE_VARIABLE = "CODEANATOMY_CACHE"
 SETTINGS_VARIABLE = "CODEANATOMY_IVY_SETTINGS"
 SCIP_VARIABLE = "CODEANATOMY_SCIP_PYTHON"
@@ -55,41 +55,41 @@ SECTIONS = {
     "tables": "tables.<table>.<write|schema|gate|upkeep>.<field>",
 }
 SIZE_UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
-# Options whose values are credentials in one of the usual stores; never shown.
+# Keys whose values are credentials in one of the usual stores; never printed.
 SECRET = re.compile(r"key|secret|token|passw|passphrase|credential|\bsas\b", re.IGNORECASE)
-# Credentials inside a value: a password in Java options, or in a URL.
+# Credentials inside a value: a password in Java options or in a URL.
 SECRET_INSIDE = re.compile(rf"({SECRET.pattern})\S*=|://[^/\s]*@", re.IGNORECASE)
 
 LogLevel = Literal["off", "fatal", "error", "warn", "info"]
 Source = Literal["default", "file", "environment", "flag"]
 Kind = TypeVar("Kind", bound=Struct)
 Count = Annotated[int, Meta(ge=1)]
-# As the JVM reads it: without a unit it would mean bytes.
+# Size in the JVM's syntax; the unit is required, because a plain number would mean bytes.
 Memory = Annotated[str, Meta(pattern="^[1-9][0-9]*[kmgtKMGT]$")]
 
 
 class RuntimeProfile(Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that makes the engine what it is; its hash is the runtime identity."""
+    """Configuration of the Spark session; its hash is the runtime identity."""
 
     # Any Spark master: local[*], spark://host:7077, yarn, k8s://...
     master: str = "local[*]"
-    # Cores to use; none means all that the master offers.
+    # Number of cores; None means all that the master offers.
     cores: Count | None = None
     driver_memory: Memory = "4g"
     executor_memory: Memory = "4g"
-    # Upper bound; adaptive execution merges small partitions.
+    # Upper bound; adaptive query execution merges small partitions.
     shuffle_partitions: Count = 16
-    # Further Spark settings by their full name.
+    # Further Spark settings, by full name.
     spark: dict[str, str] = field(default_factory=dict)
-    # Settings below spark.databricks.delta.
+    # Settings with the prefix spark.databricks.delta.
     delta: dict[str, str] = field(default_factory=dict)
-    # Settings below spark.hadoop. (file systems and their credentials).
+    # Settings with the prefix spark.hadoop. (file systems and their credentials).
     storage_options: dict[str, str] = field(default_factory=dict)
-    # Settings below spark.delta.logStore. such as "s3a.impl".
+    # Settings with the prefix spark.delta.logStore., such as "s3a.impl".
     log_store_options: dict[str, str] = field(default_factory=dict)
-    # Refuse any URI that is not on the local file system.
+    # Refuse URIs outside of the local file system.
     require_local_paths: bool = False
-    # What Spark may write to stderr.
+    # Lowest level that Spark logs to stderr.
     log_level: LogLevel = "off"
 
     def __repr__(self) -> str:
@@ -98,12 +98,12 @@ class RuntimeProfile(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def identity(self) -> str:
-        """Hash of all fields, the same in every process."""
+        """Hash of all fields, stable across processes."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:32]
 
 
 class Settings(Struct, frozen=True):
-    """The effective settings, and for each key that was set, which layer set it."""
+    """The effective settings, and the layer of each key that was set."""
 
     runtime: RuntimeProfile
     extract: ExtractOptions
@@ -113,18 +113,18 @@ class Settings(Struct, frozen=True):
     sources: Mapping[str, Source]
 
     def source(self, key: str) -> Source:
-        """The layer a key's value came from."""
+        """Return the layer that a key's value came from."""
         return self.sources.get(key, "default")
 
     def rows(self) -> Iterator[tuple[str, object, Source]]:
-        """Every key with its effective value and source, a map entry by entry; secrets are masked."""
+        """Iterate over keys, effective values and sources; maps entry by entry, secrets masked."""
         policies = {
             t.name: {**{part: _fields(getattr(t, part)) for part in POLICIES}, "cache": t.cache}
             for t in self.tables
         }
         plain = {name: _fields(getattr(self, name)) for name in SECTIONS if name != "tables"}
         for key, value in _flatten({**plain, "tables": policies}).items():
-            # A table's policy holds no secret, whatever the name of the table makes one think.
+            # A table's policy has no secrets, even if the table's name looks like one.
             yield key, value if key.startswith("tables.") else _masked(key, value), self.source(key)
 
 
@@ -133,7 +133,7 @@ def load_settings(
     env: Mapping[str, str] | None = None,
     start: Path | None = Path(),
 ) -> Settings:
-    """Merge the layers and check the result; `start=None` looks at no file."""
+    """Merge the layers and check the result; `start=None` reads no file."""
     layers: tuple[tuple[Source, dict[str, object]], ...] = (
         ("file", {} if start is None else _file_pairs(start)),
         ("environment", dict(_env_pairs(os.environ if env is None else env))),
@@ -156,13 +156,13 @@ def load_settings(
     except CatalogError as problem:
         changed = ", ".join(f"{key} ({sources[key]})" for key in values if key.startswith("tables."))
         raise ConfigError(
-            f"a table setting does not fit: {problem.message}", f"change what was set: {changed}"
+            f"a table setting is not valid: {problem.message}", f"change one of these settings: {changed}"
         ) from problem
     return Settings(runtime, extract, refresh, observe, tables, sources)
 
 
 def parse_size(text: str) -> int:
-    """Bytes of '64MB', '1 GB' or '1048576'.
+    """Parse a size such as '64MB', '1 GB' or '1048576' into bytes.
 
     >>> parse_size("64MB"), parse_size("1048576")
     (67108864, 1048576)
@@ -178,7 +178,7 @@ def _file_pairs(start: Path) -> dict[str, object]:
 
 
 def _read_file(start: Path) -> dict[str, Any]:
-    """The nearest settings file at or above `start`."""
+    """Read the nearest settings file in `start` or its parents."""
     for folder in (start.resolve(), *start.resolve().parents):
         own, project = folder / "codeanatomy.toml", folder / "pyproject.toml"
         if own.is_file():
@@ -197,11 +197,11 @@ def _parse_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as problem:
-        raise ConfigError(f"cannot read {path}: {problem}", "mend or remove the file") from problem
+        raise ConfigError(f"cannot read {path}: {problem}", "correct or remove the file") from problem
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    """The leaves by their dotted keys; an empty map is a leaf."""
+    """Return the leaves by dotted key; an empty map is a leaf."""
     flat: dict[str, object] = {}
     for name, value in tree.items():
         key = f"{prefix}{name}"
@@ -210,7 +210,7 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
 
 
 def _env_pairs(env: Mapping[str, str]) -> Iterator[tuple[str, object]]:
-    """CODEANATOMY_A__B=x as ("a.b", "x"); map entries (storage options) keep to files and flags."""
+    """Yield CODEANATOMY_A__B=x as ("a.b", "x"); map entries (storage options) need a file or a flag."""
     for name in sorted(env):
         if name.startswith(ENV_PREFIX) and name not in ENV_RESERVED:
             yield name[len(ENV_PREFIX) :].lower().replace("__", "."), env[name]
@@ -221,7 +221,7 @@ def _flag_pairs(flags: Iterable[str]) -> Iterator[tuple[str, object]]:
         key, equals, value = flag.partition("=")
         if not equals:
             raise ConfigError(f"--set {flag} has no value", "write --set KEY=VALUE")
-        # Quotes around a map's key are TOML's; here every dot means the same.
+        # Quotes around a map key are TOML syntax; a flag does not need them, because the rest is one key.
         yield key.strip().replace('"', ""), value
 
 
@@ -241,7 +241,7 @@ def _runtime(values: Mapping[str, object]) -> RuntimeProfile:
 
 
 def _section(name: str, defaults: Kind, values: Mapping[str, object]) -> Kind:
-    """A section without maps: its defaults, and what was set."""
+    """Apply the values of a section without maps to its defaults."""
     tree, prefix = _fields(defaults), f"{name}."
     for key, value in values.items():
         if key.startswith(prefix):
@@ -250,14 +250,14 @@ def _section(name: str, defaults: Kind, values: Mapping[str, object]) -> Kind:
 
 
 def _entry_text(key: str, value: object) -> str:
-    """Spark's settings are texts, and its truth values are small."""
+    """Format the value of a Spark setting, which is text; booleans are lower case."""
     if isinstance(value, list):
-        raise ConfigError(f"{key} is a list", "write it as the text that Spark expects")
+        raise ConfigError(f"{key} is a list", "write it as a string in the form that Spark expects")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _override(table: Table, values: Mapping[str, object]) -> Table:
-    """The table with its policies as the settings want them."""
+    """Return the table with its policies changed by the settings."""
     if (cache := values.get(f"tables.{table.name}.cache")) is not None:
         _refuse_unknown_choice(cache, CACHES, f"tables.{table.name}.cache")
         table = structs.replace(table, cache=cache)
@@ -275,7 +275,7 @@ def _override(table: Table, values: Mapping[str, object]) -> Table:
 
 
 def _put(tree: dict[str, Any], name: str, value: object, prefix: str) -> None:
-    """Set a dotted field of a policy, turning text into what the field holds."""
+    """Set a dotted field of a policy, converting text to the type of the field."""
     head, _, rest = name.partition(".")
     if head not in tree or (rest and not isinstance(tree[head], dict)):
         raise UnknownName("setting", f"{prefix}{name}", (f"{prefix}{known}" for known in tree))
@@ -290,7 +290,7 @@ def _put(tree: dict[str, Any], name: str, value: object, prefix: str) -> None:
 
 
 def _fields(struct: Struct) -> dict[str, Any]:
-    """A struct as plain data with every field, defaults included."""
+    """Convert a struct to builtin types, including fields with default values."""
     return {name: _plain(part) for name, part in structs.asdict(struct).items()}
 
 
@@ -307,12 +307,13 @@ def _convert(tree: Mapping[str, Any], kind: type[Kind], where: str) -> Kind:
     except msgspec.ValidationError as problem:
         what, _, path = str(problem).partition(" - at `$")
         raise ConfigError(
-            f"{where}{path.rstrip('`')}: {what}", "change it; docs/schemas.json has the form of every setting"
+            f"{where}{path.rstrip('`')}: {what}",
+            "correct the value; docs/schemas.json has the type of every setting",
         ) from problem
 
 
 def _refuse_unknown(values: Mapping[str, object]) -> None:
-    """Sections, tables and policies; fields are known where they are set."""
+    """Refuse unknown sections, tables and policies; unknown fields are refused where they are set."""
     for key in values:
         section, _, rest = key.partition(".")
         if section not in SECTIONS:
@@ -331,7 +332,7 @@ def _refuse_unknown(values: Mapping[str, object]) -> None:
 
 
 def _refuse_broken_text(values: Mapping[str, object]) -> None:
-    """Bytes of the environment or a flag that are no UTF-8 arrive as lone surrogates."""
+    """Refuse values that are not UTF-8: the environment and flags pass such bytes as lone surrogates."""
     for key, value in values.items():
         if any("\ud800" <= char <= "\udfff" for char in f"{key}{value}"):
             raise ConfigError(f"{key!r} is not UTF-8", "write the setting in UTF-8")
@@ -346,7 +347,7 @@ def _refuse_unknown_columns(table: Table) -> None:
 
 
 def _refuse_unknown_choice(value: object, kind: inspect.Type, where: str) -> None:
-    """Where a closed list of words is allowed, another word is an error that lists them."""
+    """Raise UnknownName, which lists the choices, if a value is not one of a Literal's."""
     match kind:
         case inspect.StructType(fields=fields) if isinstance(value, dict):
             for part in fields:
@@ -355,10 +356,10 @@ def _refuse_unknown_choice(value: object, kind: inspect.Type, where: str) -> Non
         case inspect.VarTupleType(item_type=item) if isinstance(value, list):
             for each in value:
                 _refuse_unknown_choice(each, item, where)
-        case inspect.UnionType(types=(inspect.LiteralType(values=words), inspect.NoneType())):
-            _refuse_unknown_choice(value, inspect.LiteralType((*words, "null")), where)
-        case inspect.LiteralType(values=words) if isinstance(value, str) and value not in words:
-            raise UnknownName(f"value of {where}", value, map(str, words))
+        case inspect.UnionType(types=(inspect.LiteralType(values=choices), inspect.NoneType())):
+            _refuse_unknown_choice(value, inspect.LiteralType((*choices, "null")), where)
+        case inspect.LiteralType(values=choices) if isinstance(value, str) and value not in choices:
+            raise UnknownName(f"value of {where}", value, map(str, choices))
         case _:
             pass
 

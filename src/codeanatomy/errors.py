@@ -1,7 +1,7 @@
-"""The one family of exceptions that the driver raises.
+"""Define the exceptions that the driver raises, and the exit codes of the command line.
 
-Every error has a stable code, says what happened, and names the next thing to try. On executors
-failure is data (an error row), never one of these.
+Every error has a stable code, a message and a hint: the next command or action. On executors a failure is
+an error row instead of an exception.
 
 >>> UnknownName("table", "cpg_node", ("cpg_nodes", "cpg_edges")).hint
 'did you mean cpg_nodes? known: cpg_edges, cpg_nodes'
@@ -11,13 +11,13 @@ Exit codes of the command line follow from the class:
 | exit | meaning |
 |---|---|
 | 0 | done |
-| 1 | findings: a check ran and something is wrong |
+| 1 | findings: a check ran and reports problems |
 | 2 | usage: a flag, a name or a setting is not valid |
 | 4 | environment: Java, jars, memory or the worker's Python is missing |
-| 5 | storage: another writer won, try again |
-| 6 | contract: data or a table does not fit what the catalogue declares |
-| 70 | a bug of ours |
-| 130, 143 | stopped by Ctrl-C, by SIGTERM |
+| 5 | storage: a conflict with another writer, or a failure to read or write; try again |
+| 6 | contract: data or a table does not match the catalogue |
+| 70 | a bug in CodeAnatomy |
+| 130, 143 | stopped by Ctrl-C or SIGTERM |
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ EXIT_STORAGE = 5
 EXIT_CONTRACT = 6
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
-# Of a name that was typed.
+# A longer name from the user is truncated in messages.
 MAX_NAME_CHARS = 200
 
 
 class CodeAnatomyError(Exception):
-    """Base of the family: `code` is stable, `hint` is the next step."""
+    """Base class of all errors; `code` is stable, `hint` is the next command or action."""
 
     code: ClassVar[str] = "CA000"
     exit_code: ClassVar[int] = EXIT_BUG
@@ -52,12 +52,12 @@ class CodeAnatomyError(Exception):
         return f"[{self.code}] {self.message}" + (f"\n  next: {self.hint}" if self.hint else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # From process to process as it is: what it was made of is not kept.
-        return _remade, (type(self), self.args, self.__dict__)
+        # Pickle the state: the constructor arguments of subclasses are not kept.
+        return _restore, (type(self), self.args, self.__dict__)
 
 
-def _remade(kind: type[CodeAnatomyError], args: tuple[Any, ...], state: dict[str, Any]) -> CodeAnatomyError:
-    """An error that came from another process."""
+def _restore(kind: type[CodeAnatomyError], args: tuple[Any, ...], state: dict[str, Any]) -> CodeAnatomyError:
+    """Restore an error that was pickled in another process."""
     problem = kind.__new__(kind)
     problem.args = args
     problem.__dict__.update(state)
@@ -65,13 +65,13 @@ def _remade(kind: type[CodeAnatomyError], args: tuple[Any, ...], state: dict[str
 
 
 class CatalogError(CodeAnatomyError):
-    """The catalogue contradicts itself; only a change of our own code can cause it."""
+    """The catalogue is inconsistent; only a change of the code or of table settings can cause this."""
 
     code = "CA001"
 
 
 class UnknownName(CodeAnatomyError):
-    """A table, column, feature or setting that does not exist; the hint lists what does."""
+    """A table, column, feature or setting does not exist; the hint lists the known names."""
 
     code = "CA010"
     exit_code = EXIT_USAGE
@@ -84,21 +84,21 @@ class UnknownName(CodeAnatomyError):
 
 
 class ConfigError(CodeAnatomyError):
-    """A setting that is not of the form it must have."""
+    """A setting has a value of the wrong type or form."""
 
     code = "CA011"
     exit_code = EXIT_USAGE
 
 
 class UsageError(CodeAnatomyError):
-    """A call that makes no sense as it stands, such as a delete without a predicate."""
+    """A command or call with arguments that are not valid, such as a delete without a predicate."""
 
     code = "CA012"
     exit_code = EXIT_USAGE
 
 
 class UnknownSymbol(CodeAnatomyError):
-    """A name that nothing in the lake has; `candidates` are those spelled most like it."""
+    """No symbol in the lake has this name; `candidates` are the most similar names."""
 
     code = "CA013"
     exit_code = EXIT_USAGE
@@ -106,12 +106,12 @@ class UnknownSymbol(CodeAnatomyError):
     def __init__(self, name: str, candidates: Sequence[Mapping[str, Any]]) -> None:
         close = ", ".join(str(each["symbol"]) for each in candidates)
         hint = f"closest: {close}" if close else "`codeanatomy find` takes patterns such as 'get_*'"
-        super().__init__(f"nothing is called {name[:MAX_NAME_CHARS]!r}", hint)
+        super().__init__(f"no symbol is called {name[:MAX_NAME_CHARS]!r}", hint)
         self.candidates = tuple(candidates)
 
 
 class AmbiguousSymbol(CodeAnatomyError):
-    """A name that several things have; `candidates` are the first of them, of so many."""
+    """Several symbols have this name; `candidates` are the first of `total`."""
 
     code = "CA014"
     exit_code = EXIT_USAGE
@@ -119,14 +119,14 @@ class AmbiguousSymbol(CodeAnatomyError):
     def __init__(self, name: str, candidates: Sequence[Mapping[str, Any]], total: int) -> None:
         super().__init__(
             f"{total:,} symbols are called {name[:MAX_NAME_CHARS]!r}",
-            "name one of them: its qualified name, its file:line, or with --repo-id",
+            "select one by its qualified name, by file:line, or with --repo-id",
         )
         self.candidates = tuple(candidates)
         self.total = total
 
 
 class SqlRefused(CodeAnatomyError):
-    """A statement of SQL that is not answered as it stands; `diagnostics` say where and why."""
+    """A SQL statement was refused; `diagnostics` have the positions and reasons."""
 
     code = "CA015"
     exit_code = EXIT_USAGE
@@ -141,28 +141,28 @@ class SqlRefused(CodeAnatomyError):
 
 
 class EnvironmentProblem(CodeAnatomyError):
-    """Java, a jar, the worker's Python or memory is missing or of the wrong kind."""
+    """Java, a jar, the worker's Python or memory is missing or unsuitable."""
 
     code = "CA020"
     exit_code = EXIT_ENVIRONMENT
 
 
 class RemotePathRefused(CodeAnatomyError):
-    """A remote URI under a profile that requires local paths."""
+    """A remote URI was given, but the profile requires local paths."""
 
     code = "CA021"
     exit_code = EXIT_USAGE
 
 
 class TableMissing(CodeAnatomyError):
-    """A table that was never written, or a version of it that is not there (any more)."""
+    """A table, or a version of it, does not exist or no longer exists."""
 
     code = "CA030"
     exit_code = EXIT_CONTRACT
 
 
 class ContractError(CodeAnatomyError):
-    """Columns that do not fit the contract: missing without a default, or of an impossible type."""
+    """Columns do not match the contract: missing without a default, or of an incompatible type."""
 
     code = "CA031"
     exit_code = EXIT_CONTRACT
@@ -176,14 +176,14 @@ class SchemaDrift(CodeAnatomyError):
 
 
 class SemanticTypeError(CodeAnatomyError):
-    """A column that means one thing used where another is declared, such as an EdgeId as a NodeId."""
+    """A column is used as another semantic type than declared, such as an EdgeId as a NodeId."""
 
     code = "CA033"
     exit_code = EXIT_CONTRACT
 
 
 class ConstraintViolation(CodeAnatomyError):
-    """Rows that break a constraint; nothing was committed. `samples` holds some of them."""
+    """Rows violate a constraint; nothing was committed. `samples` has some of them."""
 
     code = "CA034"
     exit_code = EXIT_CONTRACT
@@ -193,7 +193,7 @@ class ConstraintViolation(CodeAnatomyError):
         rows = "".join(f"\n    {row}" for row in samples)
         super().__init__(
             f"rows for {table} break {rules}{rows}",
-            "nothing was committed; mend the rows (or the constraint in the catalogue) and repeat",
+            "nothing was committed; correct the rows or the constraint in the catalogue, and run again",
         )
         self.table = table
         self.violated = dict(violated)
@@ -201,7 +201,7 @@ class ConstraintViolation(CodeAnatomyError):
 
 
 class GateError(CodeAnatomyError):
-    """A table whose protocol or features do not satisfy its gate."""
+    """The protocol or features of a table do not satisfy its feature gate."""
 
     code = "CA035"
     exit_code = EXIT_CONTRACT
@@ -215,85 +215,85 @@ class FeatureError(CodeAnatomyError):
 
 
 class CommitConflict(CodeAnatomyError):
-    """Other writers kept winning until the retry policy was used up."""
+    """Conflicts with other writers used up all retries of a commit."""
 
     code = "CA040"
     exit_code = EXIT_STORAGE
-    # What each attempt has lost against.
+    # Conflicting commit of each attempt.
     conflicts: tuple[str, ...] = ()
 
 
 class StorageFailure(CodeAnatomyError):
-    """The engine failed to read or write for a reason that is not one of ours, such as a full disk."""
+    """Reading or writing failed for an external reason, such as a full disk."""
 
     code = "CA041"
     exit_code = EXIT_STORAGE
 
 
 class NeedsSpark(CodeAnatomyError):
-    """A write that only Spark can make, asked for where there is no session; nothing was written."""
+    """A write needs Spark, but there is no session; nothing was written."""
 
     code = "CA045"
     exit_code = EXIT_ENVIRONMENT
 
 
 class LeaseHeld(CodeAnatomyError):
-    """Another run is writing to the lake, and this one was told not to wait."""
+    """Another run holds the lease of the lake, and waiting was disabled or timed out."""
 
     code = "CA042"
     exit_code = EXIT_STORAGE
 
 
 class LeaseLost(CodeAnatomyError):
-    """Another run has taken over the lake, or could have: this one may not write any more."""
+    """The lease expired or was taken over by another run, so this run may not write any more."""
 
     code = "CA043"
     exit_code = EXIT_STORAGE
 
 
 class StillNeeded(CodeAnatomyError):
-    """Files or log entries that a published run, a change-feed cursor or a running build still needs."""
+    """Files or log entries are still needed by a published run, a change-feed cursor or a running build."""
 
     code = "CA046"
     exit_code = EXIT_STORAGE
 
 
 class VersionGone(TableMissing):
-    """A version of a table that cannot be read any more: files or log entries of it were removed."""
+    """A version of a table can no longer be read: its files or log entries were removed."""
 
     code = "CA047"
 
 
 class StorageMismatch(CodeAnatomyError):
-    """A session that reaches storage in another way than the settings say."""
+    """The Spark session has other storage options than the settings."""
 
     code = "CA048"
     exit_code = EXIT_ENVIRONMENT
 
 
 class PredicateError(CodeAnatomyError):
-    """A condition of a scan that is not one, or that names a column the table does not have."""
+    """A scan condition is not valid, or names a column that the table does not have."""
 
     code = "CA049"
     exit_code = EXIT_USAGE
 
 
 class FeedOutOfRange(CodeAnatomyError):
-    """A change-feed window that begins after the newest version, and was not allowed to."""
+    """A change-feed window starts after the newest version, and that was not allowed."""
 
     code = "CA050"
     exit_code = EXIT_USAGE
 
 
 class FeedLost(CodeAnatomyError):
-    """A change-feed window whose files or log entries are gone, or that was never recorded."""
+    """Files or log entries of a change-feed window were removed, or the feed was not enabled."""
 
     code = "CA051"
     exit_code = EXIT_CONTRACT
 
 
 class StepFailed(CodeAnatomyError):
-    """A step of a build that the engine or the system has stopped; nothing of the run was published."""
+    """A step of a build failed in the engine or the operating system; the run was not published."""
 
     code = "CA044"
     exit_code = EXIT_STORAGE

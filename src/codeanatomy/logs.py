@@ -1,4 +1,4 @@
-r"""Log lines of our own logger on stderr, as text or as JSON; off by default.
+r"""Write log records of the logger `codeanatomy` to stderr, as text or JSON; off by default.
 
     with open_logs(settings.observe):
         log = Log(run_id=run.run_id, step="extract")
@@ -6,9 +6,9 @@ r"""Log lines of our own logger on stderr, as text or as JSON; off by default.
 
     2026-05-04T10:00:00.250Z info committed ast_files_v1 run_id=20260504T095958Z-1f step=extract rows=1204
 
-Importing this changes nothing: there is one logger, `codeanatomy`, without handlers, so an application that
-embeds us decides what becomes of its records. Loggers of other libraries are neither shown nor changed.
-A record is one line whatever is in it: names of files and messages of parsers are the analysed code's own.
+Importing this module configures nothing: the logger has no handlers, so that an application that embeds
+CodeAnatomy decides what happens to its records. Loggers of other libraries are neither shown nor changed.
+A record is always one line, because file names and parser messages come from the analysed code.
 
 >>> print(one_line("a\nb\x1b[2J"))
 a\nb\x1b[2J
@@ -38,24 +38,24 @@ LEVELS = {
     "info": logging.INFO,
     "debug": logging.DEBUG,
 }
-# What every record has; whatever else is on one was given by the caller.
-STANDARD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime"))
+# Attributes of every record; other attributes were passed by the caller as `extra`.
+STANDARD_ATTRIBUTES = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime"))
 
 
 class Log(logging.LoggerAdapter[logging.Logger]):
-    """Our logger with fields that every line carries, such as run_id and step."""
+    """Logger adapter that adds fields to every record, such as run_id and step."""
 
     def __init__(self, **fields: object) -> None:
         super().__init__(LOGGER, fields)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Add the fields; those of the call itself win."""
+        """Add the fields; those of the call take precedence."""
         return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
 
 
 @contextmanager
 def open_logs(options: ObserveOptions) -> Iterator[None]:
-    """Write our own records to stderr as the settings want them, until the end of the block."""
+    """Write records to stderr as configured, until the end of the `with` block."""
     level, propagate = LOGGER.level, LOGGER.propagate
     handler: logging.Handler = logging.NullHandler()
     if options.log_level != "off":
@@ -63,7 +63,7 @@ def open_logs(options: ObserveOptions) -> Iterator[None]:
         handler.setFormatter(JsonLine() if options.log_format == "json" else TextLine())
     LOGGER.addHandler(handler)
     LOGGER.setLevel(LEVELS[options.log_level])
-    # Else a handler of the root logger would show every record a second time.
+    # A handler of the root logger would print every record a second time.
     LOGGER.propagate = False
     try:
         yield
@@ -75,28 +75,28 @@ def open_logs(options: ObserveOptions) -> Iterator[None]:
 
 
 class TextLine(logging.Formatter):
-    """Time, level, message and `field=value`."""
+    """Format a record as time, level, message and `field=value` pairs."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts = _facts(record)
         head = (one_line(str(facts.pop(name))) for name in ("time", "level", "message"))
-        return " ".join((*head, *(f"{name}={_word(str(value))}" for name, value in facts.items())))
+        return " ".join((*head, *(f"{name}={_quote(str(value))}" for name, value in facts.items())))
 
 
 class JsonLine(logging.Formatter):
-    """One JSON object in ASCII, so that no character of any text can end the line."""
+    """Format a record as one JSON object in ASCII, so that no character can end the line."""
 
     def format(self, record: logging.LogRecord) -> str:
         return json.dumps(_facts(record))
 
 
 def one_line(text: str) -> str:
-    """The text with everything that is no printable character escaped."""
+    """Escape all characters that are not printable."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _word(text: str) -> str:
-    """A value as one word, so that none can look like further fields."""
+def _quote(text: str) -> str:
+    """Quote a value unless it is plain, so that it cannot look like further fields."""
     return text if text.isprintable() and text and not set(text) & set(" ='\"") else ascii(text)
 
 
@@ -107,15 +107,15 @@ def _facts(record: logging.LogRecord) -> dict[str, object]:
         "level": record.levelname.lower(),
         "message": record.getMessage(),
     }
-    given = {name: value for name, value in vars(record).items() if name not in STANDARD}
-    facts.update({name: _plain(value) for name, value in given.items() if name not in facts})
+    extra = {name: value for name, value in vars(record).items() if name not in STANDARD_ATTRIBUTES}
+    facts.update({name: _plain(value) for name, value in extra.items() if name not in facts})
     if record.exc_info and record.exc_info[1]:
         facts["exception"] = "".join(traceback.format_exception(record.exc_info[1]))
     return facts
 
 
 def _plain(value: object) -> object:
-    """What JSON can hold; it has no infinities."""
+    """Convert a value to one that JSON can represent; it has no infinities."""
     if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return str(value)

@@ -1,4 +1,4 @@
-"""Spans of a run, its steps and its commits, for OpenTelemetry; off by default.
+"""Export OpenTelemetry spans of a run, its steps and its commits; off by default.
 
     with open_trace(settings.observe) as trace, trace.span("run", {"run_id": run_id}) as whole:
         with trace.span("step extract", {"step": "extract"}, parent=whole) as step:
@@ -7,19 +7,19 @@
             step.note({"rows": 1204})
     trace.trace_id      # for the manifest: 32 hexadecimal digits, none if tracing is off
 
-All spans of a Trace have its trace id. Parents are named, since steps run in threads; a commit is told after
-it has happened, so `event` makes a span that is over. While tracing is off, nothing of OpenTelemetry is
-imported.
+All spans of a Trace have its trace id. Parents are passed explicitly, because steps run in threads; a commit
+is reported after it has happened, so `event` creates a finished span. While tracing is off, OpenTelemetry is
+not imported.
 
 >>> with open_trace(ObserveOptions()) as trace, trace.span("run") as run:
 ...     run.note({"rows": 3})
 >>> trace.trace_id is None
 True
 
-A collector gets everything in one request at the end, within CLOSE_SECONDS: a build has some hundred spans,
-and the thread of OpenTelemetry's own batches would be there when PySpark forks to start Java. A collector
-that cannot be reached costs one warning, never the build. The tracer provider of an application that embeds
-us is neither used nor set.
+A collector receives all spans in one request at the end, within CLOSE_SECONDS: a build has some hundred
+spans, and the thread of OpenTelemetry's batch processor would be running when PySpark forks to start Java. If
+the collector cannot be reached, the build succeeds with one warning. The tracer provider of an application
+that embeds CodeAnatomy is neither used nor set.
 
 Tests: `tests/unit/test_tracing.py`.
 """
@@ -57,30 +57,30 @@ if TYPE_CHECKING:
 Value: TypeAlias = str | int | float | bool
 Attributes: TypeAlias = Mapping[str, Value]
 
-# How long the end of a run may wait for the collector.
+# Time limit for the delivery of spans at the end of a run.
 CLOSE_SECONDS = 2.0
 TRACES_PATH = "/v1/traces"
-# Where the exporter tells why it failed; it returns only that it did.
+# Logger of the exporter, which logs the reason of a failure and does not return it.
 EXPORTER_LOGGER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 MAX_REASON_CHARS = 300
-# User, query and header, as errors of HTTP repeat them: they may be credentials.
+# User, query and header values in HTTP error messages, which may be credentials.
 SECRETS = re.compile(r"[^\s/@'\"]*@|\?\S*|(?<=header value: ).*", re.DOTALL)
 
 
 class Span:
-    """Work under way, or nothing while tracing is off."""
+    """An open span; does nothing while tracing is off."""
 
     def __init__(self, recorded: OpenSpan | None = None) -> None:
         self.recorded = recorded
 
     def note(self, attributes: Attributes) -> None:
-        """Add what has become known."""
+        """Add attributes to the span."""
         if self.recorded is not None:
             self.recorded.set_attributes(_clean(attributes))
 
 
 class Trace(AbstractContextManager["Trace"]):
-    """Makes spans of one trace; made by `open_trace`. May be used by many threads."""
+    """Create spans of one trace; thread-safe. Use `open_trace` to get one."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Trace(AbstractContextManager["Trace"]):
         send: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.trace_id = trace_id
-        # Why spans were not delivered; known after `close`.
+        # Why spans were not delivered; set by `close`.
         self.problem: str | None = None
         self._tracer = tracer
         self._send = send
@@ -99,11 +99,11 @@ class Trace(AbstractContextManager["Trace"]):
     def span(
         self, name: str, attributes: Attributes | None = None, parent: Span | None = None
     ) -> Iterator[Span]:
-        """A span around the block; an exception is recorded, and raised on."""
+        """Open a span for the `with` block; record an exception and re-raise it."""
         if self._tracer is None:
             yield Span()
             return
-        recorded = self._tracer.start_span(name, _below(parent), attributes=_clean(attributes or {}))
+        recorded = self._tracer.start_span(name, _parent_context(parent), attributes=_clean(attributes or {}))
         try:
             yield Span(recorded)
         except BaseException as error:
@@ -115,18 +115,18 @@ class Trace(AbstractContextManager["Trace"]):
     def event(
         self, name: str, seconds: float, attributes: Attributes | None = None, parent: Span | None = None
     ) -> None:
-        """A span that has just ended, after so many seconds."""
+        """Add a span that has just ended and lasted `seconds`."""
         if self._tracer is None:
             return
         end = time.time_ns()
         start = end - int(seconds * 1e9)
         recorded = self._tracer.start_span(
-            name, _below(parent), attributes=_clean(attributes or {}), start_time=start
+            name, _parent_context(parent), attributes=_clean(attributes or {}), start_time=start
         )
         recorded.end(end)
 
     def close(self) -> None:
-        """Deliver what is left, in bounded time; a failure is one warning."""
+        """Deliver the spans within CLOSE_SECONDS; log one warning on failure."""
         if not self._open:
             return
         self._open = False
@@ -140,13 +140,13 @@ class Trace(AbstractContextManager["Trace"]):
         self.close()
 
 
-# Tells nobody.
+# Tracing is off.
 NO_TRACE = Trace()
 
 
 def open_trace(options: ObserveOptions) -> Trace:
-    """The trace that the settings ask for."""
-    # OpenTelemetry's own switch, which would make spans that are none.
+    """Open a trace as configured."""
+    # OpenTelemetry's own switch; its spans would have no ids.
     disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     if options.trace == "off" or disabled:
         return Trace()
@@ -159,8 +159,8 @@ def open_trace(options: ObserveOptions) -> Trace:
         ) from problem
     except (ValueError, RuntimeError) as problem:
         raise EnvironmentProblem(
-            f"tracing cannot be set up: {_shown(str(problem))}",
-            "mend observe.endpoint or the OTEL_ variables, or set observe.trace=off",
+            f"tracing cannot be set up: {_redact(str(problem))}",
+            "correct observe.endpoint or the OTEL_ variables, or set observe.trace=off",
         ) from problem
 
 
@@ -175,12 +175,12 @@ def _otlp(endpoint: str) -> Trace:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     exporter = OTLPSpanExporter(endpoint=_traces_url(endpoint), timeout=CLOSE_SECONDS)
-    kept = InMemorySpanExporter()
-    return Trace(*_tracer(kept), lambda: _delivered(exporter, kept.get_finished_spans()))
+    buffer = InMemorySpanExporter()
+    return Trace(*_tracer(buffer), lambda: _deliver(exporter, buffer.get_finished_spans()))
 
 
 def _tracer(exporter: SpanExporter) -> tuple[Tracer, str]:
-    """A tracer of our own that hands over each span as it ends, and the id of the one trace it makes."""
+    """Create a tracer that exports each span as it ends, and the id of its only trace."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -188,7 +188,7 @@ def _tracer(exporter: SpanExporter) -> tuple[Tracer, str]:
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
     number = 0
-    while not number:  # zero means no trace
+    while not number:  # zero is not a valid trace id
         number = secrets.randbits(128)
 
     class OneTrace(RandomIdGenerator):
@@ -206,7 +206,7 @@ def _tracer(exporter: SpanExporter) -> tuple[Tracer, str]:
 
 
 def _traces_url(endpoint: str) -> str | None:
-    """The address that gets spans; none is left to OpenTelemetry's variables.
+    """Return the URL for spans; None leaves it to OpenTelemetry's environment variables.
 
     >>> _traces_url("http://collector:4318/")
     'http://collector:4318/v1/traces'
@@ -217,29 +217,30 @@ def _traces_url(endpoint: str) -> str | None:
     return parts._replace(path=parts.path.rstrip("/") + TRACES_PATH).geturl()
 
 
-def _delivered(exporter: SpanExporter, spans: Sequence[ReadableSpan]) -> str | None:
-    """Send the spans; says why if they did not arrive.
+def _deliver(exporter: SpanExporter, spans: Sequence[ReadableSpan]) -> str | None:
+    """Send the spans; return why they were not delivered, or None.
 
-    In a thread, since looking up a host's name knows no limit of time.
+    Runs in a thread, because the lookup of a host name has no timeout.
     """
     if not spans:
         return None
-    said = ["no answer in time"]
-    thread = threading.Thread(target=_export, args=(exporter, spans, said), daemon=True)
+    failure = ["no answer in time"]
+    thread = threading.Thread(target=_export, args=(exporter, spans, failure), daemon=True)
     thread.start()
     thread.join(CLOSE_SECONDS)
-    # Also ends the exporter's waiting for a next try.
+    # Also interrupts the exporter's wait before a retry.
     exporter.shutdown()
-    return f"spans not delivered ({len(spans):,}): {said[0]}" if said else None
+    return f"spans not delivered ({len(spans):,}): {failure[0]}" if failure else None
 
 
-def _export(exporter: SpanExporter, spans: Sequence[ReadableSpan], said: list[str]) -> None:
+def _export(exporter: SpanExporter, spans: Sequence[ReadableSpan], failure: list[str]) -> None:
+    """Send the spans; clear `failure` on success, else replace it by the reason."""
     from opentelemetry.sdk.trace.export import SpanExportResult
 
     reasons: list[str] = []
 
-    class Listen(logging.Filter):
-        """Keeps to us what the exporter logs in this thread; others may use one like it."""
+    class CaptureReasons(logging.Filter):
+        """Capture what the exporter logs in this thread; pass on records of other threads."""
 
         def filter(self, record: logging.LogRecord) -> bool:
             if record.thread == threading.get_ident():
@@ -247,30 +248,30 @@ def _export(exporter: SpanExporter, spans: Sequence[ReadableSpan], said: list[st
                 return False
             return True
 
-    listen, logger = Listen(), logging.getLogger(EXPORTER_LOGGER)
-    logger.addFilter(listen)
+    capture, logger = CaptureReasons(), logging.getLogger(EXPORTER_LOGGER)
+    logger.addFilter(capture)
     try:
         done = exporter.export(spans) is SpanExportResult.SUCCESS
-    # A trace that cannot be sent must not end a build that has been made.
+    # A failed delivery must not fail a finished build.
     except Exception as error:  # noqa: BLE001
         done, reasons = False, [f"{type(error).__name__}: {error}"]
     finally:
-        logger.removeFilter(listen)
-    # The first reason is the cause; what follows is that trying again was no use.
-    said[:] = [] if done else [_shown((*reasons, "unknown")[0])]
+        logger.removeFilter(capture)
+    # The first reason is the cause; the others are about retries.
+    failure[:] = [] if done else [_redact((*reasons, "unknown")[0])]
 
 
-def _shown(reason: str) -> str:
-    """A reason as it may be shown.
+def _redact(reason: str) -> str:
+    """Remove possible credentials from a message, and truncate it.
 
-    >>> _shown("no host in http://me:hush@nowhere/v1/traces?key=hush")
+    >>> _redact("no host in http://me:hush@nowhere/v1/traces?key=hush")
     'no host in http://nowhere/v1/traces'
     """
     return SECRETS.sub("", reason)[:MAX_REASON_CHARS]
 
 
-def _below(parent: Span | None) -> Context:
-    """A context of our own: whatever span an application has open is no parent of ours."""
+def _parent_context(parent: Span | None) -> Context:
+    """Return the context of the parent; open spans of an embedding application are never parents."""
     from opentelemetry.context import Context
     from opentelemetry.trace import set_span_in_context
 
@@ -282,20 +283,20 @@ def _below(parent: Span | None) -> Context:
 def _record_failure(recorded: OpenSpan, error: BaseException) -> None:
     from opentelemetry.trace import StatusCode
 
-    # Errors of the JVM ask it for their text, and it may be gone; this knows how to go without.
-    told = traceback.TracebackException.from_exception(error)
+    # str() of a JVM error calls the JVM, which may have exited; TracebackException handles that.
+    formatted = traceback.TracebackException.from_exception(error)
     kind = type(error)
     attributes = {
         "exception.type": f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
-        "exception.message": str(told),
-        "exception.stacktrace": "".join(told.format()),
+        "exception.message": str(formatted),
+        "exception.stacktrace": "".join(formatted.format()),
     }
     recorded.add_event("exception", _clean(attributes))
-    recorded.set_status(StatusCode.ERROR, _clean_text(str(told)))
+    recorded.set_status(StatusCode.ERROR, _clean_text(str(formatted)))
 
 
 def _clean(attributes: Attributes) -> dict[str, Value]:
-    """Values that the protocol can carry: one that it cannot would lose all spans of the request."""
+    """Convert attributes to values that OTLP can encode; one bad value would lose the whole request."""
     return {name: _clean_value(value) for name, value in attributes.items()}
 
 
@@ -306,12 +307,12 @@ def _clean_value(value: Value) -> Value:
 
 
 def _clean_text(text: str) -> str:
-    """Names of files may hold bytes that are no UTF-8."""
+    """Escape characters that are not valid in UTF-8, as in names of files."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _line(span: ReadableSpan) -> str:
-    """A span as one line of JSON."""
+    """Format a span as one line of JSON."""
     start, end = span.start_time or 0, span.end_time or 0
     began = datetime.fromtimestamp(start / 1e9, UTC).isoformat(timespec="milliseconds")
     context = span.get_span_context()

@@ -462,7 +462,7 @@ def test_memory_as_the_jvm_writes_it(memory: str) -> None:
     ],
 )
 def test_a_policy_that_contradicts_itself_is_refused(flags: tuple[str, ...], why: str) -> None:
-    with pytest.raises(ConfigError, match="a table setting does not fit") as problem:
+    with pytest.raises(ConfigError, match="a table setting is not valid") as problem:
         from_flags(*flags)
     assert why in problem.value.message
     # The command that would show the settings fails as well, so the message says what was set.

@@ -298,13 +298,13 @@ def test_large_tables_are_several_files_and_row_groups(
 def test_a_target_that_is_not_empty(made: ThreeRuns, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note.txt").write_text("mine")
-    with pytest.raises(UsageError, match="is there and not an empty folder"):
+    with pytest.raises(UsageError, match="exists and is not an empty folder"):
         export_snapshot(str(made.root), tmp_path / "full")
     assert [path.name for path in tmp_path.rglob("*")] == ["full", "note.txt"]
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match="is there and not an empty folder"):
+    with pytest.raises(UsageError, match="exists and is not an empty folder"):
         export_snapshot(str(made.root), tmp_path / "file")
-    with pytest.raises(UsageError, match="there is no folder"):
+    with pytest.raises(UsageError, match="the folder .* does not exist"):
         export_snapshot(str(made.root), tmp_path / "no" / "such")
     with pytest.raises(UsageError, match="in the path of a lake"):
         export_snapshot(str(made.root), tmp_path / "a[1]")
