@@ -30,8 +30,9 @@ from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.node_ids import binding_id, scope_id
-from codeanatomy.relate.compile.bindings import OpenUse, binding_relations
-from codeanatomy.relate.compile.scope_tree import Scope, Scopes, build_scopes
+from codeanatomy.relate.compile.bindings import UnboundName, binding_relations
+from codeanatomy.relate.compile.scope import Scope
+from codeanatomy.relate.compile.scope_tree import Scopes, build_scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.sources.source_file import Source
@@ -56,7 +57,7 @@ class Bound:
     scopes: Scopes
     libcst: Mapping[str, Any]
     rows: RelationRows
-    open_uses: list[OpenUse]
+    open_uses: list[UnboundName]
 
     def __post_init__(self) -> None:
         tree = self.tree
@@ -178,8 +179,8 @@ def _uses(file: Bound) -> dict[tuple[int, int], list[Use]]:
             uses[row["bstart"], row["bend"]].append(use)
     for open_use in file.open_uses:
         if open_use.scope is not None:
-            found = open_use.scope.find(open_use.name)
-            use = Use("READS", open_use.name, found.family, None, open_use.scope)
+            found = open_use.scope.resolve(open_use.name)
+            use = Use("READS", open_use.name, found.access, None, open_use.scope)
             uses[open_use.bstart, open_use.bend].append(use)
     return uses
 
@@ -193,7 +194,7 @@ def _compare(
     node: int | None,
     place: str,
 ) -> None:
-    name = use.scope.find(normalize("NFKC", use.name)).name
+    name = use.scope.resolve(normalize("NFKC", use.name)).name
     touches = {touch for touch in compiled.at.get(span, ()) if touch.name == name}
     if touches:
         found.counts["by place"] += 1

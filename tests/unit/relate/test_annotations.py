@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeanatomy.relate.compile.annotations import MAX_CHARS, Hint, dotted_name, hint_of, parsed
+from codeanatomy.relate.compile.annotations import (
+    MAX_CHARS,
+    Hint,
+    compile_hint,
+    dotted_name,
+    parse_expression,
+)
 from codeanatomy.relate.program import NOTHING
 
 
@@ -89,9 +95,9 @@ def evaluated(annotation: Any) -> Said:
 
 
 def read(text: str) -> Hint | None:
-    tree = parsed(text)
+    tree = parse_expression(text)
     assert tree is not None
-    return hint_of(tree, 0, lambda name: CLASSES.index(NAMES[name]) if name in NAMES else NOTHING)
+    return compile_hint(tree, 0, lambda name: CLASSES.index(NAMES[name]) if name in NAMES else NOTHING)
 
 
 def typed(text: str) -> Said:
@@ -154,10 +160,10 @@ def test_an_annotation_by_hand(text: str, said: Said) -> None:
 
 def test_dotted_names_are_read_whole() -> None:
     numbers = {"a.b.C": 7}
-    tree = parsed("a.b.C[d.E]")
+    tree = parse_expression("a.b.C[d.E]")
     assert tree is not None
-    assert hint_of(tree, 0, numbers.__getitem__) == ("n", 7)
-    calls = parsed("a().b")
+    assert compile_hint(tree, 0, numbers.__getitem__) == ("n", 7)
+    calls = parse_expression("a().b")
     assert calls is not None
     assert dotted_name(calls, 0) is None
 
@@ -167,7 +173,7 @@ def test_dotted_names_are_read_whole() -> None:
     ["", "(", "A B", "x = 1", "a" * (MAX_CHARS + 1), "\ud800", "a\0b", "(" * 300 + ")" * 300, "*A", "\n"],
 )
 def test_what_is_no_expression_says_nothing(text: str) -> None:
-    assert parsed(text) is None
+    assert parse_expression(text) is None
 
 
 def test_quotes_in_quotes_and_depth_are_bounded() -> None:

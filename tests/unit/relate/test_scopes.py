@@ -17,7 +17,8 @@ from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.node_ids import binding_id, node_id, scope_id
 from codeanatomy.relate.compile.bindings import binding_relations
-from codeanatomy.relate.compile.scope_tree import Scope, build_scopes
+from codeanatomy.relate.compile.scope import Scope
+from codeanatomy.relate.compile.scope_tree import build_scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.sources.source_file import Source
@@ -531,7 +532,10 @@ def test_scopes_that_do_not_come_out_even_are_lost() -> None:
     assert [tree.kind[node] for node in scopes.unmatched] == ["Lambda", "Lambda"]
     rows = RelationRows("r", "file:f", "a.py")
     found = binding_relations(rows, tree, scopes, libcst_files_v1(source, OPTIONS).cells)
-    assert [(use.name, use.scope and use.scope.state) for use in found] == [("x", "lost"), ("y", "lost")]
+    assert [(use.name, use.scope and use.scope.state) for use in found] == [
+        ("x", "unmatched"),
+        ("y", "unmatched"),
+    ]
 
 
 def _blocks(source: Source) -> dict[str, list[object]]:

@@ -1,15 +1,15 @@
-"""What an annotation says about values: whose instances they are.
+"""Compile annotations to hints about the objects of an expression.
 
-    Foo                     ("n", node of Foo)              an instance
-    Optional[Foo], Foo | None                               the same
-    type[Foo]               ("c", node of Foo)              the class itself
-    list[Foo]               ("l", "list", hint of Foo)      a container
-    dict[str, Foo]          ("d", hint of str, hint of Foo)
-    Callable[[], Foo]       ("f", hint of Foo)              something to call
-    tuple[A, B]             ("t", [hint of A, hint of B])
-    A | B                   ("u", [hint of A, hint of B])
+    Foo                         (HINT_INSTANCE, node of Foo)
+    Optional[Foo], Foo | None   the same
+    type[Foo]                   (HINT_CLASS, node of Foo)
+    list[Foo]                   (HINT_CONTAINER, "list", hint of Foo)
+    dict[str, Foo]              (HINT_DICT, hint of str, hint of Foo)
+    Callable[[], Foo]           (HINT_CALLABLE, hint of Foo)
+    tuple[A, B]                 (HINT_TUPLE, [hint of A, hint of B])
+    A | B                       (HINT_UNION, [hint of A, hint of B])
 
-A hint is weaker than a value: nobody checks it. An annotation in quotes is parsed, never evaluated.
+A hint is weaker than a value, because nothing enforces it. A quoted annotation is parsed, never evaluated.
 
 Tests: `tests/unit/relate/test_annotations.py`.
 """
@@ -21,14 +21,25 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from codeanatomy.relate.compile.syntax_tree import FIELDS, Tree
-from codeanatomy.relate.program import NOTHING, Node
+from codeanatomy.relate.program import (
+    HINT_CALLABLE,
+    HINT_CLASS,
+    HINT_CONTAINER,
+    HINT_DICT,
+    HINT_INSTANCE,
+    HINT_TUPLE,
+    HINT_UNION,
+    NOTHING,
+    Node,
+)
 
 Hint: TypeAlias = tuple[Any, ...]
 Resolve: TypeAlias = Callable[[str], Node]
 
 MAX_CHARS = 1000
 MAX_DEPTH = 20
-FIRST = frozenset(
+# Names whose first argument is the hint.
+TRANSPARENT = frozenset(
     {"Optional", "Annotated", "ClassVar", "Final", "Required", "NotRequired", "InitVar", "ReadOnly"}
 )
 CLASSES = frozenset({"Type", "type"})
@@ -41,24 +52,25 @@ LISTS = {
 DICTS = frozenset(
     {"Dict", "dict", "Mapping", "MutableMapping", "DefaultDict", "defaultdict", "OrderedDict", "ChainMap"}
 )
-SILENT = frozenset({"Callable", "Literal", "TypeGuard", "TypeIs", "Any", "None", "Awaitable", "Coroutine"})
+# Names that state nothing about objects; Callable is handled apart.
+OPAQUE = frozenset({"Callable", "Literal", "TypeGuard", "TypeIs", "Any", "None", "Awaitable", "Coroutine"})
 
 
-def hint_of(tree: Tree, node: int, resolve: Resolve, depth: int = 0) -> Hint | None:
-    """What an annotation says; nothing if it says nothing that is of use here."""
+def compile_hint(tree: Tree, node: int, resolve: Resolve, depth: int = 0) -> Hint | None:
+    """Return the hint of an annotation; None if it states nothing useful."""
     if depth > MAX_DEPTH:
         return None
     kind = tree.kind[node]
     if kind in ("Name", "Attribute"):
         dotted = dotted_name(tree, node)
-        found = NOTHING if dotted is None or dotted in SILENT else resolve(dotted)
-        return None if found == NOTHING else ("n", found)
+        value = NOTHING if dotted is None or dotted in OPAQUE else resolve(dotted)
+        return None if value == NOTHING else (HINT_INSTANCE, value)
     if kind == "Constant":
         text = tree.constant(node)
-        inner = parsed(text) if isinstance(text, str) else None
-        return None if inner is None else hint_of(inner, 0, resolve, depth + 1)
+        inner = parse_expression(text) if isinstance(text, str) else None
+        return None if inner is None else compile_hint(inner, 0, resolve, depth + 1)
     if kind == "BinOp":
-        return _union([hint_of(tree, side, resolve, depth + 1) for side in _alternatives(tree, node)])
+        return _union([compile_hint(tree, side, resolve, depth + 1) for side in _alternatives(tree, node)])
     if kind == "Subscript":
         return _subscript(tree, node, resolve, depth)
     return None
@@ -74,45 +86,47 @@ def _subscript(tree: Tree, node: int, resolve: Resolve, depth: int) -> Hint | No
 
     def inner(number: int) -> Hint | None:
         return (
-            hint_of(tree, items[number], resolve, depth + 1) if -len(items) <= number < len(items) else None
+            compile_hint(tree, items[number], resolve, depth + 1)
+            if -len(items) <= number < len(items)
+            else None
         )
 
-    if last in FIRST:
+    if last in TRANSPARENT:
         return inner(0)
     if last == "Union":
         return _union([inner(number) for number in range(len(items))])
     if last in CLASSES:
-        found = inner(0)
-        return ("c", found[1]) if found and found[0] == "n" else None
+        instance = inner(0)
+        return (HINT_CLASS, instance[1]) if instance and instance[0] == HINT_INSTANCE else None
     if last in LISTS:
-        return ("l", LISTS[last], inner(0))
+        return (HINT_CONTAINER, LISTS[last], inner(0))
     if last in DICTS:
-        return ("d", inner(0), inner(1))
+        return (HINT_DICT, inner(0), inner(1))
     if last in ("Tuple", "tuple"):
-        return ("t", [inner(number) for number in range(len(items))])
-    if last in SILENT:
-        return ("f", inner(1)) if last == "Callable" else None
-    return hint_of(tree, base, resolve, depth + 1)
+        return (HINT_TUPLE, [inner(number) for number in range(len(items))])
+    if last in OPAQUE:
+        return (HINT_CALLABLE, inner(1)) if last == "Callable" else None
+    return compile_hint(tree, base, resolve, depth + 1)
 
 
 def _alternatives(tree: Tree, node: int) -> list[int]:
-    """The parts of `A | B | C`, which is nested to the left."""
-    found: list[int] = []
+    """Return the parts of `A | B | C`, which is nested to the left."""
+    parts: list[int] = []
     current: int | None = node
     while current is not None and tree.kind[current] == "BinOp":
         right = tree.one(current, "right")
-        found += [] if right is None else [right]
+        parts += [] if right is None else [right]
         current = tree.one(current, "left")
-    return [*([] if current is None else [current]), *reversed(found)]
+    return [*([] if current is None else [current]), *reversed(parts)]
 
 
 def _union(hints: list[Hint | None]) -> Hint | None:
-    found = [hint for hint in hints if hint is not None]
-    return found[0] if len(found) == 1 else ("u", found) if found else None
+    known = [hint for hint in hints if hint is not None]
+    return known[0] if len(known) == 1 else (HINT_UNION, known) if known else None
 
 
 def dotted_name(tree: Tree, node: int) -> str | None:
-    """Names joined by dots, if the expression is nothing else."""
+    """Return the dotted name of an expression; None if it is not only names and dots."""
     parts: list[str] = []
     current: int | None = node
     while current is not None and tree.kind[current] == "Attribute":
@@ -123,8 +137,8 @@ def dotted_name(tree: Tree, node: int) -> str | None:
     return ".".join([tree.name[current] or "", *reversed(parts)])
 
 
-def parsed(text: str) -> Tree | None:
-    """An expression in quotes as a tree; None if it is none."""
+def parse_expression(text: str) -> Tree | None:
+    """Parse a quoted expression to a tree; return None if it does not parse."""
     if len(text) > MAX_CHARS:
         return None
     try:
@@ -132,13 +146,13 @@ def parsed(text: str) -> Tree | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     rows: list[tuple[Any, ...]] = []
-    todo: list[tuple[ast.AST, int | None, str | None, int | None]] = [(body, None, None, None)]
-    while todo:
-        node, parent, slot, idx = todo.pop()
+    pending: list[tuple[ast.AST, int | None, str | None, int | None]] = [(body, None, None, None)]
+    while pending:
+        node, parent, slot, idx = pending.pop()
         name = getattr(node, "id", None) or getattr(node, "attr", None)
         value = repr(node.value) if isinstance(node, ast.Constant) else None
         number = len(rows)
-        # As FIELDS are; nothing in quotes has a place.
+        # In the order of FIELDS; nothing in quotes has a place.
         rows.append((parent, slot, idx, type(node).__name__, name, value, None, None, None))
         below: list[tuple[ast.AST, int | None, str | None, int | None]] = []
         for field, child in ast.iter_fields(node):
@@ -148,5 +162,5 @@ def parsed(text: str) -> Tree | None:
                 below += [
                     (item, number, field, at) for at, item in enumerate(child) if isinstance(item, ast.AST)
                 ]
-        todo += reversed(below)
+        pending += reversed(below)
     return Tree(dict(zip(FIELDS, map(list, zip(*rows, strict=True)), strict=True)))

@@ -1,21 +1,20 @@
-"""Names of a file bound to the scopes that hold them: what is read, written, deleted and defined where.
+"""Emit the relations between names of a file and their bindings: reads, writes, deletions, definitions.
 
     def count(step):              DEFINES_BINDING function -> count of the module, parameter -> step of count
         global total              BINDING_RESOLVES_TO total of count -> total of the module, as global
         total += step             READS and WRITES name -> total of the module, READS name -> step of count
-        print(total)              READS total; `print` is bound nowhere here: an `OpenUse`
+        print(total)              READS total; the file does not bind `print`: an `UnboundName`
         return lambda: step       BINDING_RESOLVES_TO step of the lambda -> step of count, as free
 
-LibCST says where names stand, CPython's tree in which scope, CPython's symbol tables what that means; the
-role of a row is the way by which the compiler gets at the name (`scopes.Found.family`). A name that nothing
-in the file binds is left to those who know the builtins and the star imports.
+LibCST gives the place of a name, CPython's tree its scope, CPython's symbol tables its binding; the role of a
+row is how compiled code accesses the name (`compile.scope.Access`). Names that the file does not bind are
+returned, and resolved where builtins and star imports are known.
 
-The tree has a Name for most names. For the rest:
-- Those that a pattern, a handler, a type parameter or a `global` carries have no place of their own in it.
-  The last carrier of that name that begins before and has not ended is the one.
-- Names in f-strings may have lost their places (Python before 3.12). Those of an f-string are taken in the
-  order of the text.
-- What is left is an open use without a scope; so is everything in a file that the compiler refuses.
+The tree has a Name node for most names. For the others:
+- Names in a pattern, a handler, a type parameter or a `global` are a field of that node, without a place of
+  their own. Of the nodes with that name, the last one that starts before the name and spans it is taken.
+- Names in f-strings have no places before Python 3.12. Those of one f-string are matched in source order.
+- Any other name is returned as unbound without a scope; so are all names of a file that does not compile.
 
 `x: int` alone defines and writes nothing. Tests: `tests/unit/relate/test_scopes.py`.
 """
@@ -38,22 +37,21 @@ from codeanatomy.relate.program import Place
 from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
-Saying: TypeAlias = tuple[Evidence, ...]
 
-# Nodes that carry names which are no nodes.
-CARRIERS = (
+# Nodes with names in a field instead of a child node.
+NAME_FIELD_NODES = (
     frozenset({"ExceptHandler", "MatchAs", "MatchStar", "MatchMapping", "Global", "Nonlocal"})
     | TYPE_VARIABLES
 )
-NAMES = frozenset({"Name", "arg"})
-STARTING = FUNCTIONS | {"ClassDef", "Lambda", "Import", "ImportFrom"}
-ENTITIES = ("NAME_REF", "TYPE_PARAM", "FUNCTION", "CLASS", "PARAMETER", "IMPORT_ALIAS")
-SOURCES = {"function": "FUNCTION", "class": "CLASS"}
-KINDS = {"load": "READS", "store": "WRITES", "del": "DELETES"}
+NAME_NODES = frozenset({"Name", "arg"})
+STATEMENT_NODES = FUNCTIONS | {"ClassDef", "Lambda", "Import", "ImportFrom"}
+NODE_KINDS = ("NAME_REF", "TYPE_PARAM", "FUNCTION", "CLASS", "PARAMETER", "IMPORT_ALIAS")
+DEFINITION_KINDS = {"function": "FUNCTION", "class": "CLASS"}
+RELATION_KINDS = {"load": "READS", "store": "WRITES", "del": "DELETES"}
 
 
-class OpenUse(NamedTuple):
-    """A name that the file does not bind; without a scope, one of which nothing is known."""
+class UnboundName(NamedTuple):
+    """A name that the file does not bind; scope is None if its scope is not known."""
 
     bstart: int
     bend: int
@@ -62,105 +60,108 @@ class OpenUse(NamedTuple):
     scope: Scope | None
 
 
-def binding_relations(rows: RelationRows, tree: Tree, scopes: Scopes, libcst: Mapping[str, Columns]) -> list[OpenUse]:
-    """Add the rows of a file's bindings; the names that are not bound in it, in the order of the text."""
-    is_read = bool(libcst) and libcst.get("refs") is not None
+def binding_relations(
+    rows: RelationRows, tree: Tree, scopes: Scopes, libcst: Mapping[str, Columns]
+) -> list[UnboundName]:
+    """Add the rows of a file's bindings; return the names that it does not bind, in source order."""
+    has_refs = bool(libcst) and libcst.get("refs") is not None
     if not scopes:
-        refs = _names(libcst["refs"]) if is_read else ()
-        return [OpenUse(start, end, line, name, None) for name, _, start, end, line in refs]
-    binder = _Binder(rows, tree, scopes)
-    if is_read:
-        # Names first: a `global` stands before what it is about.
+        refs = _name_refs(libcst["refs"]) if has_refs else ()
+        return [UnboundName(start, end, line, name, None) for name, _, start, end, line in refs]
+    binder = _BindingRows(rows, tree, scopes)
+    if has_refs:
+        # Names first: a `global` precedes the names that it declares.
         binder.names(libcst["refs"])
         binder.definitions(libcst["defs"])
         binder.parameters(libcst["params"])
         binder.imports(libcst["imports"])
-    binder.handed_through()
-    return sorted(binder.open_uses, key=lambda use: use.bstart)
+    binder.free_names()
+    return sorted(binder.unbound, key=lambda use: use.bstart)
 
 
-def _names(refs: Columns) -> Iterator[tuple[str, str, int, int, int]]:
-    """Name, context, span and line of the refs that are no attributes."""
+def _name_refs(refs: Columns) -> Iterator[tuple[str, str, int, int, int]]:
+    """Yield name, context, span and line of the references that are names, not attributes."""
     columns = zip(*(refs[field] for field in ("text", "context", "bstart", "bend", "line")), strict=True)
     return compress(columns, (kind == "name" for kind in refs["kind"]))
 
 
-def spelled(name: str) -> str:
-    """The name as CPython reads it: letters that are the same to it are one."""
+def normalized(name: str) -> str:
+    """Return an identifier as CPython normalizes it (NFKC)."""
     return name if name.isascii() else normalize("NFKC", name)
 
 
-class _Nodes:
-    """The nodes of a tree that names can be found by."""
+class _NodeIndex:
+    """The nodes of a tree by the places and names of identifiers."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         starts = tree.bstart
-        # Names and parameters, definitions and imports by the byte where they begin.
+        # Names and parameters, and definitions and imports, by their first byte.
         self.names: dict[int, int] = {}
-        self.starting: dict[int, int] = {}
-        self._carriers: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
+        self.statements: dict[int, int] = {}
+        # Span and node of the nodes with a name in a field, by name.
+        self._name_fields: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
         unplaced = []
         for node, kind in enumerate(tree.kind):
-            if kind in NAMES:
+            if kind in NAME_NODES:
                 start = starts[node]
                 if start is None:
                     unplaced.append(node)
                 else:
                     self.names[start] = node
-            elif kind in STARTING:
+            elif kind in STATEMENT_NODES:
                 start = starts[node]
                 if start is not None:
-                    self.starting[start] = node
-            elif kind in CARRIERS:
-                self._carry(node)
-        for places in self._carriers.values():
+                    self.statements[start] = node
+            elif kind in NAME_FIELD_NODES:
+                self._add_name_fields(node)
+        for places in self._name_fields.values():
             places.sort()
-        # Spans of f-strings, and the nodes in each that have no place, by kind and name.
+        # Spans of f-strings, and the nodes without a place in each, by kind and name.
         self._strings: list[tuple[int, ...]] = []
-        self._lost: dict[int, defaultdict[tuple[str, str | None], list[int]]] = {}
+        self._unplaced: dict[int, defaultdict[tuple[str, str | None], list[int]]] = {}
         if unplaced:
-            self._gather(unplaced)
+            self._index_strings(unplaced)
 
-    def _carry(self, node: int) -> None:
+    def _add_name_fields(self, node: int) -> None:
         start, end, name = self._tree.bstart[node], self._tree.bend[node], self._tree.name[node]
         if start is not None and end is not None and name is not None:
             for each in name.split(", "):
-                self._carriers[each].append((start, end, node))
+                self._name_fields[each].append((start, end, node))
 
-    def carrier(self, name: str, start: int) -> int | None:
-        """The node that carries a name which begins here."""
-        places = self._carriers.get(name, ())
+    def name_field(self, name: str, start: int) -> int | None:
+        """Return the node with this name in a field, for a name that starts at this byte."""
+        places = self._name_fields.get(name, ())
         at = bisect_left(places, (start + 1,)) - 1
         while at >= 0 and places[at][1] <= start:
             at -= 1
         return places[at][2] if at >= 0 else None
 
-    def _gather(self, unplaced: Sequence[int]) -> None:
-        """Nodes without a place by the outermost f-string that they are in."""
+    def _index_strings(self, unplaced: Sequence[int]) -> None:
+        """Group nodes without a place by their outermost f-string."""
         tree = self._tree
         for top in sorted({_outermost_string(tree, node) for node in unplaced}):
             start, end = tree.bstart[top], tree.bend[top]
             if start is not None and end is not None:
                 self._strings.append((start, end, top))
-                lost = self._lost[start] = defaultdict(list)
-                for node in _in_order_of_text(tree, top):
-                    if tree.kind[node] in NAMES and tree.bstart[node] is None:
-                        lost[tree.kind[node], tree.name[node]].append(node)
+                nodes = self._unplaced[start] = defaultdict(list)
+                for node in _in_source_order(tree, top):
+                    if tree.kind[node] in NAME_NODES and tree.bstart[node] is None:
+                        nodes[tree.kind[node], tree.name[node]].append(node)
         self._strings.sort()
 
     def string(self, start: int) -> int | None:
-        """Where the f-string around a place begins, if nodes in it have lost theirs."""
+        """Return the start of the f-string around a byte, if nodes in it have no places."""
         at = bisect_left(self._strings, (start + 1,)) - 1
         return self._strings[at][0] if at >= 0 and start < self._strings[at][1] else None
 
     def in_string(self, string: int, kind: str, name: str) -> list[int]:
-        """The nodes of a name in an f-string that have no places, in the order of the text."""
-        return self._lost[string][kind, name]
+        """Return the nodes of a name without a place in an f-string, in source order."""
+        return self._unplaced[string][kind, name]
 
 
 def _outermost_string(tree: Tree, node: int) -> int:
-    """The module if there is none."""
+    """Return the outermost f-string around a node, or the module."""
     top, parent = 0, tree.parent[node]
     while parent is not None:
         if tree.kind[parent] == "JoinedStr":
@@ -169,10 +170,10 @@ def _outermost_string(tree: Tree, node: int) -> int:
     return top
 
 
-def _in_order_of_text(tree: Tree, top: int) -> Iterator[int]:
-    waiting = [top]
-    while waiting:
-        node = waiting.pop()
+def _in_source_order(tree: Tree, top: int) -> Iterator[int]:
+    pending = [top]
+    while pending:
+        node = pending.pop()
         yield node
         parts = tree.children(node)
         if tree.kind[node] == "IfExp":
@@ -182,82 +183,83 @@ def _in_order_of_text(tree: Tree, top: int) -> Iterator[int]:
             values = tree.many(node, "values")
             keys = tree.gapped(node, "keys", len(values))
             parts = [part for pair in zip(keys, values, strict=True) for part in pair if part is not None]
-        waiting += parts[::-1]
+        pending += parts[::-1]
 
 
-class _Scoped(dict[Scope, str]):
+class _ScopeIds(dict[Scope, str]):
     """Ids of the scopes of a file."""
 
     def __init__(self, file_id: str) -> None:
         super().__init__()
-        self._made = id_maker(PREFIXES["SCOPE"], file_id)
+        self._make_id = id_maker(PREFIXES["SCOPE"], file_id)
 
     def __missing__(self, scope: Scope) -> str:
-        made = self[scope] = self._made(scope.key)
-        return made
+        scope_id = self[scope] = self._make_id(scope.key)
+        return scope_id
 
 
-class _Target(NamedTuple):
-    """What a name means in a scope: the binding, how it is reached, and who says so."""
+class _BindingTarget(NamedTuple):
+    """The binding of a name in a scope, how it is accessed, and the evidence."""
 
     binding: str
     role: str
-    said: Evidence
+    evidence: Evidence
 
 
-class _Binder:
-    """The rows of one file."""
+class _BindingRows:
+    """Adds the binding rows of one file."""
 
     def __init__(self, rows: RelationRows, tree: Tree, scopes: Scopes) -> None:
-        self.open_uses: list[OpenUse] = []
+        self.unbound: list[UnboundName] = []
         self._rows = rows
         self._tree = tree
         self._scopes = scopes
-        self._nodes = _Nodes(tree)
-        self._targets: dict[tuple[Scope, str], _Target | None] = {}
-        # Bindings that are told to be those of another scope.
+        self._nodes = _NodeIndex(tree)
+        self._targets: dict[tuple[Scope, str], _BindingTarget | None] = {}
+        # Bindings that have a row for the binding they resolve to in another scope.
         self._resolved: set[str] = set()
-        self._scope_ids = _Scoped(rows.file_id)
+        self._scope_ids = _ScopeIds(rows.file_id)
         self._span_id = id_maker("span", rows.file_id)
-        self._ids = {kind: node_id_maker(kind, rows.file_id) for kind in ENTITIES}
+        self._ids = {kind: node_id_maker(kind, rows.file_id) for kind in NODE_KINDS}
 
-    def _target(self, scope: Scope, name: str, place: Place) -> _Target | None:
-        """The binding that a name, first met at this place, means in a scope; none if the file has none."""
+    def _target(self, scope: Scope, name: str, place: Place) -> _BindingTarget | None:
+        """Return the binding of a name, None if the file has none; add a row if another scope binds it."""
         key = scope, name
         if key in self._targets:
             return self._targets[key]
-        found = scope.find(name)
+        resolved = scope.resolve(name)
         target = None
-        if found.home is not None:
-            own, home = self._scope_ids[scope], self._scope_ids[found.home]
-            target = _Target(binding_id(home, found.name), found.family, Evidence("symtable", own))
-            declared = scope.declares(name) if found.home is not scope else None
-            source = "" if declared is None else binding_id(own, found.name)
+        if resolved.binding_scope is not None:
+            own, binding_scope = self._scope_ids[scope], self._scope_ids[resolved.binding_scope]
+            binding = binding_id(binding_scope, resolved.name)
+            target = _BindingTarget(binding, resolved.access, Evidence("symtable", own))
+            declared = scope.declares(name) if resolved.binding_scope is not scope else None
+            source = "" if declared is None else binding_id(own, resolved.name)
             if source and source not in self._resolved:
                 self._resolved.add(source)
-                said = (target.said,) if place == NOWHERE else self._said(target, place)
-                self._add("BINDING_RESOLVES_TO", "BINDING", source, target, place, declared, said)
+                evidence = (target.evidence,) if place == NOWHERE else self._evidence(target, place)
+                self._add("BINDING_RESOLVES_TO", "BINDING", source, target, place, declared, evidence)
         self._targets[key] = target
         return target
 
-    def handed_through(self) -> None:
-        """Free names that a scope only has for one inside of it; and `__class__`, which `super()` uses."""
+    def free_names(self) -> None:
+        """Add free names that only an inner scope uses; and `__class__`, which `super()` uses."""
         for scope in self._scopes.values():
             for name in scope.free():
                 self._target(scope, name, NOWHERE)
 
-    def _said(self, target: _Target, place: Place) -> Saying:
-        return target.said, Evidence("libcst", self._span_id(place[0], place[1]))
+    def _evidence(self, target: _BindingTarget, place: Place) -> tuple[Evidence, ...]:
+        return target.evidence, Evidence("libcst", self._span_id(place[0], place[1]))
 
     def _add(
         self,
         kind: str,
         source: str,
         src_id: str,
-        target: _Target,
+        target: _BindingTarget,
         place: Place,
         role: str | None,
-        said: Saying,
+        evidence: tuple[Evidence, ...],
     ) -> None:
         self._rows.add(
             kind,
@@ -271,104 +273,104 @@ class _Binder:
             method="scope",
             confidence=1.0,
             role=role,
-            evidence=said,
+            evidence=evidence,
         )
 
     # Names.
 
     def names(self, refs: Columns) -> None:
-        """Names that are read, written, deleted or declared."""
-        nodes, around = self._nodes.names, self._scopes.around
-        lost: defaultdict[tuple[int, str], list[tuple[str, int, int, int]]] = defaultdict(list)
-        for text, context, start, end, line in _names(refs):
-            name = text if text.isascii() else spelled(text)
+        """Add names that are read, written, deleted or declared."""
+        nodes, scopes = self._nodes.names, self._scopes.of_node
+        unplaced: defaultdict[tuple[int, str], list[tuple[str, int, int, int]]] = defaultdict(list)
+        for text, context, start, end, line in _name_refs(refs):
+            name = text if text.isascii() else normalized(text)
             node = nodes.get(start)
             if node is None:
                 string = self._nodes.string(start)
                 if string is not None:
-                    lost[string, name].append((context, start, end, line))
+                    unplaced[string, name].append((context, start, end, line))
                     continue
-                node = None if context == "load" else self._nodes.carrier(name, start)
+                node = None if context == "load" else self._nodes.name_field(name, start)
             if node is None:
-                self.open_uses.append(OpenUse(start, end, line, name, None))
+                self.unbound.append(UnboundName(start, end, line, name, None))
             else:
-                self._name(name, context, node, around[node], (start, end, line))
-        for (string, name), uses in lost.items():
-            self._in_string(string, name, uses)
+                self._name(name, context, node, scopes[node], (start, end, line))
+        for (string, name), uses in unplaced.items():
+            self._names_in_string(string, name, uses)
 
-    def _in_string(self, string: int, name: str, uses: Sequence[tuple[str, int, int, int]]) -> None:
-        """Names in an f-string whose nodes have no places: in order, or if all of them stand in one scope."""
+    def _names_in_string(self, string: int, name: str, uses: Sequence[tuple[str, int, int, int]]) -> None:
+        """Add names of an f-string whose nodes have no places: in order, or if all nodes are in one scope."""
         nodes = self._nodes.in_string(string, "Name", name)
-        is_even = len(nodes) == len(uses)
-        if not is_even and len({self._scopes.around[node] for node in nodes}) == 1:
+        is_matched = len(nodes) == len(uses)
+        if not is_matched and len({self._scopes.of_node[node] for node in nodes}) == 1:
             nodes = nodes[:1] * len(uses)
-            is_even = True
+            is_matched = True
         for at, (context, start, end, line) in enumerate(uses):
-            if is_even:
-                self._name(name, context, nodes[at], self._scopes.around[nodes[at]], (start, end, line))
+            if is_matched:
+                self._name(name, context, nodes[at], self._scopes.of_node[nodes[at]], (start, end, line))
             else:
-                self.open_uses.append(OpenUse(start, end, line, name, None))
+                self.unbound.append(UnboundName(start, end, line, name, None))
 
     def _name(self, name: str, context: str, node: int, scope: Scope, place: tuple[int, int, int]) -> None:
         target = self._target(scope, name, place)
         if target is None:
-            self.open_uses.append(OpenUse(*place, name, scope))
+            self.unbound.append(UnboundName(*place, name, scope))
             return
         if context == "declare":
             return
-        ref, said = self._ids["NAME_REF"](place[0], place[1]), self._said(target, place)
+        ref, evidence = self._ids["NAME_REF"](place[0], place[1]), self._evidence(target, place)
         if context != "store":
-            self._add(KINDS[context], "NAME_REF", ref, target, place, target.role, said)
+            self._add(RELATION_KINDS[context], "NAME_REF", ref, target, place, target.role, evidence)
             return
         kind, parent = self._tree.kind, self._tree.parent[node] or 0
         statement = kind[parent] if self._tree.slot[node] == "target" else ""
         if statement == "AugAssign":
-            self._add("READS", "NAME_REF", ref, target, place, target.role, said)
+            self._add("READS", "NAME_REF", ref, target, place, target.role, evidence)
         if statement != "AnnAssign" or self._tree.one(parent, "value") is not None:
-            self._add("WRITES", "NAME_REF", ref, target, place, target.role, said)
+            self._add("WRITES", "NAME_REF", ref, target, place, target.role, evidence)
         source = "TYPE_PARAM" if kind[node] in TYPE_VARIABLES else "NAME_REF"
         src_id = ref if source == "NAME_REF" else self._ids[source](place[0], place[1])
-        self._add("DEFINES_BINDING", source, src_id, target, place, None, said)
+        self._add("DEFINES_BINDING", source, src_id, target, place, None, evidence)
 
-    # What else defines.
+    # Definitions, parameters and imports.
 
     def _define(self, kind: str, span: tuple[int, int], name: str, scope: Scope | None, line: int) -> None:
         place = (*span, line)
-        target = None if scope is None else self._target(scope, spelled(name), place)
+        target = None if scope is None else self._target(scope, normalized(name), place)
         if target is not None:
-            said = self._said(target, place)
-            self._add("DEFINES_BINDING", kind, self._ids[kind](*span), target, place, None, said)
+            evidence = self._evidence(target, place)
+            self._add("DEFINES_BINDING", kind, self._ids[kind](*span), target, place, None, evidence)
 
     def definitions(self, defs: Columns) -> None:
-        """Functions and classes, in the scope around them."""
+        """Add functions and classes, bound in their enclosing scope."""
         fields = ("kind", "name", "def_bstart", "def_bend", "line")
         for kind, name, start, end, line in zip(*(defs[field] for field in fields), strict=True):
-            node = self._nodes.starting.get(start)
-            if kind in SOURCES and node is not None:
-                self._define(SOURCES[kind], (start, end), name, self._scopes.around[node], line)
+            node = self._nodes.statements.get(start)
+            if kind in DEFINITION_KINDS and node is not None:
+                self._define(DEFINITION_KINDS[kind], (start, end), name, self._scopes.of_node[node], line)
 
     def parameters(self, params: Columns) -> None:
-        """Parameters, in the scope of their function."""
-        lost: defaultdict[tuple[int, str], list[tuple[int, int, int]]] = defaultdict(list)
+        """Add parameters, bound in the scope of their function."""
+        unplaced: defaultdict[tuple[int, str], list[tuple[int, int, int]]] = defaultdict(list)
         fields = ("name", "bstart", "bend", "line")
         for name, start, end, line in zip(*(params[field] for field in fields), strict=True):
             node = self._nodes.names.get(start)
             if node is not None:
-                self._define("PARAMETER", (start, end), name, self._scopes.around[node], line)
+                self._define("PARAMETER", (start, end), name, self._scopes.of_node[node], line)
             elif (string := self._nodes.string(start)) is not None:
-                lost[string, name].append((start, end, line))
-        for (string, name), places in lost.items():
-            nodes = self._nodes.in_string(string, "arg", spelled(name))
+                unplaced[string, name].append((start, end, line))
+        for (string, name), places in unplaced.items():
+            nodes = self._nodes.in_string(string, "arg", normalized(name))
             if len(nodes) == len(places):
                 for node, (start, end, line) in zip(nodes, places, strict=True):
-                    self._define("PARAMETER", (start, end), name, self._scopes.around[node], line)
+                    self._define("PARAMETER", (start, end), name, self._scopes.of_node[node], line)
 
     def imports(self, imports: Columns) -> None:
-        """What an import binds: the name after `as`, or the first part of a module's."""
+        """Add imports: they bind the name after `as`, or the first part of the module's name."""
         fields = ("kind", "name", "asname", "is_star", "stmt_bstart", "alias_bstart", "alias_bend", "line")
         rows = zip(*(imports[field] for field in fields), strict=True)
         for kind, name, asname, is_star, statement, start, end, line in rows:
-            node = self._nodes.starting.get(statement)
+            node = self._nodes.statements.get(statement)
             if node is not None and not is_star:
                 bound = asname or (name.partition(".")[0] if kind == "import" else name)
-                self._define("IMPORT_ALIAS", (start, end), bound, self._scopes.around[node], line)
+                self._define("IMPORT_ALIAS", (start, end), bound, self._scopes.of_node[node], line)

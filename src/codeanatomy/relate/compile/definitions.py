@@ -1,9 +1,11 @@
-"""Definitions and imports: functions, lambdas and classes, with decorators, parameters and defaults.
+"""Compile definitions and imports: functions, lambdas, classes, decorators, parameters and defaults.
 
     @d
-    def f(x=g): ...        an object for f, a call of d with it, the result is what `f` names from here on
+    def f(x=g): ...        creates an object for f, calls d with it, and assigns the result to `f`
 
-The body of a function waits until the code around it is done. Tests: `tests/unit/relate/test_statements.py`.
+The body of a function is compiled after the code that encloses it.
+
+Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations
@@ -11,15 +13,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from codeanatomy.relate.compile.scope_tree import Scope
+from codeanatomy.relate.compile.scope import FUNCTIONS, Scope
 from codeanatomy.relate.compile.syntax_tree import Tree
-from codeanatomy.relate.compile.targets import Targets
+from codeanatomy.relate.compile.targets import TargetCompiler
 from codeanatomy.relate.compile.variables import Frame, Version
 from codeanatomy.relate.program import (
     CLASS,
     FUNCTION,
     IMPORT,
     NOTHING,
+    OBJ_CLASS,
+    OBJ_FUNCTION,
+    OP_ANNOTATE,
+    OP_CALL,
+    OP_CREATE_CLASS,
+    OP_IMPORT,
+    OP_MAKE,
+    OP_STORE_ITEM,
     PARAMETER,
     POSITIONAL,
     Class,
@@ -31,18 +41,17 @@ from codeanatomy.relate.program import (
 )
 
 DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "ClassDef", "Lambda"})
-FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef"})
-# Decorators that say what a method's first parameter is.
+# What the first parameter of a method is, by decorator; see `Function.binds`.
 BINDS = {"staticmethod": "nothing", "classmethod": "class"}
-# Decorators that run nothing of the repository: what they are given is replaced before anybody sees it.
-QUIET = frozenset(
+# Decorators that run no code of the repository: no other code can see the undecorated function.
+DECLARING_DECORATORS = frozenset(
     {"overload", "property", "setter", "getter", "deleter", "staticmethod", "classmethod", "abstractmethod"}
 )
 IMPLICIT_CLASS_METHODS = frozenset({"__init_subclass__", "__class_getitem__"})
 
 
-class Definers(Targets):
-    """The part of the walk that defines."""
+class DefinitionCompiler(TargetCompiler):
+    """Compiles definitions and imports."""
 
     def __init__(
         self,
@@ -61,28 +70,29 @@ class Definers(Targets):
             )
         }
         self.lambdas = lambda_names(tree)
-        # Functions by scope.
-        self.numbers: dict[Scope, int] = {}
-        self.waiting: deque[Callable[[], None]] = deque()
-        # What to do for a statement, by its kind.
-        self._statements: dict[str, Callable[[int], None]] = {}
+        # Numbers of functions by their scope.
+        self.function_numbers: dict[Scope, int] = {}
+        # Bodies of functions that are still to be compiled.
+        self.pending_bodies: deque[Callable[[], None]] = deque()
+        # Methods that compile a statement, by its kind.
+        self._by_statement: dict[str, Callable[[int], None]] = {}
 
     def block(self, statements: Sequence[int]) -> None:
-        """Statements one after the other."""
+        """Compile statements one after the other."""
         raise NotImplementedError
 
     def leave(self, frame: Frame) -> None:
-        """What stands at the end of a frame is seen by all that runs later."""
+        """Add the versions at the end of a frame to the cells, for code that runs later."""
         raise NotImplementedError
 
     def do_import(self, node: int) -> None:
+        """Compile Import and ImportFrom."""
         for alias in self.tree.many(node, "names"):
             module, name, asname, level = self.imported[alias]
             place = self.place(alias)
             is_from = self.tree.kind[node] == "ImportFrom"
             text = str(module or "") if is_from else str(name)
-            star = name == "*"
-            bound = None if star else str(asname or (name if is_from else str(name).partition(".")[0]))
+            bound = None if name == "*" else str(asname or (name if is_from else str(name).partition(".")[0]))
             self.events += 1
             self.program.imports.append(
                 Import(
@@ -99,12 +109,13 @@ class Definers(Targets):
             if bound is None:
                 continue
             made = self.new()
-            self.ops.append(("m", made, number))
+            self.ops.append((OP_IMPORT, made, number))
             self.write(bound, made, self.define(IMPORT, number, place, bound))
 
     do_importfrom = do_import
 
     def do_functiondef(self, node: int) -> None:
+        """Compile FunctionDef and AsyncFunctionDef."""
         tree = self.tree
         decorators = tree.many(node, "decorator_list")
         values = [self.value(decorator) for decorator in decorators]
@@ -114,7 +125,7 @@ class Definers(Targets):
         for decorator in decorators:
             function.binds = BINDS.get(tree.name[decorator] or "", function.binds)
         made = self.new()
-        self.ops.append(("o", made, "F", index))
+        self.ops.append((OP_MAKE, made, OBJ_FUNCTION, index))
         made = self._decorated(FUNCTION, index, decorators, values, made)
         definition = self.define(FUNCTION, index, function.place, name)
         is_overload = self.program.path.endswith(".pyi") and any(
@@ -129,26 +140,28 @@ class Definers(Targets):
     def _decorated(
         self, kind: str, index: int, decorators: Sequence[int], values: Sequence[Node], made: Node
     ) -> Node:
+        """Apply decorators, the last one first; return the node of the result."""
         for decorator, value in reversed(list(zip(decorators, values, strict=True))):
             self.program.decorators.append((self.place(decorator), kind, index, value))
             if value == NOTHING:
                 continue
             result = self.new()
-            if self.tree.name[decorator] not in QUIET:
+            if self.tree.name[decorator] not in DECLARING_DECORATORS:
                 self.events += 1
             site = self.site(decorator, "decorator", self.place(decorator))
-            self.ops.append(("(", value, result, site, [(POSITIONAL, None, made)]))
+            self.ops.append((OP_CALL, value, result, site, [(POSITIONAL, None, made)]))
             made = result
         return made
 
     def of_lambda(self, node: int) -> Node:
+        """Compile Lambda and return the node of the function."""
         index = self._function(node, self.lambdas[node])
         made = self.new()
-        self.ops.append(("o", made, "F", index))
+        self.ops.append((OP_MAKE, made, OBJ_FUNCTION, index))
         return made
 
     def _function(self, node: int, name: str) -> int:
-        """A function with its parameters; its body waits."""
+        """Compile a function with its parameters, defer its body, and return its number."""
         tree, outer = self.tree, self.frame
         kind, scope = tree.kind[node], self.scopes[node]
         is_generator = self._has_yield(node)
@@ -157,7 +170,7 @@ class Definers(Targets):
         ops, nodes = len(self.ops), self.program.nodes
         function = Function(
             name=name,
-            qualname=outer.named(name),
+            qualname=outer.qualify(name),
             place=self.place(node),
             owner=outer.owner if outer.scope.kind == "class" else -1,
             outer=outer.function,
@@ -176,24 +189,24 @@ class Definers(Targets):
         self.program.functions.append(function)
         index = len(self.program.functions) - 1
         frame = Frame(scope, index, qualname=function.qualname)
-        self.numbers[scope] = index
+        self.function_numbers[scope] = index
         self._parameters(args, defaults, function, index, frame)
         hint = self.hint(tree.one(node, "returns")) if kind in FUNCTIONS else None
         if hint is not None:
             function.hinted_result = self.new()
-            self.ops.append(("t", hint, function.hinted_result))
+            self.ops.append((OP_ANNOTATE, hint, function.hinted_result))
         function.header = (ops, len(self.ops), nodes, self.program.nodes)
-        self.waiting.append(lambda: self._body(node, function, frame))
+        self.pending_bodies.append(lambda: self._compile_body(node, function, frame))
         return index
 
     def _defaults(self, args: int | None) -> tuple[list[Node], list[Node]]:
-        """The values of defaults, which are made where the function is."""
+        """Compile the defaults of positional and keyword-only parameters, in the enclosing frame."""
         if args is None:
             return [], []
         tree = self.tree
-        named = tree.gapped(args, "kw_defaults", len(tree.many(args, "kwonlyargs")))
+        keyword_only = tree.gapped(args, "kw_defaults", len(tree.many(args, "kwonlyargs")))
         positional = [self.value(default) for default in tree.many(args, "defaults")]
-        return positional, [self.value(each) for each in named]
+        return positional, [self.value(default) for default in keyword_only]
 
     def _has_yield(self, node: int) -> bool:
         tree, below = self.tree, node + 1
@@ -209,7 +222,7 @@ class Definers(Targets):
     def _parameters(
         self,
         args: int | None,
-        values: tuple[list[Node], list[Node]],
+        defaults: tuple[list[Node], list[Node]],
         function: Function,
         index: int,
         frame: Frame,
@@ -217,21 +230,25 @@ class Definers(Targets):
         if args is None:
             return
         tree = self.tree
-        only, plain, named = (tree.many(args, slot) for slot in ("posonlyargs", "args", "kwonlyargs"))
-        defaults, named_defaults = values
-        positional = [*only, *plain]
-        required = len(positional) - len(defaults)
-        padded = [NOTHING] * required + defaults
-        hows = ["positional_only"] * len(only) + ["positional"] * len(plain)
+        positional_only, plain, keyword_only = (
+            tree.many(args, slot) for slot in ("posonlyargs", "args", "kwonlyargs")
+        )
+        positional_defaults, keyword_defaults = defaults
+        positional = [*positional_only, *plain]
+        required = len(positional) - len(positional_defaults)
+        padded = [NOTHING] * required + positional_defaults
+        hows = ["positional_only"] * len(positional_only) + ["positional"] * len(plain)
         rows = list(zip(positional, hows, padded, strict=True))
         vararg, kwarg = tree.one(args, "vararg"), tree.one(args, "kwarg")
         rows += [(vararg, "vararg", NOTHING)] if vararg is not None else []
-        rows += [(each, "keyword_only", value) for each, value in zip(named, named_defaults, strict=True)]
+        rows += [
+            (each, "keyword_only", value) for each, value in zip(keyword_only, keyword_defaults, strict=True)
+        ]
         rows += [(kwarg, "kwarg", NOTHING)] if kwarg is not None else []
-        given = tree.gapped(args, "kw_defaults", len(named))
-        needed = {
+        default_nodes = tree.gapped(args, "kw_defaults", len(keyword_only))
+        required_nodes = {
             *positional[:required],
-            *(each for each, default in zip(named, given, strict=True) if default is None),
+            *(each for each, default in zip(keyword_only, default_nodes, strict=True) if default is None),
         }
         for number, (node, how, default) in enumerate(rows):
             name = tree.name[node] or ""
@@ -240,23 +257,23 @@ class Definers(Targets):
                 made = self.container("tuple" if how == "vararg" else "dict")
                 if hint is not None:
                     hinted = self.new()
-                    self.ops.append(("t", hint, hinted))
-                    self.ops.append(("]", made, None, hinted, NOTHING))
+                    self.ops.append((OP_ANNOTATE, hint, hinted))
+                    self.ops.append((OP_STORE_ITEM, made, None, hinted, NOTHING))
             else:
                 made = self.new()
                 if hint is not None:
-                    self.ops.append(("t", hint, made))
+                    self.ops.append((OP_ANNOTATE, hint, made))
             place = self.place(node)
             if place[0] is not None:
-                # Without its annotation; as written, which the compiler's spelling need not be.
-                plain = (place[0], place[0] + len(name.encode("utf-8", "surrogatepass")))
-                place = (*self.identifiers.get((place[0], place[0]), plain), place[2])
-            parameter = Parameter(name, how, made, default, place, node in needed)
+                # Only the identifier, as written in the source: the compiler normalizes names.
+                span = (place[0], place[0] + len(name.encode("utf-8", "surrogatepass")))
+                place = (*self.identifiers.get((place[0], place[0]), span), place[2])
+            parameter = Parameter(name, how, made, default, place, node in required_nodes)
             function.parameters.append(parameter)
             definition = self.define(PARAMETER, index, place, str(number))
-            frame.env[frame.scope.find(name).name] = (Version(made, [definition], -1),)
+            frame.env[frame.scope.resolve(name).name] = (Version(made, [definition], -1),)
 
-    def _body(self, node: int, function: Function, frame: Frame) -> None:
+    def _compile_body(self, node: int, function: Function, frame: Frame) -> None:
         self.frame = frame
         tree = self.tree
         self.forget_phis()
@@ -274,12 +291,13 @@ class Definers(Targets):
         function.body = (ops, len(self.ops), nodes, self.program.nodes)
 
     def do_classdef(self, node: int) -> None:
+        """Compile ClassDef, its body in place."""
         tree, outer = self.tree, self.frame
         decorators = tree.many(node, "decorator_list")
         values = [self.value(decorator) for decorator in decorators]
         bases = []
-        for place, base in enumerate(tree.many(node, "bases")):
-            bases.append((self.value(base), self.place(base), place))
+        for ordinal, base in enumerate(tree.many(node, "bases")):
+            bases.append((self.value(base), self.place(base), ordinal))
         keywords = [
             (tree.name[each] or "", self.value(tree.one(each, "value")))
             for each in tree.many(node, "keywords")
@@ -287,7 +305,7 @@ class Definers(Targets):
         name, scope = tree.name[node] or "", self.scopes[node]
         cls = Class(
             name,
-            outer.named(name),
+            outer.qualify(name),
             self.place(node),
             outer.function,
             bases,
@@ -307,19 +325,20 @@ class Definers(Targets):
         self.frame = outer
         made = self.new()
         self.events += 1
-        self.ops.append(("o", made, "C", index))
-        self.ops.append(("c", index, self.site(node, "class")))
+        self.ops.append((OP_MAKE, made, OBJ_CLASS, index))
+        self.ops.append((OP_CREATE_CLASS, index, self.site(node, "class")))
         made = self._decorated(CLASS, index, decorators, values, made)
         self.write(name, made, self.define(CLASS, index, cls.place, name))
 
     def do_typealias(self, node: int) -> None:
+        """Compile TypeAlias: the name is bound, its value is not followed."""
         name = self.tree.one(node, "name")
         if name is not None:
             self.assign(name, NOTHING)
 
 
 def lambda_names(tree: Tree) -> dict[int, str]:
-    """Lambdas by number in their scope, in the order of the source: `<lambda1>`, `<lambda2>`."""
+    """Return names of lambdas, numbered in their scope in source order: `<lambda1>`, `<lambda2>`."""
     by_scope: dict[int, list[tuple[int, int]]] = {}
     for node, kind in enumerate(tree.kind):
         if kind != "Lambda":
@@ -333,6 +352,6 @@ def lambda_names(tree: Tree) -> dict[int, str]:
         )
     return {
         node: f"<lambda{number}>"
-        for found in by_scope.values()
-        for number, (_, node) in enumerate(sorted(found), start=1)
+        for lambdas in by_scope.values()
+        for number, (_, node) in enumerate(sorted(lambdas), start=1)
     }

@@ -1,10 +1,10 @@
-"""Expressions into constraints: every expression gets the node that its value is in.
+"""Compile expressions to operations: every expression gets the node that holds its value.
 
-    self.run(job)      . self run 5, then a call of 5 with job into 6
+    self.run(job)      OP_LOAD_ATTRIBUTE self run 5, then OP_CALL 5 with job into 6
 
-Names are read by the compiler's scopes and, where the frame is at hand, by the versions that stand there.
-What can never be called or have attributes of interest, such as None, has no node. Constants share one node
-per type. A literal of many elements keeps constant keys only while they are few.
+Names are resolved by the compiler's scopes and, within the frame that binds them, by their current versions.
+Values that are never called and have no attributes of interest, such as None, have no node. Constants share
+one node per type. A display with many elements does not keep their keys.
 
 Tests: `tests/unit/relate/test_statements.py`.
 """
@@ -13,13 +13,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from codeanatomy.relate.compile.annotations import Hint, hint_of
-from codeanatomy.relate.compile.names import NO_PLACE, Names
-from codeanatomy.relate.compile.scope_tree import Scope
+from codeanatomy.relate.compile.annotations import Hint, compile_hint
+from codeanatomy.relate.compile.names import NO_PLACE, NameCompiler
+from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.compile.variables import Frame, Version, Versions
-from codeanatomy.relate.program import KEYWORD, NOTHING, POSITIONAL, STAR, STAR_STAR, Arg, Node, Program
+from codeanatomy.relate.program import (
+    KEYWORD,
+    NOTHING,
+    OBJ_STRING_PREFIX,
+    OP_AWAIT,
+    OP_BINARY,
+    OP_CALL,
+    OP_ISINSTANCE,
+    OP_ITERATE,
+    OP_LOAD_ATTRIBUTE,
+    OP_LOAD_ITEM,
+    OP_MAKE,
+    OP_SPECIAL_METHOD,
+    OP_STORE_ITEM,
+    OP_STORE_KEY,
+    OP_UPDATE,
+    OP_YIELD_FROM,
+    POSITIONAL,
+    SLICE,
+    STAR,
+    STAR_STAR,
+    Arg,
+    Node,
+    Program,
+)
 
+# Elements of a display that are told apart by their keys; characters of a key.
 MAX_KEYS = 200
 KEY_CHARS = 100
 OPERATORS: Mapping[str, str] = {
@@ -46,29 +71,29 @@ COMPARISONS: Mapping[str, str] = {
     "Gt": "gt",
     "GtE": "ge",
 }
-# Functions and methods that a constant argument tells what to look at.
-BY_TEXT = frozenset({"getattr", "setattr", "get", "pop", "setdefault", "__getitem__", "import_module"})
-# What `!r`, `!s` and `!a` in an f-string ask for.
+# Functions and methods with a result that depends on the text of a constant argument.
+TEXT_DEPENDENT = frozenset({"getattr", "setattr", "get", "pop", "setdefault", "__getitem__", "import_module"})
+# Special methods that `!r`, `!s` and `!a` in an f-string call.
 CONVERSIONS = {"r": ["__repr__"], "a": ["__repr__"], "s": ["__str__", "__repr__"]}
 TRUTH = ["__bool__", "__len__"]
 
 
-class Expressions(Names):
-    """The part of the walk that looks at expressions."""
+class ExpressionCompiler(NameCompiler):
+    """Compiles expressions; method `of_call` compiles a Call, and so on."""
 
     def __init__(self, program: Program, tree: Tree, scopes: Mapping[int, Scope]) -> None:
         super().__init__(program, tree, scopes)
         self._by_kind: dict[str, Callable[[int], Node]] = {}
 
     def value(self, node: int | None) -> Node:
-        """The node that an expression's value is in."""
+        """Compile an expression and return the node of its value; NOTHING if it has none."""
         if node is None:
             return NOTHING
         kind = self.tree.kind[node]
-        look = self._by_kind.get(kind)
-        if look is None:
-            look = self._by_kind[kind] = getattr(self, f"of_{kind.lower()}", self._other)
-        return look(node)
+        method = self._by_kind.get(kind)
+        if method is None:
+            method = self._by_kind[kind] = getattr(self, f"of_{kind.lower()}", self._other)
+        return method(node)
 
     def _other(self, node: int) -> Node:
         for child in self.tree.children(node):
@@ -78,28 +103,28 @@ class Expressions(Names):
     def of_constant(self, node: int) -> Node:
         text = self.tree.value[node]
         kind = constant_type(text)
-        if kind == "str" and self.asks_by_name and text is not None and text[1:-1].isidentifier():
-            return self.word(text[1:-1])
+        if kind == "str" and self.uses_getattr and text is not None and text[1:-1].isidentifier():
+            return self.string(text[1:-1])
         return self.const(kind) if kind else NOTHING
 
     def of_name(self, node: int) -> Node:
         name = self.tree.name[node] or ""
-        found, definitions = self.read(name)
+        value, definitions = self.read(name)
         self.uses.append((self.place(node), name, definitions))
-        return found
+        return value
 
     def of_attribute(self, node: int) -> Node:
         owner = self.tree.one(node, "value")
-        received = self.value(owner)
-        if received == NOTHING:
-            received = self.new()
+        receiver = self.value(owner)
+        if receiver == NOTHING:
+            receiver = self.new()
         made = self.new()
         attr = self.mangled(self.tree.name[node] or "")
-        self.ops.append((".", received, attr, made, self.attribute_site(node)))
+        self.ops.append((OP_LOAD_ATTRIBUTE, receiver, attr, made, self.attribute_site(node)))
         return made
 
     def attribute_site(self, node: int) -> int:
-        """The site of an attribute, with the place of its identifier."""
+        """Add the site of an attribute, with the place of its identifier."""
         start, end, line = self.place(node)
         inner = NO_PLACE
         if start is not None and end is not None and (start, end) in self.identifiers:
@@ -123,13 +148,13 @@ class Expressions(Names):
                 tree.one(arg, "value") if tree.kind[arg] in ("Starred", "keyword") else arg for arg in given
             )
             self.program.arguments[site] = [NO_PLACE if arg is None else self.place(arg) for arg in values]
-        if func is not None and tree.name[func] in BY_TEXT:
+        if func is not None and tree.name[func] in TEXT_DEPENDENT:
             self.program.texts[site] = [self.key(arg) for arg in tree.many(node, "args")]
-        self.ops.append(("(", callee, made, site, args))
+        self.ops.append((OP_CALL, callee, made, site, args))
         return made
 
     def arguments(self, positional: Sequence[int], keywords: Sequence[int]) -> list[Arg]:
-        """The arguments of a call or the bases of a class."""
+        """Compile the arguments of a call."""
         tree, args = self.tree, list[Arg]()
         for arg in positional:
             if tree.kind[arg] == "Starred":
@@ -147,7 +172,7 @@ class Expressions(Names):
         return value
 
     def assign(self, target: int | None, value: Node) -> None:
-        """A target of an assignment gets a value."""
+        """Assign a value to the target of an assignment."""
         raise NotImplementedError
 
     def of_lambda(self, node: int) -> Node:
@@ -162,39 +187,39 @@ class Expressions(Names):
         values, op = self.tree.many(node, "values"), self.tree.one(node, "op")
         is_and = op is not None and self.tree.kind[op] == "And"
         before = dict(self.frame.env)
-        found = []
+        nodes = []
         for value in values[:-1]:
-            found.append(self.truth(value))
+            nodes.append(self.truth(value))
             if is_and:
-                # What stands further right is looked at only if this was met.
+                # Operands further right are evaluated only if this one is true.
                 self.narrow(value)
-        found.append(self.value(values[-1]))
+        nodes.append(self.value(values[-1]))
         if is_and:
             for name, versions in before.items():
                 if name in self.frame.env and self._is_narrowed(self.frame.env[name], versions):
                     self.frame.env[name] = versions
-        return self.phi(found)
+        return self.phi(nodes)
 
     def _is_narrowed(self, versions: Versions, before: Versions) -> bool:
-        """Whether these are the versions before, seen through a test; a `:=` has a definition of its own."""
+        """Whether these are the earlier versions, narrowed by a test; `:=` adds a definition of its own."""
         known = {number for version in before for number in version.definitions}
         return all(known.issuperset(version.definitions) for version in versions)
 
     def truth(self, node: int | None) -> Node:
-        """A value that is asked whether it is true."""
+        """Compile an expression that is tested for truth and return the node of its value."""
         value = self.value(node)
         if node is not None and value != NOTHING and self.tree.kind[node] not in ("BoolOp", "Compare"):
             self.special(node, value, TRUTH, [], "truth")
         return value
 
     def special(self, node: int, receiver: Node, names: list[str], args: Sequence[Node], role: str) -> Node:
-        """The result of a special method that a syntax node calls."""
+        """Call the first of these special methods that the receiver has; return the node of the result."""
         if receiver == NOTHING or receiver in self.const_nodes:
             return NOTHING
         made = self.new()
         given = [(POSITIONAL, None, arg) for arg in args]
         self.events += 1
-        self.ops.append(("d", receiver, names, given, made, self.site(node, role)))
+        self.ops.append((OP_SPECIAL_METHOD, receiver, names, given, made, self.site(node, role)))
         return made
 
     def of_unaryop(self, node: int) -> Node:
@@ -215,25 +240,25 @@ class Expressions(Names):
         left, right = self.value(first), self.value(tree.one(node, "right"))
         prefix = self.prefix(first)
         if prefix is not None:
-            return self.phi([self.begins(prefix), self.operator(node, left, right, "")])
+            return self.phi([self.string_prefix(prefix), self.operator(node, left, right, "")])
         return self.operator(node, left, right, "")
 
     def prefix(self, node: int | None) -> str | None:
-        """The beginning of a name that is put together: `"visit_" + x`, `"visit_%s" % x`, `f"visit_{x}"`."""
+        """Return the constant start of a composed name: `"visit_" + x`, `"visit_%s" % x`, `f"visit_{x}"`."""
         text = None if node is None else self.tree.value[node]
-        if not self.asks_by_name or text is None or text[0] not in "'\"":
+        if not self.uses_getattr or text is None or text[0] not in "'\"":
             return None
-        word = text[1:-1].partition("%")[0].partition("{")[0]
-        return word if word.isidentifier() and len(word) > 1 else None
+        start = text[1:-1].partition("%")[0].partition("{")[0]
+        return start if start.isidentifier() and len(start) > 1 else None
 
-    def begins(self, prefix: str) -> Node:
-        """A string that begins so."""
+    def string_prefix(self, prefix: str) -> Node:
+        """Return the node of a string that starts with the prefix."""
         made = self.new()
-        self.ops.append(("o", made, "j", prefix))
+        self.ops.append((OP_MAKE, made, OBJ_STRING_PREFIX, prefix))
         return made
 
     def operator(self, node: int, left: Node, right: Node, prefix: str) -> Node:
-        """The result of a binary operator; the prefix `i` is for the one in place."""
+        """Compile a binary operator, with prefix `i` in place; return the node of the result."""
         op = self.tree.one(node, "op")
         name = OPERATORS.get("" if op is None else self.tree.kind[op], "add")
         plain_right = right == NOTHING or right in self.const_nodes
@@ -243,19 +268,20 @@ class Expressions(Names):
         if left == NOTHING:
             left = self.new()
         self.events += 1
-        self.ops.append(("b", left, right, prefix + name, made, self.site(node, "operator")))
+        self.ops.append((OP_BINARY, left, right, prefix + name, made, self.site(node, "operator")))
         return made
 
     def of_compare(self, node: int) -> Node:
         tree = self.tree
         operands = [tree.one(node, "left"), *tree.many(node, "comparators")]
         values = [self.value(operand) for operand in operands]
-        for place, op in enumerate(tree.many(node, "ops")):
-            left, right, kind = values[place], values[place + 1], tree.kind[op]
+        for at, op in enumerate(tree.many(node, "ops")):
+            left, right, kind = values[at], values[at + 1], tree.kind[op]
             if kind in COMPARISONS and not {left, right} <= self.const_nodes | {NOTHING}:
                 self.events += 1
                 first = self.new() if left == NOTHING else left
-                self.ops.append(("b", first, right, COMPARISONS[kind], NOTHING, self.site(node, "operator")))
+                site = self.site(node, "operator")
+                self.ops.append((OP_BINARY, first, right, COMPARISONS[kind], NOTHING, site))
             elif kind in ("In", "NotIn"):
                 self.special(node, right, ["__contains__", "__iter__"], [left], "operator")
         return NOTHING
@@ -265,7 +291,9 @@ class Expressions(Names):
         for value in values:
             self.value(value)
         prefix = self.prefix(values[0]) if len(values) > 1 else None
-        return self.const("str") if prefix is None else self.phi([self.const("str"), self.begins(prefix)])
+        return (
+            self.const("str") if prefix is None else self.phi([self.const("str"), self.string_prefix(prefix)])
+        )
 
     of_templatestr = of_joinedstr
 
@@ -285,24 +313,24 @@ class Expressions(Names):
 
     def of_subscript(self, node: int) -> Node:
         tree = self.tree
-        received = self.value(tree.one(node, "value"))
+        receiver = self.value(tree.one(node, "value"))
         index = tree.one(node, "slice")
         key_value = self.value(index)
-        if received == NOTHING:
+        if receiver == NOTHING:
             return NOTHING
         made = self.new()
         self.events += 1
         site = self.site(node, "subscript")
-        self.ops.append(("[", received, self.key(index), made, site, key_value))
+        self.ops.append((OP_LOAD_ITEM, receiver, self.key(index), made, site, key_value))
         return made
 
     def key(self, index: int | None) -> str | None:
-        """A constant key as text; ":" for a slice, None for one that is not constant."""
+        """Return a constant key as text, SLICE for a slice, None for a key that is not constant."""
         if index is None:
             return None
         kind = self.tree.kind[index]
         if kind == "Slice":
-            return ":"
+            return SLICE
         text = self.tree.value[index]
         if kind == "UnaryOp":
             operand = self.tree.one(index, "operand")
@@ -325,23 +353,23 @@ class Expressions(Names):
         items = tree.many(node, "elts")
         starred = any(tree.kind[item] == "Starred" for item in items)
         made = self.container(kind, -1 if starred or len(items) > MAX_KEYS else len(items))
-        by_place = kind != "set" and len(items) <= MAX_KEYS
+        by_position = kind != "set" and len(items) <= MAX_KEYS
         seen: set[tuple[str | None, Node]] = set()
-        for place, item in enumerate(items):
+        for at, item in enumerate(items):
             if tree.kind[item] == "Starred":
-                by_place = False
+                by_position = False
                 inner = self.new()
                 value = self.value(tree.one(item, "value"))
                 if value == NOTHING:
                     continue
-                self.ops.append(("*", value, inner, self.site(item, "iteration")))
-                self.ops.append(("]", made, None, inner, NOTHING))
+                self.ops.append((OP_ITERATE, value, inner, self.site(item, "iteration")))
+                self.ops.append((OP_STORE_ITEM, made, None, inner, NOTHING))
                 continue
             value = self.value(item)
-            key = str(place) if by_place else None
+            key = str(at) if by_position else None
             if value != NOTHING and (key, value) not in seen:
                 seen.add((key, value))
-                self.ops.append(("]", made, key, value, NOTHING))
+                self.ops.append((OP_STORE_ITEM, made, key, value, NOTHING))
         return made
 
     def of_dict(self, node: int) -> Node:
@@ -353,17 +381,17 @@ class Expressions(Names):
             key_value, value = self.value(key), self.value(item)
             if key is None:
                 if value != NOTHING:
-                    self.ops.append(("u", made, value))
+                    self.ops.append((OP_UPDATE, made, value))
                 continue
             text = self.key(key) if len(values) <= MAX_KEYS else None
             if value in self.const_nodes:
                 text = None
             if value != NOTHING and (text, value) not in seen:
                 seen.add((text, value))
-                self.ops.append(("]", made, text, value, NOTHING))
+                self.ops.append((OP_STORE_ITEM, made, text, value, NOTHING))
             if key_value != NOTHING and ("keys", key_value) not in seen:
                 seen.add(("keys", key_value))
-                self.ops.append(("k", made, key_value))
+                self.ops.append((OP_STORE_KEY, made, key_value))
         return made
 
     def of_listcomp(self, node: int) -> Node:
@@ -382,7 +410,7 @@ class Expressions(Names):
         tree, outer = self.tree, self.frame
         made = self.container(kind)
         generators = tree.many(node, "generators")
-        # The first iterable is evaluated outside.
+        # The first iterable is evaluated in the enclosing scope.
         first = self.value(tree.one(generators[0], "iter")) if generators else NOTHING
         scope = self.scopes.get(node)
         if scope is not None:
@@ -399,28 +427,29 @@ class Expressions(Names):
             if kind == "dict":
                 keys = self.value(tree.one(node, "key"))
                 if keys != NOTHING:
-                    self.ops.append(("k", made, keys))
+                    self.ops.append((OP_STORE_KEY, made, keys))
                 value = self.value(tree.one(node, "value"))
             else:
                 value = self.value(tree.one(node, "elt"))
         finally:
             self.frame = outer
         if value != NOTHING:
-            self.ops.append(("]", made, None, value, NOTHING))
+            self.ops.append((OP_STORE_ITEM, made, None, value, NOTHING))
         return made
 
     def element(self, node: int, source: Node) -> Node:
-        """What iteration over a value gives; the node is where that happens."""
+        """Iterate over a value and return the node of the elements; `node` is the loop or generator."""
         if source == NOTHING:
             return NOTHING
         made = self.new()
         self.events += 1
-        place = self.tree.one(node, "iter")
-        self.ops.append(("*", source, made, self.site(node if place is None else place, "iteration")))
+        iterable = self.tree.one(node, "iter")
+        site = self.site(node if iterable is None else iterable, "iteration")
+        self.ops.append((OP_ITERATE, source, made, site))
         return made
 
     def narrow(self, test: int | None) -> None:
-        """After a test that was met, a name may be known better."""
+        """Narrow the names that a test with `isinstance` checks, for code that runs if it is true."""
         tree = self.tree
         if test is None:
             return
@@ -434,21 +463,21 @@ class Expressions(Names):
         if func is None or tree.name[func] != "isinstance" or len(args) != 2 or tree.kind[args[0]] != "Name":
             return
         name = tree.name[args[0]] or ""
-        found = self.frame.scope.find(name)
-        holder = self.frame.holder(found.home) if found.home else None
-        if holder is None or found.name in self.declared:
+        resolved = self.frame.scope.resolve(name)
+        frame = self.frame.frame_of(resolved.binding_scope) if resolved.binding_scope else None
+        if frame is None or resolved.name in self.declared:
             return
         source, definitions = self.read(name)
-        classes = self._quietly(args[1])
+        classes = self._value_again(args[1])
         if NOTHING in (source, classes):
             return
         made = self.new()
-        self.ops.append(("i", source, classes, made))
-        joined = [each for some in definitions for each in some]
-        holder.env[found.name] = (Version(made, joined, self.events),)
+        self.ops.append((OP_ISINSTANCE, source, classes, made))
+        joined = [number for numbers in definitions for number in numbers]
+        frame.env[resolved.name] = (Version(made, joined, self.events),)
 
-    def _quietly(self, node: int) -> Node:
-        """The value of an expression that was looked at already."""
+    def _value_again(self, node: int) -> Node:
+        """Compile an expression a second time, without recording its uses of names again."""
         uses = len(self.uses)
         value = self.value(node)
         del self.uses[uses:]
@@ -460,7 +489,7 @@ class Expressions(Names):
             return NOTHING
         made = self.new()
         self.events += 1
-        self.ops.append(("a", source, made, self.site(node, "await")))
+        self.ops.append((OP_AWAIT, source, made, self.site(node, "await")))
         return made
 
     def of_yield(self, node: int) -> Node:
@@ -477,41 +506,46 @@ class Expressions(Names):
             return NOTHING
         made = self.new()
         self.ops.append(
-            ("*", source, self.program.functions[self.frame.function].yields, self.site(node, "iteration"))
+            (
+                OP_ITERATE,
+                source,
+                self.program.functions[self.frame.function].yields,
+                self.site(node, "iteration"),
+            )
         )
-        self.ops.append(("y", source, made))
+        self.ops.append((OP_YIELD_FROM, source, made))
         return made
 
     def hint(self, node: int | None) -> Hint | None:
-        """What an annotation says; its names are read where it stands."""
+        """Compile an annotation to a hint; its names are read in the current frame."""
         if node is None:
             return None
         events = self.events
         self.value(node)
-        # `List[int]` runs nothing of the repository.
+        # Subscripts such as `List[int]` run no code of the repository.
         self.events = events
-        return hint_of(self.tree, node, self._hinted)
+        return compile_hint(self.tree, node, self._annotation_name)
 
-    def _hinted(self, dotted: str) -> Node:
-        """The node of a dotted name in an annotation."""
+    def _annotation_name(self, dotted: str) -> Node:
+        """Return the node of a dotted name in an annotation."""
         first, *rest = dotted.split(".")
-        found = self.frame.scope.find(first)
-        if found.home is not None:
-            # What is defined below may be meant as well.
-            node, _ = self._seen(found.home, found.name)
+        resolved = self.frame.scope.resolve(first)
+        if resolved.binding_scope is not None:
+            # Through the cell: it may be defined only later in the file.
+            node, _ = self._read_cell(resolved.binding_scope, resolved.name)
         else:
-            node = self.open(first)
+            node = self.unbound(first)
         for attr in rest:
             if node == NOTHING:
                 return NOTHING
             made = self.new()
-            self.ops.append((".", node, attr, made, NOTHING))
+            self.ops.append((OP_LOAD_ATTRIBUTE, node, attr, made, NOTHING))
             node = made
         return node
 
 
 def constant_type(text: str | None) -> str | None:
-    """The builtin type of a constant, by how Python spells it.
+    """Return the builtin type of a constant from its `repr`; None for None and Ellipsis.
 
     >>> constant_type("'a'"), constant_type("1.5"), constant_type("None")
     ('str', 'float', None)

@@ -1,7 +1,7 @@
-"""Names, places and nodes while a file is walked.
+"""Compile reads and writes of names; allocate nodes, sites and definitions of a program.
 
-    node, definitions = names.read("x")       # by the compiler's scopes, and the versions that stand here
-    names.write("x", node, definition)
+    node, definitions = compiler.read("x")    # by the compiler's scopes and the current versions
+    compiler.write("x", node, definition)
 
 Constants share one node per type. Tests: `tests/unit/relate/test_statements.py`.
 """
@@ -11,85 +11,101 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from codeanatomy.relate.compile.scope_tree import Scope
+from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.compile.variables import Cell, Frame, Version, Versions
-from codeanatomy.relate.program import NOTHING, VARIABLE, Definition, Node, Op, Place, Program, Site, Use
+from codeanatomy.relate.program import (
+    NOTHING,
+    OBJ_CONSTANT,
+    OBJ_CONTAINER,
+    OBJ_STRING,
+    OP_COPY,
+    OP_MAKE,
+    OP_UNBOUND_NAME,
+    VARIABLE,
+    Definition,
+    Node,
+    Op,
+    Place,
+    Program,
+    Site,
+    Use,
+)
 
 NO_PLACE: Place = (None, None, None)
 
 
-class Names:
-    """The program of a file in the making."""
+class NameCompiler:
+    """Compiles names, and holds the state that all parts of the compiler share."""
 
     def __init__(self, program: Program, tree: Tree, scopes: Mapping[int, Scope]) -> None:
         self.program = program
         self.tree = tree
         self.scopes = scopes
         self.frame = Frame(scopes[0], -1, qualname="")
-        # Calls so far: between two of them no other code can run.
+        # Number of calls so far: between two of them no other code can run.
         self.events = 0
         self.ops: list[Op] = program.ops
         self.cells: dict[tuple[Scope, str], Cell] = {}
         self.consts: dict[str, Node] = {}
         self.const_nodes: set[Node] = set()
-        # Strings are told apart only where attributes are asked for by name.
-        self.asks_by_name = "getattr" in tree.name
-        self.words: dict[str, Node] = {}
-        self.open_nodes: dict[str, Node] = {}
-        # Names that some function declares global or nonlocal: its writes come at any time.
+        # Strings are distinguished only in files that look up attributes by name.
+        self.uses_getattr = "getattr" in tree.name
+        self.strings: dict[str, Node] = {}
+        self.unbound_nodes: dict[str, Node] = {}
+        # Names that a function declares global or nonlocal: it may write them at any time.
         self.declared: set[str] = set()
         self.identifiers: dict[tuple[int, int], tuple[int, int]] = {}
         self.uses: list[tuple[Place, str, Sequence[Iterable[int]]]] = []
-        # Definitions of a stub that are overloads: no other takes their place.
+        # Definitions of a stub that are overloads: they do not replace each other.
         self.overloads: set[int] = set()
         self._phis: dict[tuple[Node, ...], Node] = {}
 
     def new(self) -> Node:
-        """A fresh node."""
+        """Return a new node."""
         self.program.nodes += 1
         return self.program.nodes - 1
 
     def site(self, node: int, role: str, inner: Place = NO_PLACE) -> int:
-        """A place at which something happens."""
+        """Add a site and return its number."""
         self.program.sites.append(Site(node, role, self.place(node), self.frame.function, inner))
         return len(self.program.sites) - 1
 
     def place(self, node: int) -> Place:
-        """Where a syntax node stands."""
+        """Return the place of a syntax node."""
         tree = self.tree
         return tree.bstart[node], tree.bend[node], tree.line[node]
 
     def container(self, kind: str, size: int = -1) -> Node:
-        """A list, tuple, dict, set or generator, of so many elements if that is known."""
+        """Create a list, tuple, dict, set or generator; size is -1 if not known. Return its node."""
         made = self.new()
         self.program.containers.append((kind, size))
-        self.ops.append(("o", made, "L", len(self.program.containers) - 1))
+        self.ops.append((OP_MAKE, made, OBJ_CONTAINER, len(self.program.containers) - 1))
         return made
 
     def const(self, kind: str) -> Node:
-        """Any constant of a builtin type."""
+        """Return the node of all constants of a builtin type."""
         if kind not in self.consts:
             made = self.consts[kind] = self.new()
             self.const_nodes.add(made)
-            self.ops.append(("o", made, "K", kind))
+            self.ops.append((OP_MAKE, made, OBJ_CONSTANT, kind))
         return self.consts[kind]
 
-    def word(self, text: str) -> Node:
-        """A string that may be the name of an attribute."""
-        if text not in self.words:
-            made = self.words[text] = self.new()
+    def string(self, text: str) -> Node:
+        """Return the node of a string that may be the name of an attribute."""
+        if text not in self.strings:
+            made = self.strings[text] = self.new()
             self.const_nodes.add(made)
-            self.ops.append(("o", made, "J", text))
-        return self.words[text]
+            self.ops.append((OP_MAKE, made, OBJ_STRING, text))
+        return self.strings[text]
 
     def copy(self, src: Node, dst: Node) -> None:
-        """What is in one node is in the other."""
+        """Let all objects of one node flow into another."""
         if NOTHING not in (src, dst) and src != dst:
-            self.ops.append(("=", src, dst))
+            self.ops.append((OP_COPY, src, dst))
 
     def phi(self, nodes: Sequence[Node]) -> Node:
-        """The node of all that is in any of these."""
+        """Return a node that holds the objects of all these nodes."""
         distinct = tuple(dict.fromkeys(node for node in nodes if node != NOTHING))
         if len(distinct) < 2:
             return distinct[0] if distinct else NOTHING
@@ -100,106 +116,106 @@ class Names:
         return self._phis[distinct]
 
     def forget_phis(self) -> None:
-        """A node that joins others belongs to the function it was made in."""
+        """Forget joined nodes, which belong to the function that they were created in."""
         self._phis.clear()
 
     def define(self, kind: str, index: int, place: Place, name: str) -> int:
-        """A definition's number."""
+        """Add a definition and return its number."""
         self.program.definitions.append(Definition(kind, index, place, name))
         return len(self.program.definitions) - 1
 
     def cell(self, scope: Scope, name: str) -> Cell:
-        """What code that runs at another time sees of a name."""
+        """Return the cell of a name: its versions that code which runs at another time may see."""
         if (scope, name) not in self.cells:
             self.cells[scope, name] = Cell()
         return self.cells[scope, name]
 
     def read(self, name: str) -> tuple[Node, Sequence[Iterable[int]]]:
-        """The node of a name here, and the definitions it may come from."""
-        found = self.frame.scope.find(name)
-        home = found.home
-        if home is None:
-            return self.open(name), ()
-        holder = self.frame.holder(home)
-        if holder is None:
-            return self._seen(home, found.name)
-        versions = holder.env.get(found.name, ())
-        if not versions and home.kind in ("module", "class"):
-            # Not bound yet: a builtin, or what is outside of the class.
-            outside = home.parent.find(name) if home.parent else None
-            if outside is None or outside.home is None:
-                if found.name not in self.declared:
-                    return self.open(name), ()
-            elif outside.home is not home:
-                outer = self.frame.holder(outside.home)
-                if outer is None:
-                    return self._seen(outside.home, outside.name)
-                versions = outer.env.get(outside.name, ())
+        """Return the node of a name here, and the definitions it may come from."""
+        resolved = self.frame.scope.resolve(name)
+        scope = resolved.binding_scope
+        if scope is None:
+            return self.unbound(name), ()
+        frame = self.frame.frame_of(scope)
+        if frame is None:
+            return self._read_cell(scope, resolved.name)
+        versions = frame.env.get(resolved.name, ())
+        if not versions and scope.kind in ("module", "class"):
+            # Not bound yet: a builtin, or a name from outside of the class.
+            outer = scope.parent.resolve(name) if scope.parent else None
+            if outer is None or outer.binding_scope is None:
+                if resolved.name not in self.declared:
+                    return self.unbound(name), ()
+            elif outer.binding_scope is not scope:
+                outer_frame = self.frame.frame_of(outer.binding_scope)
+                if outer_frame is None:
+                    return self._read_cell(outer.binding_scope, outer.name)
+                versions = outer_frame.env.get(outer.name, ())
         nodes = [version.node for version in versions]
         definitions = [version.definitions for version in versions]
-        if found.name in self.declared:
-            node, more = self._seen(home, found.name)
+        if resolved.name in self.declared:
+            node, more = self._read_cell(scope, resolved.name)
             return self.phi([*nodes, node]), [*definitions, *more]
         return self.phi(nodes), definitions
 
-    def _seen(self, home: Scope, name: str) -> tuple[Node, Sequence[Iterable[int]]]:
-        cell = self.cell(home, name)
+    def _read_cell(self, scope: Scope, name: str) -> tuple[Node, Sequence[Iterable[int]]]:
+        cell = self.cell(scope, name)
         if cell.node == NOTHING:
             cell.node = self.new()
         return cell.node, [cell.definitions]
 
-    def open(self, name: str) -> Node:
-        """A name that nothing in the file binds."""
-        if name not in self.open_nodes:
-            made = self.open_nodes[name] = self.new()
-            self.ops.append(("n", name, made))
-        return self.open_nodes[name]
+    def unbound(self, name: str) -> Node:
+        """Return the node of a name that the file does not bind."""
+        if name not in self.unbound_nodes:
+            made = self.unbound_nodes[name] = self.new()
+            self.ops.append((OP_UNBOUND_NAME, name, made))
+        return self.unbound_nodes[name]
 
-    def write(self, name: str, node: Node, definition: int, beside: AbstractSet[int] = frozenset()) -> None:
-        """A name gets a value, and keeps those that come from some definitions."""
-        found = self.frame.scope.find(name)
-        home = found.home or self.frame.scope
-        holder = self.frame.holder(home)
-        if holder is None:
-            self.cell(home, found.name).show(node, [definition])
+    def write(self, name: str, node: Node, definition: int, keep: AbstractSet[int] = frozenset()) -> None:
+        """Assign a name; older versions remain only if all their definitions are among those to keep."""
+        resolved = self.frame.scope.resolve(name)
+        scope = resolved.binding_scope or self.frame.scope
+        frame = self.frame.frame_of(scope)
+        if frame is None:
+            self.cell(scope, resolved.name).add(node, [definition])
             return
-        made = Version(node, [definition], self.events)
-        if beside:
-            kept = [old for old in holder.env.get(found.name, ()) if set(old.definitions) <= beside]
-            self.bind(holder, found.name, (*kept, made))
+        version = Version(node, [definition], self.events)
+        if keep:
+            kept = [old for old in frame.env.get(resolved.name, ()) if set(old.definitions) <= keep]
+            self.bind(frame, resolved.name, (*kept, version))
         else:
-            self.bind(holder, found.name, (made,))
+            self.bind(frame, resolved.name, (version,))
 
-    def bind(self, holder: Frame, name: str, versions: Versions) -> None:
-        """New versions take the place of the old ones."""
-        for old in holder.env.get(name, ()):
+    def bind(self, frame: Frame, name: str, versions: Versions) -> None:
+        """Replace the current versions of a name."""
+        for old in frame.env.get(name, ()):
             if old.born != self.events:
-                self.cell(holder.scope, name).show(old.node, old.definitions)
-        holder.env[name] = versions
-        for caught in holder.caught:
+                self.cell(frame.scope, name).add(old.node, old.definitions)
+        frame.env[name] = versions
+        for caught in frame.caught:
             caught.setdefault(name, []).extend(versions)
 
     def unbind(self, name: str) -> None:
-        """A name is deleted."""
-        found = self.frame.scope.find(name)
-        holder = self.frame.holder(found.home) if found.home else None
-        if holder is not None:
-            self.bind(holder, found.name, ())
-            holder.env.pop(found.name, None)
+        """Delete a name."""
+        resolved = self.frame.scope.resolve(name)
+        frame = self.frame.frame_of(resolved.binding_scope) if resolved.binding_scope else None
+        if frame is not None:
+            self.bind(frame, resolved.name, ())
+            frame.env.pop(resolved.name, None)
 
     def mangled(self, name: str) -> str:
-        """An attribute as the compiler spells it."""
+        """Return an attribute's name as the compiler mangles it."""
         private = (self.frame.scope.private or "").lstrip("_")
         if not private or not name.startswith("__") or name.endswith("__"):
             return name
         return f"_{private}{name}"
 
-    def finished_uses(self) -> list[Use]:
-        """The names that mean more than a variable, once everything is known."""
+    def complete_uses(self) -> list[Use]:
+        """Return the reads of names that may be more than a variable; call it last, when all are known."""
         kinds = [definition.kind for definition in self.program.definitions]
-        found = []
+        uses = []
         for place, name, lists in self.uses:
             numbers = list(dict.fromkeys(number for each in lists for number in each))
             if any(kinds[number] != VARIABLE for number in numbers):
-                found.append(Use(place, name, numbers))
-        return found
+                uses.append(Use(place, name, numbers))
+        return uses

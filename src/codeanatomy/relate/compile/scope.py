@@ -1,15 +1,15 @@
-"""A scope of a file, and what a name means in it.
+"""Resolve a name in a scope of a file, as the compiler does.
 
     def outer(a):
-        return lambda: a + n      Found("deref", outer, "a"), Found("global", module, "n")
+        return lambda: a + n      ResolvedName("deref", outer, "a"), ResolvedName("global", module, "n")
 
-The answers are those of the compiler's symbol table, word by word; only where it has none for a name is it
-looked for from the inside to the outside. The home of a name is the scope that binds it:
+Names are resolved by the compiler's symbol table; only a name without a symbol there is looked up from the
+inside out. The binding scope of a name is:
 
-- of a local variable its own; of a free one the function around that has it;
-- of a global the module, if anything in the file binds it there, be it below a `global` in a function;
-- in a class that binds it the class, though at run time it may be the global as long as it is not bound;
-- of `__class__` in a method the class, which has a cell for it and no symbol.
+- for a local variable its own scope; for a free one the enclosing function that binds it;
+- for a global the module, if anything in the file binds it there, also after `global` in a function;
+- in a class that binds it the class, though at run time it may be the global until the class binds it;
+- for `__class__` in a method the class, which has a cell for it and no symbol.
 
 Tests: `tests/unit/relate/test_scopes.py`.
 """
@@ -20,7 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-Family: TypeAlias = Literal["fast", "deref", "global", "name"]
+# Instructions by which compiled code accesses a name: LOAD_FAST, LOAD_DEREF, LOAD_GLOBAL, LOAD_NAME.
+Access: TypeAlias = Literal["fast", "deref", "global", "name"]
 Kind: TypeAlias = Literal[
     "module",
     "class",
@@ -32,10 +33,10 @@ Kind: TypeAlias = Literal[
     "type_alias",
     "annotation",
 ]
-# The compiler's type, name and line of a scope; null where it is not known which line the compiler takes.
+# The compiler's type, name and line of a scope; None if the line that the compiler takes is not known.
 Label: TypeAlias = tuple[str, str, int | None]
 
-# Kinds of nodes.
+# Kinds of syntax nodes.
 COMPREHENSIONS = {
     "ListComp": "listcomp",
     "SetComp": "setcomp",
@@ -44,13 +45,13 @@ COMPREHENSIONS = {
 }
 FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef"})
 TYPE_VARIABLES = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple"})
-# Scopes that see the names of a class directly around them.
+# Kinds of scopes that see the names of the class directly enclosing them.
 SEES_CLASS = frozenset({"type_parameters", "type_variable", "type_alias", "annotation"})
-# Cells that a class has for its methods, and no symbol of.
+# Cells that a class has for its methods, without a symbol.
 CLASS_CELLS = frozenset({"__class__", "__classdict__", "__conditional_annotations__"})
 
 
-# What is read of a symbol.
+# Fields of a symbol that are read.
 SYMBOL_FIELDS = (
     "name",
     "is_declared_global",
@@ -62,14 +63,15 @@ SYMBOL_FIELDS = (
 )
 
 
-class Found(NamedTuple):
-    """How the compiler reaches a name, the scope that binds it, and its name there.
+class ResolvedName(NamedTuple):
+    """How compiled code accesses a name, the scope that binds it, and its mangled name there.
 
-    Without a home it is a global that nothing in the file binds: a builtin, of a star import, or unknown.
+    Without a binding scope it is a global that the file does not bind: a builtin, from a star import, or
+    undefined.
     """
 
-    family: Family
-    home: Scope | None
+    access: Access
+    binding_scope: Scope | None
     name: str
 
 
@@ -77,8 +79,8 @@ class Scope:
     """A scope of one file."""
 
     __slots__ = (
-        "_found",
-        "_places",
+        "_resolved",
+        "_symbol_index",
         "_symbols",
         "ast_id",
         "bound",
@@ -95,45 +97,47 @@ class Scope:
         self, kind: Kind, ast_id: int, label: Label, parent: Scope | None, private: str | None
     ) -> None:
         self.kind = kind
-        # The node that makes it; for type parameters the definition that has them.
+        # The syntax node that opens it; for type parameters the definition that has them.
         self.ast_id = ast_id
         self.label = label
         self.parent = parent
-        # Name of the innermost class around, with which private names are mangled.
+        # Name of the innermost enclosing class, with which private names are mangled.
         self.private = private
         self.key = ""
-        # `listed` has a block, `made_up` binds what the tree says, of `lost` nothing is known.
-        self.state: Literal["listed", "made_up", "lost"] = "lost"
-        # Names it binds, mangled; of the module also those that are only assigned below a `global`.
+        # `matched` has a block of the symbol table, `synthetic` binds what the tree binds in it, of
+        # `unmatched` nothing is known.
+        self.state: Literal["matched", "synthetic", "unmatched"] = "unmatched"
+        # Names it binds, mangled; for the module also those only assigned after `global` in a function.
         self.bound: set[str] = set()
-        # Those of them that inner functions use; of a class those that its methods do.
+        # Those of them that inner functions use; for a class those that its methods use.
         self.cells: set[str] = set()
         self._symbols: Mapping[str, Sequence[Any]] = {}
-        self._places: dict[str, int] = {}
-        self._found: dict[str, Found] = {}
+        # Position of each symbol in the columns of `_symbols`.
+        self._symbol_index: dict[str, int] = {}
+        self._resolved: dict[str, ResolvedName] = {}
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.key or self.label}>"
 
-    def find(self, name: str) -> Found:
-        """What a name, as written, means here."""
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = self._resolved(name)
-        return found
+    def resolve(self, name: str) -> ResolvedName:
+        """Resolve a name, as written, in this scope."""
+        resolved = self._resolved.get(name)
+        if resolved is None:
+            resolved = self._resolved[name] = self._resolve(name)
+        return resolved
 
     def mangled(self, name: str) -> str:
-        """The name as the compiler spells it here."""
+        """Return the name as the compiler mangles it in this scope."""
         if not name.startswith("__") or name.endswith("__") or not self.private:
             return name
         prefix = self.private.lstrip("_")
-        spelled = f"_{prefix}{name}" if prefix else name
-        # From 3.13 on bases beside type parameters are not mangled; what is in the table is right.
-        return spelled if spelled in self._places or name not in self._places else name
+        mangled = f"_{prefix}{name}" if prefix else name
+        # Since 3.13 bases of a class with type parameters are not mangled; the symbol table decides.
+        return mangled if mangled in self._symbol_index or name not in self._symbol_index else name
 
     def declares(self, name: str) -> Literal["global", "nonlocal", "free"] | None:
-        """Why a name that is used here has its home elsewhere in the file; null if it is plainly global."""
-        at = self._places.get(self.mangled(name))
+        """Return why another scope of the file binds a name used here; None for an undeclared global."""
+        at = self._symbol_index.get(self.mangled(name))
         if at is None:
             return None
         if self._symbols["is_declared_global"][at]:
@@ -142,86 +146,89 @@ class Scope:
             return "nonlocal"
         return "free" if self._symbols["is_free"][at] else None
 
-    def listed(self) -> set[str]:
-        """Names that it binds or has from other scopes by its symbols; what is only read is not its own."""
+    def symbol_names(self) -> set[str]:
+        """Return the names that are local, free or declared by symbols; not those that are only read."""
         flags = ("is_local", "is_free", "is_declared_global", "is_nonlocal")
-        return {name for flag in flags for name in self._those(flag)}
+        return {name for flag in flags for name in self._names_with(flag)}
 
-    def unlisted(self) -> set[str]:
-        """Names that have their home here and no symbol that says so."""
-        return (self.bound | self.cells) - self.listed()
+    def names_without_symbol(self) -> set[str]:
+        """Return the names that this scope binds without a symbol for it."""
+        return (self.bound | self.cells) - self.symbol_names()
 
     def imported(self) -> set[str]:
-        """Names that an import binds here."""
-        return set(self._those("is_imported"))
+        """Return the names that an import binds here."""
+        return set(self._names_with("is_imported"))
 
     def assigned_globals(self) -> set[str]:
-        """Names that a `global` makes the module's, and that are bound here."""
-        declared = set(self._those("is_declared_global"))
-        return declared and declared.intersection([*self._those("is_assigned"), *self._those("is_imported")])
+        """Return the names that are declared `global` and bound here."""
+        declared = set(self._names_with("is_declared_global"))
+        return declared and declared.intersection(
+            [*self._names_with("is_assigned"), *self._names_with("is_imported")]
+        )
 
     def free(self) -> Iterable[str]:
-        """Names that it has from a function or class around it, to use them or to hand them through."""
-        return self._those("is_free")
+        """Return the names bound by an enclosing function or class, used here or in an inner scope."""
+        return self._names_with("is_free")
 
     def find_cells(self) -> None:
-        """Note in the scopes around what this one uses of them; outer scopes must come first."""
+        """Add the free names of this scope to the cells of their scopes; outer scopes must come first."""
         for name in self.free():
-            home = self._function_around(name)
-            if home is not None:
-                home.cells.add(name)
-            self._found[name] = Found("deref", self._class_around(name) or home, name)
+            function = self._enclosing_function(name)
+            if function is not None:
+                function.cells.add(name)
+            self._resolved[name] = ResolvedName("deref", self._enclosing_class(name) or function, name)
 
-    def _those(self, flag: str) -> Iterable[str]:
+    def _names_with(self, flag: str) -> Iterable[str]:
         return compress(self._symbols["name"], self._symbols[flag]) if self._symbols else ()
 
-    def take(self, key: str, symbols: Mapping[str, Sequence[Any]]) -> None:
-        """Become the compiler's block of this key."""
-        self.key, self.state = key, "listed"
+    def match(self, key: str, symbols: Mapping[str, Sequence[Any]]) -> None:
+        """Match this scope with the block of the symbol table that has this key."""
+        self.key, self.state = key, "matched"
         self._symbols = symbols
-        self._places = dict(zip(symbols["name"], count()))
-        self.bound = set(self._those("is_local"))
+        self._symbol_index = dict(zip(symbols["name"], count()))
+        self.bound = set(self._names_with("is_local"))
 
-    def _resolved(self, written: str) -> Found:
+    def _resolve(self, written: str) -> ResolvedName:
         name = self.mangled(written)
-        if self.state == "lost":
-            return Found("name", None, name)
-        at = self._places.get(name)
+        if self.state == "unmatched":
+            return ResolvedName("name", None, name)
+        at = self._symbol_index.get(name)
         if at is None:
-            return self._by_rule(name)
+            return self._resolve_without_symbol(name)
         if self._symbols["is_declared_global"][at]:
-            return Found("global", _module(self, name), name)
+            return ResolvedName("global", _binding_module(self, name), name)
         if name in self.bound:
-            return Found(self._local(name), self, name)
-        seen = self._class_around(name)
+            return ResolvedName(self._local_access(name), self, name)
+        cls = self._enclosing_class(name)
         if self._symbols["is_free"][at]:
-            return Found("deref", seen or self._function_around(name), name)
-        plain = self.kind in {"module", "class"}
-        return Found("name" if plain else "global", seen or _module(self, name), name)
+            return ResolvedName("deref", cls or self._enclosing_function(name), name)
+        is_unoptimized = self.kind in {"module", "class"}
+        return ResolvedName("name" if is_unoptimized else "global", cls or _binding_module(self, name), name)
 
-    def _by_rule(self, name: str) -> Found:
-        """Of a name without a symbol here: the code is put into that around it, or never evaluated."""
+    def _resolve_without_symbol(self, name: str) -> ResolvedName:
+        """Resolve a name in code that the compiler inlines into the enclosing code, or never evaluates."""
         if name in self.bound:
-            return Found(self._local(name), self, name)
+            return ResolvedName(self._local_access(name), self, name)
         parent = self.parent
         # A comprehension does not see the names of a class, an annotation does.
-        is_seeing = self.kind == "annotation" or (
+        sees_parent = self.kind == "annotation" or (
             self.kind == "comprehension" and parent and parent.kind != "class"
         )
-        if parent is not None and self.state == "made_up" and is_seeing:
-            return parent.find(name)
-        home = self._class_around(name) or self._function_around(name)
-        if home is not None:
-            return Found("deref", home, name)
-        plain = self.kind in {"module", "class"}
-        return Found("name" if plain else "global", _module(self, name), name)
+        if parent is not None and self.state == "synthetic" and sees_parent:
+            return parent.resolve(name)
+        binding_scope = self._enclosing_class(name) or self._enclosing_function(name)
+        if binding_scope is not None:
+            return ResolvedName("deref", binding_scope, name)
+        is_unoptimized = self.kind in {"module", "class"}
+        return ResolvedName("name" if is_unoptimized else "global", _binding_module(self, name), name)
 
-    def _local(self, name: str) -> Family:
+    def _local_access(self, name: str) -> Access:
         if self.kind in {"module", "class"}:
             return "name"
         return "deref" if name in self.cells else "fast"
 
-    def _class_around(self, name: str) -> Scope | None:
+    def _enclosing_class(self, name: str) -> Scope | None:
+        """Return the class whose names this scope sees, if the class binds the name."""
         scope: Scope | None = self
         while scope is not None and scope.kind in SEES_CLASS and name not in scope.bound:
             scope = scope.parent
@@ -229,8 +236,8 @@ class Scope:
             return None
         return scope
 
-    def _function_around(self, name: str) -> Scope | None:
-        """The nearest function around that binds the name, as far as it is not overruled on the way."""
+    def _enclosing_function(self, name: str) -> Scope | None:
+        """Return the nearest enclosing function that binds the name; None if a `global` comes first."""
         scope = self.parent
         while scope is not None and scope.kind != "module":
             if scope.kind == "class":
@@ -240,18 +247,18 @@ class Scope:
             elif name in scope.bound:
                 return scope
             else:
-                known = scope._found.get(name)  # noqa: SLF001 - one of us
-                if known is not None and known.family == "deref" and known.name == name:
-                    return known.home
-                at = scope._places.get(name)  # noqa: SLF001
+                known = scope._resolved.get(name)  # noqa: SLF001 - same class
+                if known is not None and known.access == "deref" and known.name == name:
+                    return known.binding_scope
+                at = scope._symbol_index.get(name)  # noqa: SLF001
                 if at is not None and scope._symbols["is_declared_global"][at]:  # noqa: SLF001
                     return None
             scope = scope.parent
         return None
 
 
-def _module(scope: Scope, name: str) -> Scope | None:
-    """The module, if it binds the name."""
+def _binding_module(scope: Scope, name: str) -> Scope | None:
+    """Return the scope of the module if it binds the name, else None."""
     top = scope
     while top.parent is not None:
         top = top.parent

@@ -1,15 +1,16 @@
-"""Scopes of the syntax tree paired with blocks of the symbol tables.
+"""Match scopes of the syntax tree with blocks of the symbol table.
 
     f(lambda a: 0, lambda b=(lambda c: 0): 0)       tree: a, b, c; blocks: lambda@1#0, #1, #2
 
-A block is known by its type, name and line. What is alone with these is paired; what is not, as the three
-lambdas above, is paired in the order in which the compiler comes by: a, c, b. For it looks at defaults before
-annotations and at both before the function, at what a comprehension iterates over before the comprehension,
-and at a dictionary's value before its key. Only expressions can share a line with their like, so the order of
-statements and decorators, which versions see differently, does not matter.
+A block is identified by type, name and line. Scopes that are unique by these are matched directly. Those that
+are not, as the three lambdas above, are matched in the order in which the compiler visits them: a, c, b. It
+visits defaults before annotations and both before the function, the iterable of a comprehension before the
+comprehension, and a dict's value before its key. Only expressions can share type, name and line, so the order
+of statements and decorators, which differs between versions, does not matter.
 
 A scope whose line is not known (in an f-string before 3.12; type variables, whose line differs by version) is
-paired with what the others leave, if there are as many of its name. What does not come out even stays alone.
+matched with the blocks that the others leave, if as many have its name. If the counts differ, the scopes stay
+unmatched.
 
 Tests: `tests/unit/relate/test_scopes.py`.
 """
@@ -23,7 +24,7 @@ from typing import Any, TypeAlias
 from codeanatomy.relate.compile.scope import COMPREHENSIONS, FUNCTIONS, TYPE_VARIABLES, Label, Scope
 from codeanatomy.relate.compile.syntax_tree import Tree
 
-# What the versions call the types of the newer scopes.
+# Types of the newer scopes by their names in different Python versions.
 TYPES = {
     "type parameter": "type_parameters",
     "type parameters": "type_parameters",
@@ -31,9 +32,9 @@ TYPES = {
     "type variable": "type_variable",
     "type alias": "type_alias",
 }
-# The scopes directly inside of a scope, in the order of the tree.
+# The scopes directly inside a scope, in the order of the tree.
 Inner: TypeAlias = Mapping[Scope, Sequence[Scope]]
-MAKERS = FUNCTIONS | TYPE_VARIABLES | {"Lambda", "ClassDef", "TypeAlias"}
+SCOPE_NODES = FUNCTIONS | TYPE_VARIABLES | {"Lambda", "ClassDef", "TypeAlias"}
 
 
 def _label(blocks: Mapping[str, Sequence[Any]], at: int) -> Label:
@@ -43,117 +44,120 @@ def _label(blocks: Mapping[str, Sequence[Any]], at: int) -> Label:
     return TYPES.get(kind, kind), name, blocks["lineno"][at]
 
 
-def pair_all(
+def match_blocks(
     tree: Tree, top: Scope, inner: Inner, blocks: Mapping[str, Sequence[Any]]
 ) -> list[tuple[Scope, Scope]]:
-    """Give the scopes their blocks; the comprehensions that have none, with the scope they were put into."""
+    """Match scopes with blocks; return the inlined comprehensions, as (enclosing scope, comprehension)."""
     keys, symbols = blocks["scope_key"], blocks["symbols"]
-    offers: defaultdict[str | None, list[int]] = defaultdict(list)
+    children: defaultdict[str | None, list[int]] = defaultdict(list)
     for at, parent_key in enumerate(blocks["parent_key"]):
-        offers[parent_key].append(at)
-    rank = _Ranks(tree)
+        children[parent_key].append(at)
+    order = _VisitOrder(tree)
     inlined: list[tuple[Scope, Scope]] = []
-    waiting = [(top, 0)]
-    while waiting:
-        scope, at = waiting.pop()
-        scope.take(keys[at], symbols[at])
-        offered = [(_label(blocks, child), child) for child in offers[keys[at]]]
-        wanted = inner[scope]
-        # It is all of them or none, but generators never.
-        if not any(label[0] == "comprehension" and label[1] != "genexpr" for label, _ in offered):
-            wanted = _without_inlined(inner, scope, inlined)
-        if wanted:
-            waiting += _pairs(wanted, offered, rank)
+    pending = [(top, 0)]
+    while pending:
+        scope, at = pending.pop()
+        scope.match(keys[at], symbols[at])
+        labelled = [(_label(blocks, child), child) for child in children[keys[at]]]
+        scopes = inner[scope]
+        # The compiler inlines all comprehensions or none; never generator expressions.
+        if not any(label[0] == "comprehension" and label[1] != "genexpr" for label, _ in labelled):
+            scopes = _without_inlined(inner, scope, inlined)
+        if scopes:
+            pending += _pairs(scopes, labelled, order)
     return inlined
 
 
 def _without_inlined(inner: Inner, host: Scope, inlined: list[tuple[Scope, Scope]]) -> list[Scope]:
-    """What is in a scope or in the comprehensions that are put into it, in order."""
-    found: list[Scope] = []
-    waiting = [*reversed(inner[host])]
-    while waiting:
-        scope = waiting.pop()
+    """Return the scopes inside a scope and inside the comprehensions inlined into it, in order."""
+    scopes: list[Scope] = []
+    pending = [*reversed(inner[host])]
+    while pending:
+        scope = pending.pop()
         if scope.kind == "comprehension" and scope.label[1] != "genexpr":
-            scope.state = "made_up"
+            scope.state = "synthetic"
             inlined.append((host, scope))
-            waiting += reversed(inner[scope])
+            pending += reversed(inner[scope])
         else:
-            found.append(scope)
-    return found
+            scopes.append(scope)
+    return scopes
 
 
 def _pairs(
-    wanted: Sequence[Scope], offered: Sequence[tuple[Label, int]], rank: _Ranks
+    scopes: Sequence[Scope], blocks: Sequence[tuple[Label, int]], order: _VisitOrder
 ) -> Iterator[tuple[Scope, int]]:
-    """Scopes and blocks that belong together: by label; what is left then by name, if a line is not known."""
-    asking: defaultdict[Label, list[Scope]] = defaultdict(list)
-    asked: defaultdict[Label, list[int]] = defaultdict(list)
-    for scope in wanted:
-        asking[scope.label].append(scope)
-    for label, at in offered:
-        asked[label].append(at)
-    left: defaultdict[tuple[str, str], list[Scope]] = defaultdict(list)
-    for label, scopes in asking.items():
-        if label[2] is not None and len(scopes) == len(asked[label]):
-            yield from _even(scopes, asked.pop(label), rank)
+    """Yield matching scopes and blocks: by label first, the rest by type and name if a line is not known."""
+    scopes_by_label: defaultdict[Label, list[Scope]] = defaultdict(list)
+    blocks_by_label: defaultdict[Label, list[int]] = defaultdict(list)
+    for scope in scopes:
+        scopes_by_label[scope.label].append(scope)
+    for label, at in blocks:
+        blocks_by_label[label].append(at)
+    rest: defaultdict[tuple[str, str], list[Scope]] = defaultdict(list)
+    for label, same in scopes_by_label.items():
+        if label[2] is not None and len(same) == len(blocks_by_label[label]):
+            yield from _pair_in_order(same, blocks_by_label.pop(label), order)
         else:
-            left[label[:2]] += scopes
-    if not left:
+            rest[label[:2]] += same
+    if not rest:
         return
-    lines = {at: label[2] for label, places in asked.items() for at in places}
-    named: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for label, at in offered:
+    lines = {at: label[2] for label, places in blocks_by_label.items() for at in places}
+    blocks_by_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for label, at in blocks:
         if at in lines:
-            named[label[:2]].append(at)
-    for name, scopes in left.items():
-        pairs = list(_even(scopes, named[name], rank))
+            blocks_by_name[label[:2]].append(at)
+    for name, same in rest.items():
+        pairs = list(_pair_in_order(same, blocks_by_name[name], order))
         if all(scope.label[2] in {None, lines[at]} for scope, at in pairs):
             yield from pairs
 
 
-def _even(scopes: list[Scope], places: Sequence[int], rank: _Ranks) -> Iterator[tuple[Scope, int]]:
-    if len(scopes) != len(places):
+def _pair_in_order(
+    scopes: list[Scope], blocks: Sequence[int], order: _VisitOrder
+) -> Iterator[tuple[Scope, int]]:
+    """Yield scopes and blocks of one label in the compiler's order; none if the counts differ."""
+    if len(scopes) != len(blocks):
         return
     if len(scopes) > 1:
-        scopes = sorted(scopes, key=lambda scope: rank[scope.ast_id])
-    yield from zip(scopes, places, strict=True)
+        scopes = sorted(scopes, key=lambda scope: order[scope.ast_id])
+    yield from zip(scopes, blocks, strict=True)
 
 
-class _Ranks(dict[int, int]):
-    """When the compiler's symbol pass enters the scope of a node; found out when first asked.
+class _VisitOrder(dict[int, int]):
+    """The order in which the compiler's symbol pass enters the scopes of nodes; computed on first access.
 
-    Only expressions can share a line with their like, so only their order is the compiler's.
+    Only expressions can share type, name and line, so only their order follows the compiler.
     """
 
     def __init__(self, tree: Tree) -> None:
         super().__init__()
         self._tree = tree
-        self._waiting = [0]
+        self._pending = [0]
 
     def __missing__(self, node: int) -> int:
-        tree, waiting = self._tree, self._waiting
-        if not waiting:
-            # Not a definition; its place in the tree is as good as any.
+        tree, pending = self._tree, self._pending
+        if not pending:
+            # Not a node that opens a scope: its position in the tree serves as well.
             return node
-        while waiting:
-            at = waiting.pop()
+        while pending:
+            at = pending.pop()
             if at < 0:
                 self[~at] = len(self)
                 continue
             kind = tree.kind[at]
             if kind in FUNCTIONS or kind == "Lambda":
-                parts = _parts_of_function(tree, at)
+                parts = _function_parts(tree, at)
             elif kind in COMPREHENSIONS:
-                parts = _parts_of_comprehension(tree, at)
+                parts = _comprehension_parts(tree, at)
             else:
-                parts = [~at, *tree.children(at)] if kind in MAKERS else tree.children(at)
+                parts = [~at, *tree.children(at)] if kind in SCOPE_NODES else tree.children(at)
             parts.reverse()
-            waiting += parts
+            pending += parts
         return self[node]
 
 
-def _parts_of_function(tree: Tree, node: int) -> list[int]:
-    """In the order of the symbol pass, with the entry of the scope itself as `~node`."""
+def _function_parts(tree: Tree, node: int) -> list[int]:
+    """Return the children in the order of the symbol pass; `~node` marks where it enters the scope."""
     parts = [*tree.many(node, "decorator_list"), *tree.many(node, "type_params")]
     arguments = tree.one(node, "args")
     if arguments is not None:
@@ -173,7 +177,8 @@ def _parts_of_function(tree: Tree, node: int) -> list[int]:
     return parts if body is None else [*parts, body]
 
 
-def _parts_of_comprehension(tree: Tree, node: int) -> list[int]:
+def _comprehension_parts(tree: Tree, node: int) -> list[int]:
+    """Return the children in the order of the symbol pass; `~node` marks where it enters the scope."""
     first, *others = tree.many(node, "generators")
     iterated = tree.one(first, "iter")
     parts = [] if iterated is None else [iterated]

@@ -1,17 +1,15 @@
-"""What a file is made of: its module, its scopes, and the names that no symbol table lists.
+"""Emit the relations of a file's scopes, and of names that no symbol table lists.
 
     class A:
         def m(self): self.x = [i for i in "ab"]
 
-    DECLARES_MODULE    file -> module
     OWNS_SCOPE         module, class A, function m, node of the comprehension -> their scopes
     SCOPE_PARENT       scope of the comprehension -> that of m, where the compiler has no block for it (3.12)
-    SCOPE_BINDS        scope of A -> x; scope of the comprehension -> i, if it has no block
+    SCOPE_BINDS        scope of the comprehension -> i, if it has no block
 
-A name that has a symbol in the block of its scope needs no row, nor does a scope with a block need one for
-the scope around it: both are in `symtable_files_v1`. What has neither is told here, once, by the file of the
-scope: the cells of classes (`__class__`), variables of scopes without a block, and attributes that are
-assigned on instances, wherever that is done.
+A name with a symbol in the block of its scope needs no SCOPE_BINDS row, and a scope with a block no
+SCOPE_PARENT row: both are in `symtable_files_v1`. The others get one here: cells of classes (`__class__`),
+and variables of scopes without a block. Attributes assigned on instances get theirs in `emit.file_relations`.
 
 Tests: `tests/unit/relate/test_scope_relations.py`.
 """
@@ -25,30 +23,29 @@ from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.program import Place
 from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
 
-# By the kind of their scope; the scopes of other nodes are owned by the nodes.
+# Kinds of owners by kind of scope; other scopes are owned by their syntax node.
 OWNERS = {"class": "CLASS", "function": "FUNCTION", "lambda": "FUNCTION"}
 
 
 def scope_relations(rows: RelationRows, tree: Tree, scopes: Scopes) -> None:
     """Add the rows of a file's scopes."""
-    known: dict[Scope, str] = {}
     for scope in scopes.values():
-        if scope.state == "lost":
+        if scope.state == "unmatched":
             continue
-        own = known[scope] = scope_id(rows.file_id, scope.key)
+        own = scope_id(rows.file_id, scope.key)
         node = scope.ast_id
         place = tree.bstart[node], tree.bend[node], tree.line[node]
         _add(rows, "OWNS_SCOPE", *_owner(rows.file_id, scope, place), "SCOPE", own, own, scope.kind, place)
-        if scope.state == "made_up" and scope.parent is not None:
-            around = scope_id(rows.file_id, scope.parent.key)
+        if scope.state == "synthetic" and scope.parent is not None:
+            parent = scope_id(rows.file_id, scope.parent.key)
             name = scope.label[1]
-            _add(rows, "SCOPE_PARENT", "SCOPE", own, "SCOPE", around, own, scope.kind, place, name)
-        for name in sorted(scope.unlisted()):
+            _add(rows, "SCOPE_PARENT", "SCOPE", own, "SCOPE", parent, own, scope.kind, place, name)
+        for name in sorted(scope.names_without_symbol()):
             _add(rows, "SCOPE_BINDS", "SCOPE", own, "BINDING", binding_id(own, name), own, name)
 
 
 def _owner(file_id: str, scope: Scope, place: Place) -> tuple[str, str]:
-    """Kind and id of what a scope belongs to."""
+    """Return kind and id of the node that owns a scope."""
     if scope.kind == "module":
         return "MODULE", module_id(file_id)
     kind = OWNERS.get(scope.kind)
@@ -87,9 +84,9 @@ def _add(
 
 
 def class_names(scopes: Scopes) -> dict[str, list[str]]:
-    """Names that the symbol tables or the rows above tell of, by the key of a class's scope."""
+    """Return the names that symbol tables or SCOPE_BINDS rows list for class scopes, by the scope's key."""
     return {
-        scope.key: sorted(scope.listed() | scope.unlisted())
+        scope.key: sorted(scope.symbol_names() | scope.names_without_symbol())
         for scope in scopes.values()
         if scope.kind == "class"
     }

@@ -1,14 +1,14 @@
-"""A file's syntax tree into its program: statements in the order in which they run.
+"""Compile the syntax tree of a file to its program, statement by statement in execution order.
 
     program = compile_module(Program(repo_id, file_id, path), tree, scopes, imports, identifiers)
 
     x = A()              a call into node 1, the first version of x
-    while x.more():      node 2, the version at the head of the loop: what is in 1, and in 7 after a round
+    while x.more():      node 2, the version at the head of the loop: from 1, and from 7 after a round
         x = x.next()     an attribute of 2, a call of it into 7
 
-Branches are walked one after the other from the same state and their versions joined; what a loop binds gets
-a version of its own at its head, into which the end of its body leads; a handler sees what was bound anywhere
-in its `try`. Function bodies wait until the code around them is done.
+Branches are compiled one after the other from the same state, and their versions are joined. Names that a
+loop binds get a version of their own at its head, which the end of its body flows into. A handler sees every
+version assigned in its `try`. Function bodies are compiled after the code that encloses them.
 
 Tests: `tests/unit/relate/test_statements.py`.
 """
@@ -19,15 +19,23 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from codeanatomy.relate.compile.definitions import Definers
-from codeanatomy.relate.compile.scope_tree import Scope
+from codeanatomy.relate.compile.definitions import DefinitionCompiler
+from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.syntax_tree import Tree
-from codeanatomy.relate.compile.variables import Env, Frame, Loop, Version, merged
-from codeanatomy.relate.program import NOTHING, VARIABLE, Program
+from codeanatomy.relate.compile.variables import Env, Frame, Loop, Version, merge_envs
+from codeanatomy.relate.program import (
+    NOTHING,
+    OP_ANNOTATE,
+    OP_EXCEPT,
+    OP_RAISE,
+    OP_WITH,
+    VARIABLE,
+    Program,
+)
 
-# Expressions may be nested this deep: a sum of some thousand terms is.
+# Deep enough for expressions such as a sum of some thousand terms.
 RECURSION_LIMIT = 30_000
-# Versions of a name that are kept apart.
+# Versions of a name before they are joined to one.
 MAX_VERSIONS = 32
 
 
@@ -38,17 +46,17 @@ def compile_module(
     imports: Mapping[str, Sequence[object]],
     identifiers: Mapping[tuple[int, int], tuple[int, int]],
 ) -> Program:
-    """Fill the program of a file; one that is too deep says so."""
-    with _deep():
+    """Fill the program of a file; return one with failure `too_deep` if its expressions nest too deeply."""
+    with _deep_recursion():
         try:
-            Walk(program, tree, scopes, imports, identifiers).run()
+            StatementCompiler(program, tree, scopes, imports, identifiers).run()
         except RecursionError:
             return Program(program.repo_id, program.file_id, program.path, failure="too_deep")
     return program
 
 
 @contextmanager
-def _deep() -> Iterator[None]:
+def _deep_recursion() -> Iterator[None]:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, RECURSION_LIMIT))
     try:
@@ -57,33 +65,34 @@ def _deep() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-class Walk(Definers):
-    """The walk through one file."""
+class StatementCompiler(DefinitionCompiler):
+    """Compiles the statements of one file; method `do_for` compiles a For, and so on."""
 
     def run(self) -> None:
-        """Walk the module, then the bodies of its functions, outer ones first."""
+        """Compile the module, then the bodies of its functions, outer ones first."""
         for node, kind in enumerate(self.tree.kind):
             if kind in ("Global", "Nonlocal"):
                 self.declared.update((self.tree.name[node] or "").split(", "))
         module = self.frame
         self.block(self.tree.many(0, "body"))
         self.leave(module)
-        while self.waiting:
-            self.waiting.popleft()()
-        self._finish(module)
+        while self.pending_bodies:
+            self.pending_bodies.popleft()()
+        self._complete(module)
 
     def leave(self, frame: Frame) -> None:
-        """What stands at the end of a frame is seen by all that runs later."""
+        """Add the versions at the end of a frame to the cells, for code that runs later."""
         for name, versions in frame.env.items():
             for version in versions:
-                self.cell(frame.scope, name).show(version.node, version.definitions)
+                self.cell(frame.scope, name).add(version.node, version.definitions)
 
-    def _finish(self, module: Frame) -> None:
+    def _complete(self, module: Frame) -> None:
+        """Fill cells, module variables and uses, once all bodies are compiled."""
         for (scope, _), cell in self.cells.items():
             if scope is module.scope and cell.node == NOTHING:
                 cell.node = self.new()
-            if scope in self.numbers:
-                self.program.cells.append((self.numbers[scope], cell.node, list(cell.nodes)))
+            if scope in self.function_numbers:
+                self.program.cells.append((self.function_numbers[scope], cell.node, list(cell.nodes)))
             for node in cell.nodes:
                 self.copy(node, cell.node)
         for (scope, name), cell in self.cells.items():
@@ -96,23 +105,23 @@ class Walk(Definers):
                 nodes, numbers = [*nodes, cell.node], [*numbers, *cell.definitions]
             self.program.variables[name] = (cell.node, self.phi(nodes), list(dict.fromkeys(numbers)))
         self.program.cells = [cell for cell in self.program.cells if cell[1] != NOTHING]
-        outside = [cell.node for (scope, _), cell in self.cells.items() if scope not in self.numbers]
+        outside = [cell.node for (scope, _), cell in self.cells.items() if scope not in self.function_numbers]
         self.program.shared = [
             *self.consts.values(),
-            *self.words.values(),
-            *self.open_nodes.values(),
+            *self.strings.values(),
+            *self.unbound_nodes.values(),
             *outside,
         ]
-        self.program.uses = self.finished_uses()
+        self.program.uses = self.complete_uses()
 
     def block(self, statements: Sequence[int]) -> None:
-        """Statements one after the other."""
+        """Compile statements one after the other."""
         for node in statements:
             kind = self.tree.kind[node]
-            look = self._statements.get(kind)
-            if look is None:
-                look = self._statements[kind] = getattr(self, f"do_{kind.lower()}", self._do_other)
-            look(node)
+            method = self._by_statement.get(kind)
+            if method is None:
+                method = self._by_statement[kind] = getattr(self, f"do_{kind.lower()}", self._do_other)
+            method(node)
 
     def _do_other(self, node: int) -> None:
         for child in self.tree.children(node):
@@ -124,15 +133,15 @@ class Walk(Definers):
     def do_assign(self, node: int) -> None:
         targets = self.tree.many(node, "targets")
         source = self.tree.one(node, "value")
-        if self._pairwise(targets, source):
+        if self._assign_pairwise(targets, source):
             return
         value = self.value(source)
         for target in targets:
             self.assign(target, value)
-        self._note_all(targets, source)
+        self._note_exports(targets, source)
 
-    def _pairwise(self, targets: Sequence[int], source: int | None) -> bool:
-        """`a, b = x, y` needs no tuple."""
+    def _assign_pairwise(self, targets: Sequence[int], source: int | None) -> bool:
+        """Compile `a, b = x, y` without a tuple; return False if it has another form."""
         tree = self.tree
         if (
             source is None
@@ -149,23 +158,24 @@ class Walk(Definers):
             self.assign(target, value)
         return True
 
-    def _note_all(self, targets: Sequence[int], source: int | None) -> None:
-        """`__all__` of a module, as far as it is a list of constants."""
+    def _note_exports(self, targets: Sequence[int], source: int | None) -> None:
+        """Set the exported names from an assignment to `__all__`, if it is a list of constants."""
         tree = self.tree
         named = [tree.name[target] for target in targets if tree.kind[target] == "Name"]
         if "__all__" in named and self.frame.scope.kind == "module" and source is not None:
-            self.program.exported = self._words(source)
+            self.program.exported = self._constant_strings(source)
 
-    def _words(self, source: int) -> list[str] | None:
+    def _constant_strings(self, source: int) -> list[str] | None:
+        """Return the strings of a list of constants, or of a sum of such; None for another expression."""
         tree = self.tree
         if tree.kind[source] == "BinOp":
             sides = [tree.one(source, side) for side in ("left", "right")]
-            found = [self._words(side) for side in sides if side is not None]
-            return None if None in found else [word for words in found for word in words or ()]
+            lists = [self._constant_strings(side) for side in sides if side is not None]
+            return None if None in lists else [name for names in lists for name in names or ()]
         if tree.kind[source] not in ("List", "Tuple", "Set"):
             return None
-        words = [tree.constant(item) for item in tree.many(source, "elts")]
-        return [word for word in words if isinstance(word, str)]
+        constants = [tree.constant(item) for item in tree.many(source, "elts")]
+        return [constant for constant in constants if isinstance(constant, str)]
 
     def do_augassign(self, node: int) -> None:
         tree, target = self.tree, self.tree.one(node, "target")
@@ -177,8 +187,8 @@ class Walk(Definers):
         self.assign(target, value)
         source = tree.one(node, "value")
         if tree.name[target] == "__all__" and source is not None and self.program.exported is not None:
-            words = self._words(source)
-            self.program.exported = None if words is None else [*self.program.exported, *words]
+            names = self._constant_strings(source)
+            self.program.exported = None if names is None else [*self.program.exported, *names]
 
     def do_annassign(self, node: int) -> None:
         tree, target, source = self.tree, self.tree.one(node, "target"), self.tree.one(node, "value")
@@ -186,14 +196,14 @@ class Walk(Definers):
         hint = self.hint(tree.one(node, "annotation"))
         if hint is not None:
             hinted = self.new()
-            self.ops.append(("t", hint, hinted))
+            self.ops.append((OP_ANNOTATE, hint, hinted))
             value = self.phi([value, hinted])
         if target is None:
             return
         is_name = tree.kind[target] == "Name"
         if source is not None or hint is not None or not is_name:
             self.assign(target, value)
-        self._note_all([target], source)
+        self._note_exports([target], source)
         if self.frame.scope.kind == "class" and is_name:
             self.program.classes[self.frame.owner].fields.append(self.mangled(tree.name[target] or ""))
 
@@ -213,7 +223,7 @@ class Walk(Definers):
         self.value(self.tree.one(node, "cause"))
         if value != NOTHING:
             self.events += 1
-            self.ops.append(("r", value, self.site(node, "raise")))
+            self.ops.append((OP_RAISE, value, self.site(node, "raise")))
         self.frame.live = False
 
     def do_delete(self, node: int) -> None:
@@ -241,16 +251,17 @@ class Walk(Definers):
             self._narrow_otherwise(test)
 
     def _narrow_otherwise(self, test: int | None) -> None:
-        """After `if not isinstance(x, A): return`."""
+        """Narrow names after `if not isinstance(x, A): return`."""
         op = None if test is None else self.tree.one(test, "op")
         if test is not None and op is not None and self.tree.kind[op] == "Not":
             self.narrow(self.tree.one(test, "operand"))
 
     def _join(self, ends: Sequence[tuple[Env, bool]]) -> None:
+        """Continue with the versions at all ends of branches that are live."""
         frame = self.frame
         alive = [env for env, live in ends if live]
         frame.live = bool(alive)
-        frame.env = merged(alive or [env for env, _ in ends])
+        frame.env = merge_envs(alive or [env for env, _ in ends])
         for name, versions in frame.env.items():
             if len(versions) > MAX_VERSIONS:
                 node = self.phi([version.node for version in versions])
@@ -274,6 +285,7 @@ class Walk(Definers):
         self._loop(node, head)
 
     def _loop(self, node: int, head: Callable[[], object]) -> None:
+        """Compile a loop; `head` compiles its test, or the assignment to its target."""
         tree, frame = self.tree, self.frame
         heads: dict[str, Version] = {}
         for name in self._bound_in(node):
@@ -299,17 +311,17 @@ class Walk(Definers):
                         made.definitions += [
                             each for each in version.definitions if each not in made.definitions
                         ]
-        frame.env, frame.live = merged([start, *ends]), live
+        frame.env, frame.live = merge_envs([start, *ends]), live
         self.block(tree.many(node, "orelse"))
         self._join([(frame.env, frame.live), *((env, True) for env in loop.breaks)])
 
     def _bound_in(self, node: int) -> list[str]:
-        """Names of this frame that the statement may bind."""
-        tree, found = self.tree, dict[str, None]()
+        """Return the names of this frame that a statement may bind."""
+        tree, names = self.tree, dict[str, None]()
         for below in range(node + 1, tree.end[node]):
             kind = tree.kind[below]
             name = tree.name[below]
-            stored = (
+            is_bound = (
                 tree.context.get(below) == "Store"
                 if kind == "Name"
                 else kind
@@ -317,12 +329,12 @@ class Walk(Definers):
             )
             if kind == "alias":
                 name = self._bound_alias(below)
-                stored = name is not None
-            if stored and name is not None:
-                home = self.frame.scope.find(name)
-                if home.home is self.frame.scope:
-                    found[home.name] = None
-        return list(found)
+                is_bound = name is not None
+            if is_bound and name is not None:
+                resolved = self.frame.scope.resolve(name)
+                if resolved.binding_scope is self.frame.scope:
+                    names[resolved.name] = None
+        return list(names)
 
     def _bound_alias(self, node: int) -> str | None:
         _, name, asname, _ = self.imported[node]
@@ -367,17 +379,17 @@ class Walk(Definers):
             self._finally(last, entry)
 
     def _finally(self, statements: Sequence[int], caught: Mapping[str, Sequence[Version]]) -> None:
-        """It also sees what stood when something was raised; what comes after it does not."""
+        """Compile `finally`: unlike the code after it, it also sees the versions at any raise."""
         frame = self.frame
-        normal, alive = frame.env, frame.live
-        seen = merged([normal, {name: _distinct(versions) for name, versions in caught.items()}])
+        normal, was_live = frame.env, frame.live
+        seen = merge_envs([normal, {name: _distinct(versions) for name, versions in caught.items()}])
         frame.env, frame.live = dict(seen), True
         self.block(statements)
         kept = {
             name: normal.get(name, ()) for name, versions in frame.env.items() if versions is seen.get(name)
         }
         frame.env = {name: versions for name, versions in {**frame.env, **kept}.items() if versions}
-        frame.live = frame.live and alive
+        frame.live = frame.live and was_live
 
     do_trystar = do_try
 
@@ -388,7 +400,7 @@ class Walk(Definers):
         if name is not None:
             value = self.new()
             if classes != NOTHING:
-                self.ops.append(("e", classes, value))
+                self.ops.append((OP_EXCEPT, classes, value))
             self.write(name, value, self.define(VARIABLE, -1, self.place(node), name))
         self.block(tree.many(node, "body"))
         if name is not None:
@@ -404,7 +416,7 @@ class Walk(Definers):
                 value = self.new()
                 self.events += 1
                 role = "async_with" if tree.kind[node] == "AsyncWith" else "with"
-                self.ops.append(("w", source, value, self.site(expression, role)))
+                self.ops.append((OP_WITH, source, value, self.site(expression, role)))
             self.assign(tree.one(item, "optional_vars"), value)
         self.block(tree.many(node, "body"))
 

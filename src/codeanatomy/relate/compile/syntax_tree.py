@@ -1,11 +1,11 @@
-"""CPython's syntax tree of a file, read back from `ast_files_v1`: nodes are numbers, fields are lists.
+"""Read CPython's syntax tree of a file back from `ast_files_v1`: nodes are numbers, fields are lists.
 
     tree = Tree(nodes)                       # columns of the nodes, in preorder
     tree.one(call, "func"), tree.many(call, "args")
     tree.kind[call], tree.bstart[call]       # "Call", 14
 
-Numbers and not objects, because a repository has millions of nodes and most are looked at once. A field that
-is a list in CPython's grammar keeps its gaps: the key of `**other` in a dictionary is None.
+Numbers instead of objects, because a repository has millions of nodes and most are visited once. A list field
+keeps the gaps of CPython's grammar: the key of `**other` in a dict display is None.
 
 Tests: `tests/unit/relate/test_syntax_tree.py`.
 """
@@ -20,7 +20,7 @@ FIELDS = ("parent_ast_id", "slot", "idx", "kind", "name", "value", "bstart", "be
 
 
 class Tree:
-    """The tree of one file."""
+    """The syntax tree of one file."""
 
     __slots__ = (
         "_fields",
@@ -60,50 +60,50 @@ class Tree:
                 own[slot] = node
             else:
                 items = own.setdefault(slot, [])
-                # A list has gaps where CPython has None.
+                # CPython has None in these places.
                 items.extend([None] * (idx - len(items)))
                 items.append(node)
         self._fields = fields
-        # After the last node below each: the nodes below a node are the numbers from it to there.
+        # By node: the number after its last descendant. Descendants are the numbers in between.
         self.end = list(range(1, len(fields) + 1))
         for node in range(len(fields) - 1, 0, -1):
             parent = self.parent[node]
             if parent is not None and self.end[node] > self.end[parent]:
                 self.end[parent] = self.end[node]
-        # Load, Store or Del of names, attributes, subscripts, lists, tuples and stars.
+        # Load, Store or Del of names, attributes, subscripts, lists, tuples and starred expressions.
         self.context = contexts
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def one(self, node: int, slot: str) -> int | None:
-        """The node in a field, if there is one."""
+        """Return the node in a field, or None."""
         own = self._fields[node]
         return None if own is None else own.get(slot)
 
     def many(self, node: int, slot: str) -> Sequence[int]:
-        """The nodes in a field that is a list; only `keys` and `kw_defaults` have gaps, see `gapped`."""
+        """Return the nodes in a list field; only `keys` and `kw_defaults` have gaps, see `gapped`."""
         own = self._fields[node]
         return () if own is None else own.get(slot, ())
 
     def gapped(self, node: int, slot: str, size: int) -> list[int | None]:
-        """The nodes in a list of so many places, None where there is none."""
-        found: list[int | None] = list(self.many(node, slot))
-        return found + [None] * (size - len(found))
+        """Return the nodes in a list field of this size, with None for gaps."""
+        nodes: list[int | None] = list(self.many(node, slot))
+        return nodes + [None] * (size - len(nodes))
 
     def children(self, node: int) -> list[int]:
-        """All nodes below one, in the order of CPython's fields, contexts left out."""
+        """Return the direct children of a node in the order of CPython's fields, without contexts."""
         own = self._fields[node]
-        found: list[int] = []
+        nodes: list[int] = []
         for field in (own or {}).values():
             if isinstance(field, list):
-                found += (item for item in field if item is not None)
+                nodes += (item for item in field if item is not None)
             else:
-                found.append(field)
-        return found
+                nodes.append(field)
+        return nodes
 
     def constant(self, node: int) -> object:
-        """The value of a constant; Ellipsis if it is not known, as where its text was cut."""
+        """Return the value of a constant; Ellipsis if it is not known, as for a text that was cut."""
         text = self.value[node]
         try:
             return ... if text is None else literal_eval(text)

@@ -1,7 +1,7 @@
-"""Targets of assignments: names, attributes, elements, tuples, and the patterns of `match`.
+"""Compile targets of assignments and deletions, and the patterns of `match`.
 
     a, *b = xs          a is the first element, b a list of the others
-    case Point(x=x)     x is the attribute of what is left of the subject
+    case Point(x=x)     x is the attribute of the subject, narrowed to Point
 
 Tests: `tests/unit/relate/test_statements.py`.
 """
@@ -10,33 +10,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codeanatomy.relate.compile.expressions import Expressions
-from codeanatomy.relate.program import NOTHING, VARIABLE, Node
+from codeanatomy.relate.compile.expressions import ExpressionCompiler
+from codeanatomy.relate.program import (
+    NOTHING,
+    OP_DELETE_ATTRIBUTE,
+    OP_ISINSTANCE,
+    OP_ITERATE,
+    OP_LOAD_ATTRIBUTE,
+    OP_LOAD_ITEM,
+    OP_STORE_ATTRIBUTE,
+    OP_STORE_ITEM,
+    OP_STORE_KEY,
+    OP_UNPACK,
+    VARIABLE,
+    Node,
+)
 
 
-class Targets(Expressions):
-    """The part of the walk that binds and unbinds."""
+class TargetCompiler(ExpressionCompiler):
+    """Compiles assignment targets, deletions and patterns."""
 
     def assign(self, target: int | None, value: Node) -> None:
+        """Assign a value to the target of an assignment."""
         if target is None:
             return
         tree, kind = self.tree, self.tree.kind[target]
         if kind == "Name":
             self.write_at(target, value)
         elif kind == "Attribute":
-            received = self.value(tree.one(target, "value"))
-            if received != NOTHING:
+            receiver = self.value(tree.one(target, "value"))
+            if receiver != NOTHING:
                 attr = self.mangled(tree.name[target] or "")
-                self.ops.append((":", received, attr, value, self.attribute_site(target)))
+                self.ops.append((OP_STORE_ATTRIBUTE, receiver, attr, value, self.attribute_site(target)))
                 self.events += 1
         elif kind == "Subscript":
-            received = self.value(tree.one(target, "value"))
+            receiver = self.value(tree.one(target, "value"))
             index = tree.one(target, "slice")
             key_value = self.value(index)
-            if received != NOTHING:
-                self.ops.append(("]", received, self.key(index), value, self.site(target, "subscript")))
+            if receiver != NOTHING:
+                site = self.site(target, "subscript")
+                self.ops.append((OP_STORE_ITEM, receiver, self.key(index), value, site))
                 if key_value != NOTHING:
-                    self.ops.append(("k", received, key_value))
+                    self.ops.append((OP_STORE_KEY, receiver, key_value))
                 self.events += 1
         elif kind in ("Tuple", "List"):
             self._unpack(tree.many(target, "elts"), value, target)
@@ -46,31 +61,31 @@ class Targets(Expressions):
             self.value(target)
 
     def write_at(self, target: int, value: Node) -> None:
-        """A name at a place gets a value."""
+        """Assign a value to a name, with a definition at its place."""
         name = self.tree.name[target] or ""
         self.write(name, value, self.define(VARIABLE, -1, self.place(target), name))
 
     def _unpack(self, targets: Sequence[int], value: Node, node: int) -> None:
         if value != NOTHING and value not in self.const_nodes:
             self.events += 1
-            self.ops.append(("*", value, NOTHING, self.site(node, "iteration")))
+            self.ops.append((OP_ITERATE, value, NOTHING, self.site(node, "iteration")))
         starred = [at for at, target in enumerate(targets) if self.tree.kind[target] == "Starred"]
         for at, target in enumerate(targets):
             inner = NOTHING
             if value != NOTHING:
                 inner = self.new()
                 after = len(targets) - at
-                place = (
+                position = (
                     f"{at}:{after - 1}"
                     if at in starred
                     else f"-{after}"
                     if starred and at > starred[0]
                     else str(at)
                 )
-                self.ops.append((",", value, place, inner))
+                self.ops.append((OP_UNPACK, value, position, inner))
                 if at in starred:
                     each, inner = inner, self.container("list")
-                    self.ops.append(("]", inner, None, each, NOTHING))
+                    self.ops.append((OP_STORE_ITEM, inner, None, each, NOTHING))
             self.assign(target, inner)
 
     def _delete(self, target: int) -> None:
@@ -78,33 +93,32 @@ class Targets(Expressions):
         if kind == "Name":
             self.unbind(tree.name[target] or "")
         elif kind == "Subscript":
-            received = self.value(tree.one(target, "value"))
+            receiver = self.value(tree.one(target, "value"))
             self.value(tree.one(target, "slice"))
-            self.special(target, received, ["__delitem__"], [], "subscript")
+            self.special(target, receiver, ["__delitem__"], [], "subscript")
         elif kind == "Attribute":
-            received = self.value(tree.one(target, "value"))
-            if received != NOTHING:
-                self.ops.append(
-                    ("x", received, self.mangled(tree.name[target] or ""), self.attribute_site(target))
-                )
+            receiver = self.value(tree.one(target, "value"))
+            if receiver != NOTHING:
+                attr = self.mangled(tree.name[target] or "")
+                self.ops.append((OP_DELETE_ATTRIBUTE, receiver, attr, self.attribute_site(target)))
         else:
             for item in tree.many(target, "elts"):
                 self._delete(item)
 
     def pattern(self, node: int, subject: Node) -> None:
-        """The names that a pattern binds, of what it is laid on."""
+        """Bind the names of a pattern to parts of the subject."""
         kind = self.tree.kind[node]
         if kind == "MatchAs":
             self._capture(node, subject)
         elif kind == "MatchStar":
-            self._rest(node, subject)
+            self._capture_rest(node, subject)
         elif kind == "MatchSequence":
-            for place, inner in enumerate(self.tree.many(node, "patterns")):
-                self.pattern(inner, self._item(subject, place, self.tree.kind[inner]))
+            for position, inner in enumerate(self.tree.many(node, "patterns")):
+                self.pattern(inner, self._item(subject, position, self.tree.kind[inner]))
         elif kind == "MatchMapping":
-            self._mapping(node, subject)
+            self._mapping_pattern(node, subject)
         elif kind == "MatchClass":
-            self._members(node, self._narrowed(node, subject))
+            self._class_pattern(node, self._narrowed(node, subject))
         elif kind == "MatchOr":
             for inner in self.tree.many(node, "patterns"):
                 self.pattern(inner, subject)
@@ -116,33 +130,33 @@ class Targets(Expressions):
         if inner is not None:
             subject = self._narrowed(inner, subject)
             self.pattern(inner, subject)
-        self._named(node, subject)
+        self._bind_name(node, subject)
 
-    def _named(self, node: int, value: Node) -> None:
+    def _bind_name(self, node: int, value: Node) -> None:
         name = self.tree.name[node]
         if name is not None:
             self.write(name, value, self.define(VARIABLE, -1, self.place(node), name))
 
-    def _rest(self, node: int, subject: Node) -> None:
+    def _capture_rest(self, node: int, subject: Node) -> None:
         made = self.container("list")
         if subject != NOTHING:
             each = self.new()
-            self.ops.append((",", subject, None, each))
-            self.ops.append(("]", made, None, each, NOTHING))
-        self._named(node, made)
+            self.ops.append((OP_UNPACK, subject, None, each))
+            self.ops.append((OP_STORE_ITEM, made, None, each, NOTHING))
+        self._bind_name(node, made)
 
-    def _mapping(self, node: int, subject: Node) -> None:
+    def _mapping_pattern(self, node: int, subject: Node) -> None:
         tree = self.tree
         for key, inner in zip(tree.many(node, "keys"), tree.many(node, "patterns"), strict=False):
             value = NOTHING
             if subject != NOTHING:
                 value = self.new()
                 site = self.site(key, "subscript")
-                self.ops.append(("[", subject, self.key(key), value, site, NOTHING))
+                self.ops.append((OP_LOAD_ITEM, subject, self.key(key), value, site, NOTHING))
             self.pattern(inner, value)
-        self._named(node, subject)
+        self._bind_name(node, subject)
 
-    def _members(self, node: int, subject: Node) -> None:
+    def _class_pattern(self, node: int, subject: Node) -> None:
         tree = self.tree
         for inner in tree.many(node, "patterns"):
             self.pattern(inner, NOTHING)
@@ -151,18 +165,18 @@ class Targets(Expressions):
             value = NOTHING
             if subject != NOTHING:
                 value = self.new()
-                self.ops.append((".", subject, attr, value, self.site(inner, "attribute")))
+                self.ops.append((OP_LOAD_ATTRIBUTE, subject, attr, value, self.site(inner, "attribute")))
             self.pattern(inner, value)
 
-    def _item(self, subject: Node, place: int, kind: str) -> Node:
+    def _item(self, subject: Node, position: int, kind: str) -> Node:
         if subject == NOTHING or kind == "MatchStar":
             return subject
         made = self.new()
-        self.ops.append((",", subject, str(place), made))
+        self.ops.append((OP_UNPACK, subject, str(position), made))
         return made
 
     def _narrowed(self, pattern: int, subject: Node) -> Node:
-        """What is left of the subject if a pattern names its class."""
+        """Return the subject narrowed to the class that a pattern names, if it names one."""
         cls = self.tree.one(pattern, "cls")
         if cls is None or self.tree.kind[pattern] != "MatchClass":
             return subject
@@ -170,5 +184,6 @@ class Targets(Expressions):
         if classes == NOTHING:
             return subject
         made = self.new()
-        self.ops.append(("i", self.new() if subject == NOTHING else subject, classes, made))
+        source = self.new() if subject == NOTHING else subject
+        self.ops.append((OP_ISINSTANCE, source, classes, made))
         return made

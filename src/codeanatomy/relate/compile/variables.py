@@ -1,14 +1,14 @@
-"""Variables while a file is walked: which versions of a name are seen where.
+"""Track the versions of variables while a file is compiled: which assignments a read may see.
 
     x = A()          version 1 of x
     if c:
         x = B()      version 2
     x.m()            reads 1 and 2
-    x = C()          version 3; 1 and 2 are seen by functions only if something was called in between
+    x = C()          version 3; functions see 1 and 2 only if something was called in between
 
-A frame is a run of statements with one scope. Function bodies are walked later than what is around them, and
-see through a cell all versions that stood while other code could run. Comprehensions and class bodies run on
-the spot, so they see the versions of the frame around.
+A frame is the statements of one scope. Function bodies are compiled after the code that encloses them, and
+see through a cell every version that was current while other code could run. Comprehensions and class bodies
+run in place, so they see the current versions of the enclosing frame.
 
 Tests: `tests/unit/relate/test_statements.py`.
 """
@@ -18,20 +18,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from codeanatomy.relate.compile.scope_tree import Scope
+from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.program import NOTHING, Node
 
 
 class Version:
-    """A value that a name has for a while."""
+    """A value that a name has from one assignment to the next."""
 
     __slots__ = ("born", "definitions", "node")
 
     def __init__(self, node: Node, definitions: list[int], born: int) -> None:
         self.node = node
-        # Numbers of the definitions it comes from; of a loop's they are added when its end is known.
+        # Numbers of the definitions it comes from; at the head of a loop some are added at its end.
         self.definitions = definitions
-        # How many calls there had been.
+        # Number of calls before the assignment.
         self.born = born
 
 
@@ -40,7 +40,7 @@ Env: TypeAlias = dict[str, Versions]
 
 
 class Cell:
-    """What code that runs at another time sees of a name."""
+    """The versions of a name that code which runs at another time may see."""
 
     __slots__ = ("definitions", "node", "nodes")
 
@@ -49,14 +49,14 @@ class Cell:
         self.nodes: dict[Node, None] = {}
         self.definitions: dict[int, None] = {}
 
-    def show(self, node: Node, definitions: Iterable[int]) -> None:
-        """A version becomes visible."""
+    def add(self, node: Node, definitions: Iterable[int]) -> None:
+        """Add a version."""
         self.nodes[node] = None
         self.definitions.update(dict.fromkeys(definitions))
 
 
 class Loop:
-    """Where `break` and `continue` lead."""
+    """The variables at each `break` and `continue` of a loop."""
 
     __slots__ = ("breaks", "continues")
 
@@ -66,47 +66,47 @@ class Loop:
 
 
 class Frame:
-    """The state of a walk through the statements of one scope."""
+    """The state while the statements of one scope are compiled."""
 
     def __init__(
         self, scope: Scope, function: int, *, qualname: str, owner: int = -1, inline: Frame | None = None
     ) -> None:
         self.scope = scope
-        # Who calls what is called here; -1 for the module.
+        # The function that the code belongs to; -1 for the module.
         self.function = function
-        # The class whose body this is.
+        # The class whose body this is; -1 for none.
         self.owner = owner
         self.qualname = qualname
-        # The frame that this one runs in the middle of.
+        # The enclosing frame, if this one runs in place within it.
         self.inline = inline
         self.env: Env = {}
-        # False behind `return` and the like.
+        # False after `return` and the like.
         self.live = True
         self.loops: list[Loop] = []
-        # Versions made in the `try` blocks around, by name: what handlers may find.
+        # Versions assigned in the enclosing `try` blocks, by name: what handlers may see.
         self.caught: list[dict[str, list[Version]]] = []
 
-    def named(self, name: str) -> str:
-        """The qualified name, inside of the module, of a definition in this frame."""
+    def qualify(self, name: str) -> str:
+        """Return the qualified name, within the module, of a definition in this frame."""
         return f"{self.qualname}.{name}" if self.qualname else name
 
-    def holder(self, scope: Scope) -> Frame | None:
-        """The frame of a scope, if this one runs in the middle of it."""
+    def frame_of(self, scope: Scope) -> Frame | None:
+        """Return the frame of a scope if this frame is it or runs in place within it, else None."""
         frame: Frame | None = self
         while frame is not None and frame.scope is not scope:
             frame = frame.inline
         return frame
 
 
-def merged(envs: Iterable[Env]) -> Env:
-    """The versions that any of the environments has."""
-    found: Env = {}
+def merge_envs(envs: Iterable[Env]) -> Env:
+    """Return the versions that any of the environments has."""
+    merged: Env = {}
     for env in envs:
-        if not found:
-            found = dict(env)
+        if not merged:
+            merged = dict(env)
             continue
         for name, versions in env.items():
-            own = found.get(name, ())
+            own = merged.get(name, ())
             if own is not versions:
-                found[name] = tuple(dict.fromkeys((*own, *versions)))
-    return found
+                merged[name] = tuple(dict.fromkeys((*own, *versions)))
+    return merged
