@@ -38,7 +38,7 @@ from pathlib import Path
 
 from codeanatomy.config import load_settings
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
-from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
@@ -240,7 +240,7 @@ def last_words(said: Path) -> str:
 def next_plan(bench: Bench) -> str:
     repositories = tuple(Repository(name, path) for name, path in bench.sources.items())
     settings = load_settings((), env={}, start=None)
-    found = plan(Order(str(bench.lake), settings, repositories), Progress(io.StringIO()))
+    found = plan(BuildRequest(str(bench.lake), settings, repositories), Progress(io.StringIO()))
     actions: dict[str, set[str]] = {"run": set(), "resume": set()}
     for step in found.steps:
         for each in step.repositories:

@@ -30,7 +30,7 @@ from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import extract_file, table_batches
 from codeanatomy.extract.partitions import FilePartition, RepositoryListing, partition_files, split_chunks
 from codeanatomy.extract.worker import extract_tables
-from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import EXTRACT
 from codeanatomy.progress import Progress
@@ -55,9 +55,9 @@ def pool_share(work: tuple[int, FilePartition, str]) -> int:
     writers: dict[str, pq.ParquetWriter] = {}
     for chunk in split_chunks(share):
         files = [
-            extract_file(chunk.places[place].repo_id, reading, EXTRACTORS, OPTIONS, {}, lambda step: None)
+            extract_file(chunk.roots[place].repo_id, reading, EXTRACTORS, OPTIONS, {}, lambda step: None)
             for place, entry in chunk.files
-            for reading in read_entries(chunk.places[place].kind, chunk.places[place].root, [entry], OPTIONS)
+            for reading in read_entries(chunk.roots[place].kind, chunk.roots[place].root, [entry], OPTIONS)
         ]
         for name, batch in table_batches(TABLES, files).items():
             if name not in writers:
@@ -87,7 +87,7 @@ def run_ours(folder: Path) -> tuple[float, dict[str, int]]:
     settings = load_settings((f"runtime.master=local[{CORES}]",))
     spark = open_session(settings.runtime)
     with tempfile.TemporaryDirectory() as lake:
-        order = Order(lake, settings, (Repository("stdlib", folder),), until=EXTRACT)
+        order = BuildRequest(lake, settings, (Repository("stdlib", folder),), until=EXTRACT)
         memory = Memory()
         memory.start()
         report = build(order, Progress(io.StringIO()), lambda: spark)

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.catalog import TABLES
 from codeanatomy.config import load_settings
-from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import NORMALIZE
 from codeanatomy.progress import Progress
@@ -39,7 +39,7 @@ NORMALIZED = [table for table in TABLES if table.stage == NORMALIZE]
 def built(spark: SparkSession, lake: str, folders: dict[str, Path], *settings: str) -> BuildReport:
     effective = load_settings((f"runtime.master=local[{CORES}]", *settings))
     sources = tuple(Repository(name, folder) for name, folder in folders.items())
-    order = Order(lake, effective, sources, until=NORMALIZE)
+    order = BuildRequest(lake, effective, sources, until=NORMALIZE)
     return build(order, Progress(io.StringIO()), lambda: spark)
 
 

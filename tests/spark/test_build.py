@@ -21,7 +21,7 @@ from codeanatomy.config import load_settings
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.worker import extract_tables
-from codeanatomy.plan.build_request import Order
+from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
 from codeanatomy.query.status.failures import failures
@@ -100,7 +100,7 @@ def test_a_source_that_changes_while_it_is_read_is_recorded_as_it_was_read(
         (source / "a.py").write_text("x = 2  # edited\n")
         return spark
 
-    order = Order(
+    order = BuildRequest(
         str(lake),
         load_settings((), env={}, start=None),
         (Repository("r", source),),

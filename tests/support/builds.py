@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
-from codeanatomy.plan.build_request import Order, ScipChoice, TypesChoice
+from codeanatomy.plan.build_request import BuildRequest, ScipChoice, TypesChoice
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
@@ -38,7 +38,7 @@ def built(
     """Build the repositories into a lake, by default with the first stage alone; a graph must be sound."""
     effective = load_settings(tuple(settings), env={}, start=None)
     sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
-    order = Order(str(lake), effective, sources, scip or ScipChoice(), types, profile, until)
+    order = BuildRequest(str(lake), effective, sources, scip or ScipChoice(), types, profile, until)
     report = build(order, Progress(io.StringIO()), lambda: spark, trace)
     if until in (None, "graph"):
         checked = verify(str(lake))

@@ -23,10 +23,10 @@ from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.pipeline.refresh.worker import Worker
-from codeanatomy.plan.build_request import Order, ScipChoice
-from codeanatomy.plan.changes import changes_of
+from codeanatomy.plan.build_request import BuildRequest, ScipChoice
+from codeanatomy.plan.changes import source_changes
 from codeanatomy.plan.repositories import Repository
-from codeanatomy.plan.run_plan import Plan, State, plan_run
+from codeanatomy.plan.run_plan import LakeState, Plan, plan_run
 from codeanatomy.progress import Progress
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared, build
@@ -43,11 +43,11 @@ def no_session() -> SparkSession:
 
 def order(
     lake: Path, repositories: Mapping[str, Path], *settings: str, profile: Profile = "default", **asked: Any
-) -> Order:
+) -> BuildRequest:
     """A build as a user asks for it."""
     effective = load_settings((*SETTINGS, *settings), env={}, start=None)
     sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
-    return Order(str(lake), effective, sources, profile=profile, **{"scip": ScipChoice(), **asked})
+    return BuildRequest(str(lake), effective, sources, profile=profile, **{"scip": ScipChoice(), **asked})
 
 
 class Kept(Worker):
@@ -69,13 +69,13 @@ def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **as
 
 def clean_lake(lake: Path, repositories: Mapping[str, Path], **asked: Any) -> BuildReport:
     """Build a new lake."""
-    with patch.object(building, "_planned", _all_added):
+    with patch.object(building, "_make_plan", _all_added):
         return refreshed(lake, repositories, **asked)
 
 
-def _all_added(prepared: Prepared, _: object) -> tuple[Plan, State]:
-    request = prepared.request
-    nothing = State(None, None, {}, {}, {}, frozenset())
+def _all_added(prepared: Prepared, _: object) -> tuple[Plan, LakeState]:
+    request = prepared.plan_request
+    nothing = LakeState(None, None, {}, {}, {}, frozenset())
     found = plan_run(request, nothing, None)
     steps = tuple(
         structs.replace(
@@ -88,7 +88,7 @@ def _all_added(prepared: Prepared, _: object) -> tuple[Plan, State]:
         repo_id: RunManifest(
             run_id="", repo_id=repo_id, status="succeeded", started_at=now, finished_at=now, profile_hash=""
         )
-        for repo_id in request.made_from
+        for repo_id in request.source_inputs
     }
-    changes = {repo_id: changes_of(repo_id, {}, lines) for repo_id, lines in request.lines.items()}
+    changes = {repo_id: source_changes(repo_id, {}, lines) for repo_id, lines in request.file_states.items()}
     return structs.replace(found, steps=steps, changes=changes), structs.replace(nothing, repositories=before)

@@ -25,10 +25,10 @@ from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
-from codeanatomy.maintain.maintenance_run import Ask
-from codeanatomy.maintain.restore import RestoreReport, restore_one, restore_run
-from codeanatomy.plan.changes import changes_of
-from codeanatomy.plan.run_plan import Plan, State
+from codeanatomy.maintain.maintenance_run import WriteRequest
+from codeanatomy.maintain.restore import RestoreReport, restore_run, restore_table_version
+from codeanatomy.plan.changes import source_changes
+from codeanatomy.plan.run_plan import LakeState, Plan
 from codeanatomy.progress import Progress
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared
@@ -89,15 +89,15 @@ class ThreeRuns:
         has_c = "c" in Snapshot.open(str(self.root)).repositories
         if state != 2 or has_c:
             return refreshed(self.root, sources)
-        with patch.object(building, "_planned", with_new):
+        with patch.object(building, "_make_plan", with_new):
             return refreshed(self.root, sources)
 
     def restore(self, run_id: str, *, wait: bool = True) -> RestoreReport:
         return restored(self.root, run_id, wait=wait)
 
     def restore_table(self, name: str, to: str | int) -> RestoreReport:
-        ask = Ask(str(self.root), SETTINGS)
-        return restore_one(ask, name, str(to), Progress(io.StringIO()), no_session)
+        ask = WriteRequest(str(self.root), SETTINGS)
+        return restore_table_version(ask, name, str(to), Progress(io.StringIO()), no_session)
 
     def version(self, name: str, run: int) -> int:
         """The version of a table that a run pins."""
@@ -106,18 +106,18 @@ class ThreeRuns:
 
 def restored(root: Path, run_id: str, *, wait: bool = True) -> RestoreReport:
     """A lake brought back, without Spark."""
-    return restore_run(Ask(str(root), SETTINGS, wait), run_id, Progress(io.StringIO()), no_session)
+    return restore_run(WriteRequest(str(root), SETTINGS, wait), run_id, Progress(io.StringIO()), no_session)
 
 
 SETTINGS = load_settings((), env={}, start=None)
-PLANNED = building._planned
+PLANNED = building._make_plan
 MADE: list[ThreeRuns] = []
 
 
-def with_new(prepared: Prepared, row: Any) -> tuple[Plan, State]:
+def with_new(prepared: Prepared, row: Any) -> tuple[Plan, LakeState]:
     """The plan in which repositories that were never built are refreshed from nothing."""
     found, state = PLANNED(prepared, row)
-    lines = prepared.request.lines
+    lines = prepared.plan_request.file_states
     new = [name for name in lines if name not in state.repositories]
     steps = tuple(
         structs.replace(
@@ -136,7 +136,7 @@ def with_new(prepared: Prepared, row: Any) -> tuple[Plan, State]:
         )
         for name in new
     }
-    changes = {name: changes_of(name, {}, lines[name]) for name in new}
+    changes = {name: source_changes(name, {}, lines[name]) for name in new}
     return (
         structs.replace(found, steps=steps, changes={**found.changes, **changes}),
         structs.replace(state, repositories={**state.repositories, **blank}),

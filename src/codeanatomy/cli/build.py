@@ -26,7 +26,7 @@ from codeanatomy.config import Settings, load_settings
 from codeanatomy.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from codeanatomy.plan.build_request import Order, TypesChoice
+    from codeanatomy.plan.build_request import BuildRequest, TypesChoice
     from codeanatomy.run.report import BuildReport
 
 # A function before it is made a command.
@@ -187,13 +187,13 @@ def _build_request(
     full: bool,
     since: str | None,
     wait: bool = True,
-) -> Order:
+) -> BuildRequest:
     from codeanatomy.pipeline.scip_indexes import scip_choice
-    from codeanatomy.plan.build_request import Order
-    from codeanatomy.plan.repositories import named_sources
+    from codeanatomy.plan.build_request import BuildRequest
+    from codeanatomy.plan.repositories import parse_repositories
 
-    repositories = tuple(named_sources(sources, repo_id, repos_file))
-    return Order(
+    repositories = tuple(parse_repositories(sources, repo_id, repos_file))
+    return BuildRequest(
         lake,
         settings,
         repositories,

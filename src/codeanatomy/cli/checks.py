@@ -44,7 +44,7 @@ from codeanatomy.query.answers import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from codeanatomy.query.checks.compare import Comparison
-    from codeanatomy.query.diff.runs import RunDiff
+    from codeanatomy.query.diff.run_diff import RunDiff
 
 # Columns of `diff`: of a changed node or edge, and of the number of changes per kind.
 CHANGE_COLUMNS = ("change", "kind", "symbol", "path", "line", "detail", "repo_id")
@@ -100,7 +100,7 @@ def diff(
     A run is given by its id or the first characters of it, or as `latest`, the newest; RUN_B is `latest` by
     default.
     """
-    from codeanatomy.query.diff.runs import diff_runs
+    from codeanatomy.query.diff.run_diff import diff_runs
 
     try:
         changes = diff_runs(lake, run_a, run_b, kinds=kinds, repo_id=repo_id, limit=limit)
@@ -206,7 +206,7 @@ def _compare_with_clean_build(
     from codeanatomy.lake.snapshot import Snapshot
     from codeanatomy.progress import Progress
     from codeanatomy.query.checks.compare import compare_lakes
-    from codeanatomy.run.clean_build import rebuilt
+    from codeanatomy.run.clean_build import build_clean
 
     began = time.monotonic()
     settings = load_settings(flags)
@@ -215,7 +215,7 @@ def _compare_with_clean_build(
     here = Snapshot.open(lake, as_of)
     with tempfile.TemporaryDirectory(prefix="codeanatomy-clean-") as folder, Progress(sys.stderr) as progress:
         with session_for(settings, progress) as session:
-            clean = rebuilt(here, settings, folder, progress, session, repo_id)
+            clean = build_clean(here, settings, folder, progress, session, repo_id)
         comparison = compare_lakes(here, clean, list(clean.repositories), limit)
     runs = {name: row.run_id for name, row in here.select_repositories(repo_id).items()}
     _print_comparison(comparison, runs, lake, round(time.monotonic() - began, 3), form)

@@ -61,17 +61,17 @@ def restore(
     """
     if (table is None) == (run_id is None) or (table is None) != (to is None):
         raise click.UsageError("give either --run RUN, or TABLE and --to VERSION")
-    from codeanatomy.maintain.maintenance_run import Ask
-    from codeanatomy.maintain.restore import restore_one, restore_run
+    from codeanatomy.maintain.maintenance_run import WriteRequest
+    from codeanatomy.maintain.restore import restore_run, restore_table_version
     from codeanatomy.progress import Progress
 
     settings = load_settings(flags)
-    ask = Ask(lake, settings, wait)
+    ask = WriteRequest(lake, settings, wait)
     with Progress(sys.stderr) as progress, session_for(settings, progress) as session:
         if run_id is not None:
             report = restore_run(ask, run_id, progress, session)
         else:
-            report = restore_one(ask, table or "", to or "", progress, session)
+            report = restore_table_version(ask, table or "", to or "", progress, session)
     if form == "json":
         print_json(msgspec.to_builtins(report))
     else:
@@ -143,16 +143,16 @@ def export_snapshot(
         raise click.UsageError("give either --run or --as-of")
     from codeanatomy.maintain.snapshot_export import export_snapshot as copy_snapshot
     from codeanatomy.progress import Progress
-    from codeanatomy.run.signals import stoppable
+    from codeanatomy.run.signals import raise_on_sigterm
 
-    with Progress(sys.stderr) as progress, stoppable():
+    with Progress(sys.stderr) as progress, raise_on_sigterm():
         report = copy_snapshot(
             lake,
             target,
             as_of=run_id or as_of,
             form=shape,
             repo_id=repo_id,
-            tell=lambda text: progress.update("copy", text),
+            report=lambda text: progress.update("copy", text),
         )
     if form == "json":
         print_json(msgspec.to_builtins(report))

@@ -1,11 +1,11 @@
-"""A run that is no build: it holds the lease, makes versions of tables, publishes them and tells what it did.
+"""Run maintenance or a restore under the lease: make versions of tables, publish and record them.
 
-    with writing(Ask("lake", settings), ["requests"], progress, session) as run:
-        ...                                                     # versions of tables
+    with open_maintenance_run(WriteRequest("lake", settings), ["requests"], progress, session) as run:
+        ...                                                     # new versions of tables
         run.publish(snapshot, {"cpg_nodes": 8}, "maintenance")
         run.record([run.event("cpg_nodes", "optimize", "96 small files", outcome="done")])
 
-What a build that has died has left to go on from is kept, unless something else is published meanwhile.
+The journal of a build that died is kept, so that the next build can continue it, unless this run publishes.
 Tests: `tests/unit/maintain/test_maintenance.py`, `tests/unit/maintain/test_restore.py`.
 """
 
@@ -35,150 +35,157 @@ from codeanatomy.lake.manifest import Mode, manifest_version
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.logs import Log
-from codeanatomy.maintain.republish import Republished, publish_again
+from codeanatomy.maintain.republish import RepublishingRun, republish
 from codeanatomy.pipeline.context import new_run_id
 from codeanatomy.progress import Progress
-from codeanatomy.run.record import refuse_strangers
-from codeanatomy.run.signals import stoppable
+from codeanatomy.run.record import refuse_foreign_commits
+from codeanatomy.run.signals import raise_on_sigterm
 
-EVENTS = "delta_maintenance"
+EVENTS_TABLE = "delta_maintenance"
 
 
-class Ask(Struct, frozen=True):
-    """The lake that is written to, and how."""
+class WriteRequest(Struct, frozen=True):
+    """The lake to write, and whether to wait for its lease."""
 
     lake: str
     settings: Settings
-    # Wait for another run that writes to the lake.
+    # Wait while another run writes the lake.
     wait: bool = True
 
 
-def checked(ask: Ask) -> Ask:
-    """The same, if the lake can be written to, by a path that does not depend on the current folder."""
-    policy = StorePolicy.from_profile(ask.settings.runtime)
-    root = normalize_root(ask.lake, policy.require_local_paths)
+def resolve_request(request: WriteRequest) -> WriteRequest:
+    """Return the request with an absolute lake path; refuse a lake that cannot be written."""
+    policy = StorePolicy.from_profile(request.settings.runtime)
+    root = normalize_root(request.lake, policy.require_local_paths)
     register_policy(root, policy)
     refuse_unwritable(root)
-    return structs.replace(ask, lake=root)
+    return structs.replace(request, lake=root)
 
 
-class Writing:
-    """Such a run under way."""
+class MaintenanceRun:
+    """A run that holds the lease and is no build."""
 
     def __init__(
-        self, ask: Ask, progress: Progress, session: Callable[[], SparkSession], run_id: str, lease: Lease
+        self,
+        request: WriteRequest,
+        progress: Progress,
+        session: Callable[[], SparkSession],
+        run_id: str,
+        lease: Lease,
     ) -> None:
-        self.ask, self.progress, self.session = ask, progress, session
+        self.request, self.progress, self.session = request, progress, session
         self.run_id, self.lease = run_id, lease
-        self.root, self.tables = ask.lake, ask.settings.tables
+        self.root, self.tables = request.lake, request.settings.tables
         self.started, self.began = datetime.now(UTC), time.monotonic()
-        # What is published from here on is not what this run has seen.
+        # The manifest version that this run has seen; publishing fails if it has changed.
         self.manifest = manifest_version(self.root)
-        self.current = published(self.root)
+        self.current = published_snapshot(self.root)
         self.has_published = False
-        self._refuse_lost()
-        # What is made after these versions, and published, must be our own.
+        self._refuse_lost_manifest()
+        # Later versions of these tables must be made by this run, or publishing is refused.
         self.floor = newest_versions(self.root)
         lease.set_base_run(None if self.current is None else self.current.run_id)
         self._keep_journal()
 
-    def _refuse_lost(self) -> None:
-        left = self.lease.before
-        if self.current is None and left is not None and left.base_run_id is not None:
+    def _refuse_lost_manifest(self) -> None:
+        before = self.lease.before
+        if self.current is None and before is not None and before.base_run_id is not None:
             raise StorageFailure(
-                f"{self.root} has lost its manifest: run {left.base_run_id} was published",
-                "restore meta/run_manifest from a copy, or build into a new lake",
+                f"{self.root} has lost its manifest: run {before.base_run_id} was published",
+                "restore meta/run_manifest from a backup, or build into a new lake",
             )
 
     def _keep_journal(self) -> None:
-        """What a build that has died has left is for the next build, if it builds on what is published."""
-        left, base = self.lease.before, None if self.current is None else self.current.run_id
-        if left is not None and left.base_run_id == base != left.run_id:
-            for step in left.done:
+        """Keep the journal of a build that died, if it was based on the published run."""
+        before, base = self.lease.before, None if self.current is None else self.current.run_id
+        if before is not None and before.base_run_id == base != before.run_id:
+            for step in before.done:
                 self.lease.record_step(step)
 
     def store(self) -> Store:
-        """The tables, for what only Spark does to them."""
-        return Store.from_settings(self.ask.settings, self.session(), self.root)
+        """Return the tables as Spark opens them."""
+        return Store.from_settings(self.request.settings, self.session(), self.root)
 
     def publish(
         self, lake: Snapshot, versions: Mapping[str, int], mode: Mode, step_ms: Mapping[str, int] = {}
     ) -> None:
-        """Publish a state with its tables at these versions; readers see it from then on."""
+        """Publish a snapshot with its tables at these versions."""
         self.lease.check()
-        refuse_strangers(self.root, {name: self.floor.get(name, -1) for name in versions}, self.run_id)
+        refuse_foreign_commits(self.root, {name: self.floor.get(name, -1) for name in versions}, self.run_id)
         since = None if self.current is None else self.current.published_at
-        run = Republished(self.run_id, mode, self.started, versions, since, step_ms)
-        publish_again(self.root, lake, run, after=self.manifest)
+        run = RepublishingRun(self.run_id, mode, self.started, versions, since, step_ms)
+        republish(self.root, lake, run, after=self.manifest)
         self.has_published = True
         with suppress(CodeAnatomyError):
-            # From now on a lake without a manifest is one that has lost it.
+            # Recorded in the lease, so that a lost manifest is noticed.
             self.lease.set_base_run(self.run_id)
 
-    def event(self, table: str, operation: str, reason: str, **told: Any) -> dict[str, Any]:
-        """A row of what was done to a table; `record` numbers it."""
+    def event(self, table: str, operation: str, reason: str, **fields: Any) -> dict[str, Any]:
+        """Return a row of delta_maintenance; `record` numbers it."""
         return {
             "run_id": self.run_id,
             "event_time": datetime.now(UTC),
             "table_name": table,
             "operation": operation,
             "reason": reason,
-            **told,
+            **fields,
         }
 
     def record(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Add what was done to delta_maintenance."""
+        """Append rows to delta_maintenance."""
         if events:
-            hidden = redactor(self.ask.settings.runtime)
-            rows = [{"event_no": number, **hidden(dict(event))} for number, event in enumerate(events)]
-            append_small(self.root, catalog.table(EVENTS, self.tables), rows, Commit(self.run_id))
+            redact = redactor(self.request.settings.runtime)
+            rows = [{"event_no": number, **redact(dict(event))} for number, event in enumerate(events)]
+            append_small(self.root, catalog.table(EVENTS_TABLE, self.tables), rows, Commit(self.run_id))
 
 
 @contextmanager
-def writing(
-    ask: Ask,
+def open_maintenance_run(
+    request: WriteRequest,
     repositories: Sequence[str],
     progress: Progress,
     session: Callable[[], SparkSession],
-) -> Iterator[Writing]:
-    """The run, from the moment that nobody else may write."""
+) -> Iterator[MaintenanceRun]:
+    """Acquire the lease and yield the run; release the lease at the end."""
     run_id = new_run_id()
 
-    def tell(said: str) -> None:
-        progress.update("lease", said)
-        Log(run_id=run_id).info(said)
+    def report(text: str) -> None:
+        progress.update("lease", text)
+        Log(run_id=run_id).info(text)
 
-    with stoppable():
-        # As it was: a lake that has lost its manifest is known by it.
-        left = read_lease(ask.lake)
-        base = None if left is None else left.base_run_id
-        lease = acquire(ask.lake, run_id, repositories, wait=ask.wait, report=tell, base_run_id=base)
-        run: Writing | None = None
+    with raise_on_sigterm():
+        # The base run is kept: it shows that a lake has lost its manifest.
+        before = read_lease(request.lake)
+        base = None if before is None else before.base_run_id
+        lease = acquire(
+            request.lake, run_id, repositories, wait=request.wait, report=report, base_run_id=base
+        )
+        run: MaintenanceRun | None = None
         try:
-            run = Writing(ask, progress, session, run_id, lease)
+            run = MaintenanceRun(request, progress, session, run_id, lease)
             yield run
         finally:
             lease.release(keep_journal=run is None or not run.has_published)
 
 
-def ms_since(began: float) -> int:
-    """Milliseconds since a moment of the monotonic clock."""
+def milliseconds_since(began: float) -> int:
+    """Return the milliseconds since a time of the monotonic clock."""
     return round(1000 * (time.monotonic() - began))
 
 
 def newest_versions(root: str) -> dict[str, int]:
-    """The newest version of each table that is there."""
+    """Return the newest version of each existing table."""
     names = [table.name for table in catalog.TABLES]
     if not is_local(root):
-        far = {name: newest_version_or_none(root, name) for name in names}
-        return {name: version for name, version in far.items() if version is not None}
-    # By the names of the entries: what is in one need not be readable.
-    near = {name: logged_versions(location(local_path(root), name)) for name in names}
-    return {name: versions[-1] for name, versions in near.items() if versions}
+        newest = {name: newest_version_or_none(root, name) for name in names}
+        return {name: version for name, version in newest.items() if version is not None}
+    # From the names of the log entries: a damaged entry does not matter here.
+    logged = {name: logged_versions(location(local_path(root), name)) for name in names}
+    return {name: versions[-1] for name, versions in logged.items() if versions}
 
 
-def published(root: str) -> Snapshot | None:
-    """What readers see, if anything."""
+def published_snapshot(root: str) -> Snapshot | None:
+    """Open the newest published snapshot; None if nothing is published."""
     try:
         return Snapshot.open(root)
     except TableMissing:

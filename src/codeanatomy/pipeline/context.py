@@ -34,10 +34,10 @@ from codeanatomy.lake.redaction import redactor
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
 from codeanatomy.pipeline.refresh.worker import Worker
-from codeanatomy.plan.build_request import Order
-from codeanatomy.plan.repositories import Listed
-from codeanatomy.plan.run_plan import Plan, Request, State, fingerprinted
-from codeanatomy.plan.steps import Asked, fingerprint, rule_fingerprints, steps_of
+from codeanatomy.plan.build_request import BuildRequest
+from codeanatomy.plan.repositories import ListedRepositories
+from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, with_fingerprints
+from codeanatomy.plan.steps import BuildInputs, fingerprint, rule_fingerprints, steps_of
 from codeanatomy.progress import Progress
 from codeanatomy.sources.listing import Listing
 from codeanatomy.spark.metrics import OperatorMetric
@@ -70,14 +70,14 @@ class Run:
     store: LakeTables
     # Opens the session, when first something is asked of it.
     session: Callable[[], SparkSession]
-    order: Order
-    asked: Asked
-    listed: Listed
+    request: BuildRequest
+    build_inputs: BuildInputs
+    listed: ListedRepositories
     plan: Plan
-    request: Request
+    plan_request: PlanRequest
     progress: Progress
     # What was published when it began.
-    base: State
+    base: LakeState
     # Versions of the tables as the run sees them: those it began with, then those it has made.
     pins: dict[str, int]
     # Raises if another run has taken over the lake.
@@ -116,7 +116,7 @@ class Run:
     @property
     def settings(self) -> Settings:
         """The settings of the order."""
-        return self.order.settings
+        return self.request.settings
 
     @property
     def spark(self) -> SparkSession:
@@ -148,8 +148,8 @@ class Run:
     @cached_property
     def rules(self) -> dict[str, str]:
         """What each step does to any source."""
-        request = self.request
-        return rule_fingerprints(steps_of(request.tables, request.until), request.asked, request.tables)
+        request = self.plan_request
+        return rule_fingerprints(steps_of(request.tables, request.until), request.build_inputs, request.tables)
 
     def working(self, step: str) -> dict[str, Listing]:
         """The repositories that a step works on."""
@@ -187,9 +187,9 @@ class Run:
         """A source was another one when it was read: what is made of it is recorded as made of that."""
         digests = {**self.listed.digests, repo_id: digest}
         self.listed = structs.replace(self.listed, digests=digests)
-        made_from = {**self.request.made_from, repo_id: {**self.request.made_from[repo_id], "source": digest}}
-        self.request = structs.replace(self.request, made_from=made_from)
-        self.plan = fingerprinted(self.plan, self.request)
+        source_inputs = {**self.plan_request.source_inputs, repo_id: {**self.plan_request.source_inputs[repo_id], "source": digest}}
+        self.plan_request = structs.replace(self.plan_request, source_inputs=source_inputs)
+        self.plan = with_fingerprints(self.plan, self.plan_request)
 
     def done(self, step: str, name: str, commit: Committed) -> None:
         """A step has committed to a table."""

@@ -26,7 +26,7 @@ from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.partitions import RepositoryListing, partition_files
 from codeanatomy.extract.worker import PackedChunk, Task, extract_tables, extract_task
 from codeanatomy.logs import Log
-from codeanatomy.pipeline.caching import held
+from codeanatomy.pipeline.caching import cache_frame
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.inputs import step_session
 from codeanatomy.pipeline.packed_rows import (
@@ -40,7 +40,7 @@ from codeanatomy.pipeline.packed_rows import (
 )
 from codeanatomy.pipeline.scip_indexes import scip_tasks
 from codeanatomy.pipeline.type_checker import type_tasks
-from codeanatomy.plan.changes import FILES, stored_lines
+from codeanatomy.plan.changes import FILES, read_file_states
 from codeanatomy.plan.steps import EXTRACT
 from codeanatomy.sources.digest import FileStates, states_digest
 
@@ -63,12 +63,12 @@ def _extract(run: Run, tasks: Sequence[Task]) -> None:
     def said() -> str:
         return f"{counters.files.value:,}/{total:,} files, {counters.failures.value:,} failures"
 
-    with held(run, EXTRACT, gathered) as kept:
+    with cache_frame(run, EXTRACT, gathered) as kept:
         worked = work_through(run, EXTRACT, kept, said)
         with run.timed("extract_commit"):
             commit_tables(run, kept, worked)
     for repo_id in run.working(EXTRACT):
-        tell_of_source(run, repo_id, stored_lines(run.store.root, repo_id, run.pins[FILES]))
+        tell_of_source(run, repo_id, read_file_states(run.store.root, repo_id, run.pins[FILES]))
 
 
 def tell_of_source(run: Run, repo_id: str, read: FileStates) -> None:
@@ -124,7 +124,7 @@ def gather(
                 for packed in extract_task(task, witnesses, options):
                     counters.add(packed)
                     yield packed_row(
-                        packed.first, {name: packed.streams[name] for name in tables}, packed.counts
+                        packed.first_file_id, {name: packed.streams[name] for name in tables}, packed.counts
                     )
 
     tasks = spark.range(0, len(todo), 1, len(todo))

@@ -27,7 +27,7 @@ from codeanatomy.graph.file_view import READS
 from codeanatomy.graph.merge import EMPTY_SHARED, SHARED, merge_shared_rows, shared_row, unpack_shared_rows
 from codeanatomy.graph.rows import EDGES, TABLES, file_rows
 from codeanatomy.pipeline.bundles import FILES, SETTINGS, bundled, files_in, selected
-from codeanatomy.pipeline.caching import held
+from codeanatomy.pipeline.caching import cache_frame
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.inputs import file_tasks, input_rows, read_files, step_session
 from codeanatomy.pipeline.packed_rows import (
@@ -49,9 +49,9 @@ def graph_stage(run: Run) -> None:
     """Make the graph of what the stages before have found, and commit it."""
     store = replace(run.spark_store, spark=step_session(run, GRAPH, SETTINGS))
     inputs = {name: input_rows(run, store, GRAPH, name) for name in READS}
-    frame, done = graphed(inputs, run.order.profile, file_tasks(run, GRAPH))
+    frame, done = graphed(inputs, run.request.profile, file_tasks(run, GRAPH))
     total = read_files(run, GRAPH)
-    with held(run, GRAPH, frame) as per_file, _kept(together(per_file)) as shared:
+    with cache_frame(run, GRAPH, frame) as per_file, _kept(together(per_file)) as shared:
         gathered = per_file.drop(REPO).unionByName(shared)
         worked = work_through(run, GRAPH, gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
         with run.timed("graph_commit"):

@@ -64,9 +64,9 @@ def scip_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[S
         tasks: list[ScipPartition] = []
         with run.timed("scip"):
             for number, (repo_id, listing) in enumerate(repositories.items()):
-                if repo_id in run.order.scip.given:
-                    tasks += partition_index(repo_id, listing, run.order.scip.given[repo_id])
-                elif run.order.scip.auto:
+                if repo_id in run.request.scip.given:
+                    tasks += partition_index(repo_id, listing, run.request.scip.given[repo_id])
+                elif run.request.scip.auto:
                     run.progress.update("scip", f"scip-python indexes {repo_id}")
                     tasks += _made(repo_id, listing, Path(name) / str(number), run.settings.extract)
         yield tasks

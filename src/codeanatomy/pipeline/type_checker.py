@@ -34,7 +34,7 @@ from codeanatomy.sources.listing import Entry, Listing
 @contextmanager
 def type_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[TypesPartition]]:
     """The tasks that read the reports, which exist as long as the context."""
-    tool = find_pyrefly() if run.order.types == "auto" else None
+    tool = find_pyrefly() if run.request.types == "auto" else None
     if tool is None:
         yield []
         return

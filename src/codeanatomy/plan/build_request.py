@@ -1,7 +1,7 @@
-"""What a user asks of a build, and what the steps are therefore made with.
+"""Describe a build, and compute the settings and versions that its rows depend on.
 
-    order = Order("lake", settings, named_sources(("src",)), profile="full")
-    asked_of(order).witness_versions["ast_files_v1"]     # 'ast, python 3.11, rules 2'
+    request = BuildRequest("lake", settings, parse_repositories(("src",)), profile="full")
+    build_inputs(request).witness_versions["ast_files_v1"]     # 'ast, python 3.11, rules 2'
 
 Tests: `tests/unit/plan/test_steps.py`.
 """
@@ -24,53 +24,53 @@ from codeanatomy.extract.tools.pyrefly import find_pyrefly
 from codeanatomy.extract.tools.scip_python import find_scip_python
 from codeanatomy.extract.type_checker_files import RULES, TYPES
 from codeanatomy.plan.repositories import Repository
-from codeanatomy.plan.steps import Asked, result_settings
+from codeanatomy.plan.steps import BuildInputs, result_settings
 
-# Whether a type checker is asked, where it is installed.
+# auto: run the type checker if it is installed.
 TypesChoice: TypeAlias = Literal["auto", "off"]
 
 
 class ScipChoice(Struct, frozen=True):
-    """Whether SCIP indexes are made, and those that are given, by repository."""
+    """SCIP indexes of a build: create them with scip-python, or use existing ones by repository."""
 
     auto: bool = False
     given: dict[str, Path] = {}
 
 
-class Order(Struct, frozen=True):
-    """A build as it was asked for."""
+class BuildRequest(Struct, frozen=True):
+    """Sources, target lake and options of a build."""
 
     lake: str
     settings: Settings
     repositories: tuple[Repository, ...]
     scip: ScipChoice = ScipChoice()
     types: TypesChoice = "off"
-    # Which kinds of nodes and edges are made.
+    # Node and edge kinds to emit.
     profile: Profile = "default"
-    # The last step; none means all.
+    # Last step to run; None runs all.
     until: str | None = None
-    # Wait for another run that writes to the lake.
+    # Wait for the lease if another run holds it.
     wait: bool = True
-    # Build all of each repository, also where a refresh would do.
+    # Rebuild all files of each repository instead of refreshing it.
     full: bool = False
-    # A commit of git: paths that are the same there as in the work tree are taken to be as in the lake.
+    # Git commit: files that git reports unchanged since then are not read (see `git_changes`).
     since: str | None = None
 
 
-def asked_of(order: Order) -> Asked:
-    """Settings and versions that the rows of all repositories follow from."""
+def build_inputs(request: BuildRequest) -> BuildInputs:
+    """Return the settings and versions that rows depend on, the same for all repositories."""
     versions = {witness.table: witness.version for witness in EXTRACTORS}
-    pyrefly = find_pyrefly() if order.types == "auto" else None
+    pyrefly = find_pyrefly() if request.types == "auto" else None
     versions[SCIP] = SCIP_VERSION
     versions[TYPES] = RULES if pyrefly is None else f"{tool_version(pyrefly)}, {RULES}"
-    return Asked(result_settings(order.settings, order.profile), versions)
+    return BuildInputs(result_settings(request.settings, request.profile), versions)
 
 
-def made_from(order: Order, digests: dict[str, str]) -> dict[str, dict[str, str]]:
-    """By repository, what its rows are extracted from besides what was asked for."""
-    auto = _scip_tool() if order.scip.auto else "off"
+def source_inputs(request: BuildRequest, digests: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Return the digest of the source and the SCIP index or tool, by repository."""
+    auto = _scip_tool() if request.scip.auto else "off"
     return {
-        repo_id: {"source": digest, "scip": _index(order.scip.given.get(repo_id), auto)}
+        repo_id: {"source": digest, "scip": _scip_input(request.scip.given.get(repo_id), auto)}
         for repo_id, digest in digests.items()
     }
 
@@ -80,12 +80,12 @@ def _scip_tool() -> str:
     return "auto, not installed" if tool is None else f"auto, {tool_version(tool)}"
 
 
-def _index(given: Path | None, otherwise: str) -> str:
+def _scip_input(given: Path | None, otherwise: str) -> str:
     if given is None:
         return otherwise
     try:
         with given.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
-        # Its reader will say why, in a row.
+        # The extractor records the reason as an error row.
         return "unreadable"

@@ -1,4 +1,4 @@
-"""A plan for people: a few lines for each step, and a graph in the language of Graphviz.
+"""Print a plan as text, a few lines per step, or as a Graphviz graph.
 
     graph
       run     requests: settings changed
@@ -26,7 +26,7 @@ COLOURS = {"run": "lightblue", "refresh": "lightgreen", "resume": "lightyellow",
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """What is done, in the order of the run."""
+    """Format the plan as lines, in the order of execution."""
     if plan.undo:
         yield "undo"
         for undo in plan.undo:
@@ -52,9 +52,9 @@ def _reason(each: Impact) -> str:
     return f"{each.reason:<11} {each.path}: {each.relations:,} relations{through}"
 
 
-def _list(word: str, names: Iterable[str]) -> list[str]:
+def _list(label: str, names: Iterable[str]) -> list[str]:
     text = ", ".join(names) or "the source"
-    return textwrap.wrap(text, WIDTH, initial_indent=f"  {word:<7} ", subsequent_indent=" " * 10)
+    return textwrap.wrap(text, WIDTH, initial_indent=f"  {label:<7} ", subsequent_indent=" " * 10)
 
 
 def _pinned(name: str, version: int | None) -> str:
@@ -62,18 +62,18 @@ def _pinned(name: str, version: int | None) -> str:
 
 
 def dot(plan: Plan) -> str:
-    """The steps and the tables between them, as Graphviz draws them."""
+    """Format the steps and tables of a plan as a Graphviz digraph."""
     return "\n".join(("digraph plan {", "  rankdir=LR;", *_lines(plan), "}"))
 
 
 def _lines(plan: Plan) -> Iterator[str]:
     for step in plan.steps:
-        said = "\n".join((step.name, *(f"{each.repo_id}: {each.action}" for each in step.repositories)))
-        look = f"shape=box, style=filled, fillcolor={_colour(step)}, label={_text(said)}"
-        yield f"  {_text(step.name)} [{look}];"
+        label = "\n".join((step.name, *(f"{each.repo_id}: {each.action}" for each in step.repositories)))
+        attributes = f"shape=box, style=filled, fillcolor={_colour(step)}, label={_text(label)}"
+        yield f"  {_text(step.name)} [{attributes}];"
         for name, version in step.inputs.items():
-            label = "new" if version is None else f"v{version}"
-            yield f"  {_text(f'table {name}')} -> {_text(step.name)} [label={_text(label)}];"
+            read = "new" if version is None else f"v{version}"
+            yield f"  {_text(f'table {name}')} -> {_text(step.name)} [label={_text(read)}];"
         for name in (*step.outputs, *step.adds_to):
             yield f"  {_text(f'table {name}')} [label={_text(name)}];"
             yield f"  {_text(step.name)} -> {_text(f'table {name}')};"
@@ -85,5 +85,5 @@ def _colour(step: PlannedStep) -> str:
 
 
 def _text(value: str) -> str:
-    # Graphviz reads a JSON text as its own, backslashes included.
+    # A JSON string is a valid Graphviz string, including escapes.
     return json.encode(value).decode()

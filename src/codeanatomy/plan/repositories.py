@@ -1,6 +1,6 @@
-"""Repositories to build: what the user names, and which commit it is at.
+"""Parse the sources of a command line into repositories, and list their files.
 
->>> named_sources(("requests=src/requests", "flask-3.1.3.tar.gz"))
+>>> parse_repositories(("requests=src/requests", "flask-3.1.3.tar.gz"))
 [Repository(repo_id='requests', path=PosixPath('src/requests')), \
 Repository(repo_id='flask-3.1.3', path=PosixPath('flask-3.1.3.tar.gz'))]
 
@@ -21,54 +21,57 @@ from msgspec import Struct
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import CodeAnatomyError, UsageError
-from codeanatomy.plan.git_changes import Since
+from codeanatomy.plan.git_changes import GitBaseline
 from codeanatomy.progress import Progress
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import FileStates, file_states, states_digest
 from codeanatomy.sources.listing import FILE_FLAGS, Listing, closing_fd, decode_location
 
-# A name is part of every id and of log lines: no spaces, separators or quotes.
+# A name is part of ids and log lines, so it has no spaces, separators or quotes.
 NAME = re.compile(r"[\w.@+-][\w.@+/-]*")
 NAMED = re.compile(rf"({NAME.pattern})=(.+)", re.DOTALL)
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tar\.\w+)$", re.IGNORECASE)
 COMMIT = re.compile(r"[0-9a-f]{40,64}")
-# More than most ref files have; in a longer list of packed refs the commit may be missed.
+# Bytes read of a ref file; in a longer packed-refs file the commit may not be found.
 REF_BYTES = 16_000_000
 
 
 class Repository(Struct, frozen=True):
-    """A folder or archive, and the name it has in the lake."""
+    """A folder or archive to build, and its name in the lake."""
 
     repo_id: str
     path: Path
 
 
-def named_sources(
+def parse_repositories(
     sources: Sequence[str], repo_id: str | None = None, repos_file: Path | None = None
 ) -> list[Repository]:
-    """The repositories of a command line; a file has one `NAME=PATH` per line, relative to itself."""
-    found = [_repository(source, Path()) for source in sources]
+    """Parse `NAME=PATH` or `PATH` arguments, and a file with one per line, relative to its folder."""
+    repositories = [_repository(source, Path()) for source in sources]
     if repos_file is not None:
-        found += [_repository(line, repos_file.parent) for line in _lines(repos_file)]
-    if not found:
-        raise UsageError("nothing to build", "name a folder or an archive, or use --repos-file")
+        repositories += [_repository(line, repos_file.parent) for line in _lines(repos_file)]
+    if not repositories:
+        raise UsageError("nothing to build", "give a folder or an archive, or use --repos-file")
     if repo_id is not None:
-        if len(found) > 1:
-            raise UsageError("--repo-id names one repository", "with several, write NAME=PATH for each")
-        found = [Repository(_checked(repo_id), found[0].path)]
-    _refuse_twice(repository.repo_id for repository in found)
-    return found
+        if len(repositories) > 1:
+            raise UsageError(
+                f"--repo-id names one repository, got {len(repositories)}", "write NAME=PATH for each of them"
+            )
+        repositories = [Repository(_checked_name(repo_id), repositories[0].path)]
+    _refuse_duplicates(repository.repo_id for repository in repositories)
+    return repositories
 
 
-class Listed(Struct, frozen=True):
-    """The repositories of a run: what was found in each, or why it could not be opened."""
+class ListedRepositories(Struct, frozen=True):
+    """The repositories of a run with their listings; `failed` has those that could not be opened."""
 
     repositories: tuple[Repository, ...]
     listings: dict[str, Listing]
-    # What is known of the paths of each source, what it therefore is, and the commit it is at.
-    lines: dict[str, FileStates]
+    # By repository: state of each path, digest of these states, git commit.
+    file_states: dict[str, FileStates]
     digests: dict[str, str]
     commits: dict[str, str | None]
+    # Error message by repository.
     failed: dict[str, str]
     seconds: float
 
@@ -77,12 +80,16 @@ def list_repositories(
     repositories: Sequence[Repository],
     options: ExtractOptions,
     progress: Progress,
-    since: Since | None = None,
-) -> Listed:
-    """Look into every repository; one that cannot be opened fails alone, one without the commit for all."""
+    since: GitBaseline | None = None,
+) -> ListedRepositories:
+    """List the files of each repository.
+
+    A repository that cannot be opened is recorded in `failed`; one that does not have the commit of `since`
+    raises an error.
+    """
     began = time.monotonic()
     listings: dict[str, Listing] = {}
-    lines: dict[str, FileStates] = {}
+    states: dict[str, FileStates] = {}
     commits: dict[str, str | None] = {}
     failed: dict[str, str] = {}
     paths = 0
@@ -95,27 +102,27 @@ def list_repositories(
             )
         else:
             name = repository.repo_id
-            lines[name] = (
-                file_states(listing, options) if since is None else since.lines(name, listing, options)
+            states[name] = (
+                file_states(listing, options) if since is None else since.file_states(name, listing, options)
             )
             listings[name], commits[name] = listing, git_commit(listing)
             paths += len(listing.entries)
         last = ready == len(repositories)
         progress.update("list", f"{ready}/{len(repositories)} repositories, {paths:,} paths", last=last)
-    digests = {name: states_digest(found) for name, found in lines.items()}
+    digests = {name: states_digest(each) for name, each in states.items()}
     seconds = round(time.monotonic() - began, 3)
-    return Listed(tuple(repositories), listings, lines, digests, commits, failed, seconds)
+    return ListedRepositories(tuple(repositories), listings, states, digests, commits, failed, seconds)
 
 
-def refuse_nothing(listed: Listed) -> None:
-    """A build of which nothing is left is no build."""
+def refuse_empty_build(listed: ListedRepositories) -> None:
+    """Raise UsageError if none of the repositories could be opened."""
     if not listed.listings:
-        said = "; ".join(f"{name}: {error}" for name, error in listed.failed.items())
-        raise UsageError(f"nothing can be built: {said}", "mend what the message names")
+        errors = "; ".join(f"{name}: {error}" for name, error in listed.failed.items())
+        raise UsageError(f"nothing can be built: {errors}", "fix the problem above and run the command again")
 
 
 def git_commit(listing: Listing) -> str | None:
-    """The commit a work tree is at, from git's own files; null outside git and for an archive."""
+    """Read the commit of a work tree from git's files; None outside of git and for an archive."""
     if listing.kind != "folder":
         return None
     root = Path(decode_location(listing.root))
@@ -124,16 +131,16 @@ def git_commit(listing: Listing) -> str | None:
         if git.is_dir():
             return _head(git)
         if os.path.lexists(git):
-            # A submodule or a second work tree: the commit is not the one of a folder above.
+            # A submodule or an additional work tree: the commit of a parent folder is not its commit.
             return None
     return None
 
 
 def _repository(source: str, base: Path) -> Repository:
     named = NAMED.fullmatch(source)
-    # A folder may have "=" in its own name.
+    # The name of a folder may contain "=".
     if named is not None and not (base / source).exists():
-        return Repository(_checked(named[1]), base / named[2])
+        return Repository(_checked_name(named[1]), base / named[2])
     path = base / source
     name = ARCHIVE.sub("", path.resolve().name)
     if not NAME.fullmatch(name):
@@ -141,7 +148,7 @@ def _repository(source: str, base: Path) -> Repository:
     return Repository(name, path)
 
 
-def _checked(name: str) -> str:
+def _checked_name(name: str) -> str:
     if not NAME.fullmatch(name) or ".." in name.split("/"):
         raise UsageError(
             f"{name!r} cannot be the name of a repository", "use letters, digits and . _ @ + / -"
@@ -158,14 +165,14 @@ def _lines(repos_file: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _refuse_twice(names: Iterable[str]) -> None:
+def _refuse_duplicates(names: Iterable[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise UsageError(f"several sources are named {', '.join(twice)}", "write NAME=PATH for each")
 
 
 def _head(git: Path) -> str | None:
-    """What HEAD points at. Files of a repository are hostile: only a hash is believed."""
+    """Resolve HEAD. The files are not trusted: only a well-formed hash is returned."""
     head = _read(git / "HEAD").strip()
     if head.startswith("ref: "):
         name = head.removeprefix("ref: ")
@@ -178,7 +185,7 @@ def _head(git: Path) -> str | None:
 
 
 def _read(path: Path) -> str:
-    """The text of a small file of git's; nothing of what is no file, or cannot be read."""
+    """Read a small file of git; empty if it is not a regular file or cannot be read."""
     try:
         with closing_fd(os.open(path, FILE_FLAGS)) as fd:
             return (

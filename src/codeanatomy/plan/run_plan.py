@@ -1,19 +1,19 @@
-"""The plan of a run: what each step does for each repository, why, from which versions to which tables.
+"""Decide what each step of a run does for each repository: run, refresh, resume or skip.
 
     plan = plan_run(request, lake_state("lake", catalog.TABLES), before=None)
-    plan.steps[0].repositories[0]     # Planned("requests", "skip", "unchanged since run 2026...", "8f0c...")
+    plan.steps[0].repositories[0]    # PlannedAction("requests", "skip", "unchanged since run ...", "8f0c...")
     plan.nothing_to_do
 
-A step is skipped for a repository if its fingerprint is that of the published run and its tables are there.
-It is resumed if a run that did not finish has done it: its journal says so, and nothing was published since.
-It is refreshed, which is to redo what a change reaches, if nothing but the source is new, and of that not too
-much. Else it runs.
+A step is skipped for a repository if its fingerprint equals that of the published run and its tables exist.
+It is resumed if the journal of an unfinished run has it as completed, and nothing was published since. It is
+refreshed (only affected files are processed) if only the source changed, and at most a share of
+`refresh.max_share` of its paths. Else it runs.
 
-Every table that is neither at its published nor at a resumed version holds leftovers of a dead
-run, and is brought back first. One of which files are missing is emptied and made anew.
+A table that is neither at its published nor at a resumed version has rows of an unfinished run, and is rolled
+back first. A table with missing files is emptied and built again.
 
-Where a step adds rows to a table of another (relate to the diagnostics of normalize), both run, or none.
-Nothing here needs a JVM. Tests: `tests/unit/plan/test_run_plan.py`.
+If a step appends to a table of another step (relate to the diagnostics of normalize), both run or neither.
+The plan is made without a JVM. Tests: `tests/unit/plan/test_run_plan.py`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import OutputPin, RunManifest
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.plan.changes import FILES, Change, Impact, changes_of, stored_lines
-from codeanatomy.plan.steps import EXTRACT, Asked, Step, rule_fingerprints, step_fingerprint, steps_of
+from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_states, source_changes
+from codeanatomy.plan.steps import EXTRACT, BuildInputs, Step, rule_fingerprints, step_fingerprint, steps_of
 from codeanatomy.sources.digest import FileStates
 
 Action: TypeAlias = Literal["run", "skip", "resume", "refresh"]
 
 
-class Planned(Struct, frozen=True):
-    """What a step does for a repository, and why."""
+class PlannedAction(Struct, frozen=True):
+    """The action of a step for a repository, and its reason."""
 
     repo_id: str
     action: Action
@@ -52,40 +52,40 @@ class Planned(Struct, frozen=True):
 
 
 class PlannedStep(Struct, frozen=True):
-    """A step of the run."""
+    """A step with its pinned inputs and its action for each repository."""
 
     name: str
-    # Steps that are done before.
+    # Steps that must be completed before.
     after: tuple[str, ...]
-    # Tables it reads, at which version; none: at the one that this run will make.
+    # Tables it reads, with their version; None: the version that this run will write.
     inputs: dict[str, int | None]
     outputs: tuple[str, ...]
     adds_to: tuple[str, ...]
-    repositories: tuple[Planned, ...]
+    repositories: tuple[PlannedAction, ...]
 
     @property
     def runs_for(self) -> tuple[str, ...]:
-        """The repositories that it works on."""
+        """Repositories that the step processes completely."""
         return tuple(each.repo_id for each in self.repositories if each.action == "run")
 
     @property
     def refreshes(self) -> tuple[str, ...]:
-        """The repositories of which it redoes what a change reaches."""
+        """Repositories of which the step processes only the affected files."""
         return tuple(each.repo_id for each in self.repositories if each.action == "refresh")
 
     @property
     def is_busy(self) -> bool:
-        """Whether it has anything to do in this run."""
+        """Whether the step has work in this run."""
         return bool(self.runs_for or self.refreshes)
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """By repository."""
+        """Fingerprint of the step by repository."""
         return {each.repo_id: each.fingerprint for each in self.repositories}
 
 
 class Undo(Struct, frozen=True):
-    """A table that a dead run has written to, and the version it is brought back to; none: to no rows."""
+    """A rollback of a table that an unfinished run wrote to; `to_version` None removes all rows."""
 
     table_name: str
     from_version: int
@@ -93,124 +93,127 @@ class Undo(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What a run will do."""
+    """The steps, rollbacks and pins of a run."""
 
     lake: str
-    # The published run it builds on; none in a new lake.
+    # Published run that it builds on; None in a new lake.
     base_run_id: str | None
-    # The run whose work it goes on with.
+    # Unfinished run that it resumes.
     resumes: str | None
     undo: tuple[Undo, ...]
-    # Versions of the tables that it goes on from, before anything is undone.
+    # Table versions that it starts from, before rollbacks.
     pins: dict[str, int]
     steps: tuple[PlannedStep, ...]
     # Repositories that cannot be built, and why.
     failed: dict[str, str]
-    # Of the repositories that are refreshed, the paths that differ from what is published.
-    changes: dict[str, tuple[Change, ...]] = {}
-    # The files that will be redone, and why; empty if that was not asked for.
+    # Changed paths of the repositories that are refreshed.
+    changes: dict[str, tuple[SourceChange, ...]] = {}
+    # Files that a refresh will process, and why; empty unless requested.
     impact: dict[str, tuple[Impact, ...]] = {}
-    # The run that is writing to the lake now.
+    # Run that holds the lease now.
     held_by: str | None = None
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether the lake is already what was asked for."""
+        """Whether the lake is already up to date."""
         busy = any(each.action != "skip" for step in self.steps for each in step.repositories)
         return not (busy or self.undo or self.failed)
 
     def step(self, name: str) -> PlannedStep:
-        """The step of that name, which is one of the plan's."""
+        """Return the step called `name`, which must be in the plan."""
         return next(step for step in self.steps if step.name == name)
 
 
-class Request(Struct, frozen=True):
-    """What is to be planned."""
+class PlanRequest(Struct, frozen=True):
+    """Input of the planner: tables, settings and the state of the sources."""
 
     lake: str
     tables: tuple[Table, ...]
     until: str | None
-    asked: Asked
-    # By repository, what its rows are extracted from.
-    made_from: dict[str, dict[str, str]]
+    build_inputs: BuildInputs
+    # By repository: digest of the source, and the SCIP index or tool.
+    source_inputs: dict[str, dict[str, str]]
     failed: dict[str, str]
-    # By repository, what is known of its paths.
-    lines: dict[str, FileStates] = {}
-    # Of them the share that a refresh may redo; none: nothing is refreshed.
+    # By repository: state of each path.
+    file_states: dict[str, FileStates] = {}
+    # Largest share of changed paths for a refresh; None: no refreshes.
     max_share: float | None = None
 
 
-class State(Struct, frozen=True):
-    """A lake before a run: what is published, and which versions its tables have."""
+class LakeState(Struct, frozen=True):
+    """State of a lake before a run: the published snapshot and the newest table versions."""
 
     run_id: str | None
     published_at: datetime | None
-    # Version of each table that is published, and what is known of it.
+    # Published version of each table, with its row count and protocol.
     outputs: dict[str, OutputPin]
-    # The newest succeeded row of each repository.
+    # Newest succeeded manifest row of each repository.
     repositories: dict[str, RunManifest]
-    # Newest version of each table that is there.
+    # Newest version of each table that exists.
     newest: dict[str, int]
-    # Published tables of which something is missing.
+    # Published tables with missing files or log entries.
     damaged: frozenset[str]
 
     @property
     def pins(self) -> dict[str, int]:
-        """Version of each table that is published."""
+        """Published version of each table."""
         return {name: pin.version for name, pin in self.outputs.items()}
 
 
-def lake_state(root: str, tables: Sequence[Table]) -> State:
-    """What a lake holds; it need not be there."""
+def lake_state(root: str, tables: Sequence[Table]) -> LakeState:
+    """Read the state of a lake, which need not exist."""
     written = written_tables(tables)
-    newest = {name: version for name in written if (version := newest_version_or_none(root, name)) is not None}
+    newest = {
+        name: version for name in written if (version := newest_version_or_none(root, name)) is not None
+    }
     try:
         lake = Snapshot.open(root)
     except TableMissing:
-        return State(None, None, {}, {}, newest, frozenset())
-    # A table that the catalogue had once is left alone.
+        return LakeState(None, None, {}, {}, newest, frozenset())
+    # Tables that are no longer in the catalogue are ignored.
     pins = {name: pin for name, pin in lake.pins.items() if name in written}
     damaged = frozenset(
         name for name, pin in pins.items() if name not in newest or not is_readable(root, name, pin.version)
     )
-    return State(lake.run_id, lake.published_at, pins, lake.repositories, newest, damaged)
+    return LakeState(lake.run_id, lake.published_at, pins, lake.repositories, newest, damaged)
 
 
 def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:
-    """The tables that steps write, and a run therefore pins."""
+    """Return the tables that steps write, which are those that a run pins."""
     return tuple(name for step in steps_of(tables) for name in step.outputs)
 
 
-def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
-    """The plan; `before` is the row of the lease that the last run has left, if it may be gone on with."""
+def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) -> Plan:
+    """Plan a run; `before` is the lease row of the last run, if that run may be resumed."""
     steps = steps_of(request.tables, request.until)
     if state.run_id is None and before is not None and before.base_run_id is not None:
         raise StorageFailure(
             f"{request.lake} has lost its manifest: run {before.base_run_id} was published",
             "restore meta/run_manifest from a copy, or build into a new lake",
         )
-    _refuse_to_mend_half(steps, request, state)
-    rules = rule_fingerprints(steps, request.asked, request.tables)
+    _refuse_partial_repair(steps, request, state)
+    rules = rule_fingerprints(steps, request.build_inputs, request.tables)
     prints = _fingerprints(steps, request, rules)
-    resumed = _resumed(steps, prints, state, before)
+    resumed = _resumable_steps(steps, prints, state, before)
     actions = {
         step.name: {
-            repo_id: _action(step, repo_id, prints, state, resumed, request) for repo_id in request.made_from
+            repo_id: _action(step, repo_id, prints, state, resumed, request)
+            for repo_id in request.source_inputs
         }
         for step in steps
     }
-    changes = _refreshed(steps, actions, rules, state, request)
-    _together(steps, actions)
-    mended = state.damaged.intersection(name for step in steps for name in step.outputs)
-    # What is mended begins without rows: those that are left cannot be told from those that are gone.
-    target = {name: version for name, version in state.pins.items() if name not in mended}
+    changes = _plan_refreshes(steps, actions, rules, state, request)
+    _align_shared_tables(steps, actions)
+    rebuilt = state.damaged.intersection(name for step in steps for name in step.outputs)
+    # A damaged table starts without rows: the remaining rows cannot be matched with the missing ones.
+    target = {name: version for name, version in state.pins.items() if name not in rebuilt}
     for done in resumed.values():
         target |= {name: max(version, target.get(name, -1)) for name, version in done.pins.items()}
     undo = tuple(
         Undo(name, version, target.get(name))
         for name, version in state.newest.items()
         if version != target.get(name)
-        and name not in state.damaged - mended
+        and name not in state.damaged - rebuilt
         and not (name not in target and _is_empty(request.lake, name, version))
     )
     busy = [
@@ -218,18 +221,19 @@ def plan_run(request: Request, state: State, before: LeaseRow | None) -> Plan:
         for step in steps
         if any(action in ("run", "refresh") for action, _ in actions[step.name].values())
     ]
-    # What this run makes is read at the version it will have.
-    made = {name for step in busy for name in (*step.outputs, *step.adds_to)}
-    pins = {name: version for name, version in target.items() if name not in made}
-    planned = tuple(_planned(step, actions[step.name], prints[step.name], pins) for step in steps)
+    # Tables that this run writes are read at their new version.
+    written = {name for step in busy for name in (*step.outputs, *step.adds_to)}
+    pins = {name: version for name, version in target.items() if name not in written}
+    planned = tuple(_planned_step(step, actions[step.name], prints[step.name], pins) for step in steps)
     resumes = before.run_id if before is not None and resumed else None
     return Plan(request.lake, state.run_id, resumes, undo, target, planned, request.failed, changes)
 
 
-def fingerprinted(plan: Plan, request: Request) -> Plan:
-    """The plan with the fingerprints of another request for the same repositories."""
-    known = steps_of(request.tables, request.until)
-    prints = _fingerprints(known, request, rule_fingerprints(known, request.asked, request.tables))
+def with_fingerprints(plan: Plan, request: PlanRequest) -> Plan:
+    """Return the plan with the fingerprints of another request for the same repositories."""
+    all_steps = steps_of(request.tables, request.until)
+    rules = rule_fingerprints(all_steps, request.build_inputs, request.tables)
+    prints = _fingerprints(all_steps, request, rules)
     steps = (
         structs.replace(
             step,
@@ -243,19 +247,19 @@ def fingerprinted(plan: Plan, request: Request) -> Plan:
     return structs.replace(plan, steps=tuple(steps))
 
 
-def _refuse_to_mend_half(steps: Sequence[Step], request: Request, state: State) -> None:
-    """A damaged table is made anew, so the repositories that have rows in it must all be built."""
+def _refuse_partial_repair(steps: Sequence[Step], request: PlanRequest, state: LakeState) -> None:
+    """Raise StorageFailure if a damaged table, which is built again, has rows of other repositories."""
     for step in steps:
         damaged = sorted(state.damaged.intersection(step.outputs))
         others = [
             repo_id
             for repo_id, row in state.repositories.items()
-            if repo_id not in request.made_from and step.name in row.plan_fingerprints
+            if repo_id not in request.source_inputs and step.name in row.plan_fingerprints
         ]
         if damaged and others:
             raise StorageFailure(
                 f"{', '.join(damaged)} is damaged or missing, and has rows of {', '.join(others)} too",
-                f"build {', '.join((*request.made_from, *others))} in one run, so that no rows are lost",
+                f"build {', '.join((*request.source_inputs, *others))} in one run, so that no rows are lost",
             )
 
 
@@ -264,7 +268,7 @@ Prints: TypeAlias = Mapping[str, Mapping[str, str]]
 Actions: TypeAlias = dict[str, dict[str, tuple[Action, str]]]
 
 
-def _fingerprints(steps: Sequence[Step], request: Request, rules: Mapping[str, str]) -> Prints:
+def _fingerprints(steps: Sequence[Step], request: PlanRequest, rules: Mapping[str, str]) -> Prints:
     prints: dict[str, dict[str, str]] = {}
     for step in steps:
         prints[step.name] = {
@@ -274,37 +278,37 @@ def _fingerprints(steps: Sequence[Step], request: Request, rules: Mapping[str, s
                 {name: prints[name][repo_id] for name in step.after} if step.after else source,
                 rules[step.name],
             )
-            for repo_id, source in request.made_from.items()
+            for repo_id, source in request.source_inputs.items()
         }
     return prints
 
 
-def _resumed(
-    steps: Sequence[Step], prints: Prints, state: State, before: LeaseRow | None
+def _resumable_steps(
+    steps: Sequence[Step], prints: Prints, state: LakeState, before: LeaseRow | None
 ) -> dict[str, StepDone]:
-    """The steps that a dead run has done just as this one would, for no repository but this one's."""
+    """Return the steps that an unfinished run completed with the same fingerprints and repositories."""
     if before is None or before.base_run_id != state.run_id or before.run_id == state.run_id:
         return {}
     done = {each.step_name: each for each in before.done}
-    found: dict[str, StepDone] = {}
+    resumable: dict[str, StepDone] = {}
     for step in steps:
-        one = done.get(step.name)
-        if one is None or not one.fingerprints.items() <= prints[step.name].items():
+        completed = done.get(step.name)
+        if completed is None or not completed.fingerprints.items() <= prints[step.name].items():
             continue
-        there = all(state.newest.get(name, -1) >= version for name, version in one.pins.items())
-        if there and all(name in found for name in step.after if name in done):
-            found[step.name] = one
-    # Rows of other repositories that the dead run has written would be published half done.
-    return found if set(done) == set(found) else {}
+        exists = all(state.newest.get(name, -1) >= version for name, version in completed.pins.items())
+        if exists and all(name in resumable for name in step.after if name in done):
+            resumable[step.name] = completed
+    # Else rows of other repositories that the unfinished run wrote would be published incomplete.
+    return resumable if set(done) == set(resumable) else {}
 
 
 def _action(
     step: Step,
     repo_id: str,
     prints: Prints,
-    state: State,
+    state: LakeState,
     resumed: Mapping[str, StepDone],
-    request: Request,
+    request: PlanRequest,
 ) -> tuple[Action, str]:
     if step.name in resumed and repo_id in resumed[step.name].fingerprints:
         return "resume", "done by a run that did not finish"
@@ -316,70 +320,70 @@ def _action(
         return "run", f"{', '.join(damaged)} is damaged or missing"
     if row.plan_fingerprints.get(step.name) == prints[step.name][repo_id]:
         return "skip", f"unchanged since run {row.run_id}"
-    return "run", _change(step, repo_id, prints, row, request)
+    return "run", _change_reason(step, repo_id, prints, row, request)
 
 
-def _change(step: Step, repo_id: str, prints: Prints, row: RunManifest, request: Request) -> str:
-    """What is different from the run that was published."""
+def _change_reason(step: Step, repo_id: str, prints: Prints, row: RunManifest, request: PlanRequest) -> str:
+    """Describe the difference from the published run."""
     if step.name not in row.plan_fingerprints:
         return "last built without it"
-    new = [name for name in step.after if row.plan_fingerprints.get(name) != prints[name][repo_id]]
-    if new:
-        return f"{' and '.join(new)} changed"
-    if step.name == EXTRACT and request.made_from[repo_id]["source"] != row.source_digest:
+    changed = [name for name in step.after if row.plan_fingerprints.get(name) != prints[name][repo_id]]
+    if changed:
+        return f"{' and '.join(changed)} changed"
+    if step.name == EXTRACT and request.source_inputs[repo_id]["source"] != row.source_digest:
         return "the source changed"
-    if step.name == EXTRACT and request.asked.witness_versions != row.witness_versions:
+    if step.name == EXTRACT and request.build_inputs.witness_versions != row.witness_versions:
         return "versions of the witnesses changed"
-    if request.asked.settings_hash != row.settings_hash:
+    if request.build_inputs.settings_hash != row.settings_hash:
         return "settings changed"
     return "its rules or inputs changed"
 
 
-def _refreshed(
+def _plan_refreshes(
     steps: Sequence[Step],
     actions: Actions,
     rules: Mapping[str, str],
-    state: State,
-    request: Request,
-) -> dict[str, tuple[Change, ...]]:
-    """Refresh what need not run, and return the paths that changed, by repository."""
-    found: dict[str, tuple[Change, ...]] = {}
+    state: LakeState,
+    request: PlanRequest,
+) -> dict[str, tuple[SourceChange, ...]]:
+    """Replace the action run by refresh where possible, and return the changed paths by repository."""
+    refreshed: dict[str, tuple[SourceChange, ...]] = {}
     first, obstacle = steps[0], _obstacle(steps, request)
-    for repo_id, lines in request.lines.items():
+    for repo_id, states in request.file_states.items():
         if not _is_refreshable(first, repo_id, actions, rules, state):
             continue
         if obstacle is not None:
             actions[first.name][repo_id] = ("run", f"{actions[first.name][repo_id][1]}, and {obstacle}")
             continue
-        before = stored_lines(request.lake, repo_id, state.pins[FILES])
-        changes, paths = changes_of(repo_id, before, lines), len(before.keys() | lines.keys())
+        before = read_file_states(request.lake, repo_id, state.pins[FILES])
+        changes, paths = source_changes(repo_id, before, states), len(before.keys() | states.keys())
         if len(changes) > (request.max_share or 0) * paths:
             share = f"{len(changes):,} of {paths:,} paths changed"
             actions[first.name][repo_id] = ("run", f"{share}: more than refresh.max_share")
             continue
-        found[repo_id] = changes
+        refreshed[repo_id] = changes
         for step in steps:
             is_after = all(actions[name][repo_id][0] == "refresh" for name in step.after)
             if is_after and _is_refreshable(step, repo_id, actions, rules, state):
-                actions[step.name][repo_id] = ("refresh", _told(changes))
-    return found
+                actions[step.name][repo_id] = ("refresh", _change_summary(changes))
+    return refreshed
 
 
-def _obstacle(steps: Sequence[Step], request: Request) -> str | None:
-    """Why nothing can be refreshed."""
+def _obstacle(steps: Sequence[Step], request: PlanRequest) -> str | None:
+    """Return why no repository can be refreshed, or None."""
     if request.max_share is None:
-        return "all files are asked for"
+        return "--full was given"
     if SCHEME.match(request.lake):
         return "the lake is not the path of a folder"
     tables = (catalog.table(name, request.tables) for step in steps for name in step.outputs)
-    foreign = [table.name for table in tables if not has_simple_policy(table)]
-    return f"{foreign[0]} has features that only Spark writes" if foreign else None
+    spark_only = [table.name for table in tables if not has_simple_policy(table)]
+    return f"{spark_only[0]} has features that only Spark writes" if spark_only else None
 
 
 def _is_refreshable(
-    step: Step, repo_id: str, actions: Actions, rules: Mapping[str, str], state: State
+    step: Step, repo_id: str, actions: Actions, rules: Mapping[str, str], state: LakeState
 ) -> bool:
-    """Whether a step that would run has done the same to another source, and its rows are there."""
+    """Return whether a step has unchanged rules and intact tables, so that a refresh is sufficient."""
     row = state.repositories.get(repo_id)
     return (
         row is not None
@@ -390,14 +394,14 @@ def _is_refreshable(
     )
 
 
-def _told(changes: Sequence[Change]) -> str:
+def _change_summary(changes: Sequence[SourceChange]) -> str:
     counts = Counter(change.how for change in changes)
-    said = ", ".join(f"{count:,} {how}" for how, count in sorted(counts.items()))
-    return f"paths: {said}" if said else "what other tools say of the source is read again"
+    summary = ", ".join(f"{count:,} {how}" for how, count in sorted(counts.items()))
+    return f"paths: {summary}" if summary else "no path changed, but a SCIP index or tool did"
 
 
-def _together(steps: Sequence[Step], actions: Actions) -> None:
-    """Steps that write to one table run both, or none."""
+def _align_shared_tables(steps: Sequence[Step], actions: Actions) -> None:
+    """Make both steps that write to a table run, or neither."""
     for step in steps:
         for other in steps:
             if other.name == step.name or not set(step.adds_to) & set(other.outputs):
@@ -407,14 +411,14 @@ def _together(steps: Sequence[Step], actions: Actions) -> None:
                 if "refresh" in both and len(both) > 1:
                     why = f"{step.name} and {other.name} write to one table, and one of them runs"
                     actions[step.name][repo_id] = actions[other.name][repo_id] = ("run", why)
-                # A step that a dead run did may have found nothing to add, and so not waited for the other.
+                # A resumed step may have had no rows to append, so the other step may not have run.
                 elif action != "skip" and actions[other.name][repo_id][0] == "skip":
                     actions[other.name][repo_id] = ("run", f"{step.name} adds to its tables")
                 elif action == "skip" and actions[other.name][repo_id][0] != "skip":
                     actions[step.name][repo_id] = ("run", f"{other.name} runs, whose tables it adds to")
 
 
-def _planned(
+def _planned_step(
     step: Step,
     actions: Mapping[str, tuple[Action, str]],
     prints: Mapping[str, str],
@@ -426,7 +430,9 @@ def _planned(
         {name: pins.get(name) for name in step.inputs},
         step.outputs,
         step.adds_to,
-        tuple(Planned(repo_id, action, why, prints[repo_id]) for repo_id, (action, why) in actions.items()),
+        tuple(
+            PlannedAction(repo_id, action, why, prints[repo_id]) for repo_id, (action, why) in actions.items()
+        ),
     )
 
 

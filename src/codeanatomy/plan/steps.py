@@ -1,20 +1,20 @@
-"""The steps of a run: what each reads and writes, by the catalogue, and what it is made from.
+"""Derive the steps of a run from the catalogue, and compute their fingerprints.
 
 >>> relate = steps_of(catalog.TABLES)[2]
 >>> relate.name, relate.outputs, relate.adds_to, relate.after
 ('relate', ('relations_v1', 'relate_programs_v1'), ('diagnostics_norm_v1',), ('extract',))
 
-A step is a stage; its outputs are the tables of the stage. Two runs of a step that have the same fingerprint
-make the same rows of a repository. What goes into it:
+A step is a stage; its outputs are the tables of the stage. Two executions of a step with the same fingerprint
+give the same rows of a repository. A fingerprint covers:
 
-    what it is made from    the fingerprints of the steps whose tables it reads; of the first, the source
-    what it does            the code of its modules, the contracts of its tables, the witnesses' versions
-    how it was asked        the settings that can change rows (RESULT_SETTINGS), and no others
+    inputs      the fingerprints of the steps whose tables it reads; for the first step, the source
+    rules       the code of its modules, the contracts of its tables, the versions of extractors and tools
+    settings    those that can change rows (RESULT_SETTINGS), and no others
 
-Spark's plan is not among them, although a fingerprint of a query would begin with it: of a step in Python it
-says no more than MapInArrow, where the code says all, and code can be read without starting a JVM. So a build
-that has nothing to do ends in a second. Versions of tables are pinned and recorded, and not hashed: the same
-source has the same fingerprints in every lake. Tests: `tests/unit/plan/test_steps.py`.
+Spark's query plan is not included: for a step in Python it contains only MapInArrow, while the code contains
+everything, and code can be hashed without starting a JVM. So a build without changes ends in a second. Table
+versions are pinned and recorded, and not hashed: the same source has the same fingerprints in every lake.
+Tests: `tests/unit/plan/test_steps.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from codeanatomy.extract.file_rows import FAILURES
 EXTRACT, NORMALIZE, RELATE, GRAPH = "extract", "normalize", "relate", "graph"
 # Stages that are steps of a build.
 STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
-# Code that several steps run, besides their own package.
+# Modules that several steps use, besides their own package.
 SHARED_CODE = (
     "arrow.py",
     "catalog/tables/columns.py",
@@ -72,7 +72,7 @@ STEP_CODE = {
     RELATE: ("relate", "pipeline/inputs.py", "pipeline/input_frames.py", "pipeline/relate_step.py"),
     GRAPH: ("graph", "pipeline/bundles.py", "pipeline/graph_step.py", "pipeline/inputs.py"),
 }
-# Settings that can change rows, by the step they change; extract.partitions, layouts and the runtime cannot.
+# Settings that can change rows, by step; extract.partitions, table layouts and the runtime cannot.
 RESULT_SETTINGS = {
     EXTRACT: (
         "extract.exclude",
@@ -95,7 +95,7 @@ class Step(Struct, frozen=True):
     """A step of a run."""
 
     name: str
-    # Tables it reads, of other steps.
+    # Tables of other steps that it reads.
     inputs: tuple[str, ...]
     # Tables it writes.
     outputs: tuple[str, ...]
@@ -106,7 +106,7 @@ class Step(Struct, frozen=True):
 
 
 def steps_of(tables: Sequence[Table], until: str | None = None) -> list[Step]:
-    """The steps of a build, each after those it reads, up to one.
+    """Return the steps of a build in topological order, up to and including `until`.
 
     >>> [step.name for step in steps_of(catalog.TABLES, "normalize")]
     ['extract', 'normalize']
@@ -115,8 +115,8 @@ def steps_of(tables: Sequence[Table], until: str | None = None) -> list[Step]:
     known: list[str] = list(order)
     if until is not None and until not in known:
         raise UnknownName("stage", until, known)
-    wanted = known if until is None else known[: known.index(until) + 1]
-    return [_step(name, tables) for name in wanted]
+    selected = known if until is None else known[: known.index(until) + 1]
+    return [_step(name, tables) for name in selected]
 
 
 def _step(name: str, tables: Sequence[Table]) -> Step:
@@ -124,7 +124,7 @@ def _step(name: str, tables: Sequence[Table]) -> Step:
     own = [table for table in tables if table.stage == name]
     inputs = sorted({each for table in own for each in table.inputs if stage_of[each] != name})
     adds_to = sorted({each for table in own for each in table.adds_to if stage_of[each] != name})
-    # Failures of the witnesses are kept with the runs.
+    # Failures of extractors are in a table of the meta stage.
     outputs = [table.name for table in own] + ([FAILURES] if name == EXTRACT else [])
     before = {stage_of[each] for each in inputs}
     return Step(
@@ -132,20 +132,20 @@ def _step(name: str, tables: Sequence[Table]) -> Step:
     )
 
 
-class Asked(Struct, frozen=True):
-    """What the steps of a run are made with, for all repositories but the source."""
+class BuildInputs(Struct, frozen=True):
+    """Settings and versions that rows depend on, besides the source; the same for all repositories."""
 
     settings: dict[str, object]
     witness_versions: dict[str, str]
 
     @property
     def settings_hash(self) -> str:
-        """Of the settings that can change rows."""
+        """Hash of the settings that can change rows."""
         return fingerprint(self.settings)
 
 
 def result_settings(settings: Settings, profile: Profile) -> dict[str, object]:
-    """The values of RESULT_SETTINGS."""
+    """Return the values of RESULT_SETTINGS."""
     values = {f"extract.{name}": value for name, value in to_builtins(settings.extract).items()}
     values["build.profile"] = profile
     return {name: values[name] for names in RESULT_SETTINGS.values() for name in names}
@@ -154,36 +154,43 @@ def result_settings(settings: Settings, profile: Profile) -> dict[str, object]:
 def step_fingerprint(
     step: Step,
     repo_id: str,
-    made_from: Mapping[str, str],
+    inputs: Mapping[str, str],
     rules: str,
 ) -> str:
-    """What the rows of a repository follow from; `made_from` has its source or the steps before."""
-    return fingerprint({"step": step.name, "repo_id": repo_id, "made_from": made_from, "rules": rules})
+    """Hash the inputs of a step for a repository; `inputs` is the source, or the previous steps' hashes."""
+    return fingerprint({"step": step.name, "repo_id": repo_id, "made_from": inputs, "rules": rules})
 
 
-def rule_fingerprints(steps: Sequence[Step], asked: Asked, tables: Sequence[Table]) -> dict[str, str]:
-    """What each step does to any source, it and those before: where it is the same, a refresh will do."""
-    found: dict[str, str] = {}
+def rule_fingerprints(
+    steps: Sequence[Step], build_inputs: BuildInputs, tables: Sequence[Table]
+) -> dict[str, str]:
+    """Hash the code, contracts, versions and settings of each step and the steps before it.
+
+    They are independent of the source: while they are unchanged, a refresh is sufficient.
+    """
+    rules: dict[str, str] = {}
     for step in steps:
-        found[step.name] = fingerprint(
+        rules[step.name] = fingerprint(
             {
-                "after": {name: found[name] for name in step.after},
+                "after": {name: rules[name] for name in step.after},
                 "code": code_digest(step.name),
                 "tables": {name: rows_contract(catalog.table(name, tables)) for name in step.outputs},
-                "witnesses": asked.witness_versions if step.name == EXTRACT else {},
-                "settings": {name: asked.settings[name] for name in RESULT_SETTINGS.get(step.name, ())},
+                "witnesses": build_inputs.witness_versions if step.name == EXTRACT else {},
+                "settings": {
+                    name: build_inputs.settings[name] for name in RESULT_SETTINGS.get(step.name, ())
+                },
             }
         )
-    return found
+    return rules
 
 
 def fingerprint(value: object) -> str:
-    """A digest of plain data, the same in every process."""
+    """Hash JSON-serializable data; stable across processes."""
     return hashlib.sha256(json.encode(value, order="deterministic")).hexdigest()[:32]
 
 
 def rows_contract(table: Table) -> dict[str, object]:
-    """What a table's contract says of its rows; texts and layout do not change them."""
+    """Return the parts of a table's contract that can change rows: no docs, no layout."""
     return {
         "columns": [
             (each.name, each.ddl, each.nullable, each.semantic_type, each.default) for each in table.columns
@@ -197,15 +204,15 @@ def rows_contract(table: Table) -> dict[str, object]:
 
 
 def catalog_hash(tables: Sequence[Table]) -> str:
-    """A digest of what all contracts say of rows."""
+    """Hash the row contracts of all tables."""
     return fingerprint({table.name: rows_contract(table) for table in tables})
 
 
 @cache
 def code_digest(step: str) -> str:
-    """A digest of the modules that a step runs."""
+    """Hash the source files of the modules that a step uses."""
     root = Path(codeanatomy.__file__).parent
-    named = [root / part for part in (*STEP_CODE[step], *SHARED_CODE)]
-    files = [file for part in named for file in ([part] if part.suffix else part.rglob("*.py"))]
-    told = {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-    return fingerprint(told)
+    paths = [root / part for part in (*STEP_CODE[step], *SHARED_CODE)]
+    files = [file for part in paths for file in ([part] if part.suffix else part.rglob("*.py"))]
+    digests = {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return fingerprint(digests)

@@ -1,13 +1,13 @@
-"""A build: repositories into the tables of a lake, step by step, in one run.
+"""Build repositories into a lake: plan, execute the steps, publish.
 
-    order = Order("lake", settings, named_sources(("src",)))
-    plan(order, progress).steps[0].runs_for                    # what it would do
-    report = build(order, progress, open_session)              # does it, if there is anything to do
+    request = BuildRequest("lake", settings, parse_repositories(("src",)))
+    plan(request, progress).steps[0].runs_for                    # what a build would do
+    report = build(request, progress, open_session)              # does it, if needed
 
-The run is planned without a JVM; where the lake is already what was asked for, that was all. Else it takes
-the lease of the lake, plans again if another run has written meanwhile, undoes what a dead run left,
-runs each step as soon as those it reads are done, and publishes its manifest as the last commit. Whatever
-stops it is recorded, and what it has finished is kept in the journal of the lease for the next run.
+The run is planned without a JVM; if the lake is up to date, that is all. Else the run acquires the lease of
+the lake, plans again if another run has published meanwhile, rolls back tables that an unfinished run wrote,
+executes each step as soon as the steps it reads from are done, and publishes its manifest rows as the last
+commit. A failure is recorded, and the completed steps are in the journal of the lease for the next run.
 
 Tests: `tests/spark/test_build.py`, `tests/system/test_failures.py`.
 """
@@ -35,7 +35,7 @@ from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.delta.write.restore import OPERATION, restore_with_fallback
 from codeanatomy.delta.write.small import refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, NeedsSpark, StepFailed
-from codeanatomy.extract.tools.external_tool import end_tools
+from codeanatomy.extract.tools.external_tool import kill_tools
 from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, is_stale, read_lease
 from codeanatomy.lake.manifest import Status, manifest_version
 from codeanatomy.lake.observations import EventLog, record_events, scan_event
@@ -55,22 +55,22 @@ from codeanatomy.pipeline.refresh.refresh_state import Refresh
 from codeanatomy.pipeline.refresh.relate import refresh_relate
 from codeanatomy.pipeline.refresh.worker import Worker
 from codeanatomy.pipeline.relate_step import relate_stage
-from codeanatomy.plan.build_request import Order, asked_of, made_from
-from codeanatomy.plan.git_changes import Since
-from codeanatomy.plan.repositories import Listed, list_repositories, refuse_nothing
-from codeanatomy.plan.run_plan import Plan, PlannedStep, Request, State, lake_state, plan_run
-from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, Asked, steps_of
+from codeanatomy.plan.build_request import BuildRequest, build_inputs, source_inputs
+from codeanatomy.plan.git_changes import GitBaseline
+from codeanatomy.plan.repositories import ListedRepositories, list_repositories, refuse_empty_build
+from codeanatomy.plan.run_plan import LakeState, Plan, PlannedStep, PlanRequest, lake_state, plan_run
+from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, BuildInputs, steps_of
 from codeanatomy.progress import Progress
 from codeanatomy.relate.repository import PROGRAMS
 from codeanatomy.run.lineage import with_lineage
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
-from codeanatomy.run.report import BuildReport, report, unchanged
-from codeanatomy.run.signals import stoppable
+from codeanatomy.run.report import BuildReport, report_run, report_unchanged
+from codeanatomy.run.signals import raise_on_sigterm
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 from codeanatomy.spark.metrics import tagged
 from codeanatomy.tracing import NO_TRACE, Trace
 
-WORK: dict[str, Callable[[Run], None]] = {
+FULL_STEPS: dict[str, Callable[[Run], None]] = {
     EXTRACT: extract_stage,
     NORMALIZE: normalize_stage,
     RELATE: relate_stage,
@@ -82,103 +82,108 @@ REFRESH: dict[str, Callable[[Run], None]] = {
     RELATE: refresh_relate,
     GRAPH: refresh_graph,
 }
-# Steps at the same time.
+# Number of steps that may run concurrently.
 CONCURRENT_STEPS = 4
-# So long a wait, and the source is looked at again.
+# After a longer wait for the lease, the source is listed again.
 STALE_SECONDS = 10.0
-# Between two looks at whether the steps of a run that was stopped have ended.
+# Poll interval while the steps of a stopped run end.
 CANCEL_SECONDS = 0.5
-# Sequence of the commits that bring a table back, before those of the steps.
-UNDO = -1
-# Name of the span of the whole run.
-WHOLE = "run"
-KEPT = "what was published is untouched; repeat the command when the cause is gone, and it goes on from here"
+# Sequence number of rollback commits, before those of the steps.
+ROLLBACK_SEQUENCE = -1
+# Name of the trace span of the run.
+RUN_SPAN = "run"
+RESUME_HINT = (
+    "the published snapshot is unchanged; fix the cause and run the command again, which resumes from here"
+)
 
 
 class Prepared(Struct, frozen=True):
-    """An order with what was found in its sources."""
+    """A build request with the listings and inputs of its sources."""
 
-    order: Order
-    listed: Listed
-    asked: Asked
-    # By repository, what its rows are extracted from.
-    made_from: dict[str, dict[str, str]]
-    # When that began, by the calendar and by a clock that never jumps.
+    request: BuildRequest
+    listed: ListedRepositories
+    build_inputs: BuildInputs
+    # By repository: digest of the source, and the SCIP index or tool.
+    source_inputs: dict[str, dict[str, str]]
+    # Start of the preparation, by the system clock and by the monotonic clock.
     started: datetime
     began: float
 
     @property
     def seconds(self) -> float:
-        """How long ago that was."""
+        """Seconds since the start of the preparation."""
         return round(time.monotonic() - self.began, 3)
 
     @property
-    def request(self) -> Request:
-        """What is to be planned."""
-        order = self.order
-        tables = order.settings.tables
-        return Request(
-            order.lake,
+    def plan_request(self) -> PlanRequest:
+        """Input of the planner."""
+        request = self.request
+        tables = request.settings.tables
+        return PlanRequest(
+            request.lake,
             tables,
-            order.until,
-            self.asked,
-            self.made_from,
+            request.until,
+            self.build_inputs,
+            self.source_inputs,
             self.listed.failed,
-            self.listed.lines,
-            None if order.full else order.settings.refresh.max_share,
+            self.listed.file_states,
+            None if request.full else request.settings.refresh.max_share,
         )
 
 
-def prepare(order: Order, progress: Progress) -> Prepared:
-    """Look at what the order names; refuses what cannot be built."""
+def prepare(request: BuildRequest, progress: Progress) -> Prepared:
+    """List the sources of a request; raise an error if nothing can be built."""
     began, started = time.monotonic(), datetime.now(UTC)
-    steps_of(order.settings.tables, order.until)
-    policy = StorePolicy.from_profile(order.settings.runtime)
-    register_policy(normalize_root(order.lake, policy.require_local_paths), policy)
-    refuse_unwritable(order.lake)
-    since = None if order.since is None else Since(order.lake, order.since)
-    listed = list_repositories(order.repositories, order.settings.extract, progress, since)
-    refuse_nothing(listed)
-    return Prepared(order, listed, asked_of(order), made_from(order, listed.digests), started, began)
+    steps_of(request.settings.tables, request.until)
+    policy = StorePolicy.from_profile(request.settings.runtime)
+    register_policy(normalize_root(request.lake, policy.require_local_paths), policy)
+    refuse_unwritable(request.lake)
+    since = None if request.since is None else GitBaseline(request.lake, request.since)
+    listed = list_repositories(request.repositories, request.settings.extract, progress, since)
+    refuse_empty_build(listed)
+    return Prepared(
+        request, listed, build_inputs(request), source_inputs(request, listed.digests), started, began
+    )
 
 
-def plan(order: Order, progress: Progress, *, impact: bool = False) -> Plan:
-    """What a build would do now, or when the run that is writing has ended without publishing.
+def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> Plan:
+    """Plan a build; if another run holds the lease, as if that run ended without publishing.
 
-    With `impact`, also which files a refresh would redo and why: it is done, and nothing of it is written.
+    With `impact`, also compute which files a refresh would process and why: the refresh is executed without
+    writing.
     """
-    prepared = prepare(order, progress)
-    row = read_lease(order.lake)
-    left = _left_by(row)
-    found, state = _planned(prepared, left)
-    if impact and found.changes:
+    prepared = prepare(request, progress)
+    row = read_lease(request.lake)
+    unfinished = _unfinished_run(row)
+    plan, state = _make_plan(prepared, unfinished)
+    if impact and plan.changes:
         with Worker() as worker:
-            run = _new_run(prepared, progress, _no_session, lambda: None, found, state, new_run_id(), worker)
+            run = _new_run(prepared, progress, _no_session, lambda: None, plan, state, new_run_id(), worker)
             _add_refreshes(run)
-            found = structs.replace(found, impact=foreseen(run))
-    if row is None or row is left:
-        return found
-    return structs.replace(found, undo=(), held_by=row.holder)
+            plan = structs.replace(plan, impact=foreseen(run))
+    if row is None or row is unfinished:
+        return plan
+    return structs.replace(plan, undo=(), held_by=row.holder)
 
 
 def _no_session() -> SparkSession:
-    raise NeedsSpark("a plan is made without Spark", "build instead")
+    raise NeedsSpark("a plan is made without Spark", "run `codeanatomy build` instead")
 
 
 def build(
-    order: Order, progress: Progress, session: Callable[[], SparkSession], trace: Trace = NO_TRACE
+    request: BuildRequest, progress: Progress, session: Callable[[], SparkSession], trace: Trace = NO_TRACE
 ) -> BuildReport:
-    """Build the repositories of an order; a session is asked for if there is work for it."""
-    prepared = prepare(order, progress)
+    """Build the repositories of a request; `session` is called only if Spark is needed."""
+    prepared = prepare(request, progress)
     with Worker() as worker:
-        version = manifest_version(order.lake)
-        if not order.full and version >= 0:
-            # To be there takes it longer than to find out here whether it is needed.
+        version = manifest_version(request.lake)
+        if not request.full and version >= 0:
+            # Starting it takes longer than planning, which decides whether it is needed.
             worker.start()
-        return _built(prepared, version, progress, session, trace, worker)
+        return _plan_and_run(prepared, version, progress, session, trace, worker)
 
 
-def _built(
+def _plan_and_run(
     prepared: Prepared,
     version: int,
     progress: Progress,
@@ -186,57 +191,57 @@ def _built(
     trace: Trace,
     worker: Worker,
 ) -> BuildReport:
-    """As planned at a version of the manifest, or again with the lease in hand."""
-    order = prepared.order
-    left = _left_by(read_lease(order.lake))
-    first = _Planned(version, left, *_planned(prepared, left))
+    """Plan at a version of the manifest; if there is work, acquire the lease and run."""
+    request = prepared.request
+    unfinished = _unfinished_run(read_lease(request.lake))
+    first = _FirstPlan(version, unfinished, *_make_plan(prepared, unfinished))
     if not first.plan.changes:
         worker.stop()
     if first.plan.nothing_to_do:
-        return unchanged(order, prepared.listed, first.plan, first.state, prepared.seconds)
+        return report_unchanged(request, prepared.listed, first.plan, first.state, prepared.seconds)
     run_id = new_run_id()
 
-    def tell(said: str) -> None:
-        progress.update("lease", said)
-        Log(run_id=run_id).info(said)
+    def report_wait(message: str) -> None:
+        progress.update("lease", message)
+        Log(run_id=run_id).info(message)
 
-    with stoppable():
-        asked = time.monotonic()
+    with raise_on_sigterm():
+        before = time.monotonic()
         lease = acquire(
-            order.lake,
+            request.lake,
             run_id,
             list(prepared.listed.listings),
-            wait=order.wait,
-            report=tell,
+            wait=request.wait,
+            report=report_wait,
             base_run_id=first.state.run_id,
         )
-        waited = time.monotonic() - asked
-        return _leased(prepared, first, progress, session, lease, trace, run_id, waited, worker)
+        waited = time.monotonic() - before
+        return _run_with_lease(prepared, first, progress, session, lease, trace, run_id, waited, worker)
 
 
-class _Planned(NamedTuple):
-    """A plan, and when it was made: at which version of the manifest, and what a dead run had left."""
+class _FirstPlan(NamedTuple):
+    """A plan made before the lease was acquired, with the manifest version and lease row it is based on."""
 
     version: int
-    left: LeaseRow | None
+    unfinished: LeaseRow | None
     plan: Plan
-    state: State
+    state: LakeState
 
 
-def _left_by(row: LeaseRow | None) -> LeaseRow | None:
-    """What a dead run has left; one that is writing still has left nothing to go on with."""
+def _unfinished_run(row: LeaseRow | None) -> LeaseRow | None:
+    """Return the lease row of a run that ended without publishing; None if the run is still active."""
     return row if row is not None and is_stale(row, datetime.now(UTC)) else None
 
 
-def _planned(prepared: Prepared, left: LeaseRow | None) -> tuple[Plan, State]:
-    """The plan, and what it is made from."""
-    state = lake_state(prepared.order.lake, prepared.order.settings.tables)
-    return plan_run(prepared.request, state, left), state
+def _make_plan(prepared: Prepared, unfinished: LeaseRow | None) -> tuple[Plan, LakeState]:
+    """Read the state of the lake and plan the run."""
+    state = lake_state(prepared.request.lake, prepared.request.settings.tables)
+    return plan_run(prepared.plan_request, state, unfinished), state
 
 
-def _leased(
+def _run_with_lease(
     prepared: Prepared,
-    first: _Planned,
+    first: _FirstPlan,
     progress: Progress,
     session: Callable[[], SparkSession],
     lease: Lease,
@@ -245,42 +250,42 @@ def _leased(
     waited: float,
     worker: Worker,
 ) -> BuildReport:
-    """The run, from the moment that nobody else may write."""
+    """Execute the run while it holds the lease, and release the lease."""
     keep_journal = True
     try:
-        # First of all: what is published from here on is not what this run builds on.
-        version = manifest_version(prepared.order.lake)
+        # Read first: a publication after this point is a conflict.
+        version = manifest_version(prepared.request.lake)
         if waited > STALE_SECONDS:
-            # The source may have changed while another run was writing.
-            prepared = prepare(prepared.order, progress)
-        # Who writes has the lease: if nobody has had it since, there is nothing new to plan for.
-        is_same = waited <= STALE_SECONDS and (version, lease.before) == (first.version, first.left)
-        found, state = (first.plan, first.state) if is_same else _planned(prepared, lease.before)
+            # The source may have changed during the wait.
+            prepared = prepare(prepared.request, progress)
+        # Writers hold the lease: if no run has had it since the first plan, that plan is still valid.
+        is_same = waited <= STALE_SECONDS and (version, lease.before) == (first.version, first.unfinished)
+        plan, state = (first.plan, first.state) if is_same else _make_plan(prepared, lease.before)
         lease.set_base_run(state.run_id)
-        if found.nothing_to_do:
-            return unchanged(prepared.order, prepared.listed, found, state, prepared.seconds)
-        # This run may end before it goes on from there: then the next one can.
-        for done in _to_resume(found, lease).values():
+        if plan.nothing_to_do:
+            return report_unchanged(prepared.request, prepared.listed, plan, state, prepared.seconds)
+        # Keep the resumed steps in the journal, for the next run if this one fails.
+        for done in _resumed_steps(plan, lease).values():
             lease.record_step(done)
-        with trace.span("run", {"run_id": run_id, "lake": prepared.order.lake}) as whole:
-            whole.note({"repositories": len(prepared.listed.listings)})
-            run = _new_run(prepared, progress, session, lease.check, found, state, run_id, worker)
-            run.trace, run.spans[WHOLE] = trace, whole
-            _carry_out(run, lease, version)
+        with trace.span("run", {"run_id": run_id, "lake": prepared.request.lake}) as span:
+            span.note({"repositories": len(prepared.listed.listings)})
+            run = _new_run(prepared, progress, session, lease.check, plan, state, run_id, worker)
+            run.trace, run.spans[RUN_SPAN] = trace, span
+            _execute(run, lease, version)
         keep_journal = False
-        # It is published: what goes wrong from here on is no failure of it.
-        _observe(run)
+        # The run is published: later errors do not make it fail.
+        _record_events(run)
         with suppress(CodeAnatomyError):
-            # From now on a lake without a manifest is one that has lost it.
+            # The lease names the published run, so that a lost manifest is detected later.
             lease.set_base_run(run_id)
         with suppress(*ENGINE_ERRORS, OSError):
             for step in run.plan.steps:
                 if step.runs_for:
                     release(run, step.name)
         run.seconds["total"] = prepared.seconds
-        return report(run)
+        return report_run(run)
     except CommitConflict:
-        # Somebody else has written meanwhile: nobody shall go on from what this run has made of it.
+        # Another run wrote at the same time, so the steps of this run must not be resumed.
         keep_journal = False
         raise
     finally:
@@ -292,31 +297,31 @@ def _new_run(
     progress: Progress,
     session: Callable[[], SparkSession],
     check: Callable[[], None],
-    found: Plan,
-    state: State,
+    plan: Plan,
+    state: LakeState,
     run_id: str,
     worker: Worker,
 ) -> Run:
-    order = prepared.order
-    settings = order.settings
+    request = prepared.request
+    settings = request.settings
     observed = EventLog()
     run = Run(
         run_id,
         LakeTables(
-            order.lake,
-            with_lineage(order.lake, settings.tables),
+            request.lake,
+            with_lineage(request.lake, settings.tables),
             observed,
             settings.runtime.require_local_paths,
         ),
         session,
-        order,
-        prepared.asked,
+        request,
+        prepared.build_inputs,
         prepared.listed,
-        found,
-        prepared.request,
+        plan,
+        prepared.plan_request,
         progress,
         state,
-        dict(found.pins),
+        dict(plan.pins),
         check,
         started=prepared.started,
         observed=observed,
@@ -326,15 +331,15 @@ def _new_run(
     return run
 
 
-def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
-    """Do what is planned and publish it, or record why not; `manifest` is the version it must be at."""
+def _execute(run: Run, lease: Lease, manifest: int) -> None:
+    """Execute the plan and publish, or record the failure; the manifest must be at version `manifest`."""
     try:
         if any(step.runs_for for step in run.plan.steps):
-            # Before any step asks for it.
-            Log(run_id=run.run_id).debug(f"session of Spark {run.spark.version}")
+            # Open the session before the steps need it.
+            Log(run_id=run.run_id).debug(f"Spark {run.spark.version} session opened")
         with run.timed("undo"):
-            _undo(run)
-        _go_on(run, lease)
+            _roll_back(run)
+        _restore_progress(run, lease)
         run_steps(run, lease)
         lease.check()
         with run.timed("record"):
@@ -343,57 +348,59 @@ def _carry_out(run: Run, lease: Lease, manifest: int) -> None:
             publish(run, manifest)
     except BaseException as problem:
         stopped = isinstance(problem, KeyboardInterrupt)
-        error = f"stopped by the user in {_under_way(run)}" if stopped else _message(run, problem)
+        error = f"stopped by the user in {_current_step(run)}" if stopped else _message(run, problem)
         if stopped:
-            run.progress.update("stopped", f"run {run.run_id} in {_under_way(run)}: {KEPT}", last=True)
+            run.progress.update(
+                "stopped", f"run {run.run_id} in {_current_step(run)}: {RESUME_HINT}", last=True
+            )
         Log(run_id=run.run_id).error(error)
-        # Who has lost the lease may not write: the manifest is somebody else's now.
+        # Without the lease this run may not write to the manifest.
         if not isinstance(problem, LeaseLost):
-            _tell_end(run, error, "cancelled" if stopped else "failed")
+            _record_end(run, error, "cancelled" if stopped else "failed")
         raise
 
 
-def _under_way(run: Run) -> str:
-    left = [step.name for step in run.plan.steps if step.is_busy and not _succeeded(run.steps.get(step.name))]
-    return f"step {left[0]}" if left else "publication"
+def _current_step(run: Run) -> str:
+    unfinished = [
+        step.name for step in run.plan.steps if step.is_busy and not _succeeded(run.steps.get(step.name))
+    ]
+    return f"step {unfinished[0]}" if unfinished else "publication"
 
 
 def _succeeded(step: Future[None] | None) -> bool:
     return step is not None and step.done() and not step.cancelled() and step.exception() is None
 
 
-def _tell_end(run: Run, error: str, status: Status) -> None:
-    """Record how a run has ended; that may be impossible for the same reason for which it did."""
+def _record_end(run: Run, error: str, status: Status) -> None:
+    """Record the failure of a run; errors are ignored, because the cause may prevent recording it."""
     with suppress(CodeAnatomyError, OSError):
         record_failure(run, error, status)
     with suppress(CodeAnatomyError, OSError, Py4JError):
         record_artifacts(run)
-    _observe(run)
+    _record_events(run)
 
 
-def _observe(run: Run) -> None:
-    """Record what the run has done to its tables; it has done it, whether that succeeds or not."""
+def _record_events(run: Run) -> None:
+    """Record the events of the run in the observe tables; an error is only logged."""
     try:
         with run.timed("observe"):
-            for asked in take_queries(run.store.root):
-                run.observed.add(scan_event(asked), asked.purpose, asked.at)
+            for query in take_queries(run.store.root):
+                run.observed.add(scan_event(query), query.purpose, query.at)
             record_events(run.store, run.run_id, run.observed, run.settings.runtime)
-    # Whatever it is: there is nobody who could do anything about it but by reading this.
+    # Any error: the run is already published or failed, and a log line is all that can be done.
     except Exception as problem:  # noqa: BLE001
-        Log(run_id=run.run_id).warning(
-            f"what the run did to its tables is not recorded: {_message(run, problem)}"
-        )
+        Log(run_id=run.run_id).warning(f"the events of the run are not recorded: {_message(run, problem)}")
 
 
-def _undo(run: Run) -> None:
-    """Bring back the tables that a dead run has written to.
+def _roll_back(run: Run) -> None:
+    """Roll back the tables that an unfinished run wrote to.
 
-    Its JVM may live for moments longer than its driver, so what counts is what was there when this run was
-    planned: what comes later and is not our own must not be published.
+    Its JVM may live a moment longer than its driver, so `run.floor` has the versions at the time of the plan:
+    later commits that are not from this run must not be published.
     """
     run.floor.update(run.base.newest)
     for number, undo in enumerate(run.plan.undo, start=1):
-        commit, began = Commit(run.run_id, UNDO), time.monotonic()
+        commit, began = Commit(run.run_id, ROLLBACK_SEQUENCE), time.monotonic()
         version = restore_with_fallback(
             run.store.root, undo.table_name, undo.to_version, commit, lambda: run.spark_store
         )
@@ -404,7 +411,7 @@ def _undo(run: Run) -> None:
                 version=version,
                 committed=version > run.floor.get(undo.table_name, -1),
                 run_id=run.run_id,
-                sequence=UNDO,
+                sequence=ROLLBACK_SEQUENCE,
                 metadata=encode_stamp(commit, OPERATION),
                 seconds=time.monotonic() - began,
             )
@@ -413,11 +420,11 @@ def _undo(run: Run) -> None:
         if undo.to_version is not None:
             run.pins[undo.table_name] = version
         last = number == len(run.plan.undo)
-        run.progress.update("undo", f"{number}/{len(run.plan.undo)} tables of a dead run", last=last)
+        run.progress.update("undo", f"{number}/{len(run.plan.undo)} tables rolled back", last=last)
 
 
 def _add_refreshes(run: Run) -> None:
-    """The repositories that are refreshed, as they are published."""
+    """Add the repositories that are refreshed, with their published tables as inputs."""
     for number, (repo_id, changes) in enumerate(run.plan.changes.items()):
         inputs = Inputs(run.store.root, run.pins, run.observed)
         run.refreshes[repo_id] = Refresh(repo_id, number, changes, inputs)
@@ -425,13 +432,13 @@ def _add_refreshes(run: Run) -> None:
             inputs.read_ahead(PROGRAMS, repo_id)
 
 
-def _go_on(run: Run, lease: Lease) -> None:
-    """Take over what was counted before, and what a dead run has done."""
+def _restore_progress(run: Run, lease: Lease) -> None:
+    """Take over the row counts of the published run and the completed steps of an unfinished run."""
     _add_refreshes(run)
     for repo_id in run.listed.listings:
         before = run.base.repositories.get(repo_id)
         run.counts[repo_id] = Counter(recorded_counts(before) if before is not None else {})
-    run.resumed = _to_resume(run.plan, lease)
+    run.resumed = _resumed_steps(run.plan, lease)
     for step in run.plan.steps:
         for planned in step.repositories:
             if planned.action in ("run", "resume"):
@@ -443,27 +450,27 @@ def _go_on(run: Run, lease: Lease) -> None:
         lease.record_step(structs.replace(each, pins={name: run.pins[name] for name in each.pins}))
 
 
-def _to_resume(found: Plan, lease: Lease) -> dict[str, StepDone]:
-    """What a dead run has done and this one need not do, by step."""
+def _resumed_steps(plan: Plan, lease: Lease) -> dict[str, StepDone]:
+    """Return the journal entries of the steps that are resumed, by step."""
     done = () if lease.before is None else lease.before.done
-    resumed = {step.name for step in found.steps for each in step.repositories if each.action == "resume"}
+    resumed = {step.name for step in plan.steps for each in step.repositories if each.action == "resume"}
     return {each.step_name: each for each in done if each.step_name in resumed}
 
 
 def run_steps(run: Run, lease: Lease) -> None:
-    """Run the steps that have work, each as soon as those it reads are done.
+    """Run the steps that have work, each as soon as the steps it reads from are done.
 
-    Two that do not read each other run side by side: relate takes one core for most of its time, so normalize
-    has the others. Each has a pool of its own in Spark's fair scheduler.
+    Independent steps run concurrently: relate uses one core for most of its time, so normalize gets the
+    others. Each has its own pool in Spark's fair scheduler.
     """
     busy = [step for step in run.plan.steps if step.is_busy]
     pool = ThreadPoolExecutor(CONCURRENT_STEPS)
     try:
-        # Relate, which takes longest, goes first among those that are ready.
-        for step in sorted(busy, key=lambda each: (len(_before(run, each)), each.name != RELATE)):
-            before = [run.steps[name] for name in _before(run, step) if name in run.steps]
-            work = partial(_step, run, lease, step, before)
-            # A refresh asks nothing of Spark.
+        # Relate takes longest, so it is submitted first among the steps that are ready.
+        for step in sorted(busy, key=lambda each: (len(_steps_before(run, each)), each.name != RELATE)):
+            before = [run.steps[name] for name in _steps_before(run, step) if name in run.steps]
+            work = partial(_run_step, run, lease, step, before)
+            # A refresh does not use Spark.
             inherited = inheritable_thread_target(run.spark)(work) if step.runs_for else work
             run.steps[step.name] = pool.submit(inherited)
         wait(run.steps.values(), return_when=FIRST_EXCEPTION)
@@ -479,49 +486,52 @@ def run_steps(run: Run, lease: Lease) -> None:
 
 
 def _stop_steps(run: Run) -> None:
-    """Cancel the jobs of the steps under way until no step starts another."""
+    """Cancel Spark jobs and tools until all steps have ended."""
     run.stopping.set()
     run.worker.stop()
-    end_tools()
+    kill_tools()
     while not all(step.done() for step in run.steps.values()):
         wait(run.steps.values(), timeout=CANCEL_SECONDS)
-        # Without a JVM there is nothing to cancel.
+        # If the JVM is gone, there is nothing to cancel.
         with suppress(*ENGINE_ERRORS, OSError):
             for name in run.steps if run.is_open else ():
                 run.spark.sparkContext.cancelJobsWithTag(artifact_id(run, name))
-        end_tools()
+        kill_tools()
 
 
-def _before(run: Run, step: PlannedStep) -> tuple[str, ...]:
-    """The steps whose tables a step reads, directly or through others."""
-    found = [name for first in step.after for name in (*_before(run, run.plan.step(first)), first)]
-    return tuple(dict.fromkeys(found))
+def _steps_before(run: Run, step: PlannedStep) -> tuple[str, ...]:
+    """Return the steps whose tables a step reads, directly or indirectly."""
+    names = [name for first in step.after for name in (*_steps_before(run, run.plan.step(first)), first)]
+    return tuple(dict.fromkeys(names))
 
 
-def _step(run: Run, lease: Lease, step: PlannedStep, before: Sequence[Future[None]]) -> None:
+def _run_step(run: Run, lease: Lease, step: PlannedStep, before: Sequence[Future[None]]) -> None:
     for each in before:
         each.result()
     run.check()
     name = step.name
-    told: dict[str, str | int] = {"step": name, "repositories": len(step.runs_for) + len(step.refreshes)}
-    Log(run_id=run.run_id, step=name).info("step begins", extra=told)
+    attributes: dict[str, str | int] = {
+        "step": name,
+        "repositories": len(step.runs_for) + len(step.refreshes),
+    }
+    Log(run_id=run.run_id, step=name).info("step begins", extra=attributes)
     with (
-        _named(name),
-        run.trace.span(f"step {name}", told, parent=run.spans[WHOLE]) as span,
+        _name_step_in_errors(name),
+        run.trace.span(f"step {name}", attributes, parent=run.spans[RUN_SPAN]) as span,
         run.timed(f"{name}_step"),
         tagged(run.spark, artifact_id(run, name)) if step.runs_for else nullcontext(),
     ):
         run.spans[name] = span
         try:
             if step.runs_for:
-                WORK[name](run)
+                FULL_STEPS[name](run)
             if step.refreshes:
                 REFRESH[name](run)
         except Exception as problem:
             run.errors[name] = _message(run, problem)
             raise
         span.note({"rows": sum(run.committed[each].rows for each in run.written(name))})
-        # A refresh that died is begun anew: that takes no longer than to find out how far it was.
+        # A refresh is never resumed: to start again takes no longer than to find its progress.
         if not step.refreshes:
             lease.record_step(run.step_done(name))
         lease.check()
@@ -529,17 +539,17 @@ def _step(run: Run, lease: Lease, step: PlannedStep, before: Sequence[Future[Non
 
 
 @contextmanager
-def _named(step: str) -> Iterator[None]:
-    """Whatever goes wrong names the step; a failure of another step that this one waited for has its name."""
-    named = f"step {step} failed: "
+def _name_step_in_errors(step: str) -> Iterator[None]:
+    """Add the step to the message of an error, unless it is of a step that this one waited for."""
+    prefix = f"step {step} failed: "
     try:
         yield
     except CodeAnatomyError as problem:
         if not problem.message.startswith("step "):
-            problem.message = named + problem.message
+            problem.message = prefix + problem.message
         raise
     except (*ENGINE_ERRORS, OSError) as problem:
-        raise StepFailed(named + cause_of(problem), KEPT) from problem
+        raise StepFailed(prefix + cause_of(problem), RESUME_HINT) from problem
     except Exception as problem:
         if not hasattr(problem, "__notes__"):
             problem.add_note(f"in step {step}")
@@ -547,10 +557,10 @@ def _named(step: str) -> Iterator[None]:
 
 
 def _message(run: Run, problem: BaseException) -> str:
-    """What is recorded of a problem."""
-    said = (
+    """Return the error message to record, without credentials."""
+    message = (
         problem.message
         if isinstance(problem, CodeAnatomyError)
         else "; ".join((f"{type(problem).__name__}: {problem}", *getattr(problem, "__notes__", ())))
     )
-    return str(run.redacted(said))
+    return str(run.redacted(message))

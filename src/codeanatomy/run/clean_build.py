@@ -1,13 +1,13 @@
-"""A lake beside another, built from nothing of the same sources: what a lake that was refreshed must equal.
+"""Build the sources of a lake again into a new lake, which a refreshed lake must equal.
 
     lake = Snapshot.open("lake")
-    clean = rebuilt(lake, settings, "aside", progress, open_session)
+    clean = build_clean(lake, settings, "clean", progress, open_session)
     compare_lakes(lake, clean, clean.repositories).total        # 0
 
-The manifest names the source of a repository; with which options it was built is in its fingerprints. They
-are compared with those that each choice of options would give (profile, types, an index of SCIP that is made
-or none), and the one that fits is taken. Where none does, the repository was built by other code, with other
-settings or tools, or with an index that was given, and cannot be built the same again.
+The manifest has the path of a repository's source, and its fingerprints depend on the options of the build.
+Each combination of options (profile, type checker, SCIP indexer) is tried until the fingerprints match. If
+none matches, the repository was built by other code, with other settings or tools, or with an existing SCIP
+index, and cannot be reproduced.
 
 Tests: `tests/unit/run/test_against_clean.py`.
 """
@@ -26,19 +26,19 @@ from codeanatomy.config import Settings
 from codeanatomy.errors import StepFailed, UsageError
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.plan.build_request import Order, ScipChoice, TypesChoice, asked_of, made_from
+from codeanatomy.plan.build_request import BuildRequest, ScipChoice, TypesChoice, build_inputs, source_inputs
 from codeanatomy.plan.repositories import Repository, list_repositories
-from codeanatomy.plan.run_plan import Request, State, plan_run
+from codeanatomy.plan.run_plan import LakeState, PlanRequest, plan_run
 from codeanatomy.plan.steps import STAGES
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build
 
 TYPES: tuple[TypesChoice, ...] = ("auto", "off")
-NEW_LAKE = State(None, None, {}, {}, {}, frozenset())
+NEW_LAKE = LakeState(None, None, {}, {}, {}, frozenset())
 
 
-class Way(Struct, frozen=True):
-    """The options of a build that its rows depend on."""
+class RowOptions(Struct, frozen=True):
+    """Options of a build that its rows depend on."""
 
     profile: Profile
     types: TypesChoice
@@ -46,7 +46,7 @@ class Way(Struct, frozen=True):
     until: str | None
 
 
-def rebuilt(
+def build_clean(
     lake: Snapshot,
     settings: Settings,
     root: str,
@@ -54,38 +54,42 @@ def rebuilt(
     session: Callable[[], SparkSession],
     repo_id: str | None = None,
 ) -> Snapshot:
-    """Build all repositories of a lake, or one, into a new lake, in the way in which they were built."""
+    """Build all repositories of a lake, or one, into a new lake with the options of their last build."""
     rows = lake.select_repositories(repo_id)
-    for order in orders_of(rows, settings, root, progress):
-        report = build(order, progress, session)
+    for request in build_requests(rows, settings, root, progress):
+        report = build(request, progress, session)
         if report.status != "succeeded":
             failed = [f"{name}: {each.error}" for name, each in report.repositories.items() if each.error]
-            raise StepFailed(f"not built anew: {'; '.join(failed)}", "mend what the message names")
+            raise StepFailed(
+                f"not built again: {'; '.join(failed)}", "fix the problem above and run the command again"
+            )
     clean = Snapshot.open(root)
     for name, row in rows.items():
         _refuse_changed(row, clean.repositories[name].source_digest)
     return clean
 
 
-def orders_of(
+def build_requests(
     rows: Mapping[str, RunManifest], settings: Settings, root: str, progress: Progress
-) -> list[Order]:
-    """How repositories were built: an order for all that were built alike."""
+) -> list[BuildRequest]:
+    """Return the build requests of repositories, one for all that were built with the same options."""
     repositories = [Repository(name, _source(row)) for name, row in rows.items()]
     listed = list_repositories(repositories, settings.extract, progress)
-    alike: dict[Way, list[Repository]] = {}
+    by_options: dict[RowOptions, list[Repository]] = {}
     for repository in repositories:
         name = repository.repo_id
         if name in listed.failed:
-            raise UsageError(f"{name} cannot be built anew: {listed.failed[name]}", "build it from elsewhere")
+            raise UsageError(
+                f"{name} cannot be built again: {listed.failed[name]}", "build it from another path first"
+            )
         _refuse_changed(rows[name], listed.digests[name])
-        alike.setdefault(_way(rows[name], repository, settings, root), []).append(repository)
-    return [_order(way, settings, root, found) for way, found in alike.items()]
+        by_options.setdefault(_row_options(rows[name], repository, settings, root), []).append(repository)
+    return [_request(options, settings, root, group) for options, group in by_options.items()]
 
 
 def _source(row: RunManifest) -> Path:
     if not row.repo_root:
-        raise UsageError(f"where {row.repo_id} was built from is not known", "build it again")
+        raise UsageError(f"the source path of {row.repo_id} is not recorded", "build it again")
     return Path(row.repo_root)
 
 
@@ -94,28 +98,33 @@ def _refuse_changed(row: RunManifest, digest: str | None) -> None:
         raise UsageError(f"the source of {row.repo_id} has changed since run {row.run_id}", "build it first")
 
 
-def _order(way: Way, settings: Settings, root: str, repositories: Sequence[Repository]) -> Order:
-    scip = ScipChoice(auto=way.scip_is_made)
-    return Order(root, settings, tuple(repositories), scip, way.types, way.profile, way.until)
-
-
-def _way(row: RunManifest, repository: Repository, settings: Settings, root: str) -> Way:
-    """The options whose fingerprints are those of the manifest."""
-    made = [stage for stage in STAGES if stage in row.plan_fingerprints]
-    until = None if made == list(STAGES) else made[-1]
-    for profile, types, scip_is_made in product(PROFILES, TYPES, (False, True)):
-        way = Way(profile, types, scip_is_made, until)
-        if _fingerprints(_order(way, settings, root, [repository]), row) == row.plan_fingerprints:
-            return way
-    raise UsageError(
-        f"{row.repo_id} was built by another version of this program, with other settings or tools, or with"
-        " a SCIP index that was given",
-        "build it again; settings are those of this folder, and an index is made with --scip auto",
+def _request(
+    options: RowOptions, settings: Settings, root: str, repositories: Sequence[Repository]
+) -> BuildRequest:
+    scip = ScipChoice(auto=options.scip_is_made)
+    return BuildRequest(
+        root, settings, tuple(repositories), scip, options.types, options.profile, options.until
     )
 
 
-def _fingerprints(order: Order, row: RunManifest) -> dict[str, str]:
-    """By step, what an order would give the repository of a row, whose source is as it was."""
-    source = made_from(order, {row.repo_id: row.source_digest or ""})
-    request = Request(order.lake, order.settings.tables, order.until, asked_of(order), source, {})
-    return {step.name: step.fingerprints[row.repo_id] for step in plan_run(request, NEW_LAKE, None).steps}
+def _row_options(row: RunManifest, repository: Repository, settings: Settings, root: str) -> RowOptions:
+    """Return the options whose fingerprints equal those of the manifest row."""
+    made = [stage for stage in STAGES if stage in row.plan_fingerprints]
+    until = None if made == list(STAGES) else made[-1]
+    for profile, types, scip_is_made in product(PROFILES, TYPES, (False, True)):
+        options = RowOptions(profile, types, scip_is_made, until)
+        if _fingerprints(_request(options, settings, root, [repository]), row) == row.plan_fingerprints:
+            return options
+    raise UsageError(
+        f"{row.repo_id} was built by another version of this program, with other settings or tools, or with"
+        " an existing SCIP index",
+        "build it again with the settings of this folder, and --scip auto for an index",
+    )
+
+
+def _fingerprints(request: BuildRequest, row: RunManifest) -> dict[str, str]:
+    """Return the fingerprints by step that a build of the row's source would have."""
+    inputs = source_inputs(request, {row.repo_id: row.source_digest or ""})
+    tables = request.settings.tables
+    planned = PlanRequest(request.lake, tables, request.until, build_inputs(request), inputs, {})
+    return {step.name: step.fingerprints[row.repo_id] for step in plan_run(planned, NEW_LAKE, None).steps}

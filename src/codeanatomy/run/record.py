@@ -1,11 +1,11 @@
-"""What a run leaves behind: its plans and their cost, and as the last commit its rows in the manifest.
+"""Record a run: its query plans and metrics, and as the last commit its manifest rows.
 
-    publish(run, manifest_version)                 # readers see what it has written
-    record_failure(run, "no space", "failed")      # they go on seeing what was there
+    publish(run, manifest_version)                 # readers see the new versions
+    record_failure(run, "no space", "failed")      # readers keep the previous versions
 
-A row pins every table of the lake, those that the run has not written too, so the newest run is one state of
-all repositories. The rows of a repository of which every step was skipped are left as they are. Everything
-here is written without Spark, so that a run can tell how it ended even when Spark is gone.
+A manifest row pins every table of the lake, including those that the run did not write, so that the newest
+run is one consistent state of all repositories. A repository of which every step was skipped gets no new row.
+All of this is written without Spark, so that a run can record its failure even if Spark has failed.
 
 Tests: `tests/spark/test_record.py`, `tests/spark/test_build.py`.
 """
@@ -36,75 +36,75 @@ NOTHING_MEASURED = Measures(0, 0, 0, None)
 
 
 def publish(run: Run, after: int) -> None:
-    """Append the run's rows to the manifest, which must still be at the version that the run began with."""
+    """Append the run's manifest rows; the manifest must still be at version `after`."""
     _recount(run)
-    _fence(run)
+    _refuse_concurrent_writes(run)
     finished = _now(run)
     pins = tuple(_output_pin(run, name, version) for name, version in sorted(run.pins.items()))
     rows = [
         _failed_row(run, repository, finished)
         if repository.repo_id in run.listed.failed
         else _row(run, repository, finished, pins)
-        for repository in _told(run)
+        for repository in _repositories_to_record(run)
     ]
     append_manifest(run.store.root, rows, Commit(run.run_id), after=after)
 
 
 def record_failure(run: Run, error: str, status: Status) -> None:
-    """Append a row for each repository that says why it was not built."""
+    """Append a manifest row with the error for each repository."""
     finished = _now(run)
     rows = [
         structs.replace(_failed_row(run, repository, finished, error), status=status)
-        for repository in run.order.repositories
+        for repository in run.request.repositories
     ]
     append_manifest(run.store.root, rows, Commit(run.run_id), after=None)
 
 
 def _now(run: Run) -> datetime:
-    """The time, but never before the run began, nor before that was published which it builds on.
+    """Return the current time, but not before the start of the run or its base run's publication.
 
-    Runs are in the order of time, and clocks may be set back.
+    Runs are ordered by time, and clocks may be set back.
     """
     published = run.base.published_at
     earliest = run.started if published is None else max(run.started, published + timedelta(microseconds=1))
     return max(datetime.now(UTC), earliest)
 
 
-def _told(run: Run) -> list[Repository]:
-    """The repositories that get a row: those of which anything is new."""
+def _repositories_to_record(run: Run) -> list[Repository]:
+    """Return the repositories that get a manifest row: those with changes or failures."""
     busy = {each.repo_id for step in run.plan.steps for each in step.repositories if each.action != "skip"}
     return [
         each
-        for each in run.order.repositories
+        for each in run.request.repositories
         if run.plan.undo or each.repo_id in busy or each.repo_id in run.listed.failed
     ]
 
 
 def _recount(run: Run) -> None:
-    """Count by repository what was not counted when it was made."""
+    """Count rows by repository in tables that were not counted when they were written."""
     for name in sorted(run.recount):
         rows = scan_rows(run, run.spark_store, name, run.listed.listings)
-        found = {row["repo_id"]: row["count"] for row in rows.groupBy("repo_id").count().collect()}
+        counts = {row["repo_id"]: row["count"] for row in rows.groupBy("repo_id").count().collect()}
         for repo_id in run.listed.listings:
-            run.counts.setdefault(repo_id, Counter())[name] = found.get(repo_id, 0)
+            run.counts.setdefault(repo_id, Counter())[name] = counts.get(repo_id, 0)
 
 
-def _fence(run: Run) -> None:
-    """Refuse to publish what another run has written to, although this one had the lease."""
-    # A published table that is gone, and not made anew, has no history either.
+def _refuse_concurrent_writes(run: Run) -> None:
+    """Raise CommitConflict if another run wrote to a table while this one held the lease."""
+    # A published table that was removed and not built again has no history.
     written = (each for each in run.pins if each in run.floor or each in run.committed)
-    refuse_strangers(run.store.root, {name: run.floor.get(name, -1) for name in written}, run.run_id)
+    refuse_foreign_commits(run.store.root, {name: run.floor.get(name, -1) for name in written}, run.run_id)
 
 
-def refuse_strangers(root: str, floor: Mapping[str, int], run_id: str) -> None:
-    """Refuse tables that somebody else has committed to after some versions."""
+def refuse_foreign_commits(root: str, floor: Mapping[str, int], run_id: str) -> None:
+    """Raise CommitConflict if another run committed to a table after the given version."""
     for name, version in floor.items():
         since = user_metadata_since(root, name, version)
         others = {made.run_id for text in since if (made := decode_stamp(text)) is not None} - {run_id}
         if others:
             raise CommitConflict(
                 f"run {', '.join(sorted(others))} wrote to {name} at the same time",
-                "repeat it when the other run has ended",
+                "run the command again when the other run has ended",
             )
 
 
@@ -130,7 +130,7 @@ def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[Outpu
     }
     rules: dict[str, str] = {}
     if before is not None:
-        # Steps beyond the last one asked for are as before only if nothing under them is new.
+        # Steps after the last requested one are still valid only if no step before them changed.
         kept = before.plan_fingerprints if not artifacts else {}
         prints = {**kept, **prints}
         rules = {name: each for name, each in before.rule_fingerprints.items() if name in prints}
@@ -154,12 +154,12 @@ def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[Outpu
 def _failed_row(
     run: Run, repository: Repository, finished: datetime, error: str | None = None
 ) -> RunManifest:
-    said = run.listed.failed.get(repository.repo_id) or error
-    return RunManifest(**_common(run, repository, finished), status="failed", error=said)
+    message = run.listed.failed.get(repository.repo_id) or error
+    return RunManifest(**_common(run, repository, finished), status="failed", error=message)
 
 
 def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, Any]:
-    """The fields that all rows of a run have, succeeded or not."""
+    """Return the fields that all manifest rows of a run have, succeeded or not."""
     return {
         "run_id": run.run_id,
         "repo_id": repository.repo_id,
@@ -167,9 +167,9 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
         "started_at": run.started,
         "finished_at": finished,
         "profile_hash": run.settings.runtime.identity,
-        "settings_hash": run.asked.settings_hash,
+        "settings_hash": run.build_inputs.settings_hash,
         "catalog_hash": catalog_hash(run.store.tables),
-        "witness_versions": run.asked.witness_versions,
+        "witness_versions": run.build_inputs.witness_versions,
         "input_pins": tuple(InputPin(name, pin) for name, pin in sorted(run.base.pins.items())),
         "step_ms": {name: round(1000 * seconds) for name, seconds in run.seconds.items()},
         "trace_id": run.trace.trace_id,
@@ -177,7 +177,7 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
 
 
 def record_artifacts(run: Run) -> None:
-    """Append a row for each step that ran, each file that was redone, and each cache that was used."""
+    """Append rows for executed steps, files processed by a refresh, and used caches."""
     rows = [
         _artifact(run, number, step)
         for number, step in enumerate(run.steps)
@@ -198,12 +198,12 @@ def record_artifacts(run: Run) -> None:
 
 
 def _event(run: Run, number: int) -> dict[str, Any]:
-    """What every row of what was observed begins with."""
+    """Return the columns that all observe rows have."""
     return {"run_id": run.run_id, "event_no": number, "event_time": datetime.now(UTC)}
 
 
 def artifact_id(run: Run, step: str) -> str:
-    """The name of what is recorded of a step, and the tag of its jobs."""
+    """Return the id of a step's plan artifact, which is also the tag of its Spark jobs."""
     return f"{run.run_id}/{step}"
 
 

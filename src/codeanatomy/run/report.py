@@ -1,7 +1,7 @@
-"""What a build tells when it has ended.
+"""Summarize a finished build for the command line.
 
-    report(run).tables["ast_files_v1"].version
-    unchanged(order, listed, plan, state, 0.3).status       # "unchanged"
+    report_run(run).tables["ast_files_v1"].version
+    report_unchanged(request, listed, plan, state, 0.3).status       # "unchanged"
 
 Tests: `tests/spark/test_build.py`.
 """
@@ -16,54 +16,56 @@ from msgspec import Struct
 
 from codeanatomy.extract.file_rows import failures_by_extractor
 from codeanatomy.pipeline.context import Run, recorded_counts
-from codeanatomy.plan.build_request import Order
-from codeanatomy.plan.repositories import Listed
-from codeanatomy.plan.run_plan import Plan, State
+from codeanatomy.plan.build_request import BuildRequest
+from codeanatomy.plan.repositories import ListedRepositories
+from codeanatomy.plan.run_plan import LakeState, Plan
 
 
 class TableReport(Struct, frozen=True):
-    """A table after the run."""
+    """Version of a table after the run."""
 
     version: int
-    # Rows that the run wrote.
+    # Number of rows that the run wrote.
     rows: int
 
 
 class RepositoryReport(Struct, frozen=True):
-    """A repository after the run."""
+    """Result of a run for a repository."""
 
     status: Literal["succeeded", "failed", "unchanged"]
-    # Paths that were considered, and files that were read.
+    # Number of listed paths, and of files that were read.
     paths: int = 0
     files: int = 0
-    # Failures of extractors, by extractor.
+    # Number of failures by extractor.
     errors: dict[str, int] = {}
-    # Why the repository failed.
+    # Error message, if the repository could not be built.
     error: str | None = None
 
 
 class BuildReport(Struct, frozen=True):
-    """What a run did."""
+    """Result of a build."""
 
-    # Of the run that is published now; this one, if it had anything to do.
+    # The run that is published now: this one, unless it had nothing to do.
     run_id: str
     lake: str
-    # failed: at least one repository was not built; unchanged: nothing had to be done.
+    # failed: at least one repository was not built; unchanged: there was nothing to do.
     status: Literal["succeeded", "failed", "unchanged"]
     repositories: dict[str, RepositoryReport]
-    # What each step did: run, refresh, skip or resume, by repository.
+    # Action by step and repository: run, refresh, skip or resume.
     steps: dict[str, dict[str, str]]
-    # Tables that were written.
+    # Tables that the run wrote.
     tables: dict[str, TableReport]
-    # Failures by extractor, of all repositories.
+    # Number of failures by extractor, for all repositories.
     errors: dict[str, int]
     seconds: dict[str, float]
-    # By repository that was refreshed: files that were redone, by reason.
+    # By refreshed repository: number of processed files by reason.
     redone: dict[str, dict[str, int]] = {}
 
 
-def unchanged(order: Order, listed: Listed, found: Plan, state: State, seconds: float) -> BuildReport:
-    """Of a build that had nothing to do."""
+def report_unchanged(
+    request: BuildRequest, listed: ListedRepositories, plan: Plan, state: LakeState, seconds: float
+) -> BuildReport:
+    """Report a build that had nothing to do."""
     repositories = {
         repo_id: _repository_report("unchanged", recorded_counts(row))
         for repo_id, row in state.repositories.items()
@@ -71,19 +73,19 @@ def unchanged(order: Order, listed: Listed, found: Plan, state: State, seconds: 
     }
     return BuildReport(
         run_id=state.run_id or "",
-        lake=order.lake,
+        lake=request.lake,
         status="unchanged",
         repositories=repositories,
-        steps=_actions(found),
+        steps=_actions(plan),
         tables={},
         errors=_errors(repositories),
         seconds={"list": listed.seconds, "total": seconds},
     )
 
 
-def report(run: Run) -> BuildReport:
-    """Of a run that has ended."""
-    repositories = {each.repo_id: _repository(run, each.repo_id) for each in run.order.repositories}
+def report_run(run: Run) -> BuildReport:
+    """Report a finished run."""
+    repositories = {each.repo_id: _repository(run, each.repo_id) for each in run.request.repositories}
     return BuildReport(
         run_id=run.run_id,
         lake=run.store.root,
@@ -125,5 +127,5 @@ def _errors(repositories: Mapping[str, RepositoryReport]) -> dict[str, int]:
     return dict(sorted(errors.items()))
 
 
-def _actions(found: Plan) -> dict[str, dict[str, str]]:
-    return {step.name: {each.repo_id: each.action for each in step.repositories} for step in found.steps}
+def _actions(plan: Plan) -> dict[str, dict[str, str]]:
+    return {step.name: {each.repo_id: each.action for each in step.repositories} for step in plan.steps}

@@ -1,6 +1,6 @@
-"""A run that is told to stop: by Ctrl-C, or by SIGTERM as schedulers do.
+"""Turn SIGTERM, which schedulers send, into an exception like that of Ctrl-C.
 
-    with stoppable():
+    with raise_on_sigterm():
         work()              # raises Terminated here, in the main thread, where SIGTERM arrives
 
 Tests: `tests/system/test_failures.py`.
@@ -16,14 +16,14 @@ from types import FrameType
 
 
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end; like Ctrl-C, with an exit code of its own."""
+    """SIGTERM was received; like KeyboardInterrupt, with its own exit code."""
 
     exit_code = 128 + signal.SIGTERM
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """Turn SIGTERM into an exception for a while; only the main thread can hear it."""
+def raise_on_sigterm() -> Iterator[None]:
+    """Raise Terminated on SIGTERM inside the `with` block; does nothing outside of the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

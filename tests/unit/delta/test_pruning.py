@@ -144,10 +144,10 @@ some_rows = st.lists(
 
 # Conditions, in Spark's SQL and in DuckDB's.
 
-Asked = tuple[str, str]
+BuildInputs = tuple[str, str]
 
 
-def literal(value: Any) -> Asked:
+def literal(value: Any) -> BuildInputs:
     if value is None:
         return "NULL", "NULL"
     if isinstance(value, bool):
@@ -159,12 +159,12 @@ def literal(value: Any) -> Asked:
     return (f"'{value}'", f"'{value}'") if isinstance(value, str) else (str(value), str(value))
 
 
-def both(form: str, *values: Asked) -> Asked:
+def both(form: str, *values: BuildInputs) -> BuildInputs:
     return form.format(*(each[0] for each in values)), form.format(*(each[1] for each in values))
 
 
 @st.composite
-def leaves(draw: st.DrawFn) -> Asked:
+def leaves(draw: st.DrawFn) -> BuildInputs:
     name = draw(st.sampled_from(list(POOLS)))
     # No literal is NaN or infinite: Spark has them by a cast only.
     pool = [each for each in POOLS[name] if not isinstance(each, float) or math.isfinite(each)]
@@ -296,7 +296,7 @@ def mapped_metadata() -> dict[str, Any]:
     }
 
 
-def simple_conditions(name: str) -> Iterator[Asked]:
+def simple_conditions(name: str) -> Iterator[BuildInputs]:
     """All conditions of one part on a column, and their negations."""
     pool = [each for each in POOLS[name] if not isinstance(each, float) or math.isfinite(each)]
     found = [both(f"{name} IS NULL"), both(f"{name} IN (NULL)")]
@@ -366,7 +366,7 @@ def test_no_pair_of_values_is_left_out(name: str) -> None:
 
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(adds(), min_size=1, max_size=4), conditions)
-def test_no_file_with_a_matching_row_is_left_out(made: list[tuple[Add, list[Row]]], asked: Asked) -> None:
+def test_no_file_with_a_matching_row_is_left_out(made: list[tuple[Add, list[Row]]], asked: BuildInputs) -> None:
     state = LogState({}, mapped_metadata(), {add.path: add for add, _ in made})
     index = FileIndex(0, logged_files(PARTS, state))
     kept = {file.path for file in index.candidates(parse_predicate(PARTS, asked[0]))}
@@ -387,7 +387,7 @@ def test_conditions_do_rule_files_out() -> None:
         suppress_health_check=list(HealthCheck),
     )
     @given(adds(), conditions)
-    def counted(made: tuple[Add, list[Row]], asked: Asked) -> None:
+    def counted(made: tuple[Add, list[Row]], asked: BuildInputs) -> None:
         nonlocal gone, total
         state = LogState({}, mapped_metadata(), {made[0].path: made[0]})
         index = FileIndex(0, logged_files(PARTS, state))
@@ -409,7 +409,7 @@ def rows_in(folder: Path, file: LoggedFile) -> pa.Table:
     return as_table([{column.name: row.get(column.name) for column in PARTS.columns} for row in rows])
 
 
-def check_real(folder: Path, version: int, asked: Iterable[Asked]) -> int:
+def check_real(folder: Path, version: int, asked: Iterable[BuildInputs]) -> int:
     """Check conditions against the rows of all files; how many files were ruled out."""
     index = FileIndex.of(PARTS, str(folder), version)
     held = {file.path: rows_in(folder, file) for file in index.files}
@@ -432,7 +432,7 @@ def test_files_of_our_writer(
     tmp_path_factory: pytest.TempPathFactory,
     commits: list[list[Row]],
     leave: list[str],
-    asked: list[Asked],
+    asked: list[BuildInputs],
 ) -> None:
     tables = LakeTables(str(tmp_path_factory.mktemp("ours")), tables=(PARTS,))
     folder = Path(tables.location("parts"))
@@ -451,7 +451,7 @@ def test_files_of_our_writer(
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(some_rows, min_size=1, max_size=3), st.lists(conditions, min_size=5, max_size=5))
 def test_files_of_another_writer_with_partitions_of_null(
-    tmp_path_factory: pytest.TempPathFactory, commits: list[list[Row]], asked: list[Asked]
+    tmp_path_factory: pytest.TempPathFactory, commits: list[list[Row]], asked: list[BuildInputs]
 ) -> None:
     folder = tmp_path_factory.mktemp("theirs") / "parts"
     for number, rows in enumerate(commits):
@@ -640,7 +640,7 @@ def test_a_place_opens_few_files(reader: LightReader) -> None:
     assert all((each.candidate_files or 0) <= 6 < (each.total_files or 0) for each in read)
 
 
-def asked_of(reader: LightReader, sql: str) -> tuple[list[Any], Scanned]:
+def build_inputs(reader: LightReader, sql: str) -> tuple[list[Any], Scanned]:
     """The answer to a statement, and what it has read of the first table."""
     reader.scans.clear()
     return sorted(map(str, run_sql(reader, sql, limit=5000, seconds=60).rows)), reader.scans[0]
@@ -669,9 +669,9 @@ INSIDE = """
 def test_a_statement_reads_what_may_match(
     reader: LightReader, monkeypatch: pytest.MonkeyPatch, sql: str, share: float
 ) -> None:
-    rows, read = asked_of(reader, sql)
+    rows, read = build_inputs(reader, sql)
     monkeypatch.setattr("codeanatomy.query.sql.pruning.conditions_of", lambda _: {})
-    every, read_all = asked_of(reader, sql)
+    every, read_all = build_inputs(reader, sql)
     assert rows == every != []
     assert read_all.candidate_files == read_all.total_files == read.total_files
     assert (read.candidate_files or 0) <= share * (read.total_files or 0)

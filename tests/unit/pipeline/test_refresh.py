@@ -37,7 +37,7 @@ from codeanatomy.pipeline.refresh import write as writing
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
 from codeanatomy.plan import steps
 from codeanatomy.plan.build_request import ScipChoice
-from codeanatomy.plan.run_plan import Plan, State
+from codeanatomy.plan.run_plan import LakeState, Plan
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import TABLES, compare_lakes
 from codeanatomy.run import build as building
@@ -692,7 +692,7 @@ def test_what_cannot_be_refreshed_is_built_anew(edited: Edited) -> None:
         actions(edited, "extract.max_value_chars=77"),
     ):
         assert {action for action, _ in asked.values()} == {"run"}
-    assert actions(edited, full=True)["extract"][1] == "the source changed, and all files are asked for"
+    assert actions(edited, full=True)["extract"][1] == "the source changed, and --full was given"
     told = "1 of 5 paths changed: more than refresh.max_share"
     assert actions(edited, "refresh.max_share=0.19")["extract"] == ("run", told)
     assert actions(edited, "refresh.max_share=0.2")["extract"][0] == "refresh"
@@ -768,18 +768,18 @@ def test_an_archive_that_changes(tmp_path: Path) -> None:
 def test_a_plan_is_made_again_if_anybody_has_had_the_lease(
     meanwhile: str, edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned = building._planned
+    planned = building._make_plan
     # Whether each plan was made with the lease in hand.
     made: list[bool] = []
     leased: list[str] = []
 
-    def noted(prepared: Prepared, left: LeaseRow | None) -> tuple[Plan, State]:
+    def noted(prepared: Prepared, left: LeaseRow | None) -> tuple[Plan, LakeState]:
         made.append(bool(leased))
         return planned(prepared, left)
 
     def late(root: str, run_id: str, repo_ids: Sequence[str], **asked: Any) -> Lease:
         with monkeypatch.context() as plain:
-            plain.setattr(building, "_planned", planned)
+            plain.setattr(building, "_make_plan", planned)
             plain.setattr(building, "acquire", acquire)
             if meanwhile == "a build":
                 refreshed(edited.lake, edited.sources)
@@ -788,7 +788,7 @@ def test_a_plan_is_made_again_if_anybody_has_had_the_lease(
         leased.append(run_id)
         return acquire(root, run_id, repo_ids, **asked)
 
-    monkeypatch.setattr(building, "_planned", noted)
+    monkeypatch.setattr(building, "_make_plan", noted)
     monkeypatch.setattr(building, "acquire", late)
     report = edited.refreshed(LONGER)
     assert made == [False] + ([] if meanwhile == "nothing" else [True])

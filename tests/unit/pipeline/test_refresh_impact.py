@@ -16,7 +16,7 @@ from codeanatomy.pipeline.refresh.file_tables import Inputs
 from codeanatomy.pipeline.refresh.impact import impact_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
 from codeanatomy.pipeline.refresh.relink import relinked
-from codeanatomy.plan.changes import Change, Impact
+from codeanatomy.plan.changes import SourceChange, Impact
 from codeanatomy.progress import Progress
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run.build import plan
@@ -60,7 +60,7 @@ def table(*relations: Leads) -> pa.Table:
 
 
 def impact(
-    before: tuple[Leads, ...], now: tuple[Leads, ...], changes: tuple[Change, ...] = (), *owners: str
+    before: tuple[Leads, ...], now: tuple[Leads, ...], changes: tuple[SourceChange, ...] = (), *owners: str
 ) -> tuple[Impact, ...]:
     files = frozenset(owners or [A])
     found = relinked(table(*before), table(*now), files)
@@ -138,7 +138,7 @@ def test_one_of_several_targets_that_is_another_one() -> None:
 
 
 def test_files_that_were_edited_come_first_and_need_no_other_reason() -> None:
-    changes = (Change("b.py", B, "changed"), Change("c.py", file_id("r", "c.py"), "removed"))
+    changes = (SourceChange("b.py", B, "changed"), SourceChange("c.py", file_id("r", "c.py"), "removed"))
     found = impact(
         (Leads(), Leads(path="b.py")),
         (Leads(None, None), Leads("x.y", "function:7", path="b.py")),

@@ -13,7 +13,7 @@ import pytest
 
 from codeanatomy.errors import StepFailed, UsageError
 from codeanatomy.pipeline.refresh.worker import Raised, Worker
-from codeanatomy.plan.repositories import named_sources
+from codeanatomy.plan.repositories import parse_repositories
 from support.processes import left_over
 
 
@@ -34,7 +34,7 @@ def test_what_goes_wrong_there_goes_wrong_here_and_it_goes_on(worker: Worker) ->
     with pytest.raises(ZeroDivisionError):
         worker.call(divmod, 1, 0)
     with pytest.raises(UsageError, match="nothing to build") as caught:
-        worker.call(named_sources, ())
+        worker.call(parse_repositories, ())
     assert "--repos-file" in caught.value.hint
     assert worker.call(abs, -1) == 1
 

@@ -9,7 +9,7 @@ import pytest
 
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.plan.changes import FILES, Change, changes_of, stored_lines
+from codeanatomy.plan.changes import FILES, SourceChange, read_file_states, source_changes
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import FileState, FileStates, file_states
 from support.clean import clean_lake, order
@@ -47,7 +47,9 @@ def line(content: str) -> FileState:
 def test_paths_are_added_changed_or_removed(
     was: dict[str, str], now: dict[str, str], how: dict[str, str]
 ) -> None:
-    found = changes_of("r", *({path: line(content) for path, content in side.items()} for side in (was, now)))
+    found = source_changes(
+        "r", *({path: line(content) for path, content in side.items()} for side in (was, now))
+    )
     assert {change.path: change.how for change in found} == how
     assert [change.path for change in found] == sorted(how)
     assert all(change.file_id == file_id("r", change.path) for change in found)
@@ -59,8 +61,8 @@ def test_paths_are_added_changed_or_removed(
     ids=["stub", "size", "no size", "why it is not read"],
 )
 def test_all_that_is_known_of_a_path_counts(other: FileState) -> None:
-    assert changes_of("r", {"a": (False, 1, "1")}, {"a": other}) == (
-        Change("a", file_id("r", "a"), "changed"),
+    assert source_changes("r", {"a": (False, 1, "1")}, {"a": other}) == (
+        SourceChange("a", file_id("r", "a"), "changed"),
     )
 
 
@@ -80,11 +82,11 @@ def test_only_bytes_count(tmp_path: Path) -> None:
     for path in source.rglob("*"):
         os.utime(path, (1, 1))
     (source / "a.py").chmod(0o755)
-    assert changes_of("r", stored(lake), current(source, lake)) == ()
+    assert source_changes("r", stored(lake), current(source, lake)) == ()
     (source / "a.py").write_bytes(b"x = 2\n")
     (source / "empty.py").unlink()
     (source / ".gitignore").write_bytes(b"broken.py\n")
-    found = changes_of("r", stored(lake), current(source, lake))
+    found = source_changes("r", stored(lake), current(source, lake))
     assert {change.path: change.how for change in found}.items() >= {
         "a.py": "changed",
         "empty.py": "removed",
@@ -94,7 +96,7 @@ def test_only_bytes_count(tmp_path: Path) -> None:
 
 
 def stored(lake: Path, repo_id: str = "r") -> FileStates:
-    return stored_lines(str(lake), repo_id, Snapshot.open(str(lake)).pin(FILES).version)
+    return read_file_states(str(lake), repo_id, Snapshot.open(str(lake)).pin(FILES).version)
 
 
 def current(source: Path, lake: Path) -> FileStates:

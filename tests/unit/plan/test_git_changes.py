@@ -16,7 +16,7 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.changes import FILES
-from codeanatomy.plan.git_changes import Since
+from codeanatomy.plan.git_changes import GitBaseline
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import prepare
 from codeanatomy.sources import reading
@@ -105,7 +105,7 @@ def full(folder: Path) -> FileStates:
 
 
 def since(lake: Path, folder: Path, name: str = "main", repo_id: str = "app") -> FileStates:
-    return Since(str(lake), name).lines(repo_id, list_folder(folder, OPTIONS), OPTIONS)
+    return GitBaseline(str(lake), name).file_states(repo_id, list_folder(folder, OPTIONS), OPTIONS)
 
 
 def test_what_git_has_not_seen_change_is_not_opened(lake: Path, tree: Path, opened: list[str]) -> None:
@@ -414,7 +414,7 @@ def test_one_source_without_commits_is_refused_for_all(lake: Path, tree: Path, t
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("a.py", "A = 1\n")
     asked = order(lake, {"app": tree, "other": archive}, since="main")
-    with pytest.raises(UsageError, match="other is an archive, which has no commits"):
+    with pytest.raises(UsageError, match="other is an archive, which has no git commits"):
         prepare(asked, Progress(io.StringIO()))
 
 

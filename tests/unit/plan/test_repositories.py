@@ -12,16 +12,18 @@ from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.pipeline.scip_indexes import scip_choice
 from codeanatomy.plan import repositories
 from codeanatomy.plan.build_request import ScipChoice
-from codeanatomy.plan.repositories import Repository, named_sources
+from codeanatomy.plan.repositories import Repository, parse_repositories
 from codeanatomy.sources.listing import Listing
 
 
 def test_names_come_from_the_path_or_the_user(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
-    assert named_sources([str(tmp_path / "demo")]) == [Repository("demo", tmp_path / "demo")]
-    assert named_sources([str(tmp_path / "demo")], "other") == [Repository("other", tmp_path / "demo")]
-    assert named_sources([f"org/demo@1={tmp_path}"]) == [Repository("org/demo@1", tmp_path)]
-    assert [each.repo_id for each in named_sources(["a-1.0-py3-none-any.whl", "b-2.tar.gz", "c.zip"])] == [
+    assert parse_repositories([str(tmp_path / "demo")]) == [Repository("demo", tmp_path / "demo")]
+    assert parse_repositories([str(tmp_path / "demo")], "other") == [Repository("other", tmp_path / "demo")]
+    assert parse_repositories([f"org/demo@1={tmp_path}"]) == [Repository("org/demo@1", tmp_path)]
+    assert [
+        each.repo_id for each in parse_repositories(["a-1.0-py3-none-any.whl", "b-2.tar.gz", "c.zip"])
+    ] == [
         "a-1.0-py3-none-any",
         "b-2",
         "c",
@@ -31,7 +33,7 @@ def test_names_come_from_the_path_or_the_user(tmp_path: Path) -> None:
 def test_the_current_folder_has_the_name_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    assert named_sources(["."])[0].repo_id == "here"
+    assert parse_repositories(["."])[0].repo_id == "here"
 
 
 def test_a_folder_may_have_an_equals_sign_in_its_name(
@@ -40,19 +42,19 @@ def test_a_folder_may_have_an_equals_sign_in_its_name(
     monkeypatch.chdir(tmp_path)
     Path("a=b").mkdir()
     with pytest.raises(UsageError, match="does not give a name"):
-        named_sources(["a=b"])
-    assert named_sources(["x=a=b"]) == [Repository("x", Path("a=b"))]
+        parse_repositories(["a=b"])
+    assert parse_repositories(["x=a=b"]) == [Repository("x", Path("a=b"))]
 
 
 def test_a_file_names_sources_relative_to_itself(tmp_path: Path) -> None:
     listed = tmp_path / "repos.txt"
     listed.write_text("# ours\n\none=a/b\n  two=c  \n")
-    assert named_sources([], None, listed) == [
+    assert parse_repositories([], None, listed) == [
         Repository("one", tmp_path / "a/b"),
         Repository("two", tmp_path / "c"),
     ]
     with pytest.raises(UsageError, match="cannot read"):
-        named_sources([], None, tmp_path / "none.txt")
+        parse_repositories([], None, tmp_path / "none.txt")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_a_file_names_sources_relative_to_itself(tmp_path: Path) -> None:
 )
 def test_what_makes_no_sense_is_refused(sources: list[str], repo_id: str | None, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        named_sources(sources, repo_id)
+        parse_repositories(sources, repo_id)
 
 
 def git_commit(folder: Path) -> str | None:

@@ -22,12 +22,12 @@ from codeanatomy.lake.lease import JournalPin, JournalStep, LeaseRow
 from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 from codeanatomy.pipeline.context import Run
 from codeanatomy.plan.display import dot, plan_lines
-from codeanatomy.plan.run_plan import Plan, Request, State, Undo, lake_state, plan_run, written_tables
-from codeanatomy.plan.steps import Asked, result_settings
+from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, Undo, lake_state, plan_run, written_tables
+from codeanatomy.plan.steps import BuildInputs, result_settings
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 TABLES = written_tables(catalog.TABLES)
-EMPTY = State(None, None, {}, {}, {}, frozenset())
+EMPTY = LakeState(None, None, {}, {}, {}, frozenset())
 
 
 def request(
@@ -37,16 +37,16 @@ def request(
     profile: str = "default",
     until: str | None = None,
     **more: str,
-) -> Request:
+) -> PlanRequest:
     settings = load_settings((), env={}, start=None)
-    told = Asked(result_settings(settings, profile), {"ast_files_v1": "ast 1"})  # type: ignore[arg-type]
+    told = BuildInputs(result_settings(settings, profile), {"ast_files_v1": "ast 1"})  # type: ignore[arg-type]
     sources = {
         repo_id: {"source": digest, "scip": "off"} for repo_id, digest in {"one": source, **more}.items()
     }
-    return Request(lake, catalog.TABLES, until, told, sources, {})
+    return PlanRequest(lake, catalog.TABLES, until, told, sources, {})
 
 
-def published(asked: Request, version: int = 0) -> State:
+def published(asked: PlanRequest, version: int = 0) -> LakeState:
     """The lake after a run of a request."""
     plan = plan_run(asked, EMPTY, None)
     prints = {step.name: step.fingerprints for step in plan.steps}
@@ -59,17 +59,17 @@ def published(asked: Request, version: int = 0) -> State:
             started_at=NOW,
             finished_at=NOW,
             profile_hash="p" * 32,
-            settings_hash=asked.asked.settings_hash,
-            witness_versions=asked.asked.witness_versions,
+            settings_hash=asked.build_inputs.settings_hash,
+            witness_versions=asked.build_inputs.witness_versions,
             plan_fingerprints={name: found[repo_id] for name, found in prints.items()},
         )
-        for repo_id, sources in asked.made_from.items()
+        for repo_id, sources in asked.source_inputs.items()
     }
     outputs = {name: OutputPin(name, version) for name in TABLES}
-    return State("run-1", NOW, outputs, rows, dict.fromkeys(TABLES, version), frozenset())
+    return LakeState("run-1", NOW, outputs, rows, dict.fromkeys(TABLES, version), frozenset())
 
 
-def journal(asked: Request, base: State, *steps: str, version: int = 1) -> LeaseRow:
+def journal(asked: PlanRequest, base: LakeState, *steps: str, version: int = 1) -> LeaseRow:
     """The lease that a run of a request left when it died after these steps."""
     plan = plan_run(asked, base, None)
     return LeaseRow(
@@ -77,7 +77,7 @@ def journal(asked: Request, base: State, *steps: str, version: int = 1) -> Lease
         state="held",
         host="h",
         process="gone",
-        repo_ids=tuple(asked.made_from),
+        repo_ids=tuple(asked.source_inputs),
         acquired_at=NOW,
         heartbeat_at=NOW,
         ttl_seconds=60,

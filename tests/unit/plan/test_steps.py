@@ -16,14 +16,14 @@ from codeanatomy import catalog
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.config import load_settings
 from codeanatomy.plan import steps
-from codeanatomy.plan.build_request import Order, asked_of, made_from
+from codeanatomy.plan.build_request import BuildRequest, build_inputs, source_inputs
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import (
     RESULT_SETTINGS,
     SHARED_CODE,
     STAGES,
     STEP_CODE,
-    Asked,
+    BuildInputs,
     catalog_hash,
     code_digest,
     result_settings,
@@ -36,13 +36,13 @@ STEPS = {step.name: step for step in steps_of(catalog.TABLES)}
 SETTINGS = load_settings((), env={}, start=None)
 
 
-def asked(*flags: str, profile: str = "default", **versions: str) -> Asked:
+def asked(*flags: str, profile: str = "default", **versions: str) -> BuildInputs:
     settings = load_settings(flags, env={}, start=None)
-    return Asked(result_settings(settings, profile), {"ast_files_v1": "ast 1", **versions})  # type: ignore[arg-type]
+    return BuildInputs(result_settings(settings, profile), {"ast_files_v1": "ast 1", **versions})  # type: ignore[arg-type]
 
 
 def print_of(
-    step: str, told: Asked, source: str = "s", tables: tuple[catalog.Table, ...] = catalog.TABLES
+    step: str, told: BuildInputs, source: str = "s", tables: tuple[catalog.Table, ...] = catalog.TABLES
 ) -> str:
     rules = rule_fingerprints(list(STEPS.values()), told, tables)
     return step_fingerprint(STEPS[step], "requests", {"source": source}, rules[step])
@@ -66,7 +66,7 @@ def test_fingerprints_are_the_same_in_other_processes_and_folders(tmp_path: Path
         "from codeanatomy.config import load_settings\n"
         "from codeanatomy.plan.steps import *\n"
         "settings = load_settings((), env={}, start=None)\n"
-        "told = Asked(result_settings(settings, 'default'), {'ast_files_v1': 'ast 1'})\n"
+        "told = BuildInputs(result_settings(settings, 'default'), {'ast_files_v1': 'ast 1'})\n"
         "steps = steps_of(catalog.TABLES)\n"
         "rules = rule_fingerprints(steps, told, catalog.TABLES)\n"
         "for step in steps:\n"
@@ -176,11 +176,11 @@ def test_the_code_of_a_step_is_all_that_it_imports() -> None:
 def test_what_is_asked_for_has_the_versions_of_the_witnesses(tmp_path: Path) -> None:
     index = tmp_path / "index.scip"
     index.write_bytes(b"one")
-    order = Order(str(tmp_path), SETTINGS, (Repository("a", tmp_path), Repository("b", tmp_path)))
-    assert set(asked_of(order).witness_versions) >= {"ast_files_v1", "libcst_files_v1", "scip_index_v1"}
-    assert made_from(order, {"a": "1"}) == {"a": {"source": "1", "scip": "off"}}
+    order = BuildRequest(str(tmp_path), SETTINGS, (Repository("a", tmp_path), Repository("b", tmp_path)))
+    assert set(build_inputs(order).witness_versions) >= {"ast_files_v1", "libcst_files_v1", "scip_index_v1"}
+    assert source_inputs(order, {"a": "1"}) == {"a": {"source": "1", "scip": "off"}}
     given = structs.replace(order, scip=structs.replace(order.scip, given={"a": index}))
-    first = made_from(given, {"a": "1", "b": "2"})
+    first = source_inputs(given, {"a": "1", "b": "2"})
     assert first["b"]["scip"] == "off"
     index.write_bytes(b"two")
-    assert made_from(given, {"a": "1"})["a"] != first["a"]
+    assert source_inputs(given, {"a": "1"})["a"] != first["a"]

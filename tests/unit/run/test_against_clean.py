@@ -20,7 +20,7 @@ from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import Comparison, DifferenceCounts, compare_lakes
-from codeanatomy.run.clean_build import orders_of, rebuilt
+from codeanatomy.run.clean_build import build_clean, build_requests
 from codeanatomy.spark import session as sessions
 from support.asked import Ran, asking
 from support.builds import built
@@ -265,7 +265,7 @@ def refreshed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_a_lake_is_what_a_clean_build_gives(spark: SparkSession, refreshed: Path, tmp_path: Path) -> None:
     here = Snapshot.open(str(refreshed))
-    clean = rebuilt(here, SETTINGS, str(tmp_path / "clean"), quiet(), lambda: spark)
+    clean = build_clean(here, SETTINGS, str(tmp_path / "clean"), quiet(), lambda: spark)
     assert {name: row.plan_fingerprints for name, row in clean.repositories.items()} == {
         name: row.plan_fingerprints for name, row in here.repositories.items()
     }
@@ -275,7 +275,7 @@ def test_a_lake_is_what_a_clean_build_gives(spark: SparkSession, refreshed: Path
 
 def test_the_options_are_those_of_the_build(refreshed: Path) -> None:
     rows = Snapshot.open(str(refreshed)).repositories
-    orders = orders_of(rows, SETTINGS, "aside", quiet())
+    orders = build_requests(rows, SETTINGS, "aside", quiet())
     assert {order.repositories[0].repo_id: (order.profile, order.until) for order in orders} == {
         "a": ("full", None),
         "b": ("default", "normalize"),
@@ -283,20 +283,22 @@ def test_the_options_are_those_of_the_build(refreshed: Path) -> None:
 
 
 def test_what_cannot_be_repeated_is_refused(refreshed: Path, tmp_path: Path) -> None:
-    rows = Snapshot.open(str(refreshed)).chosen("b")
+    rows = Snapshot.open(str(refreshed)).select_repositories("b")
     copy = shutil.copytree(refreshed.parent / "b", tmp_path / "b")
     moved = {"b": structs.replace(rows["b"], repo_root=str(copy))}
-    assert len(orders_of(moved, SETTINGS, "aside", quiet())) == 1
+    assert len(build_requests(moved, SETTINGS, "aside", quiet())) == 1
     with pytest.raises(UsageError, match="other settings"):
-        orders_of(moved, load_settings(("extract.max_value_chars=9",), env={}, start=None), "aside", quiet())
+        build_requests(
+            moved, load_settings(("extract.max_value_chars=9",), env={}, start=None), "aside", quiet()
+        )
     (copy / "m.py").write_text("changed = 1\n")
     with pytest.raises(UsageError, match="the source of b has changed since run"):
-        orders_of(moved, SETTINGS, "aside", quiet())
+        build_requests(moved, SETTINGS, "aside", quiet())
     shutil.rmtree(copy)
-    with pytest.raises(UsageError, match="b cannot be built anew"):
-        orders_of(moved, SETTINGS, "aside", quiet())
+    with pytest.raises(UsageError, match="b cannot be built again"):
+        build_requests(moved, SETTINGS, "aside", quiet())
     with pytest.raises(UsageError, match="is not known"):
-        orders_of({"b": structs.replace(rows["b"], repo_root=None)}, SETTINGS, "aside", quiet())
+        build_requests({"b": structs.replace(rows["b"], repo_root=None)}, SETTINGS, "aside", quiet())
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.lake import Lake
 from codeanatomy.run import lineage
 from codeanatomy.run.build import prepare
-from codeanatomy.run.lineage import Use, lineage_of, with_lineage
+from codeanatomy.run.lineage import ColumnUse, rank_columns, with_lineage
 from support.builds import built, rows
 from support.clean import clean_lake, order, refreshed
 from support.edits import write_tree
@@ -111,7 +112,8 @@ def things(lineage: tuple[UsedColumn, ...] | None = None, **write: Any) -> Table
 
 def test_what_is_asked_for_has_statistics_in_the_next_build(small: Built) -> None:
     before = small.properties("cpg_edges")
-    Lake.open(small.lake, record_queries=True).sql("SELECT name FROM symbols WHERE line = 3")
+    opened = Lake.open(small.lake, record=partial(record_queries, str(small.lake)))
+    opened.sql("SELECT name FROM symbols WHERE line = 3")
     small.edit(AUTO)
     chosen = small.properties()[STATS].split(",")
     assert chosen[: len(CLUSTERED)] == list(CLUSTERED)
@@ -236,22 +238,24 @@ def test_fingerprints_and_contracts_do_not_know_of_it(small: Built) -> None:
     assert catalog.table(NODES, found).lineage
     assert catalog_hash(found) == catalog_hash(tables) == catalog_hash(catalog.TABLES)
     assert contract_hash(catalog.table(NODES, found)) == contract_hash(catalog.table(NODES))
-    asked_for = prepare(order(small.lake, small.repositories, AUTO), Progress(io.StringIO())).request
-    rules = [rule_fingerprints(steps_of(each), asked_for.asked, each) for each in (found, catalog.TABLES)]
+    asked_for = prepare(order(small.lake, small.repositories, AUTO), Progress(io.StringIO())).plan_request
+    rules = [
+        rule_fingerprints(steps_of(each), asked_for.build_inputs, each) for each in (found, catalog.TABLES)
+    ]
     assert rules[0] == rules[1]
 
 
 def test_the_most_used_come_first_and_those_chosen_before() -> None:
-    def use(column: str, purpose: str = "find", is_join: bool = False) -> Use:
-        return Use(NODES, column, is_join, purpose)
+    def use(column: str, purpose: str = "find", is_join: bool = False) -> ColumnUse:
+        return ColumnUse(NODES, column, is_join, purpose)
 
     uses = Counter({use("b"): 3, use("a"): 1, use("c", "sql"): 4, use("c", is_join=True): 2, use("d"): 3})
-    assert [each.name for each in lineage_of(uses)] == ["c", "b", "d", "a"]
-    assert [each.name for each in lineage_of(uses, ("a", "d"))] == ["d", "a", "c", "b"]
-    reasons = {each.name: each.reason for each in lineage_of(uses)}
+    assert [each.name for each in rank_columns(uses)] == ["c", "b", "d", "a"]
+    assert [each.name for each in rank_columns(uses, ("a", "d"))] == ["d", "a", "c", "b"]
+    reasons = {each.name: each.reason for each in rank_columns(uses)}
     assert reasons["c"] == "filtered by 4 scans of sql, joined by 2 scans of find"
     many = Counter({use("x", purpose): n for n, purpose in enumerate("abcde", start=1)})
-    assert lineage_of(many)[0].reason == "filtered by 5 scans of e and 4 of d and 3 of c and 3 of others"
+    assert rank_columns(many)[0].reason == "filtered by 5 scans of e and 4 of d and 3 of c and 3 of others"
 
 
 # Which of them get statistics.

@@ -107,7 +107,7 @@ def _differing(name: str, made: pa.Table, refresh: Refresh) -> Redone:
 
 def _tell(run: Run, refresh: Refresh, files: pa.Table) -> None:
     """Say so if a file was another one when it was read."""
-    planned = run.listed.lines[refresh.repo_id]
+    planned = run.listed.file_states[refresh.repo_id]
     tell_of_source(run, refresh.repo_id, {**planned, **stored_file_states(files.to_pylist())})
 
 

@@ -62,7 +62,7 @@ def refresh_graph(run: Run) -> None:
 
 def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
     """The rows of files, and of the repository as a whole where they differ."""
-    wanted, edges = _wanted(refresh, run.order.profile)
+    wanted, edges = _wanted(refresh, run.request.profile)
     written: dict[str, list[DataFile]] = {name: [] for name in SOURCES}
     told = [EMPTY_SHARED]
     for start in range(0, len(wanted), CHUNK_FILES):
@@ -111,7 +111,7 @@ def _graphed(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[str, p
         )
         for one in there
     ]
-    made = run.worker.call(made_graphs, told, run.order.profile, processes_of(run.settings))
+    made = run.worker.call(made_graphs, told, run.request.profile, processes_of(run.settings))
     return {name: joined(name, [each[name] for each in made]) for name in (*TABLES, SHARED)}
 
 

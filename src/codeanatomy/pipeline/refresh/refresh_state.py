@@ -13,7 +13,7 @@ import pyarrow as pa
 from codeanatomy.lake.manifest import ChangeWindow
 from codeanatomy.pipeline.refresh.file_tables import Inputs
 from codeanatomy.pipeline.refresh.relink import NOTHING, Relinked
-from codeanatomy.plan.changes import Change, Impact
+from codeanatomy.plan.changes import Impact, SourceChange
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Refresh:
     repo_id: str
     # Among those of the run: its commits to a table come in this order.
     number: int
-    changes: tuple[Change, ...]
+    changes: tuple[SourceChange, ...]
     inputs: Inputs
     # By table, the files of which it has other rows now.
     touched: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -44,11 +44,11 @@ class Refresh:
         return frozenset[str]().union(*(self.touched.get(name, frozenset()) for name in tables))
 
     @property
-    def read(self) -> list[Change]:
+    def read(self) -> list[SourceChange]:
         """The paths that are there, and have to be read."""
         return [change for change in self.changes if change.how != "removed"]
 
 
-def ids_of(changes: Iterable[Change]) -> frozenset[str]:
+def ids_of(changes: Iterable[SourceChange]) -> frozenset[str]:
     """The files of changes."""
     return frozenset(change.file_id for change in changes)
