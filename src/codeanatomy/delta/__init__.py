@@ -1,17 +1,48 @@
-"""The only package that speaks Spark sessions and Delta.
+"""Read and write the Delta tables of a lake, and enforce what the catalogue declares about them.
 
-Two boundaries: `scan` is the only way rows are read, the verbs of `commit` are the only way they are
-written. Both take a `Store` and enforce what the catalogue declares about the table.
+    archive_workload  run every kind of read and write once, for the JVM's class archive
+    commit_stamp      identify a commit: transaction and user metadata
+    contract          project stored or incoming columns onto the declared columns
+    events            declare the events of the storage layer
+    feed              read the change data feed with Spark, and keep cursors
+    gate              check a table's protocol against its gate
+    layout            translate a table's write policy to Delta and Parquet
+    light_feed        read the change data feed without a JVM
+    log               read and write Delta logs
+    read              read table versions, with Spark or without a JVM
+    store             hold the context of every read and write
+    store_policy      configure access to the storage of a lake
+    write             write tables
 
-| module | what it holds |
-|---|---|
-| session, java, jars, archive | a session from a RuntimeProfile, and what it needs to start |
-| store | the context of every call: session, root, tables, recorder |
-| scan, commit, feed | the boundaries |
-| contract, checks, gate, evolve, layout | what they enforce, in the order they do |
-| transaction | how tables are born and appended to |
-| light | reads without a JVM |
-| deltalog | Delta's log over py4j |
-| functions | column_range functions in SQL and as columns |
-| events | what the recorder is told |
+Rows are read with Spark by `read.scan`, with delta-rs and Arrow by `read.light`, and with DuckDB by
+`read.duck`; the last two start in milliseconds and need no JVM. All of them read one version of a table in
+the contract's columns.
+
+Rows are written in seven ways. Each exists because the others are slower or impossible in its case:
+
+DataFrame writer (`write.commit`: overwrite, replace_by_owner)
+    Spark's Delta writer; works for every store and every table feature.
+MERGE and DELETE (`write.commit`: merge, delete)
+    Upserts by key and deletes by condition; Delta rewrites only the files that contain the rows.
+Transaction over py4j (`log.transaction`, used by `write.commit`)
+    Appends, and the first rows of a new table with NOT NULL and properties in a single commit, which the
+    DataFrame writer cannot do; it also saves the job in which the writer reads the table's state.
+Adopted Arrow files (`write.data_files`, then `write.adopt` with `log.entries` and `log.deletion_vectors`)
+    Executors write Parquet files from Arrow, and Python writes the log entry, with deletion vectors for
+    replaced rows. For local lakes and tables without features that need Spark: several times faster for
+    nested rows, and milliseconds per commit.
+Small commits with delta-rs (`write.small`)
+    The manifest, the lease and the events of a run: a few rows without a JVM, as a compare-and-set on the
+    table's version.
+Restore (`write.restore`)
+    A commit that makes an earlier version current again, without rewriting rows; with delta-rs, or with
+    Spark for tables whose features delta-rs does not support.
+Staging (`write.staging`)
+    Intermediate DataFrames in tables of their own below `staging/`, which no reader of the lake opens;
+    without contract and checks.
+
+The first four check contract, constraints and gate, make each transaction at most once, retry conflicts, and
+record an event; small commits do the same except for the gate and the event. Maintenance
+(`codeanatomy.maintain`) rewrites files with OPTIMIZE and deletes them with VACUUM, which change no rows, and
+exports snapshots to new tables with `log.entries`.
 """

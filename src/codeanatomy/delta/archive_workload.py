@@ -25,33 +25,33 @@ from codeanatomy.spark.session import open_session
 
 
 def _run_once(options: str, folder: Path) -> None:
-    """What a session does, in small: every class that this loads is in the archive."""
+    """Run a small session; every class that it loads goes into the archive."""
     extra = {"spark.driver.extraJavaOptions": options, "spark.sql.warehouse.dir": (folder / "wh").as_uri()}
     spark = open_session(RuntimeProfile(cores=1, shuffle_partitions=1, spark=extra))
     store, name = Store(spark, str(folder / "lake")), "cdf_cursors"
     columns = spark_schema(store.table(name))
     rows = spark.createDataFrame([("table", "consumer", "repo", 1, "run")], columns)
     append(store, name, rows, Commit("first"))
-    append(store, name, rows.mapInArrow(_same, columns), Commit("second"))
+    append(store, name, rows.mapInArrow(_identity, columns), Commit("second"))
     replace_by_owner(store, name, rows, ["repo"], Commit("third"), by="repo_id")
     merge(store, name, rows, Commit("fourth"))
     overwrite(store, name, rows, Commit("fifth"))
     scan(store, name).rows.orderBy("last_version").groupBy("dataset").count().collect()
-    _end(spark)
+    _stop_jvm(spark)
 
 
-def _end(spark: SparkSession) -> None:
-    """Stop the session and wait for its JVM, which writes the archive when it ends."""
+def _stop_jvm(spark: SparkSession) -> None:
+    """Stop the session and wait for its JVM, which writes the archive on exit."""
     gateway = spark.sparkContext._gateway  # PySpark has no public name for its JVM
     spark.stop()
     if gateway is not None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         if gateway.proc.wait():
-            raise SystemExit("the JVM ended with an error")
+            raise SystemExit("the JVM exited with an error while writing the class archive")
 
 
-def _same(batches: Iterator[object]) -> Iterator[object]:
+def _identity(batches: Iterator[object]) -> Iterator[object]:
     yield from batches
 
 

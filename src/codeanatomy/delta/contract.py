@@ -1,8 +1,8 @@
-"""The contract projection: stored or written columns into exactly the columns the catalogue declares.
+"""Project stored or incoming columns onto exactly the columns the catalogue declares.
 
-One projection serves both boundaries. Columns are matched by name at every depth (Spark's own cast
-of a struct goes by position, which would silently swap reordered fields), so a table whose schema
-has drifted is read as if it had not:
+The same projection serves reads and writes. Columns are matched by name at every depth (Spark's own cast
+of a struct goes by position, which would silently swap reordered fields), so a table whose schema has
+drifted still reads as declared:
 
     stored                         contract            expression
     size int                       size bigint         CAST(`size` AS bigint)
@@ -10,8 +10,8 @@ has drifted is read as if it had not:
     marks array<struct<b,a>>       marks <a,b>         transform(`marks`, e1 -> struct(...))
     extra string                   (none)              dropped
 
-A cast that can lose something is guarded: the value that does not fit raises an error with the
-column's name in it. A type that has no cast at all is a ContractError when the plan is made.
+A cast that can lose information is guarded: a value that does not fit raises an error that names the
+column. A type without any cast is a ContractError when the plan is built.
 Tests: `tests/spark/test_scan.py`, `tests/spark/test_drift.py`.
 """
 
@@ -29,7 +29,7 @@ from codeanatomy.delta.log.jvm_log import SnapshotInfo
 from codeanatomy.errors import ContractError
 from codeanatomy.spark.jvm import sql_text
 
-# Marks our own raise_error texts, so that a failure of the engine can be told from a broken contract.
+# Prefix of our raise_error texts, which distinguishes a broken contract from a failure of the engine.
 MISFIT = "CONTRACT_MISFIT"
 
 SPARK_TYPES: dict[str, T.DataType] = {
@@ -58,16 +58,16 @@ NUMERIC = {"tinyint", "smallint", "int", "bigint", "float", "double"}
 
 @dataclass(frozen=True)
 class Projection:
-    """How rows of some schema become rows of the contract."""
+    """The expressions that turn rows of some schema into rows of the contract."""
 
     # One SQL expression per column of the contract, in its order.
     expressions: tuple[str, ...]
-    # Columns that the contract does not have.
+    # Input columns that the contract does not declare.
     dropped: tuple[str, ...]
 
 
 def spark_type(column: Column) -> T.DataType:
-    """The column's Spark type."""
+    """Return the column's Spark type."""
     single: T.DataType = (
         T.StructType([T.StructField(part.name, spark_type(part), part.nullable) for part in column.fields])
         if column.type == "struct"
@@ -77,7 +77,7 @@ def spark_type(column: Column) -> T.DataType:
 
 
 def spark_schema(table: Table) -> T.StructType:
-    """The table's schema as it is stored: NOT NULL, comments and semantic types included."""
+    """Return the table's stored schema, with NOT NULL, comments and semantic types."""
     return T.StructType(
         [
             T.StructField(column.name, spark_type(column), column.nullable, column_metadata(column))
@@ -87,41 +87,43 @@ def spark_schema(table: Table) -> T.StructType:
 
 
 def stored_schema(info: SnapshotInfo) -> T.StructType:
-    """The schema that a version of a table has, whatever the contract says."""
+    """Return the schema stored in a version of a table, which may differ from the contract."""
     return T.StructType.fromJson(json.decode(info.schema_json))
 
 
 def column_metadata(column: Column) -> dict[str, str]:
-    """What a column carries in the Delta schema beside its type."""
-    meaning = {} if column.semantic_type is None else {"semantic_type": column.semantic_type}
-    return {"comment": column.doc, **meaning}
+    """Return the metadata of a column in the Delta schema: comment and semantic type."""
+    semantic = {} if column.semantic_type is None else {"semantic_type": column.semantic_type}
+    return {"comment": column.doc, **semantic}
 
 
 def plan_projection(table: Table, schema: T.StructType) -> Projection:
-    """The projection of rows of `schema` onto the table's contract."""
+    """Build the projection of rows of `schema` onto the table's contract."""
     given = _by_name(schema, table.name)
     known = {column.name.lower() for column in table.columns}
     expressions = tuple(
-        _present(table, column, given[column.name.lower()])
+        _present_column(table, column, given[column.name.lower()])
         if column.name.lower() in given
-        else _absent(table, column)
+        else _missing_column(table, column)
         for column in table.columns
     )
     return Projection(expressions, tuple(field.name for name, field in given.items() if name not in known))
 
 
 def _by_name(schema: T.StructType, where: str) -> dict[str, T.StructField]:
-    """The fields by name in small letters: Spark and Delta do not tell names by case."""
+    """Index fields by lower-case name: Spark and Delta ignore the case of names."""
     fields = {field.name.lower(): field for field in schema.fields}
     if len(fields) < len(schema.fields):
         names = [field.name for field in schema.fields]
         twice = sorted({name for name in names if [n.lower() for n in names].count(name.lower()) > 1})
-        raise ContractError(f"{where} is given twice: {', '.join(twice)}", "name every column once")
+        raise ContractError(
+            f"duplicate columns for {where}: {', '.join(twice)}", "give every column a name of its own"
+        )
     return fields
 
 
 def project(table: Table, rows: DataFrame, projection: Projection, *extra: str) -> DataFrame:
-    """Apply a projection; `extra` columns of `rows` are kept behind the contract's."""
+    """Apply a projection; `extra` columns of `rows` are appended to the contract's."""
     columns = [
         F.expr(expression).alias(column.name, metadata=column_metadata(column))
         for column, expression in zip(table.columns, projection.expressions, strict=True)
@@ -130,21 +132,21 @@ def project(table: Table, rows: DataFrame, projection: Projection, *extra: str) 
 
 
 def quote_identifier(name: str) -> str:
-    """A name as a SQL identifier."""
+    """Quote a name as a SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def _present(table: Table, column: Column, given: T.StructField) -> str:
-    value = _aligned(column, given.dataType, quote_identifier(given.name), f"{table.name}.{column.name}", 1)
+def _present_column(table: Table, column: Column, given: T.StructField) -> str:
+    value = _convert(column, given.dataType, quote_identifier(given.name), f"{table.name}.{column.name}", 1)
     if column.default is None or column.nullable:
         return value
-    return f"coalesce({value}, {_absent(table, column)})"
+    return f"coalesce({value}, {_missing_column(table, column)})"
 
 
-def _absent(table: Table, column: Column) -> str:
+def _missing_column(table: Table, column: Column) -> str:
     if column.default is None and not column.nullable:
         raise ContractError(
-            f"{table.name}.{column.name} is missing, may not be null and has no default",
+            f"{table.name}.{column.name} is missing, NOT NULL and has no default",
             "provide the column, or declare a default in the catalogue",
         )
     return f"CAST({_literal(column.default)} AS {column.ddl})"
@@ -156,36 +158,38 @@ def _literal(value: str | float | bool | None) -> str:
     return sql_text(value) if isinstance(value, str) else str(value)
 
 
-def _aligned(column: Column, given: T.DataType, source: str, name: str, depth: int) -> str:
-    """The expression that makes `source`, of type `given`, a value of the column's type."""
+def _convert(column: Column, given: T.DataType, source: str, name: str, depth: int) -> str:
+    """Return the SQL expression that converts `source`, of type `given`, to the column's type."""
     if column.ddl == given.simpleString():
         return source
     if isinstance(given, T.NullType):
         return f"CAST(NULL AS {column.ddl})"
     if column.array:
         if not isinstance(given, T.ArrayType):
-            raise _impossible(name, given, column.ddl)
+            raise _no_cast(name, given, column.ddl)
         item = Column(column.name, column.type, column.doc, fields=column.fields)
-        each = _aligned(item, given.elementType, f"e{depth}", f"{name}[]", depth + 1)
+        each = _convert(item, given.elementType, f"e{depth}", f"{name}[]", depth + 1)
         return f"transform({source}, e{depth} -> {each})"
     if column.type == "struct":
         if not isinstance(given, T.StructType):
-            raise _impossible(name, given, column.ddl)
-        return _aligned_struct(column, given, source, name, depth)
+            raise _no_cast(name, given, column.ddl)
+        return _convert_struct(column, given, source, name, depth)
     return _cast(column.ddl, given, source, name)
 
 
-def _aligned_struct(column: Column, given: T.StructType, source: str, name: str, depth: int) -> str:
+def _convert_struct(column: Column, given: T.StructType, source: str, name: str, depth: int) -> str:
     inner = _by_name(given, name)
     parts = []
     for part in column.fields:
         field = inner.get(part.name.lower())
-        made = (
-            _aligned(part, field.dataType, f"{source}.{quote_identifier(field.name)}", f"{name}.{part.name}", depth)
+        value = (
+            _convert(
+                part, field.dataType, f"{source}.{quote_identifier(field.name)}", f"{name}.{part.name}", depth
+            )
             if field is not None
             else f"CAST({_literal(part.default)} AS {part.ddl})"
         )
-        parts.append(f"{sql_text(part.name)}, {made}")
+        parts.append(f"{sql_text(part.name)}, {value}")
     return f"IF({source} IS NULL, NULL, named_struct({', '.join(parts)}))"
 
 
@@ -194,21 +198,20 @@ def _cast(target: str, given: T.DataType, source: str, name: str) -> str:
     if origin in WIDENING.get(target, ()):
         return f"CAST({source} AS {target})"
     if not _castable(target, given):
-        raise _impossible(name, given, target)
+        raise _no_cast(name, given, target)
     attempt = f"try_cast({source} AS {target})"
     fits = (
         f"try_cast({attempt} AS {origin}) <=> {source}"
         if target in NUMERIC and (origin in NUMERIC or origin.startswith("decimal"))
         else f"{attempt} IS NOT NULL OR {source} IS NULL"
     )
-    complaint = (
-        f"concat({sql_text(f'{MISFIT} {name}: ')}, CAST({source} AS string), {sql_text(f' is no {target}')})"
-    )
-    return f"IF({fits}, {attempt}, raise_error({complaint}))"
+    prefix, suffix = sql_text(f"{MISFIT} {name}: "), sql_text(f" is not a valid {target}")
+    error_text = f"concat({prefix}, CAST({source} AS string), {suffix})"
+    return f"IF({fits}, {attempt}, raise_error({error_text}))"
 
 
 def _castable(target: str, given: T.DataType) -> bool:
-    """Whether some values of a type can be cast; truth, time and bytes are no numbers."""
+    """Return whether values of a type may be cast; booleans, times and bytes do not count as numbers."""
     origin = given.simpleString()
     nested = isinstance(given, (T.ArrayType, T.StructType, T.MapType, T.BinaryType))
     if nested or target == "binary" or target.startswith("map"):
@@ -218,8 +221,8 @@ def _castable(target: str, given: T.DataType) -> bool:
     return (target == "boolean") == (origin == "boolean") or "string" in (target, origin)
 
 
-def _impossible(name: str, given: T.DataType, target: str) -> ContractError:
+def _no_cast(name: str, given: T.DataType, target: str) -> ContractError:
     return ContractError(
-        f"{name} is {given.simpleString()}, which cannot become {target}",
-        "mend what produces the column; a stored table can be rewritten with schema_mode = overwrite",
+        f"{name} has type {given.simpleString()}, which cannot be cast to {target}",
+        "fix the code that produces the column; a stored table can be rewritten with schema_mode = overwrite",
     )

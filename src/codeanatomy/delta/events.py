@@ -1,11 +1,11 @@
-"""What the storage layer tells: one frozen event per scan, commit, gate check and stats decision.
+"""Declare the events of the storage layer: one frozen struct per scan, commit, gate check and stats decision.
 
-Events are handed to a recorder, a plain callable; persisting them is the business of a run.
+Events go to a recorder, a plain callable; a run persists them (`lake.observations`).
 
->>> seen: list[Event] = []
->>> recorder: Recorder = seen.append
+>>> events: list[Event] = []
+>>> recorder: Recorder = events.append
 >>> recorder(GateChecked(table="cpg_nodes", version=3, passed=True))
->>> seen[0].table
+>>> events[0].table
 'cpg_nodes'
 """
 
@@ -19,47 +19,47 @@ from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 
 
 class Event(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """Base of the events: all of them are about one table."""
+    """Base class of the events; each concerns one table."""
 
     table: str
 
 
 class Scanned(Event, frozen=True, kw_only=True):
-    """A pinned read: which version, and the expressions that make the contract's columns."""
+    """A pinned read: the version, and the expressions of the contract's columns."""
 
     version: int
     projection: tuple[str, ...]
-    # Data files the scan was restricted to; none means all files of the version.
+    # Data files the scan was restricted to; None means all files of the version.
     files: tuple[str, ...] | None = None
-    # Data files of the version, and those left after pruning; none where nobody has looked.
+    # Data files of the version, and those left after pruning; None if the log was not consulted.
     total_files: int | None = None
     candidate_files: int | None = None
     # Conditions given to the scan.
     pushed_filters: tuple[str, ...] = ()
     filter_columns: tuple[str, ...] = ()
     join_columns: tuple[str, ...] = ()
-    # Columns asked for.
+    # Columns read.
     projected_columns: tuple[str, ...] = ()
-    # So many of the same.
+    # Number of identical scans that this event stands for.
     count: int = 1
 
 
 class Committed(Event, frozen=True, kw_only=True):
-    """A commit, with what Delta itself reports about it."""
+    """A commit, with the metrics that Delta reports."""
 
     operation: str
     # Version of the table that holds the commit.
     version: int
-    # False: nothing had to be written, or the transaction was there already.
+    # False: there was nothing to write, or the transaction had been committed before.
     committed: bool = True
     # True: the same transaction had been committed before.
     repeated: bool = False
-    # True: the table was born with this commit.
+    # True: this commit created the table.
     created: bool = False
     run_id: str
-    # Within the run: with it the name of the transaction.
+    # Together with the run id, identifies the transaction.
     sequence: int = 0
-    # What Delta's history has of it.
+    # User metadata of the commit in Delta's history.
     metadata: str | None = None
     rows: int = 0
     rows_deleted: int = 0
@@ -68,65 +68,65 @@ class Committed(Event, frozen=True, kw_only=True):
     # Bytes of the added files.
     size_bytes: int = 0
     attempts: int = 1
-    # Names of the conflicts that made us try again, in order.
+    # Names of the conflicts that caused retries, in order.
     conflicts: tuple[str, ...] = ()
     seconds: float = 0.0
-    # As the engine has reported them.
+    # Metrics as reported by the engine.
     metrics: dict[str, int] = {}
     dropped_columns: tuple[str, ...] = ()
 
 
 class CommitRefused(Event, frozen=True, kw_only=True):
-    """A commit that failed before anything became visible."""
+    """A commit that was refused before any row became visible."""
 
     operation: str
     run_id: str
     sequence: int = 0
     code: str
     message: str
-    # The rules that rows break, and some of those rows.
+    # The rules that rows violate, and samples of those rows.
     violated: dict[str, str] = {}
     samples: tuple[str, ...] = ()
-    # What it had lost against, if that was it.
+    # Names of the conflicts that the commit lost to, if any.
     conflicts: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
 class GateChecked(Event, frozen=True, kw_only=True):
-    """A table's protocol held against its gate."""
+    """The check of a table's protocol against its gate."""
 
     version: int
     passed: bool
     problems: tuple[str, ...] = ()
-    # What the log says of that version.
+    # Protocol, properties and schema of that version.
     snapshot: SnapshotInfo | None = None
 
 
 class StatsDecided(Event, frozen=True, kw_only=True):
-    """Which columns get statistics, and why."""
+    """The choice of columns that get statistics."""
 
     stats_policy: str
     stats_columns: tuple[str, ...]
     lineage_columns: tuple[str, ...] = ()
     # Why each column has statistics.
     reasons: dict[str, str] = {}
-    # Columns that were wanted and left out: over the limit, of a wrong type, or absent.
+    # Requested columns that were left out: over the limit, of an unsupported type, or absent.
     dropped_columns: tuple[str, ...] = ()
 
 
 class TableAltered(Event, frozen=True, kw_only=True):
-    """A table whose properties, features or columns were brought to what the catalogue says."""
+    """A change of a table's properties, features or columns to match the catalogue."""
 
-    # What it was altered at, and what it came to: a commit for each version between them.
+    # Versions before and after: each version in between is one commit.
     from_version: int
     version: int
-    # What was set; a property that was removed is empty.
+    # Properties that were set; an empty value means removed.
     properties: dict[str, str] = {}
     added_columns: tuple[str, ...] = ()
 
 
 class FeedRead(Event, frozen=True, kw_only=True):
-    """A change feed read over a closed range of versions."""
+    """A read of the change feed over a closed range of versions."""
 
     first_version: int
     last_version: int
@@ -136,4 +136,4 @@ Recorder = Callable[[Event], None]
 
 
 def discard(event: Event) -> None:
-    """The recorder that keeps nothing."""
+    """Ignore an event: the recorder that keeps nothing."""

@@ -1,15 +1,17 @@
-"""The change feed: which rows of a table changed between two versions, and who has read how far.
+"""Read the change data feed of a table with Spark, and keep the cursors of its consumers.
 
-A window is a closed range of versions (or times); a cursor is the last version a consumer has dealt
-with, so the window that follows it is arithmetic, and it lives here alone:
+A window is a closed range of versions (or times); a cursor is the last version a consumer has processed. All
+arithmetic between the two is in this module:
 
     cursor 4, table at 7    ->  versions 5..7
     cursor 7, table at 7    ->  nothing new: an empty feed
-    cursor 9, table at 7    ->  lost: the table was recreated
+    cursor 9, table at 7    ->  FeedLost: the table was recreated
 
-Rows come in the contract's columns plus Delta's `_change_type`, `_commit_version` and
-`_commit_timestamp`. A feed is checked when it is opened, not when it is read: a window whose files
-were vacuumed or whose log entries are gone is a FeedLost right away. Tests: `tests/spark/test_feed.py`.
+Rows have the contract's columns plus Delta's `_change_type`, `_commit_version` and `_commit_timestamp`. A
+feed is checked when it is opened, not when it is read: FeedLost is raised at once if files of the window were
+vacuumed or log entries are missing. `delta.light_feed` reads the feed without a JVM.
+
+Tests: `tests/spark/test_feed.py`.
 """
 
 from __future__ import annotations
@@ -44,18 +46,18 @@ READ_INSTEAD = "read the whole table at its newest version and compare, then set
 
 
 class Window(Struct, frozen=True, omit_defaults=True):
-    """From where to where to read; ends are inclusive, an open end is the newest version."""
+    """A range of versions or times; both ends are inclusive, an open end is the newest version."""
 
     starting_version: int | None = None
     ending_version: int | None = None
     starting_timestamp: datetime | None = None
     ending_timestamp: datetime | None = None
-    # True: a window beyond the newest version is empty instead of an error.
+    # True: a window that starts after the newest version is empty instead of an error.
     allow_out_of_range: bool = False
 
 
 class Cursor(Struct, frozen=True):
-    """How far a consumer has read the feed of a table for one repository."""
+    """The last version of a table's feed that a consumer has processed for one repository."""
 
     dataset: str
     consumer: str
@@ -64,15 +66,15 @@ class Cursor(Struct, frozen=True):
 
 
 def read_feed(store: Store, name: str, window: Window) -> DataFrame:
-    """The changes of a table within a window."""
+    """Read the changes of a table within a window."""
     info = snapshot(store, name)
     log = store.log(name)
     versions = resolve_window(window, log, info)
     stored = stored_schema(info)
     projection = plan_projection(store.table(name), stored)
     if not versions:
-        nothing = store.spark.createDataFrame([], T.StructType([*stored.fields, *CHANGE_FIELDS]))
-        return project(store.table(name), nothing, projection, *CHANGE_COLUMNS)
+        empty = store.spark.createDataFrame([], T.StructType([*stored.fields, *CHANGE_FIELDS]))
+        return project(store.table(name), empty, projection, *CHANGE_COLUMNS)
     _require_complete(name, log, versions)
     source = (
         store.spark.read.format("delta")
@@ -85,12 +87,12 @@ def read_feed(store: Store, name: str, window: Window) -> DataFrame:
 
 
 def follow_cursor(store: Store, cursor: Cursor) -> DataFrame:
-    """The changes after a cursor; nothing new is an empty feed."""
+    """Read the changes after a cursor; an empty frame if there are none."""
     newest = snapshot(store, cursor.dataset).version
     if cursor.last_version > newest:
         raise FeedLost(
-            f"the cursor stands at version {cursor.last_version} of {cursor.dataset}, which is at {newest}: "
-            "it was recreated",
+            f"the cursor is at version {cursor.last_version} of {cursor.dataset}, but its newest version is "
+            f"{newest}: the table was recreated",
             READ_INSTEAD,
         )
     window = Window(starting_version=cursor.last_version + 1, allow_out_of_range=True)
@@ -98,46 +100,54 @@ def follow_cursor(store: Store, cursor: Cursor) -> DataFrame:
 
 
 def resolve_window(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
-    """The versions of a window; empty where it lies beyond the newest and may."""
+    """Return the versions of a window; empty if `allow_out_of_range` and it starts after the newest."""
     start, end = window.starting_version, window.ending_version
     if (start is None) == (window.starting_timestamp is None):
-        raise UsageError("a window starts at a version or at a time", "give exactly one of the two")
+        raise UsageError(
+            "a window starts at a version or at a time",
+            "give exactly one of starting_version and starting_timestamp",
+        )
     if end is not None and window.ending_timestamp is not None:
-        raise UsageError("a window ends at a version or at a time", "give at most one of the two")
+        raise UsageError(
+            "a window ends at a version or at a time",
+            "give at most one of ending_version and ending_timestamp",
+        )
     if window.starting_timestamp is not None:
         start = _first_at(log, window.starting_timestamp)
     if window.ending_timestamp is not None:
         end = log.snapshot(window.ending_timestamp).version
-    if start is None or start < 0 or (end is not None and end < start - 1):
-        raise UsageError(f"versions {start}..{end} are no window", "start at 0 or later, end after the start")
+    if start is None or start < 0:
+        raise UsageError(f"start version {start} is negative", "start at version 0 or later")
+    if end is not None and end < start - 1:
+        raise UsageError(f"start version {start} is after end version {end}", "end at the start or later")
     if start > info.version and not window.allow_out_of_range:
         raise FeedOutOfRange(
-            f"the window starts at version {start}, the newest of {info.location} is {info.version}",
-            "wait for a newer version, or set allow_out_of_range to read it as empty",
+            f"start version {start} is after the newest version {info.version} of {info.location}",
+            "wait for a newer version, or set allow_out_of_range to get an empty feed",
         )
     return range(start, min(info.version if end is None else end, info.version) + 1)
 
 
 def read_cursor(store: Store, dataset: str, consumer: str, repo_id: str) -> Cursor | None:
-    """Where a consumer stands; none where it has never read."""
+    """Return the cursor of a consumer; None if it has never read."""
     if not store.log(CURSORS).exists():
         return None
-    mine = (F.col("dataset") == dataset) & (F.col("consumer") == consumer) & (F.col("repo_id") == repo_id)
-    row = scan(store, CURSORS).rows.where(mine).first()
+    matches = (F.col("dataset") == dataset) & (F.col("consumer") == consumer) & (F.col("repo_id") == repo_id)
+    row = scan(store, CURSORS).rows.where(matches).first()
     return None if row is None else Cursor(dataset, consumer, repo_id, int(row["last_version"]))
 
 
 def move_cursor(store: Store, cursor: Cursor, commit: Commit) -> Committed:
-    """Remember how far a consumer has read."""
+    """Store the cursor of a consumer."""
     row = (cursor.dataset, cursor.consumer, cursor.repo_id, cursor.last_version, commit.run_id)
     rows = store.spark.createDataFrame([row], spark_schema(store.table(CURSORS)))
-    # Where it moves to belongs to the commit: moving it elsewhere is another one, not a repetition.
-    place = f"{cursor.dataset}/{cursor.consumer}/{cursor.repo_id}/{cursor.last_version}"
-    return merge(store, CURSORS, rows, structs.replace(commit, plan_fingerprint=place))
+    # The position is part of the commit's identity: moving to another one is not a repetition.
+    position = f"{cursor.dataset}/{cursor.consumer}/{cursor.repo_id}/{cursor.last_version}"
+    return merge(store, CURSORS, rows, structs.replace(commit, plan_fingerprint=position))
 
 
 def _first_at(log: DeltaLog, moment: datetime) -> int:
-    """The first version made at or after a moment."""
+    """Return the first version committed at or after a moment."""
     try:
         version = log.snapshot(moment).version
     except TableMissing:
@@ -147,11 +157,12 @@ def _first_at(log: DeltaLog, moment: datetime) -> int:
 
 
 def _require_complete(name: str, log: DeltaLog, versions: range) -> None:
-    """Refuse a window whose changes were not recorded, or are gone."""
+    """Raise FeedLost if changes of a window were not recorded or have been deleted."""
     kept = log.versions()
     if versions.start < kept.start:
         raise FeedLost(
-            f"the log of {name} starts at version {kept.start}, the window at {versions.start}", READ_INSTEAD
+            f"the window starts at version {versions.start}, but the log of {name} at {kept.start}",
+            READ_INSTEAD,
         )
     if log.snapshot(versions.start).properties.get("delta.enableChangeDataFeed") != "true":
         raise FeedLost(
@@ -168,17 +179,17 @@ def _require_complete(name: str, log: DeltaLog, versions: range) -> None:
 
 
 def _switches_off(actions: Actions) -> bool:
-    """Whether a version ends the recording of changes."""
+    """Return whether a commit disables the change feed."""
     metadata = [action["metaData"] for action in actions if "metaData" in action]
-    return any(found["configuration"].get("delta.enableChangeDataFeed") != "true" for found in metadata)
+    return any(each["configuration"].get("delta.enableChangeDataFeed") != "true" for each in metadata)
 
 
 def _changed_files(actions: Actions) -> Iterator[str]:
-    """The files a feed reads for a version: its change files, else what it added and removed."""
+    """Yield the files that a feed reads for a version: its change files, else those it added and removed."""
     changes, data = [], []
     for action in actions:
         if cdc := action.get("cdc"):
             changes.append(cdc["path"])
-        moved = (action.get(kind) for kind in ("add", "remove"))
-        data += [found["path"] for found in moved if found and found.get("dataChange", True)]
+        sides = (action.get(kind) for kind in ("add", "remove"))
+        data += [side["path"] for side in sides if side and side.get("dataChange", True)]
     yield from changes or data

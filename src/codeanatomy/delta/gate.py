@@ -1,4 +1,4 @@
-"""Protocol gates: what a table must offer before it is read or written.
+"""Check a table's protocol version and features against its gate before it is read or written.
 
 >>> from codeanatomy.catalog.spec import DeltaFeatureGate
 >>> gate = DeltaFeatureGate(min_writer_version=4)
@@ -19,19 +19,19 @@ from codeanatomy.errors import GateError
 def gate_problems(
     gate: DeltaFeatureGate, reader: int, writer: int, features: Collection[str]
 ) -> tuple[str, ...]:
-    """Why a protocol does not satisfy a gate; empty if it does."""
+    """Return the reasons why a protocol fails a gate; empty if it passes."""
     problems = []
     if gate.min_reader_version is not None and reader < gate.min_reader_version:
         problems.append(f"reader version {reader} < {gate.min_reader_version}")
     if gate.min_writer_version is not None and writer < gate.min_writer_version:
         problems.append(f"writer version {writer} < {gate.min_writer_version}")
-    wanted = dict.fromkeys((*gate.required_reader_features, *gate.required_writer_features))
-    problems += [f"feature {name} is not enabled" for name in wanted if name not in features]
+    required = dict.fromkeys((*gate.required_reader_features, *gate.required_writer_features))
+    problems += [f"feature {name} is not enabled" for name in required if name not in features]
     return tuple(problems)
 
 
 def check_gate(table: Table, snapshot: SnapshotInfo, record: Recorder) -> None:
-    """Refuse a table that fails its gate, and say why."""
+    """Record the check of a table's gate; raise GateError if the table fails it."""
     features = {*snapshot.reader_features, *snapshot.writer_features}
     problems = gate_problems(table.gate, snapshot.min_reader_version, snapshot.min_writer_version, features)
     record(
@@ -46,5 +46,5 @@ def check_gate(table: Table, snapshot: SnapshotInfo, record: Recorder) -> None:
     if problems:
         raise GateError(
             f"{table.name} version {snapshot.version} fails its gate: {'; '.join(problems)}",
-            "enable the feature by policy (enable_features) and rewrite the table, or relax the gate",
+            "add the feature to enable_features of the table's policy and rewrite it, or relax the gate",
         )

@@ -1,9 +1,9 @@
-"""Policies into what Delta and Parquet understand: properties, statistics, features, row order.
+"""Translate a table's write policy to Delta and Parquet: properties, statistics, features, row order.
 
-Everything a policy asks for ends up in the table itself, as table properties, because Delta hands
-them to the Parquet writer of every later write, whoever does it: that is how bloom filters reach
-the files (write options do not). `delta.targetFileSize` is not known to open-source Delta, so the
-size is kept under a name of our own and applied where rows are exchanged before they are written.
+Every policy ends up in the table itself as table properties, because Delta passes them to the Parquet writer
+of every later write, by any writer: that is how bloom filters reach the files (write options do not).
+`delta.targetFileSize` is unknown to open-source Delta, so the size is stored under a property of our own and
+applied in the exchange before rows are written.
 
     DeltaWritePolicy(zorder_by=("file_id",), writer=WriterProperties(bloom_filters=(BloomFilter("node_id"),)))
     -> delta.dataSkippingStatsColumns = file_id
@@ -30,7 +30,7 @@ from codeanatomy.spark.jvm import some_long
 
 OWN = "codeanatomy."
 LINEAGE = f"{OWN}lineage"
-# Properties below these prefixes are ours: what the policy does not say any more is removed.
+# We own the properties with these prefixes: those no longer in the policy are removed.
 MANAGED = (
     OWN,
     "parquet.",
@@ -41,23 +41,23 @@ MANAGED = (
     "delta.logRetentionDuration",
     "delta.deletedFileRetentionDuration",
 )
-# How long the log remembers which transactions were committed.
+# How long the log keeps the identifiers of committed transactions.
 TRANSACTION_RETENTION = "interval 30 days"
 # Shuffle bytes (lz4, row format) that make one byte of sorted zstd Parquet, measured on rows of ids,
 # paths and positions.
 SHUFFLE_BYTES_PER_FILE_BYTE = 1.75
-# Ranges the rows are cut into before adaptive execution joins them up to the file size; a range that is
-# larger than a file is split without regard to order, so there should be enough of them.
+# Ranges the rows are split into before adaptive execution coalesces them up to the file size; a range larger
+# than a file is split without regard to order, so there should be enough of them.
 RANGES = 64
 
 
 class Feature(Struct, frozen=True):
-    """How a feature of ours is asked for."""
+    """How a table feature is enabled in Delta."""
 
     delta_name: str
     property: str
     value: str
-    # Protocol (reader, writer) that has the feature without table features; none: needs them.
+    # Protocol (reader, writer) that includes the feature without table features; None: it needs them.
     legacy: tuple[int, int] | None = None
 
 
@@ -75,32 +75,32 @@ FEATURE_PROPERTIES = tuple(feature.property for feature in FEATURES.values())
 
 
 def resolve_stats_columns(table: Table, lineage: Iterable[str] = ()) -> tuple[str, ...]:
-    """The columns that get statistics, capped, and only those that can have any.
+    """Return the columns that get statistics, up to the limit of the policy.
 
-    First those that rows are clustered by, then those of the lineage, by name: which is the more useful one
-    changes from run to run, and every change of the order would be a commit. Partition columns have none in
-    the files: Delta knows their values from the log.
+    The cluster columns come first, then the lineage columns by name: their ranking by use changes from run to
+    run, and every change of order would be a commit. Partition columns have no statistics in the files: Delta
+    has their values in the log.
     """
     policy = table.write
     if policy.stats_policy == "off":
         return ()
     if policy.stats_policy == "explicit":
-        return _possible(table, policy.stats_columns)[: policy.stats_max_columns]
-    clustered = _possible(table, (*policy.partition_by, *policy.zorder_by))[: policy.stats_max_columns]
+        return _with_stats(table, policy.stats_columns)[: policy.stats_max_columns]
+    clustered = _with_stats(table, (*policy.partition_by, *policy.zorder_by))[: policy.stats_max_columns]
     used = (each.name for each in table.lineage or ())
-    others = (name for name in _possible(table, (*used, *sorted(lineage))) if name not in clustered)
+    others = (name for name in _with_stats(table, (*used, *sorted(lineage))) if name not in clustered)
     return (*clustered, *sorted(tuple(others)[: policy.stats_max_columns - len(clustered)]))
 
 
-def _possible(table: Table, wanted: Iterable[str]) -> tuple[str, ...]:
-    """Those that can have statistics in a file, each once."""
+def _with_stats(table: Table, wanted: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns among `wanted` that can have statistics in a file, each once."""
     partitions = table.write.partition_by
     ordered = {c.name for c in table.columns if c.type in ORDERED_TYPES and not c.array}
     return tuple(dict.fromkeys(name for name in wanted if name in ordered and name not in partitions))
 
 
 def stats_reasons(table: Table, lineage: Iterable[str] = ()) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Why each column has statistics, or was left out although it was wanted; and those left out."""
+    """Return the reason for each column with statistics or left out, and the columns left out."""
     policy = table.write
     if policy.stats_policy == "off":
         return {}, ()
@@ -112,24 +112,24 @@ def stats_reasons(table: Table, lineage: Iterable[str] = ()) -> tuple[dict[str, 
         wanted = dict.fromkeys(policy.stats_columns, "named by the policy")
     left_out = tuple(name for name in wanted if name not in chosen and name not in policy.partition_by)
     reasons = {name: wanted[name] for name in chosen}
-    return reasons | {name: f"left out: {_why_not(table, name)}" for name in left_out}, left_out
+    return reasons | {name: f"left out: {_exclusion_reason(table, name)}" for name in left_out}, left_out
 
 
-def _why_not(table: Table, name: str) -> str:
+def _exclusion_reason(table: Table, name: str) -> str:
     if name not in table.column_names:
         return "there is no such column"
-    if not _possible(table, (name,)):
+    if not _with_stats(table, (name,)):
         return f"it is {table.column(name).ddl}"
     return f"over the limit of {table.write.stats_max_columns} columns"
 
 
 def recorded_lineage(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """The lineage columns that a table's properties name."""
+    """Return the lineage columns recorded in a table's properties."""
     return tuple(name for name in properties.get(LINEAGE, "").split(",") if name)
 
 
 def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] = ()) -> dict[str, str]:
-    """The managed properties of a table, features left out."""
+    """Return the managed properties of a table, without feature properties."""
     policy, writer = table.write, table.write.writer
     properties = {
         f"{OWN}table": table.name,
@@ -139,9 +139,9 @@ def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] 
         f"{OWN}primaryKey": ",".join(table.primary_key),
         f"{OWN}targetFileSize": str(policy.target_file_size),
         "delta.setTransactionRetentionDuration": TRANSACTION_RETENTION,
-        # Else a commit may delete the entries of a version that was published a month ago, and is read.
+        # Otherwise a commit may delete log entries of a version published a month ago that is still read.
         "delta.enableExpiredLogCleanup": "false",
-        # Ours know them from the policy; these are for whoever else maintains the table.
+        # Our maintenance reads the policy; these are for other tools that maintain the table.
         "delta.checkpointInterval": str(table.upkeep.checkpoint_interval),
         "delta.logRetentionDuration": f"interval {math.ceil(table.upkeep.log_hours)} hours",
         "delta.deletedFileRetentionDuration": f"interval {math.ceil(table.upkeep.vacuum_hours)} hours",
@@ -156,22 +156,22 @@ def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] 
     if writer.row_group_rows:
         properties["parquet.block.row.count.limit"] = str(writer.row_group_rows)
     if writer.bloom_filters:
-        # Sized by the values that are there, up to those expected: a filter of the expected size would
-        # add a megabyte to the smallest file.
+        # Sized by the actual values, up to the expected number: a filter of the expected size would add a
+        # megabyte to the smallest file.
         properties["parquet.bloom.filter.adaptive.enabled"] = "true"
         properties["parquet.bloom.filter.max.bytes"] = str(max(map(bloom_bytes, writer.bloom_filters)))
     for bloom in writer.bloom_filters:
         properties[f"parquet.bloom.filter.enabled#{bloom.column}"] = "true"
         properties[f"parquet.bloom.filter.candidates.number#{bloom.column}"] = "16"
         properties[f"parquet.bloom.filter.fpp#{bloom.column}"] = str(bloom.fpp)
-    # A column that is all dictionary gets no bloom filter, so those with one go without the other.
+    # Parquet writes no bloom filter for a fully dictionary-encoded column, so the dictionary is off for them.
     for column in dict.fromkeys((*writer.dictionary_off, *(b.column for b in writer.bloom_filters))):
         properties[f"parquet.enable.dictionary#{column}"] = "false"
     return properties
 
 
 def bloom_bytes(bloom: BloomFilter) -> int:
-    """The size of a filter for the expected values: a power of two, as Parquet wants it.
+    """Return the size of a bloom filter for the expected values: a power of two, as Parquet requires.
 
     >>> bloom_bytes(BloomFilter("node_id", fpp=0.01, ndv=1_000_000))
     2097152
@@ -181,13 +181,13 @@ def bloom_bytes(bloom: BloomFilter) -> int:
 
 
 def contract_hash(table: Table) -> str:
-    """Hash of what a reader relies on: columns, types, NOT NULL and meaning, in any order."""
+    """Hash what a reader relies on: columns, types, NOT NULL and semantic types, in any order."""
     columns = sorted(f"{c.name} {c.ddl} {c.nullable} {c.semantic_type}" for c in table.columns)
     return hashlib.sha256("\n".join(columns).encode()).hexdigest()[:16]
 
 
 def feature_properties(table: Table, current: SnapshotInfo | None) -> dict[str, str]:
-    """What switches on the features the policy asks for and the table does not have yet."""
+    """Return the properties that enable the features of the policy which the table does not have yet."""
     wanted = {name: FEATURES[name] for name in table.write.enable_features}
     mode = table.schema.column_mapping_mode
     properties = {feature.property: feature.value for feature in wanted.values()}
@@ -197,7 +197,7 @@ def feature_properties(table: Table, current: SnapshotInfo | None) -> dict[str, 
     missing = {key: value for key, value in properties.items() if have.get(key) != value}
     legacy = [feature.legacy for feature in wanted.values()]
     plain = current is None or not current.writer_features
-    # Old protocol numbers where they suffice, so that old readers and writers still can.
+    # Legacy protocol versions where they suffice, so that old readers and writers still work.
     if missing and plain and legacy and all(legacy):
         versions = [(1, 2) if current is None else (current.min_reader_version, current.min_writer_version)]
         versions += [pair for pair in legacy if pair is not None]
@@ -207,26 +207,28 @@ def feature_properties(table: Table, current: SnapshotInfo | None) -> dict[str, 
 
 
 def require_engine_support(spark: SparkSession, table: Table) -> None:
-    """Refuse a feature that the Delta library in this session does not know."""
+    """Raise FeatureError if the Delta library of this session does not support a feature of the policy."""
     jvm: Any = spark._jvm
     known = jvm.org.apache.spark.sql.delta.TableFeature.allSupportedFeaturesMap()
     for name in table.write.enable_features:
         if not known.contains(FEATURES[name].delta_name.lower()):
             raise FeatureError(
-                f"{table.name} asks for {name}, which this Delta library does not have",
+                f"{table.name} enables {name}, which this Delta library does not support",
                 "remove it from enable_features, or use the pinned Delta version",
             )
 
 
-def arrange_rows(spark: SparkSession, table: Table, rows: DataFrame, file_bytes: int | None = None) -> DataFrame:
-    """The rows in `spark`, exchanged and sorted as their files shall be.
+def arrange_rows(
+    spark: SparkSession, table: Table, rows: DataFrame, file_bytes: int | None = None
+) -> DataFrame:
+    """Exchange and sort the rows, in the session `spark`, as their files shall be laid out.
 
-    One exchange by range of the ordering columns: files do not overlap, so their statistics prune,
-    and adaptive execution sizes them. Built as a plan node because SQL's REBALANCE hint has neither
-    ranges nor a size of its own, and a session-wide size would also coarsen every earlier stage.
+    One exchange by range of the ordering columns: files do not overlap, so their statistics prune, and
+    adaptive execution sizes them. Built as a plan node because SQL's REBALANCE hint has neither ranges nor a
+    size of its own, and a session-wide size would also coarsen every earlier stage.
 
-    Rows that are known to make one file need no ranges: one task reads them all. That spares the
-    exchange and the pass that samples it (for the nested rows of witnesses as much as the write itself).
+    Rows known to fit one file need no ranges: one task reads them all. That saves the exchange and the pass
+    that samples it (for the nested rows of extractors as much as the write itself).
     """
     if not table.ordering:
         return rebind_session(spark, rows)
@@ -243,12 +245,12 @@ def arrange_rows(spark: SparkSession, table: Table, rows: DataFrame, file_bytes:
         jvm.scala.Option.empty(),
         some_long(jvm, size),
     )
-    # The key decides between rows of equal order, so that the same rows make the same file.
+    # The primary key breaks ties, so that the same rows give the same file.
     return _frame(spark, exchange).sortWithinPartitions(*order)
 
 
 def rebind_session(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """The same rows in another session."""
+    """Return the same rows in another session."""
     return _frame(spark, rows._jdf.queryExecution().analyzed())
 
 

@@ -1,10 +1,10 @@
-"""The change feed without a JVM: whose rows the commits of a window have inserted or deleted.
+"""Read the change data feed without a JVM: the owners of rows inserted or deleted in a window of versions.
 
     changed_owners("lake", "cpg_nodes", 5, 7, "owner_file_id", "requests")     # frozenset({"file:3b1c..."})
 
-What a commit has changed follows from its entry, as in Spark's feed (`delta.feed`): the rows of its change
-files where it has some, else those of the files that it added and removed; of a file that is both, the rows
-in which the two deletion vectors differ. A window that cannot be told in full is a FeedLost.
+The changes of a commit follow from its log entry, as in Spark's feed (`delta.feed`): the rows of its change
+files if it has any, else the rows of the files it added and removed; if a file was both, the rows in which
+the two deletion vectors differ. FeedLost is raised if the changes of a window are incomplete.
 
 Tests: `tests/unit/delta/test_light_feed.py`.
 """
@@ -43,11 +43,11 @@ READ_INSTEAD = "build without the feed (--full)"
 
 
 class ChangedRows(Struct, frozen=True):
-    """Rows of a data file that a commit has inserted or deleted."""
+    """Rows of a data file that a commit inserted or deleted."""
 
     path: str
     partition: dict[str, str | None]
-    # Before and after; of a file that came or went the one that it had, twice.
+    # Deletion vectors before and after; the same one twice if the file was only added or only removed.
     vectors: tuple[DeletionVector | None, DeletionVector | None] = (None, None)
 
 
@@ -61,16 +61,16 @@ def changed_owners(
     *,
     allow_out_of_range: bool = False,
 ) -> frozenset[str]:
-    """The values that a column has in rows of a repository that the commits of a closed window changed."""
+    """Return the values of a column in the rows of a repository that changed within a closed window."""
     versions = _window(root, name, first_version, last_version, allow_out_of_range=allow_out_of_range)
     if not versions:
         return frozenset()
     place = location(local_path(root), name)
     _require_recorded(place, name, versions.start)
     rows = [
-        _rows_of(place, changed, column, repo_id)
+        _select_values(place, changed, column, repo_id)
         for version in versions
-        for changed in _changed(place, name, version)
+        for changed in _changes(place, name, version)
     ]
     if not rows:
         return frozenset()
@@ -79,16 +79,16 @@ def changed_owners(
 
 
 def _window(root: str, name: str, first: int, last: int, *, allow_out_of_range: bool) -> range:
-    """The versions of a window that are there."""
-    if first < 0 or last < first - 1:
-        raise UsageError(
-            f"versions {first}..{last} are no window", "start at 0 or later, end after the start"
-        )
+    """Return the existing versions of a window."""
+    if first < 0:
+        raise UsageError(f"start version {first} is negative", "start at version 0 or later")
+    if last < first - 1:
+        raise UsageError(f"start version {first} is after end version {last}", "end at the start or later")
     newest = newest_version(root, name)
     if first > newest and not allow_out_of_range:
         raise FeedOutOfRange(
-            f"the window starts at version {first}, the newest of {name} is {newest}",
-            "wait for a newer version, or set allow_out_of_range to read it as empty",
+            f"start version {first} is after the newest version {newest} of {name}",
+            "wait for a newer version, or set allow_out_of_range to get an empty feed",
         )
     return range(first, min(last, newest) + 1)
 
@@ -97,7 +97,7 @@ def _require_recorded(place: str, name: str, version: int) -> None:
     try:
         properties = replay_log(place, version).metadata.get("configuration", {})
     except FileNotFoundError as problem:
-        raise _lost_entry(name, version) from problem
+        raise _missing_entry(name, version) from problem
     if properties.get(RECORDED) != "true":
         raise FeedLost(
             f"{name} did not record changes at version {version}",
@@ -105,20 +105,20 @@ def _require_recorded(place: str, name: str, version: int) -> None:
         )
 
 
-def _lost_entry(name: str, version: int) -> FeedLost:
+def _missing_entry(name: str, version: int) -> FeedLost:
     return FeedLost(f"the log of {name} has no entry for version {version}", READ_INSTEAD)
 
 
-def _changed(place: str, name: str, version: int) -> Iterator[ChangedRows]:
-    """What a commit has changed; all of it must be there still."""
+def _changes(place: str, name: str, version: int) -> Iterator[ChangedRows]:
+    """Yield the changes of a commit; raise FeedLost if a file of them is missing."""
     try:
-        told = read_actions(place, version)
+        actions = read_actions(place, version)
     except FileNotFoundError as problem:
-        raise _lost_entry(name, version) from problem
-    for each in told:
+        raise _missing_entry(name, version) from problem
+    for each in actions:
         if each.meta_data and each.meta_data.get("configuration", {}).get(RECORDED) != "true":
             raise FeedLost(f"{name} stopped recording changes at version {version}", READ_INSTEAD)
-    for changed in _of_entry(told):
+    for changed in _changes_in(actions):
         files = [Path(place, changed.path), *(vector_path(place, each) for each in changed.vectors if each)]
         for file in files:
             if file is not None and not file.is_file():
@@ -126,15 +126,15 @@ def _changed(place: str, name: str, version: int) -> Iterator[ChangedRows]:
         yield changed
 
 
-def _of_entry(told: Sequence[Action]) -> Iterator[ChangedRows]:
-    written = [each.cdc for each in told if each.cdc]
-    if written:
-        yield from (ChangedRows(unquote(each.path), each.partition_values) for each in written)
+def _changes_in(actions: Sequence[Action]) -> Iterator[ChangedRows]:
+    change_files = [each.cdc for each in actions if each.cdc]
+    if change_files:
+        yield from (ChangedRows(unquote(each.path), each.partition_values) for each in change_files)
         return
     before: dict[str, Remove] = {
-        each.remove.path: each.remove for each in told if each.remove and each.remove.data_change
+        each.remove.path: each.remove for each in actions if each.remove and each.remove.data_change
     }
-    after: dict[str, Add] = {each.add.path: each.add for each in told if each.add and each.add.data_change}
+    after: dict[str, Add] = {each.add.path: each.add for each in actions if each.add and each.add.data_change}
     for path in dict.fromkeys((*before, *after)):
         sides = [side for side in (before.get(path), after.get(path)) if side is not None]
         old, new = sides[0].deletion_vector, sides[-1].deletion_vector
@@ -142,8 +142,8 @@ def _of_entry(told: Sequence[Action]) -> Iterator[ChangedRows]:
             yield ChangedRows(unquote(path), sides[-1].partition_values or {}, (old, new))
 
 
-def _rows_of(place: str, changed: ChangedRows, column: str, repo_id: str) -> str:
-    """The values of the column, in SQL."""
+def _select_values(place: str, changed: ChangedRows, column: str, repo_id: str) -> str:
+    """Return the SQL query for the column's values in changed rows."""
     paths, (old, new) = [f"{place}/{changed.path}"], changed.vectors
     if old != new:
         differing = read_vector(place, old) ^ read_vector(place, new)

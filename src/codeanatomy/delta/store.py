@@ -1,11 +1,11 @@
-"""A lake as the storage layer sees it: a root, the tables, who listens, and mostly a session.
+"""Hold the context of every read and write: lake root, table contracts, event recorder, Spark session.
 
     store = Store(spark, "/data/lake")
     nodes = scan(store, "cpg_nodes", pin=3).rows
     done  = append(store, "cpg_nodes", rows, Commit(run_id="r1"))
 
-Everything that reads or writes takes a Store first, or where it can do without Spark its Tables; there is no
-global session.
+Functions that need Spark take a `Store` as their first argument; those that do not take a `LakeTables`. There
+is no global session.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 @dataclass(frozen=True)
 class LakeTables:
-    """The context of a read or write that needs no Spark."""
+    """The context of a read or write without Spark."""
 
-    # A path or a URI.
+    # Path or URI of the lake.
     root: str
     tables: tuple[Table, ...] = catalog.TABLES
     record: Recorder = discard
@@ -42,17 +42,17 @@ class LakeTables:
         object.__setattr__(self, "root", normalize_root(str(self.root), self.require_local_paths))
 
     def table(self, name: str) -> Table:
-        """The contract of a table, policies as the settings want them."""
+        """Return the contract of a table, with the policies of the settings."""
         return catalog.table(name, self.tables)
 
     def location(self, name: str) -> str:
-        """The URI or path of a table."""
+        """Return the path or URI of a table."""
         return f"{self.root}/{self.table(name).path}"
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
 class Store(LakeTables):
-    """The context of every read and write."""
+    """The context of a read or write with Spark."""
 
     spark: SparkSession
 
@@ -69,10 +69,12 @@ class Store(LakeTables):
         super().__init__(root, tables, record, require_local_paths)
 
     @classmethod
-    def from_settings(cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard) -> Store:
-        """The store that the settings ask for: their policies, where paths may lead, and how.
+    def from_settings(
+        cls, settings: Settings, spark: SparkSession, root: str, record: Recorder = discard
+    ) -> Store:
+        """Open a store with the table policies and storage options of the settings.
 
-        A session that reaches them otherwise is refused.
+        Raise StorageMismatch if the session has other storage options.
         """
         policy = StorePolicy.from_profile(settings.runtime)
         store = cls(spark, root, settings.tables, record, policy.require_local_paths)
@@ -81,30 +83,32 @@ class Store(LakeTables):
         return store
 
     def log(self, name: str) -> DeltaLog:
-        """The Delta log of a table."""
+        """Return the Delta log of a table."""
         return DeltaLog(self.spark, self.location(name))
 
 
 def normalize_root(root: str, require_local_paths: bool) -> str:
-    """The root without a trailing slash; local ones absolute, remote ones refused where they must be.
+    """Make a local root absolute, strip a trailing slash, and refuse a remote root if `require_local_paths`.
 
     >>> checked_root("s3a://bucket/lake/", require_local_paths=False)
     's3a://bucket/lake'
     """
     if not root:
-        raise UsageError("the lake has no path", "name a folder or URI")
+        raise UsageError("the path of the lake is empty", "give a folder or a URI")
     # Delta addresses tables as delta.`path` and does not escape the path itself.
     if "`" in root or "\n" in root:
-        raise UsageError(f"{root!r} cannot be the root of a lake", "use a path without ` and line breaks")
+        raise UsageError(
+            f"{root!r} cannot be the path of a lake", "use a path without backticks and line breaks"
+        )
     scheme = SCHEME.match(root)
     if scheme is None:
         path = Path(root).absolute()
         if path.is_file():
-            raise UsageError(f"{root} is a file", "name a folder for the lake")
+            raise UsageError(f"{root} is a file, not a folder", "give a folder for the lake")
         return str(path)
     if require_local_paths and scheme[1].lower() != "file":
         raise RemotePathRefused(
-            f"{root} is remote and the profile requires local paths",
+            f"{root} is remote, but runtime.require_local_paths is true",
             "use a local folder, or set runtime.require_local_paths=false",
         )
     return root.rstrip("/")

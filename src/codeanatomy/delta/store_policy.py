@@ -1,20 +1,21 @@
-"""How the storage of a lake is reached: one policy, for Spark and for those who do without a JVM.
+"""Configure access to the storage of a lake, the same for Spark and for readers without a JVM.
 
-    policy = StorePolicy.from_profile(settings.runtime)       # with fs.s3a.access.key=AK, fs.s3a.endpoint=http://minio:9000
-    reach("s3a://bucket/lake", policy)
-    delta_options("s3a://bucket/lake/graph/cpg_nodes")
+    # runtime.storage_options: fs.s3a.access.key=AK, fs.s3a.endpoint=http://minio:9000
+    policy = StorePolicy.from_profile(settings.runtime)
+    register_policy("s3a://bucket/lake", policy)
+    deltalake_options("s3a://bucket/lake/graph/cpg_nodes")
     # {"aws_access_key_id": "AK", "aws_endpoint_url": "http://minio:9000", "aws_allow_http": "true", ...}
 
-The options are Hadoop's, by their names there. Spark gets them as they are (`spark.session`); deltalake
-knows others, which are derived from the same ones. A session that somebody hands in must have the same
-options, else its commits would go elsewhere than our reads (`require_match`).
+Options are Hadoop's, under their Hadoop names. Spark gets them unchanged (`spark.session`); the options of
+deltalake are derived from them. A session that the caller created must have the same options, or its commits
+would go elsewhere than our reads (`require_match`).
 
-Functions that read without a JVM take the root of a lake and nothing else. So the policy of a remote lake is
-kept here, by root, from the moment that it is opened with settings until the process ends. A second opening
-with other options is refused: whoever opened it first would commit by them. Of a local lake nothing is kept
-and nothing is passed on.
+Functions that read without a JVM take only the root of a lake. So the policy of a remote lake is registered
+here by root, from the first time it is opened with settings until the process ends. Opening it again with
+other options is refused, since the first opener would still commit with the old ones. Local lakes are not
+registered and need no options.
 
-What is recorded, shown or told of an option is its name, and a hash of its value: never the value.
+Records, output and error messages contain the name of an option and a hash of its value, never the value.
 
 >>> policy = StorePolicy({"fs.s3a.secret.key": "hush"})
 >>> policy
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     from codeanatomy.config import RuntimeProfile
 
 HADOOP, LOG_STORE, DELTA = "spark.hadoop.", "spark.delta.logStore.", "spark.databricks.delta."
-# Of the hash of a value.
+# Hex digits kept of the hash of a value.
 DIGITS = 16
-# Options of Hadoop below `fs.s3a.`, or below `fs.s3a.bucket.<bucket>.` for one of them, and deltalake's.
+# Hadoop options below `fs.s3a.`, or `fs.s3a.bucket.<bucket>.` for one bucket, and their deltalake names.
 S3 = {
     "access.key": "aws_access_key_id",
     "secret.key": "aws_secret_access_key",
@@ -53,18 +54,18 @@ S3 = {
     "assumed.role.arn": "aws_iam_role_arn",
 }
 S3_ENDPOINT, S3_SSL, S3_PATH_STYLE = "endpoint", "connection.ssl.enabled", "path.style.access"
-# Below `fs.azure.`; each may end with the host of an account.
+# Options below `fs.azure.`; each may end with the host of an account.
 AZURE = {
     "account.key": "azure_storage_account_key",
     "sas.fixed.token": "azure_storage_sas_key",
     "account.oauth2.client.id": "azure_storage_client_id",
     "account.oauth2.client.secret": "azure_storage_client_secret",
 }
-# A URL whose first part is the tenant.
+# A URL; the first part of its path is the tenant.
 AZURE_TENANT = "account.oauth2.client.endpoint"
-# The path of a file with credentials, by the names that the connector had over time.
+# Path of a credentials file, under the names used by different versions of the connector.
 GOOGLE = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
-# Which options of Hadoop are about a scheme.
+# Prefix of the Hadoop options of each URI scheme.
 FAMILIES = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "fs.s3a."),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "fs.azure."),
@@ -73,17 +74,17 @@ FAMILIES = {
 
 
 class StorePolicy(Struct, frozen=True):
-    """Options of the storage, without their prefixes; from settings or, by default, none."""
+    """Storage options without their prefixes, from the settings; none by default."""
 
     storage_options: dict[str, str] = {}
     log_store_options: dict[str, str] = {}
-    # Of Delta itself, such as what a vacuum may delete.
+    # Options of Delta itself, such as the retention check of VACUUM.
     delta_options: dict[str, str] = {}
     require_local_paths: bool = False
 
     @classmethod
     def from_profile(cls, profile: RuntimeProfile) -> StorePolicy:
-        """The policy of a profile; an option that is set by its full name wins, as in the session."""
+        """Build the policy of a profile; an option set by its full name wins, as in the session."""
         return cls(
             {**profile.storage_options, **_below(HADOOP, profile.spark)},
             {**profile.log_store_options, **_below(LOG_STORE, profile.spark)},
@@ -96,18 +97,18 @@ class StorePolicy(Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """Hash of all fields, the same in every process."""
+        """Return a hash of all fields, the same in every process."""
         return hashlib.sha256(json.encode(self, order="deterministic")).hexdigest()[:32]
 
     def option_hashes(self) -> dict[str, str]:
-        """What may be recorded: the full names of all options, and a hash of each value."""
+        """Return the full names of all options with a hash of each value, which may be recorded."""
         return {
             key: hashlib.sha256(value.encode()).hexdigest()[:DIGITS]
             for key, value in sorted(self._settings().items())
         }
 
     def for_deltalake(self, uri: str) -> dict[str, str]:
-        """The options that the library wants for a remote place."""
+        """Return the options that deltalake needs for a remote URI."""
         parts = urlsplit(uri)
         family = FAMILIES.get(parts.scheme.lower())
         if family == "fs.s3a.":
@@ -115,53 +116,53 @@ class StorePolicy(Struct, frozen=True):
         if family == "fs.azure.":
             return _azure(self.storage_options, parts.netloc)
         if family == "fs.gs.":
-            found = [self.storage_options[name] for name in GOOGLE if name in self.storage_options]
-            return {"google_service_account": found[0]} if found else {}
+            keyfiles = [self.storage_options[name] for name in GOOGLE if name in self.storage_options]
+            return {"google_service_account": keyfiles[0]} if keyfiles else {}
         return {}
 
     def require_match(self, spark: SparkSession, root: str) -> None:
-        """Raise if a session would reach the lake by other options.
+        """Raise StorageMismatch if a session has other storage options than this policy.
 
-        An option that only the session has counts where the lake is remote, and it is about its scheme.
+        An option that only the session has counts if the lake is remote and the option is for its scheme.
         """
         differing = [*self._differing(spark), *self._unknown(spark, root)]
         if differing:
             raise StorageMismatch(
                 f"the Spark session and the settings differ in {', '.join(sorted(differing))}",
-                "give the settings what the session has (runtime.storage_options, runtime.log_store_options, "
-                "runtime.delta), or start the session from these settings",
+                "copy the session's options to the settings (runtime.storage_options, "
+                "runtime.log_store_options, runtime.delta), or start the session from these settings",
             )
 
     def _differing(self, spark: SparkSession) -> list[str]:
-        """Options that the session has otherwise; nothing is asked of it where there are none."""
+        """Return the options that have other values in the session."""
         session: Any = spark._jsparkSession
-        found: list[str] = []
+        names: list[str] = []
         if self.storage_options:
-            # With what was changed after the session began.
+            # Includes changes made after the session started.
             hadoop = session.sessionState().newHadoopConf()
-            found += [
+            names += [
                 HADOOP + key for key, value in self.storage_options.items() if hadoop.getRaw(key) != value
             ]
         for prefix, options in ((LOG_STORE, self.log_store_options), (DELTA, self.delta_options)):
-            found += [
+            names += [
                 prefix + key
                 for key, value in options.items()
-                if _read(prefix + key, spark.conf.get(prefix + key, None)) != _read(prefix + key, value)
+                if _fold_case(spark.conf.get(prefix + key, None)) != _fold_case(value)
             ]
-        return found
+        return names
 
     def _unknown(self, spark: SparkSession, root: str) -> list[str]:
-        """Options about the scheme of a remote lake that only the session has."""
+        """Return the options for the scheme of a remote lake that only the session has."""
         scheme = urlsplit(root).scheme.lower()
         if is_local(root):
             return []
-        about = (f"{LOG_STORE}{scheme}.", *((HADOOP + FAMILIES[scheme],) if scheme in FAMILIES else ()))
+        prefixes = (f"{LOG_STORE}{scheme}.", *((HADOOP + FAMILIES[scheme],) if scheme in FAMILIES else ()))
         known = self._settings()
         names = (name for name, _ in spark.sparkContext.getConf().getAll())
-        return [name for name in names if name.startswith(about) and name not in known]
+        return [name for name in names if name.startswith(prefixes) and name not in known]
 
     def _settings(self) -> dict[str, str]:
-        """The options by their full names."""
+        """Return the options by their full names."""
         return {
             prefix + key: value
             for prefix, options in (
@@ -173,44 +174,47 @@ class StorePolicy(Struct, frozen=True):
         }
 
 
-# By the root of a remote lake, without a slash at its end.
-_REACHED: dict[str, StorePolicy] = {}
+# Policies by root of a remote lake, without a trailing slash.
+_POLICIES: dict[str, StorePolicy] = {}
 
 
 def register_policy(root: str, policy: StorePolicy) -> None:
-    """From now on a remote lake is reached by this policy, and no other; of a local one nothing is kept."""
+    """Use this policy for a remote lake until the process ends; do nothing for a local one.
+
+    Raise StorageMismatch if another policy is registered for the lake.
+    """
     if is_local(root):
         return
-    # One step, since threads may open it at the same time.
-    known = _REACHED.setdefault(root.rstrip("/"), policy)
+    # Atomic, since threads may open the lake at the same time.
+    known = _POLICIES.setdefault(root.rstrip("/"), policy)
     if known != policy:
         differing = sorted({*known.option_hashes().items()} ^ {*policy.option_hashes().items()})
         names = dict.fromkeys(name for name, _ in differing) or ("require_local_paths",)
         raise StorageMismatch(
-            f"this process has opened {root} with other options: {', '.join(names)}",
-            "open a lake with the same options everywhere in a process, or use another process",
+            f"this process has already opened {root} with other values of {', '.join(names)}",
+            "use the same options everywhere in a process, or start another process",
         )
 
 
 def policy_for(place: str) -> StorePolicy:
-    """The policy of the lake that a place is in; one of no options if none was given."""
-    inside = [root for root in _REACHED if f"{place.rstrip('/')}/".startswith(f"{root}/")]
-    return _REACHED[max(inside, key=len)] if inside else StorePolicy()
+    """Return the policy of the lake that contains a path or URI; an empty policy if none is registered."""
+    roots = [root for root in _POLICIES if f"{place.rstrip('/')}/".startswith(f"{root}/")]
+    return _POLICIES[max(roots, key=len)] if roots else StorePolicy()
 
 
 def deltalake_options(place: str) -> dict[str, str] | None:
-    """What deltalake needs to open a table; none for a local one, whatever the settings say."""
+    """Return the options deltalake needs to open a table; None for a local one, whatever the settings."""
     return None if is_local(place) else policy_for(place).for_deltalake(place)
 
 
 def is_local(place: str) -> bool:
-    """Whether a path or URI is on a file system of this machine.
+    """Return whether a path or URI is on a file system of this machine.
 
     >>> is_local("/data/lake"), is_local("file:/data/lake"), is_local("s3a://bucket/lake")
     (True, True, False)
     """
     scheme = urlsplit(place).scheme.lower()
-    # A scheme of one letter is a drive.
+    # A scheme of one letter is a Windows drive.
     return len(scheme) < 2 or scheme == "file"
 
 
@@ -218,33 +222,33 @@ def _below(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:
     return {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
 
 
-def _read(key: str, value: str | None) -> str | None:
-    """A value as Spark reads it: truth values have no case."""
+def _fold_case(value: str | None) -> str | None:
+    """Lower-case a boolean, since Spark ignores its case."""
     return value.lower() if value is not None and value.lower() in ("true", "false") else value
 
 
 def _s3(options: Mapping[str, str], bucket: str) -> dict[str, str]:
     below = {**_below("fs.s3a.", options), **_below(f"fs.s3a.bucket.{bucket}.", options)}
-    # A version is made only if there is none: what all commits of ours rely on.
-    found = {"aws_conditional_put": "etag"}
-    found |= {ours: below[name] for name, ours in S3.items() if name in below}
+    # Create a log entry only if it does not exist: all our commits rely on it.
+    renamed = {"aws_conditional_put": "etag"}
+    renamed |= {ours: below[name] for name, ours in S3.items() if name in below}
     if S3_ENDPOINT in below:
         endpoint = below[S3_ENDPOINT]
         if "://" not in endpoint:
-            # Hadoop takes a host alone.
+            # Hadoop accepts a host without a scheme.
             plain = below.get(S3_SSL, "true").lower() == "false"
             endpoint = f"{'http' if plain else 'https'}://{endpoint}"
-        found["aws_endpoint_url"] = endpoint
+        renamed["aws_endpoint_url"] = endpoint
         if endpoint.lower().startswith("http:"):
-            found["aws_allow_http"] = "true"
+            renamed["aws_allow_http"] = "true"
     if S3_PATH_STYLE in below:
         by_host = below[S3_PATH_STYLE].lower() != "true"
-        found["aws_virtual_hosted_style_request"] = str(by_host).lower()
-    return found
+        renamed["aws_virtual_hosted_style_request"] = str(by_host).lower()
+    return renamed
 
 
 def _azure(options: Mapping[str, str], place: str) -> dict[str, str]:
-    """Of `container@account.dfs.core.windows.net` the options of that account, else those of all."""
+    """Return the options for `container@account.dfs.core.windows.net`: the account's, else general ones."""
     host = place.rpartition("@")[2]
     account = host.partition(".")[0]
     below = _below("fs.azure.", options)
@@ -252,7 +256,7 @@ def _azure(options: Mapping[str, str], place: str) -> dict[str, str]:
     def option(name: str) -> str | None:
         return below.get(f"{name}.{host}", below.get(name))
 
-    found = {"azure_storage_account_name": account} if "@" in place else {}
-    found |= {ours: value for name, ours in AZURE.items() if (value := option(name)) is not None}
+    renamed = {"azure_storage_account_name": account} if "@" in place else {}
+    renamed |= {ours: value for name, ours in AZURE.items() if (value := option(name)) is not None}
     tenant = urlsplit(option(AZURE_TENANT) or "").path.strip("/").partition("/")[0]
-    return {**found, "azure_storage_tenant_id": tenant} if tenant else found
+    return {**renamed, "azure_storage_tenant_id": tenant} if tenant else renamed

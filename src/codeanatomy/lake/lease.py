@@ -1,23 +1,24 @@
-"""One writer per lake: a lease that is a row of the lake itself, with a heartbeat and a journal of the run.
+"""Grant write access to a lake to one run at a time: a lease row in the lake, with heartbeat and journal.
 
     with acquire("lake", "run-7", ["requests"], wait=True, report=print, base_run_id="run-6") as lease:
-        for step in lease.before.done if lease.before else ():     # what a dead or failed run has finished
+        for step in lease.before.done if lease.before else ():     # steps finished by a dead or failed run
             ...
-        lease.check()                                              # after every step: is it still ours?
-        lease.record_step(StepDone("extract", {"requests": "8a1f..."}, {"requests": {"ast_files_v1": 18}}, pins))
+        lease.check()                                              # after every step: raises if it was taken
+        step = StepDone("extract", {"requests": "8a1f..."}, {"requests": {"ast_files_v1": 18}}, pins)
+        lease.record_step(step)
 
-The table has one row, and every change of it (to acquire, to beat, to note a step, to release) overwrites
-that row in a commit for exactly the next version: of two that try at once one wins and the other learns who
-it was. Leaving the block releases the lease; after an exception the journal stays for the next run.
+The table has one row, and every change (acquire, heartbeat, record a step, release) overwrites it in a commit
+for exactly the next version: of two concurrent attempts one wins, and the other reads who has won. Leaving
+the block releases the lease; after an exception the journal stays for the next run.
 
-Others may take the lease when it was released, when its process was on this machine and is gone, or when its
-last beat is older than its `ttl_seconds` by their own clock. That assumes clocks which agree to within ttl
-less the time between two beats: a holder whose clock is further behind is taken for dead while it lives (its
-`check` notices), one whose clock is ahead is waited for so much longer after its death. A clock that jumps
-forward during a build can cost the lease, one that jumps backward cannot. A holder that was stopped for
-longer than ttl has lost the lease only if somebody took it.
+Another run may take the lease if it was released, if its process was on this machine and has ended, or if its
+last heartbeat is older than `ttl_seconds` by that run's clock. Clocks must agree to within the ttl less the
+interval of two heartbeats: a holder whose clock is further behind is considered dead while it is alive (its
+`check` detects it); if its clock is ahead, others wait that much longer after its death. A clock that jumps
+forward during a build can cost the lease, one that jumps backward cannot. A holder that was suspended for
+longer than the ttl has lost the lease only if another run took it.
 
-Data files of old beats are deleted while beating and at release; a reader whose file is gone reads again.
+Data files of old heartbeats are deleted now and then and at release; a reader whose file is gone reads again.
 
 Tests: `tests/unit/lake/test_lease.py`.
 """
@@ -58,34 +59,36 @@ from codeanatomy.errors import (
 TABLE = "run_lease"
 
 POLL_SECONDS = 1.0
-TELL_SECONDS = 10.0
-# Beats after which their files are deleted: each leaves one of a few kilobytes.
-TIDY_BEATS = 20
-# Times a commit or a read is tried that meets the tidying of the holder.
+REPORT_SECONDS = 10.0
+# Heartbeats between two vacuums: each leaves a file of a few kilobytes.
+VACUUM_BEATS = 20
+# Attempts of a commit or a read that collides with the holder's vacuum.
 ATTEMPTS = 5
-# Seconds a beat that is under way may take before the process ends without it.
+# Seconds to wait at exit for a heartbeat in progress.
 LAST_BEAT_SECONDS = 10.0
 
-# A token for systems on which processes cannot be told apart by their start.
+RETRY_HINT = "run the command again; published runs are not affected"
+
+# Identifies this process on systems where the start time of a process cannot be read.
 _TOKEN = uuid4().hex
 
 
 class StepDone(Struct, frozen=True):
-    """A step that a run has finished: what it was made from, and what it left."""
+    """A step that a run has finished: fingerprints of its inputs, row counts and table versions."""
 
     step_name: str
     # By repository.
     fingerprints: dict[str, str]
-    # By repository, by table.
+    # By repository, then by table.
     rows: dict[str, dict[str, int]]
-    # The version that each table was left at.
+    # The version of each table after the step.
     pins: dict[str, int]
-    # The run that did it, by repository, where it was another one that had died.
+    # By repository: the dead run that did the step, if it was not this one.
     made_by: dict[str, str] = {}
 
 
 class JournalStep(Struct, frozen=True):
-    """A step and a repository, as the row has them."""
+    """A step and a repository, as stored in the lease row."""
 
     step_name: str
     repo_id: str
@@ -95,7 +98,7 @@ class JournalStep(Struct, frozen=True):
 
 
 class JournalPin(Struct, frozen=True):
-    """A step and a table it has written, as the row has them."""
+    """A step and a table it has written, as stored in the lease row."""
 
     step_name: str
     table_name: str
@@ -103,7 +106,7 @@ class JournalPin(Struct, frozen=True):
 
 
 class LeaseRow(Struct, frozen=True, kw_only=True):
-    """The row: who writes to the lake, or did last, and how far it is."""
+    """The row of the lease table: the current or last writer of the lake, and its journal."""
 
     run_id: str
     state: Literal["held", "released"]
@@ -119,7 +122,7 @@ class LeaseRow(Struct, frozen=True, kw_only=True):
 
     @property
     def done(self) -> tuple[StepDone, ...]:
-        """The steps that are finished, in the order in which they were."""
+        """Return the finished steps, in order."""
         names = [*(step.step_name for step in self.steps), *(pin.step_name for pin in self.pins)]
         return tuple(map(self._step, dict.fromkeys(names)))
 
@@ -134,7 +137,7 @@ class LeaseRow(Struct, frozen=True, kw_only=True):
         )
 
     def with_step(self, done: StepDone) -> LeaseRow:
-        """The row with a step added, or put in the place of the step of that name."""
+        """Return the row with a step added; a step of the same name is replaced."""
         steps = [
             JournalStep(
                 done.step_name, repo_id, fingerprint, done.made_by.get(repo_id), done.rows.get(repo_id, {})
@@ -150,7 +153,7 @@ class LeaseRow(Struct, frozen=True, kw_only=True):
 
     @property
     def holder(self) -> str:
-        """Who it is, for people."""
+        """Describe the writer for messages."""
         pid = _parts(self.process).get("pid", "?")
         return (
             f"run {self.run_id} since {self.acquired_at:%Y-%m-%d %H:%M:%S} UTC "
@@ -159,14 +162,14 @@ class LeaseRow(Struct, frozen=True, kw_only=True):
 
 
 def read_lease(root: str) -> LeaseRow | None:
-    """The row of a lake; none where nobody has ever written."""
+    """Read the lease row of a lake; None if the lake was never written."""
     return _newest(root)[1]
 
 
 def is_stale(row: LeaseRow, now: datetime) -> bool:
-    """Whether others may take it: released, silent for longer than its ttl, or its process is gone."""
-    silent = now - row.heartbeat_at > timedelta(seconds=row.ttl_seconds)
-    return row.state == "released" or silent or _gone(row.process)
+    """Return whether another run may take the lease: released, expired, or its process has ended."""
+    expired = now - row.heartbeat_at > timedelta(seconds=row.ttl_seconds)
+    return row.state == "released" or expired or _has_ended(row.process)
 
 
 def acquire(
@@ -180,8 +183,11 @@ def acquire(
     ttl_seconds: int = 120,
     beat_seconds: float = 15,
 ) -> Lease:
-    """Get the lease of a lake; while somebody else has it, wait or (`wait` false) raise LeaseHeld."""
-    told = -TELL_SECONDS
+    """Acquire the lease of a lake; while another run holds it, wait or (`wait` false) raise LeaseHeld.
+
+    `report` receives a message every REPORT_SECONDS while waiting.
+    """
+    reported_at = -REPORT_SECONDS
     while True:
         version, before = _newest(root)
         now = _now()
@@ -197,23 +203,24 @@ def acquire(
                 ttl_seconds=ttl_seconds,
                 base_run_id=base_run_id,
             )
-            # Somebody else was faster: who it was is read in the next round.
+            # If another run was faster, its row is read in the next round.
             with suppress(CommitConflict):
                 version = _overwrite(root, row, version)
                 return Lease(root, row, version, before, beat_seconds, report)
             continue
         if not wait:
             raise LeaseHeld(
-                f"lake {root} is being written by {before.holder}", "wait until it is done, or stop that run"
+                f"lake {root} is being written by {before.holder}",
+                "wait until it has finished, or stop that run",
             )
-        if time.monotonic() - told >= TELL_SECONDS:
-            told = time.monotonic()
+        if time.monotonic() - reported_at >= REPORT_SECONDS:
+            reported_at = time.monotonic()
             report(f"waiting: lake {root} is being written by {before.holder}")
         time.sleep(POLL_SECONDS)
 
 
 class Lease:
-    """The right to write to a lake, for as long as its heart beats."""
+    """Exclusive write access to a lake, kept alive by a heartbeat thread."""
 
     def __init__(
         self,
@@ -224,22 +231,22 @@ class Lease:
         beat_seconds: float,
         report: Callable[[str], None],
     ) -> None:
-        # The row that was there: its steps are what a dead or failed run has finished.
+        # The previous row: its steps were finished by a dead or failed run.
         self.before = before
         self._root = root
         self._row = row
         self._version = version
         self._report = report
-        # Why it is not ours any more.
-        self._over: str | None = None
+        # Why the lease is no longer held; None while it is.
+        self._lost_reason: str | None = None
         self._lock = threading.RLock()
         self._stop = threading.Event()
         self._thread = threading.Thread(
             target=self._beat, args=(beat_seconds,), name="codeanatomy-lease", daemon=True
         )
         self._thread.start()
-        # A thread that is in the storage library when the interpreter goes away would abort the process.
-        atexit.register(self._halt)
+        # A thread inside deltalake at interpreter shutdown would abort the process.
+        atexit.register(self._stop_heartbeat)
 
     def __enter__(self) -> Self:
         return self
@@ -250,43 +257,43 @@ class Lease:
         self.release(keep_journal=kind is not None)
 
     def set_base_run(self, base_run_id: str | None) -> None:
-        """Say which published run this one builds on: that may have changed while it waited."""
+        """Set the published run on which this one builds, which may have changed while it waited."""
         self._change(lambda row: structs.replace(row, base_run_id=base_run_id))
 
     def record_step(self, done: StepDone) -> None:
-        """Write into the journal that a step is done; one of the same name is replaced."""
+        """Record a finished step in the journal; a step of the same name is replaced."""
         self._change(lambda row: row.with_step(done))
 
     def check(self) -> None:
-        """Raise LeaseLost if somebody else has the lease, or could have because no beat went through."""
-        if self._over is None and is_stale(self._row, _now()):
+        """Raise LeaseLost if another run has the lease, or could take it because the heartbeat failed."""
+        if self._lost_reason is None and is_stale(self._row, _now()):
             try:
-                # Nobody may have noticed.
+                # It is expired, but perhaps not taken yet.
                 self._change(lambda row: row)
             except (CommitConflict, StorageFailure) as problem:
-                why = f"its last beat was at {self._row.heartbeat_at:%H:%M:%S} UTC: {problem.message}"
+                why = f"its last heartbeat was at {self._row.heartbeat_at:%H:%M:%S} UTC: {problem.message}"
                 raise self._lost(why, problem.hint) from problem
-        if self._over is not None:
-            raise self._lost(self._over)
+        if self._lost_reason is not None:
+            raise self._lost(self._lost_reason)
 
     def release(self, *, keep_journal: bool) -> None:
-        """Give it back; the journal is for the next run, if this one was not able to publish.
+        """Release the lease; keep the journal for the next run if this one did not publish.
 
-        Where that cannot be written the end of the process, or of its ttl, does the same.
+        If the release cannot be written, the end of the process or of the ttl has the same effect.
         """
-        self._halt()
-        atexit.unregister(self._halt)
-        if self._over is not None or self._thread.is_alive():
+        self._stop_heartbeat()
+        atexit.unregister(self._stop_heartbeat)
+        if self._lost_reason is not None or self._thread.is_alive():
             return
         kept = {} if keep_journal else {"steps": (), "pins": ()}
         try:
             self._change(lambda row: structs.replace(row, state="released", **kept))
-            self._tidy()
+            self._vacuum()
         except LeaseLost:
             return
         except CodeAnatomyError as problem:
             self._report(f"the lease of {self._root} could not be released: {problem.message}")
-        self._over = "it was released"
+        self._lost_reason = "it was released"
 
     def _beat(self, seconds: float) -> None:
         beats = 0
@@ -294,46 +301,49 @@ class Lease:
             try:
                 self._change(lambda row: row)
                 beats += 1
-                if beats % TIDY_BEATS == 0:
-                    self._tidy()
+                if beats % VACUUM_BEATS == 0:
+                    self._vacuum()
             except LeaseLost:
                 return
             except CodeAnatomyError:
-                # A full disk may have room again; `check` says how long that can be waited for, and why.
+                # The cause, such as a full disk, may go away; `check` raises when the ttl is over.
                 continue
 
     def _change(self, change: Callable[[LeaseRow], LeaseRow]) -> None:
-        """Overwrite the row, which is a beat too."""
+        """Overwrite the row, which is also a heartbeat."""
         with self._lock:
             for _ in range(ATTEMPTS):
-                if self._over is not None:
-                    raise self._lost(self._over)
-                # Not before it was acquired, whatever the clock says.
+                if self._lost_reason is not None:
+                    raise self._lost(self._lost_reason)
+                # Never before `acquired_at`, even if the clock was set back.
                 now = max(_now(), self._row.acquired_at)
                 row = structs.replace(change(self._row), heartbeat_at=now)
                 try:
                     self._version = _overwrite(self._root, row, self._version)
                 except CommitConflict:
-                    self._look()
+                    self._check_owner()
                 else:
                     self._row = row
                     return
-        raise CommitConflict(f"the lease of {self._root} changes all the time", "see who writes to it")
+        raise CommitConflict(
+            f"the lease of {self._root} was changed {ATTEMPTS} times in a row by another process",
+            "stop the other process that writes to the lake",
+        )
 
-    def _look(self) -> None:
-        """See whose the lease is; the version moves on with tidying too."""
-        version, found = _newest(self._root)
-        if found is not None and (found.run_id, found.process, found.acquired_at) == (
+    def _check_owner(self) -> None:
+        """Read the newest row: either the version has moved on by a vacuum, or the lease is lost."""
+        version, current = _newest(self._root)
+        if current is not None and (current.run_id, current.process, current.acquired_at) == (
             self._row.run_id,
             self._row.process,
             self._row.acquired_at,
         ):
             self._version = version
         else:
-            self._over = "nobody has it" if found is None else f"it is held by {found.holder}"
+            self._lost_reason = "its row is gone" if current is None else f"it is held by {current.holder}"
 
-    def _tidy(self) -> None:
-        """Delete the files of older beats. Only those the log says were replaced: others may be new."""
+    def _vacuum(self) -> None:
+        """Delete the files of older heartbeats: those removed in the log, since others may be new."""
         with self._lock, suppress(DeltaError, OSError):
             place = location(self._root, TABLE)
             opened = DeltaTable(place, storage_options=deltalake_options(place))
@@ -341,19 +351,19 @@ class Lease:
             opened.vacuum(
                 retention_hours=0, dry_run=False, enforce_retention_duration=False, commit_properties=once
             )
-            # Of other tables old entries are kept: readers may have them pinned.
+            # Only for this table: versions of others may be pinned by readers.
             opened.cleanup_metadata()
 
-    def _halt(self) -> None:
+    def _stop_heartbeat(self) -> None:
         self._stop.set()
         self._thread.join(LAST_BEAT_SECONDS)
 
-    def _lost(self, why: str, hint: str = "repeat the command: what was published stands") -> LeaseLost:
+    def _lost(self, why: str, hint: str = RETRY_HINT) -> LeaseLost:
         return LeaseLost(f"run {self._row.run_id} has lost the lease of {self._root}: {why}", hint)
 
 
 def _newest(root: str) -> tuple[int, LeaseRow | None]:
-    """The newest version of the table (-1: none) and its row."""
+    """Return the newest version of the lease table (-1: none) and its row."""
     for attempt in range(ATTEMPTS):
         try:
             version = newest_version(root, TABLE)
@@ -365,18 +375,18 @@ def _newest(root: str) -> tuple[int, LeaseRow | None]:
                 raise StorageFailure(
                     problem.message, f"if no build is running, delete {location(root, TABLE)}"
                 ) from problem
-            # The holder has deleted the file meanwhile: there is a newer version.
+            # The holder has deleted the file in the meantime: there is a newer version.
             time.sleep(0.05 * attempt)
         else:
             break
-    found = rows.to_pylist(maps_as_pydicts="strict")
-    # What is null has a default.
-    cells = [{name: value for name, value in row.items() if value is not None} for row in found]
+    records = rows.to_pylist(maps_as_pydicts="strict")
+    # Null fields have a default.
+    cells = [{name: value for name, value in row.items() if value is not None} for row in records]
     return version, convert(cells[0], LeaseRow) if cells else None
 
 
 def _overwrite(root: str, row: LeaseRow, after: int) -> int:
-    """Put a row in the place of the one of version `after`."""
+    """Replace the row of version `after`; raise CommitConflict if the table is at another version."""
     cells = to_builtins(row, builtin_types=(datetime,))
     return overwrite_small(
         root, catalog.table(TABLE), [cells], Commit(row.run_id, sequence=after + 1), after=after
@@ -388,28 +398,28 @@ def _now() -> datetime:
 
 
 def _this_process() -> str:
-    """This process, among all of all machines since they were started."""
+    """Identify this process across machines and reboots."""
     pid = os.getpid()
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         space = Path("/proc/self/ns/pid").stat().st_ino
         start = _start(pid)
     except OSError:
-        # Nobody can see whether it is gone: its ttl has to run out.
+        # Others cannot check whether it has ended: its ttl has to expire.
         return f"token={_TOKEN} pid={pid}"
     return f"boot={boot} space={space} pid={pid} start={start}"
 
 
-def _gone(process: str) -> bool:
-    """Whether a process was one of this machine, and has ended."""
-    theirs, mine = _parts(process), _parts(_this_process())
-    if "boot" not in mine or any(theirs.get(name) != mine[name] for name in ("boot", "space")):
+def _has_ended(process: str) -> bool:
+    """Return whether a process ran on this machine and has ended."""
+    other, this = _parts(process), _parts(_this_process())
+    if "boot" not in this or any(other.get(name) != this[name] for name in ("boot", "space")):
         return False
     try:
-        return _start(int(theirs["pid"])) != theirs["start"]
+        return _start(int(other["pid"])) != other["start"]
     except OSError:
         # The process of another user may be hidden.
-        return not _exists(int(theirs["pid"]))
+        return not _exists(int(other["pid"]))
 
 
 def _parts(process: str) -> dict[str, str]:
@@ -417,8 +427,8 @@ def _parts(process: str) -> dict[str, str]:
 
 
 def _start(pid: int) -> str:
-    """When a process was started, in ticks since the machine was; empty for one that has ended."""
-    # The name, in brackets, may hold anything.
+    """Return the start time of a process in ticks since boot; empty for one that has ended."""
+    # The process name, in parentheses, may contain any character.
     state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return "" if state in "ZX" else fields[18]
 

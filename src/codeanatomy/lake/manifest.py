@@ -1,9 +1,9 @@
-"""The manifest: what every run of a lake has done, and so what a reader opens.
+"""Publish and read the runs of a lake: one manifest row per run and repository, with the table versions.
 
     read_manifest("lake")[-1].output_pins[0]       # OutputPin("ast_files_v1", 3, rows=18, ...)
 
-The last commit of a run appends a row for each repository it has built. A repository that failed has a row
-too, with the reason and without pins; its older snapshot stays the published one.
+The last commit of a run appends a row for each repository it has built. A repository that failed also has a
+row, with the error and without pins; its older snapshot stays published.
 
 Tests: `tests/unit/lake/test_manifest.py`.
 """
@@ -28,23 +28,23 @@ TABLE = "run_manifest"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Status = Literal["succeeded", "failed", "cancelled"]
-# What kind of work has made the versions that a run pins.
+# The kind of work that made the versions which a run pins.
 Mode = Literal["full", "incremental", "maintenance", "restore"]
 
 
 class InputPin(Struct, frozen=True):
-    """A version of a table that a run began with."""
+    """A table version at the start of a run."""
 
     table_name: str
     version: int
 
 
 class OutputPin(Struct, frozen=True):
-    """A version of a table that a reader of the run opens."""
+    """A table version that readers of the run open."""
 
     table_name: str
     version: int
-    # Of the whole table, all repositories together.
+    # Of the whole table, all repositories together; None if unknown.
     rows: int | None = None
     min_reader_version: int | None = None
     min_writer_version: int | None = None
@@ -52,7 +52,7 @@ class OutputPin(Struct, frozen=True):
 
 
 class ChangeWindow(Struct, frozen=True):
-    """Versions of a change feed that a run has consumed, first and last."""
+    """The first and last version of a change feed that a run has consumed."""
 
     table_name: str
     from_version: int
@@ -60,7 +60,7 @@ class ChangeWindow(Struct, frozen=True):
 
 
 class RunManifest(Struct, frozen=True, kw_only=True):
-    """A run and a repository that it has built, as the row of the manifest."""
+    """A row of the manifest: a run and a repository that it has built."""
 
     run_id: str
     repo_id: str
@@ -76,12 +76,12 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     settings_hash: str | None = None
     catalog_hash: str | None = None
     witness_versions: dict[str, str] = {}
-    # By step; of a step that was skipped, those of the run that did it.
+    # By step; for a skipped step, those of the run that did it.
     plan_fingerprints: dict[str, str] = {}
-    # The same without the source: where they are equal, a step can be refreshed.
+    # The same without the sources: if they are equal, a step can be refreshed.
     rule_fingerprints: dict[str, str] = {}
     input_pins: tuple[InputPin, ...] = ()
-    # Of every table of the lake, whoever wrote it.
+    # All tables of the lake, also those written by earlier runs.
     output_pins: tuple[OutputPin, ...] = ()
     row_counts: dict[str, int] = {}
     change_windows: tuple[ChangeWindow, ...] = ()
@@ -92,52 +92,55 @@ class RunManifest(Struct, frozen=True, kw_only=True):
 
     @property
     def extract_run_id(self) -> str:
-        """The run that has read the files: this one, or one before that it builds on."""
+        """Return the run that extracted the files: this one, or an earlier one on which it builds."""
         run_id, _, _ = self.artifact_ids.get("extract", "").rpartition("/")
         return run_id or self.run_id
 
 
 def read_manifest(root: str) -> list[RunManifest]:
-    """All rows, in the order in which the runs began; none where no run has ended."""
+    """Read all rows, ordered by the start of their run; empty if no run has ended."""
     try:
-        rows = _rows(root)
+        records = _read_records(root)
     except TableMissing:
         return []
     try:
-        found = [convert(_present(row), RunManifest) for row in rows]
+        rows = [convert(_drop_nulls(record), RunManifest) for record in records]
     except ValidationError as problem:
         raise ContractError(
-            f"{TABLE} of {root} is of another version of this program: {problem}", "build into a new lake"
+            f"{TABLE} of {root} was written by another version of this program: {problem}",
+            "build into a new lake",
         ) from problem
-    return sorted(found, key=lambda row: (row.started_at, row.run_id))
+    return sorted(rows, key=lambda row: (row.started_at, row.run_id))
 
 
-def _rows(root: str) -> list[dict[str, Any]]:
+def _read_records(root: str) -> list[dict[str, Any]]:
     names = catalog.table(TABLE).column_names
     if not is_local(root):
-        far: list[dict[str, Any]] = light_table(root, TABLE, names).to_pylist(maps_as_pydicts="strict")
-        return far
-    files = light_files(root, TABLE)
-    # As numbers, since for times DuckDB imports pytz, which takes as long as all of this.
+        remote: list[dict[str, Any]] = light_table(root, TABLE, names).to_pylist(maps_as_pydicts="strict")
+        return remote
+    query = select_rows(local_path(root), TABLE, light_files(root, TABLE))
+    # As numbers: for timestamps DuckDB imports pytz, which takes as long as the whole query.
     times = [column.name for column in catalog.table(TABLE).columns if column.type == "timestamp"]
     numbers = ", ".join(f"epoch_us({name}) AS {name}" for name in times)
-    with translate_errors(), lookup_connection() as found:
-        answer = found.execute(f"SELECT * REPLACE ({numbers}) FROM ({select_rows(local_path(root), TABLE, files)})")
-        rows = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
-    for row in rows:
-        row |= {name: EPOCH + timedelta(microseconds=row[name]) for name in times if row[name] is not None}
-    return rows
+    with translate_errors(), lookup_connection() as connection:
+        result = connection.execute(f"SELECT * REPLACE ({numbers}) FROM ({query})")
+        records = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    for record in records:
+        record |= {
+            name: EPOCH + timedelta(microseconds=record[name]) for name in times if record[name] is not None
+        }
+    return records
 
 
-def _present(value: Any) -> Any:
-    """Without what is null, at every depth: it has a default."""
+def _drop_nulls(value: Any) -> Any:
+    """Drop null fields at every depth: they have a default."""
     if isinstance(value, dict):
-        return {name: _present(part) for name, part in value.items() if part is not None}
-    return [_present(part) for part in value] if isinstance(value, list) else value
+        return {name: _drop_nulls(part) for name, part in value.items() if part is not None}
+    return [_drop_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def output_pin(root: str, name: str, version: int) -> OutputPin:
-    """A version of a table, with what its log says of it."""
+    """Build the pin of a table version, with row count and protocol from its log."""
     facts = table_facts(root, name, version)
     return OutputPin(
         name, version, facts.rows, facts.min_reader_version, facts.min_writer_version, facts.features
@@ -145,7 +148,7 @@ def output_pin(root: str, name: str, version: int) -> OutputPin:
 
 
 def manifest_version(root: str) -> int:
-    """The version of the manifest; -1 where no run has ended."""
+    """Return the version of the manifest table; -1 if no run has ended."""
     try:
         return newest_version(root, TABLE)
     except TableMissing:
@@ -153,8 +156,8 @@ def manifest_version(root: str) -> int:
 
 
 def append_manifest(root: str, rows: Sequence[RunManifest], commit: Commit, *, after: int | None) -> int:
-    """Add the rows of a run if the manifest is at version `after` still: this publishes the run."""
-    # Here, since readers of the manifest do without what writes it.
+    """Publish a run: append its rows if the manifest is still at version `after`."""
+    # Imported here: readers of the manifest do not need the writer.
     from codeanatomy.delta.write.small import append_small
 
     cells = [to_builtins(row, builtin_types=(datetime,)) for row in rows]

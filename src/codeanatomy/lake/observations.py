@@ -1,17 +1,17 @@
-"""What a run has done to its tables: the events of its storage, and at its end their rows.
+"""Collect the storage events of a run, and append them to the observation tables at its end.
 
-    observed = Observed()
-    store = Tables("lake", settings.tables, record=observed)        # whatever is done with it is kept
+    log = EventLog()
+    store = LakeTables("lake", settings.tables, record=log)         # reads and writes add events to the log
     ...
-    record_observed(store, "run-7", observed, settings.runtime)     # {"delta_mutations": 31, ...}
+    record_events(store, "run-7", log, settings.runtime)            # {"delta_mutations": 31, ...}
 
-Every commit that was attempted is a row of `delta_mutations`, each scan one of `delta_scan_plans`, each
-version that was opened or made one of `delta_snapshots`, and the last choice of a table's statistics one of
-`stats_decisions`. A table that gets no rows gets no commit. The commits of the record itself, of the manifest
-and of the lease are not recorded: they hold no data.
+Every attempted commit is a row of `delta_mutations`, each scan a row of `delta_scan_plans`, each version that
+was opened or made a row of `delta_snapshots`, and the last choice of a table's statistics columns a row of
+`stats_decisions`. Tables without new rows get no commit. Commits of these tables, of the manifest and of the
+lease are not recorded.
 
-A snapshot is what somebody has read already; what a commit has made of it is in the entries since. No text
-holds the value of an option of the storage (`lake.redaction`).
+Snapshots come from the gate checks; versions after them are derived from the log entries in between. No text
+contains the value of a storage option (`lake.redaction`).
 
 Tests: `tests/unit/lake/test_observations.py`.
 """
@@ -57,58 +57,58 @@ SNAPSHOTS, MUTATIONS, SCANS, STATS = (
     "stats_decisions",
 )
 BUILD = "build"
-# Tables that are written at the same time.
+# Tables that are written concurrently.
 WRITERS = 4
-# Characters of a row that broke a rule.
-SAMPLE = 500
+# Characters kept of a sample row.
+SAMPLE_CHARS = 500
 
 Row = dict[str, Any]
 
 
 class LoggedEvent(Struct, frozen=True):
-    """An event, and when it was told."""
+    """An event with its time and purpose."""
 
     at: datetime
     event: Event
-    # What it was done for.
+    # Such as `build`, or the command of a recorded query.
     purpose: str
-    # The run has done it itself.
+    # False: an event of another process, such as a recorded query.
     is_own: bool = True
 
 
 class EventLog:
-    """The recorder of a run: keeps what it is told, by whichever thread."""
+    """The recorder of a run: collects events from all threads."""
 
     def __init__(self, purpose: str = BUILD) -> None:
         self._purpose = purpose
-        self._seen: list[LoggedEvent] = []
-        self._adding = Lock()
+        self._events: list[LoggedEvent] = []
+        self._lock = Lock()
 
     def __call__(self, event: Event) -> None:
-        """Keep an event of this run."""
+        """Add an event of this run."""
         self.add(event)
 
     def add(self, event: Event, purpose: str | None = None, at: datetime | None = None) -> None:
-        """Keep an event that was for something else, or told before."""
-        seen = LoggedEvent(at or datetime.now(UTC), event, purpose or self._purpose, purpose is None)
-        with self._adding:
-            self._seen.append(seen)
+        """Add an event, optionally with another purpose or an earlier time."""
+        logged = LoggedEvent(at or datetime.now(UTC), event, purpose or self._purpose, purpose is None)
+        with self._lock:
+            self._events.append(logged)
 
     def refine(self, table: str, version: int, filters: Collection[str], joins: Collection[str]) -> None:
-        """The plan that a version was scanned for filters and joins by these columns, besides those told."""
-        with self._adding:
-            for number, each in enumerate(self._seen):
+        """Add the filter and join columns of a query plan to the scans of a table version."""
+        with self._lock:
+            for number, each in enumerate(self._events):
                 event = each.event
                 if isinstance(event, Scanned) and (event.table, event.version) == (table, version):
-                    self._seen[number] = structs.replace(each, event=_refined(event, filters, joins))
+                    self._events[number] = structs.replace(each, event=_add_columns(event, filters, joins))
 
-    def seen(self) -> list[LoggedEvent]:
-        """All that was told, in its order."""
-        with self._adding:
-            return list(self._seen)
+    def events(self) -> list[LoggedEvent]:
+        """Return all events in order."""
+        with self._lock:
+            return list(self._events)
 
 
-def _refined(event: Scanned, filters: Collection[str], joins: Collection[str]) -> Scanned:
+def _add_columns(event: Scanned, filters: Collection[str], joins: Collection[str]) -> Scanned:
     return structs.replace(
         event,
         filter_columns=tuple(sorted({*event.filter_columns, *filters})),
@@ -116,39 +116,39 @@ def _refined(event: Scanned, filters: Collection[str], joins: Collection[str]) -
     )
 
 
-def scan_event(asked: RecordedQuery) -> Scanned:
-    """A question that was recorded, as a scan."""
+def scan_event(query: RecordedQuery) -> Scanned:
+    """Convert a recorded query to a scan event."""
     return Scanned(
-        table=asked.table,
-        version=asked.version,
+        table=query.table,
+        version=query.version,
         projection=(),
-        total_files=asked.total_files,
-        candidate_files=asked.candidate_files,
-        pushed_filters=asked.pushed_filters,
-        filter_columns=asked.filter_columns,
-        join_columns=asked.join_columns,
-        projected_columns=asked.projected_columns,
-        count=asked.count,
+        total_files=query.total_files,
+        candidate_files=query.candidate_files,
+        pushed_filters=query.pushed_filters,
+        filter_columns=query.filter_columns,
+        join_columns=query.join_columns,
+        projected_columns=query.projected_columns,
+        count=query.count,
     )
 
 
 def record_events(
-    store: LakeTables, run_id: str, observed: EventLog, profile: RuntimeProfile
+    store: LakeTables, run_id: str, event_log: EventLog, profile: RuntimeProfile
 ) -> dict[str, int]:
-    """Append what a run has told, and return the rows by table."""
-    seen = observed.seen()
+    """Append the events of a run to their tables, and return the number of rows by table."""
+    events = event_log.events()
     rows = {
-        SNAPSHOTS: _snapshots(store, seen, StorePolicy.from_profile(profile).option_hashes()),
-        MUTATIONS: _mutations(store, seen),
-        SCANS: _scans(store, seen),
-        STATS: _stats(seen),
+        SNAPSHOTS: _snapshots(store, events, StorePolicy.from_profile(profile).option_hashes()),
+        MUTATIONS: _mutations(store, events),
+        SCANS: _scans(store, events),
+        STATS: _stats(events),
     }
     redact = redactor(profile)
     return append_rows(store, run_id, {name: [redact(row) for row in each] for name, each in rows.items()})
 
 
 def append_rows(store: LakeTables, run_id: str, rows: Mapping[str, Sequence[Row]]) -> dict[str, int]:
-    """Append the events of a run, several tables at a time, and return how many there are of each."""
+    """Append rows to several tables concurrently, and return the number of rows by table."""
 
     def append(name: str) -> None:
         numbered = [{"run_id": run_id, "event_no": number, **row} for number, row in enumerate(rows[name])]
@@ -156,31 +156,34 @@ def append_rows(store: LakeTables, run_id: str, rows: Mapping[str, Sequence[Row]
 
     names = [name for name, each in rows.items() if each]
     with ThreadPoolExecutor(WRITERS) as pool:
-        # One that fails does not keep the others from being written.
+        # All are submitted first: a failure does not prevent the other appends.
         for done in [pool.submit(append, name) for name in names]:
             done.result()
     return {name: len(rows[name]) for name in names}
 
 
-def _mutations(store: LakeTables, seen: Iterable[LoggedEvent]) -> list[Row]:
-    """The commits that were attempted."""
-    found: list[Row] = []
-    for each in seen:
+def _mutations(store: LakeTables, events: Iterable[LoggedEvent]) -> list[Row]:
+    """Return a row per attempted commit."""
+    rows: list[Row] = []
+    for each in events:
         event = each.event
         if isinstance(event, Committed) and event.committed:
-            found.append(_row(each) | _committed(event))
+            rows.append(_common_columns(each) | _committed(event))
         elif isinstance(event, CommitRefused) and event.code != NeedsSpark.code:
-            found.append(_row(each) | _refused(event))
+            rows.append(_common_columns(each) | _refused(event))
         elif isinstance(event, TableAltered):
             altered = {"operation": "alter", "constraint_status": "skipped", "attempts": 1}
-            found += [_row(each) | altered | {"delta_version": version} for version in _made(event)]
+            rows += [
+                _common_columns(each) | altered | {"delta_version": version}
+                for version in _altered_versions(event)
+            ]
     modes = {table.name: table.schema.schema_mode for table in store.tables}
-    return [{**row, "mode": modes[row["table_name"]]} for row in found]
+    return [{**row, "mode": modes[row["table_name"]]} for row in rows]
 
 
 def _committed(event: Committed) -> Row:
     if event.operation == RESTORE:
-        # No rows are written, and it is no transaction.
+        # A restore writes no rows and is not a transaction.
         return {
             "delta_version": event.version,
             "operation": RESTORE,
@@ -207,9 +210,9 @@ def _committed(event: Committed) -> Row:
 
 
 def _refused(event: CommitRefused) -> Row:
-    # Samples begin with the names of the rules that they break.
+    # Samples begin with the names of the rules that they violate.
     samples = {
-        name: next((each[:SAMPLE] for each in event.samples if name in each.partition(": ")[0]), None)
+        name: next((each[:SAMPLE_CHARS] for each in event.samples if name in each.partition(": ")[0]), None)
         for name in event.violated
     }
     return {
@@ -229,30 +232,30 @@ def _refused(event: CommitRefused) -> Row:
 
 
 def _metadata(text: str | None) -> dict[str, str]:
-    """What a commit says of itself, as texts."""
-    made = decode_stamp(text)
-    if made is None:
+    """Return the user metadata of a commit as a map of strings."""
+    stamp = decode_stamp(text)
+    if stamp is None:
         return {}
-    known = {
-        "run_id": made.run_id,
-        "sequence": str(made.sequence),
-        "operation": made.operation,
-        "plan_fingerprint": made.plan_fingerprint,
-        **{f"inputs.{name}": str(version) for name, version in made.inputs.items()},
+    fields = {
+        "run_id": stamp.run_id,
+        "sequence": str(stamp.sequence),
+        "operation": stamp.operation,
+        "plan_fingerprint": stamp.plan_fingerprint,
+        **{f"inputs.{name}": str(version) for name, version in stamp.inputs.items()},
     }
-    return {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _scans(store: LakeTables, seen: Iterable[LoggedEvent]) -> list[Row]:
-    """The scans, of builds and of others."""
-    found = []
-    for each in seen:
+def _scans(store: LakeTables, events: Iterable[LoggedEvent]) -> list[Row]:
+    """Return a row per scan, of the run and of recorded queries."""
+    rows = []
+    for each in events:
         event = each.event
         if isinstance(event, Scanned):
             total, candidates = event.total_files, event.candidate_files
             counted = total is not None and candidates is not None
-            found.append(
-                _row(each)
+            rows.append(
+                _common_columns(each)
                 | {
                     "delta_version": event.version,
                     "total_files": total if counted else None,
@@ -269,21 +272,21 @@ def _scans(store: LakeTables, seen: Iterable[LoggedEvent]) -> list[Row]:
                     "scans": event.count,
                 }
             )
-    return found
+    return rows
 
 
 def _projection(table: Table, expressions: Sequence[str]) -> dict[str, str]:
-    """The expression of each column; none where rows were not projected onto the contract."""
+    """Return the expression of each column; empty if the rows were not projected onto the contract."""
     return dict(zip(table.column_names, expressions, strict=True)) if expressions else {}
 
 
-def _stats(seen: Iterable[LoggedEvent]) -> list[Row]:
-    """The last choice for each table."""
+def _stats(events: Iterable[LoggedEvent]) -> list[Row]:
+    """Return a row per table with its last choice of statistics columns."""
     last: dict[str, Row] = {}
-    for each in seen:
+    for each in events:
         event = each.event
         if isinstance(event, StatsDecided):
-            last[event.table] = _row(each) | {
+            last[event.table] = _common_columns(each) | {
                 "policy": event.stats_policy,
                 "stats_columns": list(event.stats_columns),
                 "lineage_columns": list(event.lineage_columns),
@@ -293,49 +296,49 @@ def _stats(seen: Iterable[LoggedEvent]) -> list[Row]:
     return list(last.values())
 
 
-def _snapshots(store: LakeTables, seen: Iterable[LoggedEvent], options: dict[str, str]) -> list[Row]:
-    """The versions that were opened or made, each once; what others say they have read need not be there."""
+def _snapshots(store: LakeTables, events: Iterable[LoggedEvent], options: dict[str, str]) -> list[Row]:
+    """Return a row per version that the run opened or made; versions of other processes may not exist."""
     first: dict[tuple[str, int], LoggedEvent] = {}
     known: dict[tuple[str, int], SnapshotInfo] = {}
-    for each in (one for one in seen if one.is_own):
+    for each in (one for one in events if one.is_own):
         for version in _versions(each.event):
             first.setdefault((each.event.table, version), each)
         if isinstance(each.event, GateChecked) and each.event.snapshot is not None:
             known[each.event.table, each.event.version] = each.event.snapshot
     rows = []
     for (name, version), each in sorted(first.items(), key=lambda item: item[1].at):
-        info = _described(store, name, version, known)
+        info = _describe(store, name, version, known)
         if info is not None:
             known[name, version] = info
-            rows.append(_row(each) | _snapshot(info) | {"storage_options": options})
+            rows.append(_common_columns(each) | _snapshot(info) | {"storage_options": options})
     return rows
 
 
 def _versions(event: Event) -> Iterable[int]:
-    """The versions that an event has opened or made."""
+    """Return the versions that an event has opened or made."""
     if isinstance(event, TableAltered):
-        return _made(event)
+        return _altered_versions(event)
     if isinstance(event, GateChecked | Scanned) or (isinstance(event, Committed) and event.committed):
         return (event.version,)
     return ()
 
 
-def _made(event: TableAltered) -> range:
+def _altered_versions(event: TableAltered) -> range:
     return range(event.from_version + 1, event.version + 1)
 
 
-def _described(
+def _describe(
     store: LakeTables, name: str, version: int, known: Mapping[tuple[str, int], SnapshotInfo]
 ) -> SnapshotInfo | None:
-    """A version as somebody has read it, as the entries since have made it, or as the log says."""
+    """Describe a version: already known, derived from a known earlier one, or read from the log."""
     if (name, version) in known:
         return known[name, version]
     before = max((number for table, number in known if table == name and number < version), default=None)
     if before is not None:
-        # Entries may be gone, or not be files at all.
+        # Log entries may be gone, or the table remote.
         with suppress(OSError):
             return advance_snapshot_info(known[name, before], version)
-    # Nobody can open it any more: there is nothing to say of it.
+    # None if the version cannot be opened any more.
     with suppress(DeltaError, OSError, ValueError):
         return read_snapshot_info(store.location(name), version)
     return None
@@ -355,6 +358,6 @@ def _snapshot(info: SnapshotInfo) -> Row:
     }
 
 
-def _row(each: LoggedEvent) -> Row:
-    """What all rows begin with."""
+def _common_columns(each: LoggedEvent) -> Row:
+    """Return the columns that all rows have."""
     return {"event_time": each.at, "table_name": each.event.table}

@@ -1,12 +1,12 @@
-"""Texts without the values of options: what is recorded of a run never tells how its storage is reached.
+"""Remove the values of storage options and secrets from texts before they are recorded.
 
 >>> options = {"fs.s3a.secret.key": "hush", "fs.s3a.path.style.access": "true"}
 >>> redact = redactor(RuntimeProfile(storage_options=options))
 >>> redact({"error": "403 for hush", "rows": 3, "path style": "true"})
 {'error': '403 for ***', 'rows': 3, 'path style': 'true'}
 
-Secrets are hidden whatever their length, and with them what is behind a `=` or before the `@` of a URL in
-them. Of other options of the storage long values are: a `true` would be hidden everywhere.
+Secrets are hidden whatever their length, and also the parts of them after a `=` or before the `@` of a URL.
+Of other storage options only long values are hidden: otherwise every `true` would be.
 
 Tests: `tests/unit/lake/test_observations.py`.
 """
@@ -21,15 +21,15 @@ from codeanatomy.config import SECRET, SECRET_INSIDE, RuntimeProfile
 from codeanatomy.delta.store_policy import StorePolicy
 
 HIDDEN = "***"
-# Characters of a value that nobody writes by chance.
+# Values of at least this length do not occur in other texts by chance.
 LONG = 8
-# Credentials in a longer value: what is assigned, and what leads a URL.
+# Credentials inside a longer value: after a `=`, or before the `@` of a URL.
 INSIDE = re.compile(r"=([^\s=;,&]+)|://([^/\s@]+)@")
 
 
 def redactor(profile: RuntimeProfile) -> Callable[[Any], Any]:
-    """A function that hides the values of options in texts, wherever they are in a value."""
-    # The longest first: one may be a part of another.
+    """Return a function that hides option values in all strings of a nested value."""
+    # The longest first: one may contain another.
     hidden = sorted({value for value in _values(profile) if value}, key=lambda value: (-len(value), value))
     if not hidden:
         return lambda value: value
@@ -46,7 +46,7 @@ def redactor(profile: RuntimeProfile) -> Callable[[Any], Any]:
 
 
 def _values(profile: RuntimeProfile) -> Iterator[str]:
-    """What must not be told."""
+    """Yield the values that must not be recorded."""
     policy = StorePolicy.from_profile(profile)
     stored = {**policy.storage_options, **policy.log_store_options}
     yield from (value for value in stored.values() if len(value) >= LONG)
@@ -55,4 +55,4 @@ def _values(profile: RuntimeProfile) -> Iterator[str]:
             yield value
         if SECRET_INSIDE.search(value):
             yield value
-            yield from (part for found in INSIDE.findall(value) for part in found)
+            yield from (part for groups in INSIDE.findall(value) for part in groups)

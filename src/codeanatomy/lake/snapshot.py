@@ -1,19 +1,19 @@
-"""A lake as its readers see it: every table at the version that one published run pins. No JVM.
+"""Open a lake as of one published run: every table at the version that the run pins. No JVM.
 
     lake = Snapshot.open("lake")                                 # the newest published run
-    lake = Snapshot.open("lake", "20260501T12")                  # a run; its first characters are enough
-    lake = Snapshot.open("lake", "2026-05-01T14:00+02:00")       # the newest that was published by then
+    lake = Snapshot.open("lake", "20260501T12")                  # a run, by a prefix of its id
+    lake = Snapshot.open("lake", "2026-05-01T14:00+02:00")       # the newest run published by that time
     lake.rows("cpg_nodes", ["node_id", "path"])
     lake.repositories["requests"].git_commit
 
-A run pins the tables of the whole lake, those it has not written too, so one run is one state of all
-repositories. What is written while somebody reads is in versions that nobody has pinned yet.
+A run pins all tables of the lake, also those it has not written, so one run is one state of all repositories.
+Rows that are written while a reader is open are in versions that are not pinned yet.
 
-Runs are in the order in which they ended, for a run that had to wait for another began before it. A run
-none of whose repositories succeeded has published nothing and cannot be opened. A time without a zone is
-UTC, as are all times that are printed; a date without a time is its first moment. A run belongs to the
-second in which it ended. A run that has restored another says which repositories there are: those that were
-built only after the one that it restored are gone until they are built again.
+Runs are ordered by their end, since a run that waited for another has started before it. A run without a
+successful repository has published nothing and cannot be opened. A time without a zone is UTC, as are all
+printed times; a date without a time is midnight. A run ends in a second: fractions are ignored. A restoring
+run determines which repositories there are: those built only after the run that it restored are gone until
+they are built again.
 
 Tests: `tests/unit/lake/test_snapshot.py`, `tests/unit/maintain/test_restore.py`.
 """
@@ -44,40 +44,40 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-# What runs have done: of every run, whichever is opened.
+# Observation tables: they have rows of all runs, whichever run is opened.
 RECORDS = frozenset(table.name for table in TABLES)
-# Names of runs begin with a date too, but without dashes.
+# Run ids begin with a date too, but without dashes.
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
-# So many runs are named where one is not known.
-NAMED = 5
-# The newest run, whatever its name.
+# Number of runs listed in the error for an unknown run.
+LISTED_RUNS = 5
+# Name of the newest run.
 LATEST = "latest"
 
 
 class RecordedRun(Struct, frozen=True):
-    """A run that has ended: its rows in the manifest, one for each repository."""
+    """A run that has ended, with its manifest rows, one per repository."""
 
     run_id: str
     rows: tuple[RunManifest, ...]
 
     @property
     def started_at(self) -> datetime:
-        """When it began."""
+        """Return the start time."""
         return min(row.started_at for row in self.rows)
 
     @property
     def finished_at(self) -> datetime:
-        """When it was recorded."""
+        """Return the end time."""
         return max(row.finished_at for row in self.rows)
 
     @property
     def succeeded(self) -> tuple[RunManifest, ...]:
-        """The repositories that it has built; without any, it has published nothing."""
+        """Return the rows of successful repositories; if there are none, nothing was published."""
         return tuple(row for row in self.rows if row.status == "succeeded")
 
     @property
     def is_restore(self) -> bool:
-        """Whether it says which repositories there are: those of its rows, and no others."""
+        """Return whether the run restored another, so that only the repositories of its rows exist."""
         return any(row.mode == "restore" for row in self.succeeded)
 
 
@@ -89,28 +89,30 @@ class Snapshot(Struct, frozen=True):
     published_at: datetime
     # By table.
     pins: dict[str, OutputPin]
-    # What each repository was last made from.
+    # The newest manifest row of each repository.
     repositories: dict[str, RunManifest]
 
     @classmethod
     def open(cls, root: str, as_of: str | None = None) -> Snapshot:
-        """The newest published run, the one that is named, or the newest at a time."""
+        """Open the newest published run, the run with an id or prefix, or the newest one at a time."""
         runs = recorded_runs(root, as_of)
         if as_of is not None and not is_time(as_of) and not runs[-1].succeeded:
             raise TableMissing(
                 f"run {runs[-1].run_id} has published nothing: {_failure(runs[-1])!r}",
-                "open another; `codeanatomy runs` lists them",
+                "open another run; `codeanatomy runs` lists them",
             )
         return cls.after(root, runs)
 
     @classmethod
     def after(cls, root: str, runs: Sequence[RecordedRun]) -> Snapshot:
-        """What was published after these runs."""
+        """Return the published state after these runs."""
         published = [run for run in runs if run.succeeded]
         if not published:
             raise TableMissing(
                 f"nothing is published in {root}: no build has succeeded",
-                "build it; `codeanatomy errors` tells what failed" if runs else "build it",
+                "see `codeanatomy errors`, fix the failure and build again"
+                if runs
+                else "build the lake first",
             )
         last = published[-1]
         return cls(
@@ -122,13 +124,13 @@ class Snapshot(Struct, frozen=True):
         )
 
     def select_repositories(self, repo_id: str | None) -> dict[str, RunManifest]:
-        """The repositories, or the one that is named."""
+        """Return all repositories, or the one with an id."""
         return select_repositories(self.repositories, repo_id)
 
     def pin(self, name: str) -> OutputPin:
-        """The version of a table that is published."""
+        """Return the published version of a table."""
         if name in RECORDS:
-            # No run pins them: each adds to them when it has ended.
+            # Not pinned, since each run appends to them after its end.
             return OutputPin(name, newest_version(self.root, name))
         if name not in self.pins:
             raise TableMissing(
@@ -138,7 +140,7 @@ class Snapshot(Struct, frozen=True):
         return self.pins[name]
 
     def rows(self, name: str, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
-        """Columns of the published rows of a table that meet a condition."""
+        """Read columns of the published rows of a table, filtered by a condition."""
         version = self.pin(name).version
         try:
             return light_table(self.root, name, columns, where, version=version)
@@ -146,7 +148,7 @@ class Snapshot(Struct, frozen=True):
             raise self.explain(name, problem) from problem
 
     def has(self, name: str) -> bool:
-        """Whether a table is there; what runs record is not before there was something to record."""
+        """Return whether a table is published; observation tables exist only after their first row."""
         try:
             self.pin(name)
         except TableMissing:
@@ -154,7 +156,7 @@ class Snapshot(Struct, frozen=True):
         return True
 
     def files(self, name: str) -> tuple[LoggedFile, ...]:
-        """The data files of the published version of a table."""
+        """Return the data files of the published version of a table."""
         if name in RECORDS and not self.has(name):
             return ()
         version = self.pin(name).version
@@ -164,8 +166,8 @@ class Snapshot(Struct, frozen=True):
             raise self.explain(name, problem) from problem
 
     def explain(self, name: str, problem: CodeAnatomyError) -> CodeAnatomyError:
-        """What is wrong with a table that cannot be read: its version is gone, or what was said of it."""
-        # Here: most tables can be read.
+        """Return VersionGone if that is why a table cannot be read, else `problem`."""
+        # Imported here: most tables can be read.
         from codeanatomy.delta.read.readable import require_readable
 
         try:
@@ -179,11 +181,11 @@ class Snapshot(Struct, frozen=True):
 
 
 def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
-    """The runs of a lake, in the order in which they ended: all, or those up to a run or a time."""
-    rows: dict[str, list[RunManifest]] = {}
+    """Return the runs of a lake ordered by their end: all, or those up to a run or a time."""
+    rows_by_run: dict[str, list[RunManifest]] = {}
     for row in read_manifest(root):
-        rows.setdefault(row.run_id, []).append(row)
-    runs = [RecordedRun(name, tuple(found)) for name, found in rows.items()]
+        rows_by_run.setdefault(row.run_id, []).append(row)
+    runs = [RecordedRun(run_id, tuple(rows)) for run_id, rows in rows_by_run.items()]
     runs.sort(key=lambda run: (run.finished_at, run.run_id))
     if not runs:
         from codeanatomy.lake.lease import read_lease
@@ -194,27 +196,27 @@ def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
                 f"nothing is published in {root}; last written by {writer.holder}",
                 "wait until it is built (`codeanatomy status`), or build it again",
             )
-        raise TableMissing(f"a lake was never written at {root}", "name a lake that was built")
+        raise TableMissing(f"a lake was never written at {root}", "check the path of the lake, or build it")
     if as_of is None:
         return runs
     return _until(runs, as_of) if is_time(as_of) else runs[: runs.index(find_run(runs, as_of)) + 1]
 
 
 def find_run(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
-    """The run of this name, or the only one whose name begins like this; `latest` is the newest."""
+    """Return the run with this id, or the only run with this prefix; `latest` is the newest."""
     if name == LATEST and runs:
         return runs[-1]
-    found = [run for run in runs if run.run_id == name] or [
+    matches = [run for run in runs if run.run_id == name] or [
         run for run in runs if name and run.run_id.startswith(name)
     ]
-    if len(found) == 1:
-        return found[0]
-    what = f"run, {len(found):,} begin with" if found else "run"
-    raise UnknownName(what, name, (run.run_id for run in (found or runs)[-NAMED:]))
+    if len(matches) == 1:
+        return matches[0]
+    what = f"run, {len(matches):,} begin with" if matches else "run"
+    raise UnknownName(what, name, (run.run_id for run in (matches or runs)[-LISTED_RUNS:]))
 
 
 def newest_rows(runs: Sequence[RecordedRun]) -> dict[str, RunManifest]:
-    """What the last of these runs that was about a repository says of it, succeeded or not."""
+    """Return the newest manifest row of each repository, successful or not."""
     newest: dict[str, RunManifest] = {}
     for run in runs:
         if run.is_restore:
@@ -224,7 +226,7 @@ def newest_rows(runs: Sequence[RecordedRun]) -> dict[str, RunManifest]:
 
 
 def select_repositories(rows: dict[str, RunManifest], repo_id: str | None) -> dict[str, RunManifest]:
-    """The rows of all repositories, or of the one that is named."""
+    """Return the rows of all repositories, or of the one with an id."""
     if repo_id is None:
         return rows
     if repo_id not in rows:
@@ -233,27 +235,31 @@ def select_repositories(rows: dict[str, RunManifest], repo_id: str | None) -> di
 
 
 def is_time(as_of: str) -> bool:
-    """Whether it is meant as a time, and not as the name of a run."""
+    """Return whether the text is a time rather than a run id."""
     return DATE.match(as_of) is not None
 
 
 def parse_time(as_of: str) -> datetime:
-    """The time that is meant."""
+    """Parse a time; without a zone it is UTC."""
     try:
-        given = datetime.fromisoformat(as_of)
+        time = datetime.fromisoformat(as_of)
     except ValueError as problem:
         raise UsageError(f"{as_of!r} is not a time", "write it like 2026-05-01T12:00Z") from problem
-    return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _until(runs: Sequence[RecordedRun], as_of: str) -> list[RecordedRun]:
     time = parse_time(as_of)
-    found = [run for run in runs if run.finished_at.replace(microsecond=0) <= time]
-    if not any(run.succeeded for run in found):
+    ended = [run for run in runs if run.finished_at.replace(microsecond=0) <= time]
+    if not any(run.succeeded for run in ended):
         first = next((run for run in runs if run.succeeded), None)
-        hint = f"the first was published at {first.finished_at:%Y-%m-%dT%H:%M:%SZ}" if first else "build it"
+        hint = (
+            f"choose a later time; the first run was published at {first.finished_at:%Y-%m-%dT%H:%M:%SZ}"
+            if first
+            else "build the lake first"
+        )
         raise TableMissing(f"nothing was published by {time.isoformat()}", hint)
-    return found
+    return ended
 
 
 def _failure(run: RecordedRun) -> str:

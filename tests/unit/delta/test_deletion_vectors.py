@@ -234,7 +234,7 @@ def test_vectors_in_the_log_and_in_files_elsewhere(tmp_path: Path) -> None:
     folder.mkdir()
     assert place is not None
     place.rename(folder / place.name)
-    assert read_vector(str(tmp_path), structs.replace(vector, place=f"ab{vector.place}")) == positions
+    assert read_vector(str(tmp_path), structs.replace(vector, path_or_inline=f"ab{vector.path_or_inline}")) == positions
 
 
 def test_names_are_coded_as_delta_does_it() -> None:
@@ -421,7 +421,7 @@ def test_versions_are_brought_back_with_their_vectors(store: Store, nodes: Lake)
     nodes.all_see(store)
     for file in Path(nodes.location).glob("*.bin"):
         file.unlink()
-    with pytest.raises(StorageFailure, match=r"cannot be brought back to version 2: .*bin is gone"):
+    with pytest.raises(StorageFailure, match=r"cannot be restored to version 2: .*bin is gone"):
         restored(2)
     restored(0)
     nodes.all_see(store)

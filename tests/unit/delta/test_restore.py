@@ -67,16 +67,16 @@ def test_the_history_says_who_did_it(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_cannot_be_brought_back(tmp_path: Path) -> None:
-    with pytest.raises(StorageFailure, match=f"{NAME} at .* cannot be brought back to version 0"):
+    with pytest.raises(StorageFailure, match=f"{NAME} at .* cannot be restored to version 0"):
         restore_table(str(tmp_path), NAME, 0, UNDO)
     write(tmp_path, "f")
-    with pytest.raises(StorageFailure, match="cannot be brought back to version 7") as caught:
+    with pytest.raises(StorageFailure, match="cannot be restored to version 7") as caught:
         restore_table(str(tmp_path), NAME, 7, UNDO)
     assert "check that its files are there" in caught.value.hint
     write(tmp_path, "g", mode="overwrite")
     for path in Path(location(str(tmp_path), NAME)).glob("*.parquet"):
         path.unlink()
-    with pytest.raises(StorageFailure, match="cannot be brought back to version 0"):
+    with pytest.raises(StorageFailure, match="cannot be restored to version 0"):
         restore_table(str(tmp_path), NAME, 0, UNDO)
     # Nothing has to be read to have no rows.
     restore_table(str(tmp_path), NAME, None, UNDO)
@@ -138,6 +138,6 @@ def test_spark_brings_back_what_only_spark_can_write(spark: SparkSession, tmp_pa
     told = decode_stamp(DeltaTable(place).history(1)[0].get("userMetadata"))
     assert told is not None
     assert (told.run_id, told.operation) == ("run-8", "restore")
-    with pytest.raises(StorageFailure, match="cannot be brought back to version 9") as caught:
+    with pytest.raises(StorageFailure, match="cannot be restored to version 9") as caught:
         restore_with_fallback(store.root, NAME, 9, UNDO, lambda: store)
     assert caught.value.hint

@@ -175,14 +175,14 @@ def test_of_many_that_try_at_once_one_wins(tmp_path: Path) -> None:
 
 def test_a_table_that_another_fills_at_birth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who makes the table has no right to its first rows; the library opens what it made at its newest."""
-    root, create = str(tmp_path), small._created
+    root, create = str(tmp_path), small._create_table
 
     def overtaken(place: str, table: Table, commit: Commit) -> DeltaTable:
         create(place, table, commit)
         overwrite_small(root, table, [row("run-2")], Commit("run-2"), after=0)
         return DeltaTable(place)
 
-    monkeypatch.setattr(small, "_created", overtaken)
+    monkeypatch.setattr(small, "_create_table", overtaken)
     with pytest.raises(CommitConflict, match="is at version 1, not 0"):
         overwrite_small(root, MANIFEST, [row("run-1")], Commit("run-1"), after=-1)
     assert runs(tmp_path) == ["run-2"]

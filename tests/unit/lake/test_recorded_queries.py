@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,11 @@ def lake(own_lake: Path) -> Path:
     return own_lake
 
 
+def recording(lake: Path) -> Lake:
+    """The lake as the command line opens it when the setting is on."""
+    return Lake.open(lake, record=partial(record_queries, str(lake)))
+
+
 def spooled(lake: Path) -> list[Path]:
     return sorted((lake / FOLDER).glob("*")) if (lake / FOLDER).exists() else []
 
@@ -79,7 +85,7 @@ def test_the_setting_is_shown() -> None:
 
 def test_a_verb_is_noted_with_its_columns_and_files(lake: Path) -> None:
     name = a_function(lake)
-    answer = Lake.open(lake, record_queries=True).callers(name)
+    answer = recording(lake).callers(name)
     assert answer.rows
     (file,) = spooled(lake)
     assert file.name.startswith(f"{os.getpid()}-")
@@ -102,9 +108,20 @@ def test_a_verb_is_noted_with_its_columns_and_files(lake: Path) -> None:
     assert any("node_id" in each.join_columns for each in found if each.table == "cpg_nodes")
 
 
+def test_the_reading_side_only_hands_out_notes(lake: Path) -> None:
+    """A recorder gets the notes; `query` itself writes nothing to the lake."""
+    before = {path: path.stat().st_mtime_ns for path in lake.rglob("*")}
+    notes: list[RecordedQuery] = []
+    opened = Lake.open(lake, record=notes.extend)
+    opened.callers(a_function(lake))
+    opened.sql("SELECT caller FROM calls WHERE line > 2")
+    assert {each.purpose for each in notes} == {"callers", "sql"}
+    assert {path: path.stat().st_mtime_ns for path in lake.rglob("*")} == before
+
+
 def test_no_value_of_a_question_is_kept(lake: Path) -> None:
     secret = "nobody_may_know_that_I_ask_for_this"
-    opened = Lake.open(lake, record_queries=True)
+    opened = recording(lake)
     opened.find(f"{secret}*")
     opened.sql(f"SELECT name FROM symbols WHERE path = '{secret}' OR name LIKE '{secret}%'")
     opened.callers(a_function(lake))
@@ -116,7 +133,7 @@ def test_no_value_of_a_question_is_kept(lake: Path) -> None:
 
 
 def test_a_statement_is_noted_with_the_columns_of_tables(lake: Path) -> None:
-    Lake.open(lake, record_queries=True).sql("SELECT caller FROM calls WHERE path = 'x.py' AND line > 2")
+    recording(lake).sql("SELECT caller FROM calls WHERE path = 'x.py' AND line > 2")
     found = take_queries(str(lake))
     assert {each.purpose for each in found} == {"sql"}
     (edges,) = [each for each in found if each.table == "cpg_edges"]
@@ -128,7 +145,7 @@ def test_a_statement_is_noted_with_the_columns_of_tables(lake: Path) -> None:
 
 
 def test_a_statement_over_a_whole_table_is_noted_with_the_files_it_was_spared(lake: Path) -> None:
-    opened = Lake.open(lake, record_queries=True)
+    opened = recording(lake)
     opened.sql("SELECT name FROM nodes WHERE node_kind = 'CLASS' AND length(name) > 0")
     (found,) = take_queries(str(lake))
     *_, read = (each for each in opened.reader.scans if each.table == "cpg_nodes")
@@ -138,7 +155,7 @@ def test_a_statement_over_a_whole_table_is_noted_with_the_files_it_was_spared(la
 
 
 def test_a_question_that_is_refused_is_not_noted(lake: Path) -> None:
-    opened = Lake.open(lake, record_queries=True)
+    opened = recording(lake)
     for ask in (
         lambda: opened.sql("SELECT nme FROM symbols"),
         lambda: opened.callers("no_such_thing_at_all"),
@@ -150,7 +167,7 @@ def test_a_question_that_is_refused_is_not_noted(lake: Path) -> None:
 
 def test_answers_are_the_same(lake: Path) -> None:
     name = a_function(lake)
-    plain, recorded = Lake.open(lake), Lake.open(lake, record_queries=True)
+    plain, recorded = Lake.open(lake), recording(lake)
     assert recorded.callers(name, depth=2) == plain.callers(name, depth=2)
     assert recorded.show(name) == plain.show(name)
 
@@ -171,14 +188,14 @@ def test_a_lake_that_cannot_be_written_is_no_error(lake: Path, monkeypatch: pyte
         raise PermissionError("read-only")
 
     monkeypatch.setattr(os, "open", refused)
-    assert Lake.open(lake, record_queries=True).find("*").rows
+    assert recording(lake).find("*").rows
     monkeypatch.undo()
     (lake / FOLDER).rmdir()
     # A file in the place of the folder.
     (lake / FOLDER).write_text("")
     queries._spool.cache_clear()
     try:
-        assert Lake.open(lake, record_queries=True).find("*").rows
+        assert recording(lake).find("*").rows
         assert take_queries(str(lake)) == []
     finally:
         (lake / FOLDER).unlink()

@@ -1,17 +1,17 @@
-"""Entries of a Delta log that Python writes: data files that are there become a version of a local table.
+"""Write log entries of a local table in Python: existing data files become a new version of it.
 
-    found = opened(table, "/lake/graph/cpg_nodes")           # None: there is no table yet
-    actions = [*born(new), *map(added, files), marked(commit)]
-    put("/lake/graph/cpg_nodes", 0, actions)                 # _delta_log/00000000000000000000.json
+    current = open_version(table, "/lake/graph/cpg_nodes")   # None: there is no table yet
+    actions = [*create_actions(new), *map(add_action, files), transaction_action(commit)]
+    write_entry("/lake/graph/cpg_nodes", 0, actions)         # _delta_log/00000000000000000000.json
 
-Delta's own classes do the same after loading, compiling and warming up for a second, and for every table
-they ask Spark for the state of the log: of a small build that was a third. An entry is a few lines of JSON,
-and the protocol says what is in them. It is linked to its name, which fails if somebody else has made that
-version: no reader sees half of it, and no commit is lost. So this is for file systems, and for tables whose
-protocol asks no more of a writer than this (`has_simple_protocol`); to all others Spark writes.
+Delta's own classes do the same after loading, compiling and warming up for a second, and for every table they
+read the state of the log with Spark: a third of the time of a small build. An entry is a few lines of JSON,
+specified by the protocol. It is hard-linked to its name, which fails if another writer has made that version:
+no reader sees a partial entry, and no commit is lost. So this works only on local file systems, and only for
+tables whose protocol requires no more of a writer (`has_simple_protocol`); all others are written by Spark.
 
-Rows of a file that stays leave by a deletion vector (`delta.log.deletion_vectors`). Not every reader knows them, so a
-table asks for them from its first vector on, and not before.
+Deleted rows of a file that stays are marked by a deletion vector (`delta.log.deletion_vectors`). Not every
+reader supports them, so the table feature is enabled with the first vector, not before.
 
 Tests: `tests/spark/test_adopt.py`.
 """
@@ -48,61 +48,62 @@ from codeanatomy.delta.store_policy import deltalake_options
 from codeanatomy.delta.write.row_checks import BrokenRow
 from codeanatomy.errors import StorageFailure
 
-# Features of a policy that need nothing of whoever adds and removes files.
+# Policy features that require nothing of a writer that only adds and removes files.
 SIMPLE_FEATURES = frozenset({"change_data_feed"})
-# The protocol of tables that have no other: up to the change data feed.
+# Legacy protocol versions up to the change data feed.
 READER, WRITERS = 1, (2, 3, 4)
-# What these writers have to know, by the names that newer protocols give it.
+# Features implied by each legacy writer version, by their names in newer protocols.
 IMPLIED = {
     2: ("appendOnly", "invariants"),
     3: ("appendOnly", "invariants", "checkConstraints"),
     4: ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"),
 }
-# The protocol of tables that name their features.
+# Reader and writer version of tables that list their features.
 FEATURE_PROTOCOL = (3, 7)
 VECTORS_ENABLED = "delta.enableDeletionVectors"
-# What a table may say that a writer must heed.
+# Prefixes of table properties that constrain a writer.
 WRITER_PROPERTIES = ("delta.constraints.", "delta.appendOnly")
 
 
 class DataFile(Struct, frozen=True):
-    """A Parquet file in the folder of a table, as Delta's log tells of it."""
+    """A Parquet file in the folder of a table, with what an add action needs."""
 
-    # Below the table's folder.
+    # Relative to the table's folder.
     path: str
     size_bytes: int
     rows: int
-    # Delta's statistics: minima, maxima and counts of nulls, by column.
+    # Delta's statistics as JSON: minima, maxima and null counts by column.
     stats: str
     # Values of the partition columns, which are in the path and not in the file.
     partition: dict[str, str] = {}
-    # Some rows that break a rule of the table.
+    # Samples of rows that violate a rule of the table.
     broken: tuple[BrokenRow, ...] = ()
 
 
 class TableVersion(Struct, frozen=True):
-    """A version of a table."""
+    """A version of a table and its data files."""
 
     info: SnapshotInfo
-    # Of a table that is not plain none is known: only Delta reads all of its log.
+    # Empty unless the protocol is simple: only Delta can replay the logs of other tables.
     files: tuple[LoggedFile, ...]
 
     @property
     def index(self) -> FileIndex:
-        """The files, to be asked which of them may hold some rows."""
+        """Return the index of the files, for pruning."""
         return FileIndex(self.info.version, self.files)
 
 
 def open_version(table: Table, location: str, version: int | None = None) -> TableVersion | None:
-    """A version of the table at a local path, else its newest; none if there is no table."""
+    """Open a version (default: the newest) of the table at a local path; None if there is no table."""
     if not DeltaTable.is_deltatable(location):
         return None
     info = _info(location, DeltaTable(location, version=version))
-    return TableVersion(info, logged_files(table, replay_log(location, info.version)) if has_simple_protocol(info) else ())
+    is_simple = has_simple_protocol(info)
+    return TableVersion(info, logged_files(table, replay_log(location, info.version)) if is_simple else ())
 
 
 def read_snapshot_info(location: str, version: int) -> SnapshotInfo:
-    """What the log says of a version of a table at a path or URI."""
+    """Describe a version of the table at a path or URI."""
     return _info(location, DeltaTable(location, version=version, storage_options=deltalake_options(location)))
 
 
@@ -123,7 +124,7 @@ def _info(location: str, table: DeltaTable) -> SnapshotInfo:
 
 
 def commit_time_ms(location: str, version: int) -> int:
-    """When a version of a local table was made, as Delta has it; 0 where its entry is gone."""
+    """Return the commit time of a version of a local table, as Delta defines it; 0 if its entry is gone."""
     try:
         return entry_path(location, version).stat().st_mtime_ns // 1_000_000
     except OSError:
@@ -131,37 +132,37 @@ def commit_time_ms(location: str, version: int) -> int:
 
 
 def advance_snapshot_info(info: SnapshotInfo, version: int) -> SnapshotInfo:
-    """What an earlier snapshot of a local table has become by a version, from the entries between them."""
+    """Advance the description of a local table to a later version, with the log entries in between."""
     for number in range(info.version + 1, version + 1):
-        for told in read_actions(info.location, number):
-            if told.protocol:
+        for action in read_actions(info.location, number):
+            if action.protocol:
                 info = structs.replace(
                     info,
-                    min_reader_version=told.protocol["minReaderVersion"],
-                    min_writer_version=told.protocol["minWriterVersion"],
-                    reader_features=tuple(told.protocol.get("readerFeatures") or ()),
-                    writer_features=tuple(told.protocol.get("writerFeatures") or ()),
+                    min_reader_version=action.protocol["minReaderVersion"],
+                    min_writer_version=action.protocol["minWriterVersion"],
+                    reader_features=tuple(action.protocol.get("readerFeatures") or ()),
+                    writer_features=tuple(action.protocol.get("writerFeatures") or ()),
                 )
-            if told.meta_data:
+            if action.meta_data:
                 info = structs.replace(
                     info,
-                    properties=told.meta_data.get("configuration") or {},
-                    schema_json=told.meta_data["schemaString"],
-                    partition_columns=tuple(told.meta_data.get("partitionColumns") or ()),
+                    properties=action.meta_data.get("configuration") or {},
+                    schema_json=action.meta_data["schemaString"],
+                    partition_columns=tuple(action.meta_data.get("partitionColumns") or ()),
                 )
     return structs.replace(info, version=version, timestamp_ms=commit_time_ms(info.location, version))
 
 
 def has_simple_protocol(info: SnapshotInfo) -> bool:
-    """Whether adding and removing files, and rows by vectors, is all that the table asks of a writer."""
+    """Return whether the table only requires a writer to add and remove files and deletion vectors."""
     legacy = info.min_reader_version == READER and info.min_writer_version in WRITERS
-    named = (
+    with_features = (
         info.min_writer_version == FEATURE_PROTOCOL[1]
         and set(info.reader_features) <= {VECTORS_FEATURE}
         and set(info.writer_features) <= {VECTORS_FEATURE, *IMPLIED[WRITERS[-1]]}
     )
     return (
-        (legacy or named)
+        (legacy or with_features)
         and not any(key.startswith(WRITER_PROPERTIES) for key in info.properties)
         # Generated columns, invariants and the like.
         and '"delta.' not in info.schema_json
@@ -169,22 +170,22 @@ def has_simple_protocol(info: SnapshotInfo) -> bool:
 
 
 def last_sequence(location: str, run_id: str) -> int | None:
-    """The newest sequence that a run has committed."""
-    found = DeltaTable(location).transaction_version(run_id)
-    return None if found is None else int(found)
+    """Return the newest sequence that a run has committed to a table; None if there is none."""
+    sequence = DeltaTable(location).transaction_version(run_id)
+    return None if sequence is None else int(sequence)
 
 
 def find_commit(location: str, newest: int, commit: Commit) -> tuple[int, str] | None:
-    """The version that a commit has made, and its operation."""
+    """Find the version made by a commit, and its operation; None if it is not in the log."""
     for version in range(newest, -1, -1):
         try:
-            told = read_commit_info(location, version)
+            info = read_commit_info(location, version)
         except FileNotFoundError:
-            # Cleaned up, with all before it.
+            # Cleaned up, with all entries before it.
             return None
-        made = decode_stamp(told.get("userMetadata"))
-        if made is not None and (made.run_id, made.sequence) == (commit.run_id, commit.sequence):
-            return version, made.operation
+        stamp = decode_stamp(info.get("userMetadata"))
+        if stamp is not None and (stamp.run_id, stamp.sequence) == (commit.run_id, commit.sequence):
+            return version, stamp.operation
     return None
 
 
@@ -192,9 +193,10 @@ def find_commit(location: str, newest: int, commit: Commit) -> tuple[int, str] |
 
 
 def commit_info_action(
-    user_metadata: str, files: Sequence[DataFile], remove_action: Mapping[str, int], *, removing: bool
+    user_metadata: str, files: Sequence[DataFile], removal_metrics: Mapping[str, int], *, removing: bool
 ) -> dict[str, Any]:
-    """What a commit says of itself, with some figures of what it removes; the first action."""
+    """Build the commitInfo, the first action of an entry, with the metrics of the commit."""
+    metrics = commit_metrics(files, removal_metrics)
     return {
         "commitInfo": {
             "timestamp": _now(),
@@ -202,7 +204,7 @@ def commit_info_action(
             "operationParameters": {"mode": "Overwrite" if removing else "Append"},
             "isolationLevel": "Serializable",
             "isBlindAppend": not removing,
-            "operationMetrics": {name: str(value) for name, value in commit_metrics(files, remove_action).items()},
+            "operationMetrics": {name: str(value) for name, value in metrics.items()},
             "userMetadata": user_metadata,
             "engineInfo": "codeanatomy",
             "txnId": str(uuid4()),
@@ -210,18 +212,18 @@ def commit_info_action(
     }
 
 
-def commit_metrics(files: Sequence[DataFile], remove_action: Mapping[str, int]) -> dict[str, int]:
-    """What a commit has written and removed, by the names that Delta has for it."""
+def commit_metrics(files: Sequence[DataFile], removal_metrics: Mapping[str, int]) -> dict[str, int]:
+    """Return the metrics of written and removed data, under Delta's names."""
     return {
         "numFiles": len(files),
         "numOutputRows": sum(file.rows for file in files),
         "numOutputBytes": sum(file.size_bytes for file in files),
-        **remove_action,
+        **removal_metrics,
     }
 
 
 def create_actions(new: NewTable) -> list[dict[str, Any]]:
-    """What makes a table."""
+    """Build the protocol and metaData actions of a new table."""
     properties = dict(new.properties)
     reader = int(properties.pop("delta.minReaderVersion", READER))
     writer = int(properties.pop("delta.minWriterVersion", WRITERS[0]))
@@ -242,10 +244,10 @@ def create_actions(new: NewTable) -> list[dict[str, Any]]:
 
 
 def add_action(file: DataFile) -> dict[str, Any]:
-    """A file becomes part of the table."""
+    """Build the action that adds a data file."""
     return {
         "add": {
-            # As Spark writes the folders of partitions.
+            # Partition folders are spelled as Spark does it.
             "path": quote(file.path, safe="/="),
             "partitionValues": file.partition,
             "size": file.size_bytes,
@@ -257,7 +259,7 @@ def add_action(file: DataFile) -> dict[str, Any]:
 
 
 def remove_action(file: LoggedFile) -> dict[str, Any]:
-    """A file is no longer part of it."""
+    """Build the action that removes a data file."""
     return {
         "remove": {
             "path": file.logged_path,
@@ -272,46 +274,48 @@ def remove_action(file: LoggedFile) -> dict[str, Any]:
 
 
 def shrink_action(add: Add, rows: int, vector: DeletionVector) -> dict[str, Any]:
-    """A file loses rows to a vector: it is added anew, beside a `remove_action` of what it was."""
+    """Build the action that adds a file again with a deletion vector; it accompanies a `remove_action`."""
     stats = {**json.decode(add.stats or "{}"), "numRecords": rows, "tightBounds": False}
-    told = json.encode(stats).decode()
-    return {"add": structs.replace(add, data_change=True, stats=told, deletion_vector=vector)}
+    encoded = json.encode(stats).decode()
+    return {"add": structs.replace(add, data_change=True, stats=encoded, deletion_vector=vector)}
 
 
 def alter_actions(state: LogState, properties: Mapping[str, str], *, vectors: bool) -> list[dict[str, Any]]:
-    """What gives a table properties, or takes those away that are empty, and lets its files have vectors."""
+    """Build the actions that set properties (an empty value unsets one) and enable deletion vectors."""
     protocol, before = state.protocol, state.metadata.get("configuration", {})
     after = {key: value for key, value in {**before, **properties}.items() if properties.get(key) != ""}
-    read_actions: list[dict[str, Any]] = []
+    actions: list[dict[str, Any]] = []
     if vectors and not state.has_vectors:
         features = protocol.get("writerFeatures", IMPLIED.get(protocol["minWriterVersion"], ()))
         reader, writer = FEATURE_PROTOCOL
-        named = {"readerFeatures": [VECTORS_FEATURE], "writerFeatures": [*features, VECTORS_FEATURE]}
-        read_actions.append({"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **named}})
+        listed = {"readerFeatures": [VECTORS_FEATURE], "writerFeatures": [*features, VECTORS_FEATURE]}
+        actions.append({"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **listed}})
     if vectors:
         after[VECTORS_ENABLED] = "true"
     if after != before:
-        read_actions.append({"metaData": {**state.metadata, "configuration": after}})
-    return read_actions
+        actions.append({"metaData": {**state.metadata, "configuration": after}})
+    return actions
 
 
 def transaction_action(commit: Commit) -> dict[str, Any]:
-    """The transaction, so that it is made once."""
+    """Build the action that records the application transaction, which makes the commit idempotent."""
     return {"txn": {"appId": commit.run_id, "version": commit.sequence, "lastUpdated": _now()}}
 
 
-def write_entry(location: str, version: int, read_actions: Iterable[Mapping[str, Any]], interval: int = 10) -> bool:
-    """Make a version, unless somebody else has made it; every so many there is a checkpoint."""
-    place = entry_path(location, version)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    fresh = place.with_name(f".{place.name}.{uuid4()}.tmp")
+def write_entry(
+    location: str, version: int, actions: Iterable[Mapping[str, Any]], interval: int = 10
+) -> bool:
+    """Write the entry of a version, and a checkpoint every `interval` versions; False if the entry exists."""
+    path = entry_path(location, version)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid4()}.tmp")
     try:
-        fresh.write_bytes(b"".join(json.encode(action) + b"\n" for action in read_actions))
-        os.link(fresh, place)
+        temporary.write_bytes(b"".join(json.encode(action) + b"\n" for action in actions))
+        os.link(temporary, path)
     except FileExistsError:
         return False
     finally:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     if version and version % interval == 0:
         DeltaTable(location).create_checkpoint()
     return True
@@ -325,7 +329,8 @@ def write_checkpoint(location: str) -> int:
         return int(table.version())
     except (DeltaError, OSError) as problem:
         raise StorageFailure(
-            f"no checkpoint of {location}: {problem}", "see that its log is whole and can be written"
+            f"a checkpoint of {location} cannot be written: {problem}",
+            "check that its log is complete and that _delta_log is writable",
         ) from problem
 
 

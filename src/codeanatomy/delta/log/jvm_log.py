@@ -1,7 +1,7 @@
-"""Delta's own log, seen through the JVM: snapshots, commits and data files.
+"""Read the log of a table through Delta's classes in the JVM: snapshots, commits and data files.
 
-Delta's internal classes are called over py4j, here and in `transaction`. Public API would answer the
-same questions with a Spark job each; the log answers in milliseconds.
+Delta's internal classes are called over py4j, here and in `delta.log.transaction`. The public API would need
+a Spark job for each of these calls; the log answers in milliseconds.
 
 >>> log = DeltaLog(spark, "/lake/graph/cpg_nodes")                        # doctest: +SKIP
 >>> log.snapshot().version, log.snapshot().min_writer_version             # doctest: +SKIP
@@ -25,12 +25,12 @@ from codeanatomy.spark.session import active
 
 __all__ = ["CommitRecord", "DeltaLog", "Pin", "SnapshotInfo"]
 
-# None: the newest version; an int: that version; a time: the version that was current then.
+# None: the newest version; an int: that version; a time: the version that was current at that time.
 Pin = int | datetime | None
 
 
 class CommitRecord(Struct, frozen=True):
-    """What one commit says about itself."""
+    """The commitInfo action of one commit."""
 
     version: int
     operation: str
@@ -39,43 +39,43 @@ class CommitRecord(Struct, frozen=True):
 
 
 class DeltaLog:
-    """The log of one table; every call looks at the storage anew."""
+    """The log of one table; every call reads the storage again."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
         self._jvm = cast("Any", spark._jvm)
         self.location = location
         delta = self._jvm.org.apache.spark.sql.delta
-        with self._readable():
+        with self._translate_errors():
             self._log = delta.DeltaLog.forTable(spark._jsparkSession, location)
 
     def exists(self) -> bool:
-        """Whether there is a table at the location."""
+        """Return whether there is a table at the location."""
         return int(self._latest().version()) >= 0
 
     def snapshot(self, pin: Pin = None) -> SnapshotInfo:
-        """The pinned version, resolved to its number."""
+        """Describe the pinned version; the pin is resolved to a version number."""
         return self._info(self._at(pin))
 
     def size_bytes(self) -> int:
-        """What the data files of the newest version take."""
+        """Return the total size of the data files of the newest version."""
         latest = self._latest()
-        with self._readable():
+        with self._translate_errors():
             return int(latest.sizeInBytes())
 
     def transaction(self, app_id: str) -> int | None:
-        """The newest transaction version recorded for an application id."""
+        """Return the newest transaction version recorded for an application id; None if there is none."""
         latest = self._latest()
-        with self._readable():
+        with self._translate_errors():
             known = latest.setTransactionsIfKnown()
             recorded = known.get() if known.isDefined() else latest.setTransactions()
-        for found in self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(recorded):
-            if found.appId() == app_id:
-                return int(found.version())
+        for transaction in self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(recorded):
+            if transaction.appId() == app_id:
+                return int(transaction.version())
         return None
 
     def commit(self, version: int) -> CommitRecord:
-        """The commit that made a version, from the first line of its log entry."""
+        """Return the commit of a version, from the commitInfo in its log entry."""
         for action in self.actions(version):
             if info := action.get("commitInfo"):
                 return CommitRecord(
@@ -84,10 +84,13 @@ class DeltaLog:
                     metrics={key: str(value) for key, value in info.get("operationMetrics", {}).items()},
                     user_metadata=info.get("userMetadata"),
                 )
-        raise TableMissing(f"version {version} of {self.location} does not say what made it")
+        raise TableMissing(
+            f"the log entry of version {version} of {self.location} has no commitInfo",
+            "use a version that was committed by Spark or by this program",
+        )
 
     def actions(self, version: int) -> Iterator[dict[str, Any]]:
-        """The actions of one commit, read lazily."""
+        """Yield the actions of one commit, read lazily."""
         names = self._jvm.org.apache.spark.sql.delta.util.FileNames
         path = names.unsafeDeltaFile(self._log.logPath(), version)
         try:
@@ -95,7 +98,7 @@ class DeltaLog:
         except ENGINE_ERRORS as problem:
             raise TableMissing(
                 f"the log of {self.location} has no entry for version {version}",
-                "it was cleaned up or never written; use a newer version",
+                "the entry was cleaned up or never written; use a newer version",
             ) from problem
         try:
             while lines.hasNext():
@@ -104,33 +107,33 @@ class DeltaLog:
             lines.close()
 
     def versions(self) -> range:
-        """The versions whose log entries are there."""
+        """Return the versions that still have log entries."""
         first = self._jvm.org.apache.spark.sql.delta.DeltaHistoryManager.getEarliestDeltaFile(self._log)
         return range(int(first), int(self._latest().version()) + 1)
 
     def data_exists(self, path: str) -> bool:
-        """Whether a data file named in the log is still there."""
+        """Return whether a data file named in the log still exists."""
         full = self._jvm.org.apache.hadoop.fs.Path(self._log.dataPath(), self._decoded(path))
         return bool(full.getFileSystem(self._log.newDeltaHadoopConf()).exists(full))
 
     def read_files(self, pin: Pin, files: Sequence[str]) -> DataFrame:
-        """A scan of chosen data files of one version; paths as the log spells them."""
+        """Scan only the given data files of one version; paths are spelled as in the log."""
         snapshot = self._at(pin)
         names = ", ".join(sql_text(name) for name in sorted(set(files)))
-        chosen = list(snapshot.allFiles().filter(f"path IN ({names})").collect()) if files else []
-        missing = set(files) - {action.path() for action in chosen}
+        selected = list(snapshot.allFiles().filter(f"path IN ({names})").collect()) if files else []
+        missing = set(files) - {action.path() for action in selected}
         if missing:
             known = (action.path() for action in snapshot.allFiles().limit(5).collect())
             raise UnknownName(f"data file of {self.location}", min(missing), known)
-        adds = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(chosen)
+        adds = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(selected)
         return DataFrame(self._log.createDataFrame(snapshot, adds, False, self._none()), self._spark)
 
     @contextmanager
-    def _readable(self) -> Iterator[None]:
-        """A log that cannot be read is an error of ours, with the engine's reason.
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise StorageFailure, with the engine's reason, if the log cannot be read.
 
-        Where a checksum is missing beside the newest commit, Delta reads the state of the table as rows, and
-        asks this thread for its session.
+        If the newest commit has no checksum file, Delta reads the table's state as rows, with the session
+        that is active in this thread.
         """
         try:
             with active(self._spark):
@@ -138,29 +141,31 @@ class DeltaLog:
         except ENGINE_ERRORS as problem:
             raise StorageFailure(
                 f"cannot read the log of {self.location}: {cause_of(problem)}",
-                "check the path, the rights and that no entry of _delta_log is missing",
+                "check the path, the permissions and that no entry of _delta_log is missing",
             ) from problem
 
     def _latest(self) -> Any:
-        with self._readable():
+        with self._translate_errors():
             return self._log.update(False, self._none(), self._none())
 
     def _at(self, pin: Pin) -> Any:
         latest = self._latest()
         newest = int(latest.version())
         if newest < 0:
-            raise TableMissing(f"there is no table at {self.location}", "write it first")
+            raise TableMissing(f"there is no table at {self.location}", "build the lake first")
         if pin is None or pin == newest:
             return latest
         if isinstance(pin, datetime):
             pin = self._version_at(pin)
         if type(pin) is not int or not 0 <= pin < 2**63:
-            raise UsageError(f"{pin!r} is no version", "pin a version number or a datetime with a time zone")
+            raise UsageError(
+                f"{pin!r} is not a table version", "pin a version number or a datetime with a time zone"
+            )
         try:
             return self._log.getSnapshotAt(pin, self._none(), self._none(), False)
         except ENGINE_ERRORS as problem:
             raise TableMissing(
-                f"{self.location} has no version {pin}", f"its newest version is {newest}"
+                f"{self.location} has no version {pin}", f"choose a version up to {newest}, the newest"
             ) from problem
 
     def _version_at(self, moment: datetime) -> int:
@@ -175,7 +180,7 @@ class DeltaLog:
             first = datetime.fromtimestamp(self._info(self._first()).timestamp_ms / 1000, UTC)
             raise TableMissing(
                 f"{self.location} did not exist at {moment.isoformat()}",
-                f"its first version is of {first.isoformat()}",
+                f"choose a time after its first version, {first.isoformat()}",
             ) from problem
         return int(commit.version())
 
@@ -183,8 +188,8 @@ class DeltaLog:
         return self._log.getSnapshotAt(self.versions().start, self._none(), self._none(), False)
 
     def _info(self, snapshot: Any) -> SnapshotInfo:
-        # As JSON, in one call each: every step through a map of the JVM would be a call of its own.
-        with self._readable():
+        # As JSON, in one call each: iterating over a JVM map takes a py4j call per element.
+        with self._translate_errors():
             protocol = json.decode(snapshot.protocol().json())["protocol"]
             metadata = json.decode(snapshot.metadata().json())["metaData"]
         return SnapshotInfo(
@@ -201,7 +206,7 @@ class DeltaLog:
         )
 
     def _decoded(self, path: str) -> Any:
-        """The log spells paths as URIs; a file name may hold escaped characters."""
+        """Decode a path of the log: the log spells paths as URIs, with escaped characters."""
         return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(path))
 
     def _none(self) -> Any:

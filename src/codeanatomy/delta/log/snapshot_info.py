@@ -1,9 +1,10 @@
-"""What the log says of a version of a table as a whole, whoever has read it.
+"""Describe one version of a table: protocol, properties, schema and partitioning.
 
-    info = snapshot(store, "cpg_nodes", 3)          # or, without a JVM, `opened(location, 3).info`
+    info = snapshot(store, "cpg_nodes", 3)          # without a JVM: `open_version(table, location, 3).info`
     info.min_writer_version, info.partition_columns
 
-Events carry it, so it is apart from what reads it. Tests: `tests/spark/test_scan.py`.
+In a module of its own because events carry it, and they must not import the readers of the log.
+Tests: `tests/spark/test_scan.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 
 class SnapshotInfo(Struct, frozen=True):
-    """One version of a table: what a reader must know before it reads."""
+    """One version of a table as described by its log."""
 
     location: str
     version: int

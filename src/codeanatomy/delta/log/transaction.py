@@ -1,14 +1,14 @@
-"""A Delta transaction that adds rows without reading the table: how tables are born and appended to.
+"""Create tables and append rows in one Delta transaction over py4j, without reading the table's state.
 
-Delta's DataFrame writer looks up the application transaction in the table's full state, a Spark job
-of its own (half of a small commit, and seconds in a cold JVM), and can create a table only with
-nullable columns or in a commit apart. Here the same parts of Delta are put together directly:
+Delta's DataFrame writer looks up the application transaction in the table's full state, a Spark job of its
+own (half of a small commit, and seconds in a cold JVM), and can create a table only with nullable columns or
+in a separate commit. Here the same parts of Delta are combined directly:
 
     start, [metadata of a new table], write files, commit (files + application transaction)
 
-so a new table and its first rows are one commit with NOT NULL, comments and properties, and an
-append costs one job. Conflicts are detected as ever: a concurrent commit of the same application
-transaction, or a change of the table's metadata, fails this one.
+so a new table and its first rows are one commit with NOT NULL, comments and properties, and an append costs
+one job. Conflicts are detected as usual: a concurrent commit of the same application transaction, or a change
+of the table's metadata, makes this one fail.
 
 Tests: `tests/spark/test_commit.py`, `tests/system/test_concurrency.py`.
 """
@@ -26,7 +26,7 @@ from codeanatomy.spark.jvm import some_long
 
 
 class NewTable(Struct, frozen=True):
-    """What a table is born with."""
+    """The metadata of a table to be created."""
 
     # Spark's JSON of the schema.
     schema_json: str
@@ -43,13 +43,13 @@ def add_rows(
     user_metadata: str,
     new: NewTable | None,
 ) -> None:
-    """Commit rows, as the first ones of a `new` table or to one that is there."""
-    jvm, running = _started(spark, location, new)
+    """Commit rows to an existing table, or as the first rows of a `new` one."""
+    jvm, running = _start(spark, location, new)
     files = running.writeFiles(rows._jdf)
     _commit(jvm, running, files, transaction, user_metadata)
 
 
-def _started(spark: SparkSession, location: str, new: NewTable | None) -> tuple[Any, Any]:
+def _start(spark: SparkSession, location: str, new: NewTable | None) -> tuple[Any, Any]:
     jvm = cast("Any", spark._jvm)
     option = jvm.scala.Option
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
@@ -68,7 +68,7 @@ def _commit(
 ) -> None:
     delta, option = jvm.org.apache.spark.sql.delta, jvm.scala.Option
     app_id, version = transaction
-    # Without this a concurrent commit of the same transaction would be no conflict.
+    # Without this, a concurrent commit of the same transaction would not be detected as a conflict.
     running.readTxn().addOne(app_id)
     operation = delta.DeltaOperations.Write(
         jvm.org.apache.spark.sql.SaveMode.Append,

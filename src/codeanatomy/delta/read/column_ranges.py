@@ -1,19 +1,19 @@
-"""What a column of a data file may hold, as far as the log of its table tells.
+"""Compute the range of values that a column of a data file may contain, from the statistics in the log.
 
     bstart = Column("bstart", "bigint", "First byte.")
-    held = of_statistics(bstart, 100, 4200, nulls=0, rows=70)
-    held.may_equal(7), held.may_equal(100), held.may_be_greater(4200)        # False, True, False
+    values = range_from_statistics(bstart, 100, 4200, nulls=0, rows=70)
+    values.may_equal(7), values.may_equal(100), values.may_be_greater(4200)        # False, True, False
 
-A column_range may be larger than what the file holds, never smaller. Why bounds are not taken at their word:
+A range may be larger than the values of the file, never smaller. Bounds in the log are not exact because:
 
-- Spark cuts texts after 32 characters; it puts a character after the greatest that is above all others,
-  but other writers just cut. So the greatest text is known to its beginning only, from 32 bytes on.
-- Spark cuts times to milliseconds.
-- NaN is above all numbers, for Spark and for DuckDB, and most writers leave it out of the bounds.
-- How many values are null tells something only where none is or all are. Where a deletion vector has removed
-  rows, a writer may have counted those before or after, so there it is only known where none is.
-- A value that is not of the column's type, or a time without a zone, says nothing.
-- Where the contract gives a column a default, a reader may see it in the place of a null.
+- Spark truncates strings to 32 characters; it appends the greatest character to the maximum, but other
+  writers only truncate. So a maximum of 32 bytes or more is known only by its prefix.
+- Spark truncates timestamps to milliseconds.
+- NaN is greater than all numbers in Spark and in DuckDB, and most writers omit it from the bounds.
+- A null count is conclusive only if it is zero or the row count. With a deletion vector, a writer may have
+  counted before or after the deletion, so only zero is conclusive.
+- A bound that is not of the column's type, or a timestamp without a zone, is ignored.
+- If the contract declares a default for a column, a reader may see it in the place of null.
 
 Tests: `tests/unit/delta/test_predicate.py`, `tests/unit/delta/test_pruning.py`.
 """
@@ -31,16 +31,16 @@ from msgspec import Struct
 
 from codeanatomy.catalog.spec import Column
 
-# All values of a column are of one of these.
+# The types of column values.
 Value: TypeAlias = str | int | float | bool | datetime
 
-# Texts of so many bytes may be the beginning of a longer one.
-CUT_BYTES = 32
+# A maximum of at least this many bytes may be the prefix of a longer string.
+TRUNCATED_BYTES = 32
 MILLISECOND = timedelta(milliseconds=1)
-# What stands for null in the paths of partitions.
+# Null in the paths of partitions.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
-# Types of a stored schema whose values are those of a column of the contract.
+# Stored types whose values equal those of a contract column of each type, without a cast.
 STORED_TYPES = {
     "string": ("string",),
     "int": ("byte", "short", "integer", "long"),
@@ -52,56 +52,56 @@ STORED_TYPES = {
 
 
 class ColumnRange(Struct, frozen=True):
-    """The values that may be in a column of a file: some between two bounds, or null."""
+    """The values that a column of a file may contain: between two bounds, or null."""
 
-    # None: no bound is known.
+    # None: the bound is unknown.
     least: Any = None
     greatest: Any = None
-    # The greatest value may be longer: this is how it begins.
-    cut: bool = False
-    # Rows may have a value.
+    # `greatest` is a prefix: the real maximum may be longer.
+    truncated: bool = False
+    # Some rows may be non-null.
     values: bool = True
-    # Rows may have none.
+    # Some rows may be null.
     nulls: bool = True
-    # NaN may be among the values, beyond the bounds.
+    # NaN may occur, outside of the bounds.
     nan: bool = False
 
     def may_equal(self, value: Value) -> bool:
-        """Whether a row may have this value."""
+        """Return whether a row may have this value."""
         return self._reaches_down(value) and self._reaches_up(value)
 
     def may_include(self, ordered: Sequence[Any]) -> bool:
-        """Whether a row may have one of some values, which are in order."""
-        # The least that is not below the bound: if that is too great, all others are.
+        """Return whether a row may have one of some values, which must be sorted."""
+        # The smallest value not below the lower bound: if it is too great, so are all others.
         first = 0 if self.least is None else bisect_left(ordered, self.least)
         return self.values and first < len(ordered) and self._reaches_up(ordered[first])
 
     def may_be_less(self, value: Value, *, or_equal: bool = False) -> bool:
-        """Whether a row may have a lesser value."""
+        """Return whether a row may have a smaller value."""
         if not self.values or self.least is None:
             return self.values
         return bool(self.least <= value if or_equal else self.least < value)
 
     def may_be_greater(self, value: Value, *, or_equal: bool = False) -> bool:
-        """Whether a row may have a greater value."""
+        """Return whether a row may have a greater value."""
         if not self.values or self.nan or self.greatest is None:
             return self.values
-        if self.cut and str(value).startswith(self.greatest):
+        if self.truncated and str(value).startswith(self.greatest):
             return True
         return bool(self.greatest >= value if or_equal else self.greatest > value)
 
     def may_start_with(self, prefix: str) -> bool:
-        """Whether a row may have a text that begins so."""
+        """Return whether a row may have a string with this prefix."""
         if not self.values or (self.least is not None and self.least[: len(prefix)] > prefix):
             return False
         return self._reaches_up(prefix)
 
     def is_constant(self, value: Value) -> bool:
-        """Whether there is no other value."""
-        return not self.nan and not self.cut and self.least == value and self.greatest == value
+        """Return whether all non-null rows have this value."""
+        return not self.nan and not self.truncated and self.least == value and self.greatest == value
 
     def always_starts_with(self, prefix: str) -> bool:
-        """Whether there is no text that begins otherwise."""
+        """Return whether all non-null rows have this prefix."""
         bounds = (self.least, self.greatest)
         return all(bound is not None and bound.startswith(prefix) for bound in bounds)
 
@@ -109,10 +109,10 @@ class ColumnRange(Struct, frozen=True):
         return self.values and bool(self.least is None or self.least <= value)
 
     def _reaches_up(self, value: Value) -> bool:
-        """Whether the greatest value may be this one or above; NaN aside, which no literal is."""
+        """Return whether the maximum may be this value or greater; NaN is ignored: no literal is NaN."""
         if not self.values or self.greatest is None:
             return self.values
-        return bool(value <= self.greatest) or (self.cut and str(value).startswith(self.greatest))
+        return bool(value <= self.greatest) or (self.truncated and str(value).startswith(self.greatest))
 
 
 ANY_VALUE = ColumnRange()
@@ -122,35 +122,35 @@ ONLY_NULL = ColumnRange(values=False)
 def range_from_statistics(
     column: Column, least: Any, greatest: Any, *, nulls: Any = None, rows: Any = None, shrunk: bool = False
 ) -> ColumnRange:
-    """What a column of a file holds by the statistics of Delta's log; `shrunk`: rows were removed since."""
+    """Return the range of a column of a file from Delta's statistics; `shrunk`: rows were deleted since."""
     low: Any = _bound(column, least)
     high: Any = _bound(column, greatest)
     if column.type == "timestamp":
-        low, high = _moved(low, -MILLISECOND), _moved(high, MILLISECOND)
+        low, high = _shift(low, -MILLISECOND), _shift(high, MILLISECOND)
     if low is not None and high is not None and low > high:
         low = high = None
-    may_lack = type(nulls) is not int or nulls != 0
-    told = least is not None or greatest is not None
-    if not told and not shrunk and may_lack and type(rows) is int and nulls == rows > 0:
+    may_be_null = type(nulls) is not int or nulls != 0
+    has_bounds = least is not None or greatest is not None
+    if not has_bounds and not shrunk and may_be_null and type(rows) is int and nulls == rows > 0:
         return ANY_VALUE if column.default is not None else ONLY_NULL
-    if may_lack and column.default is not None:
+    if may_be_null and column.default is not None:
         return ANY_VALUE
-    cut = isinstance(high, str) and len(high.encode(errors="surrogatepass")) >= CUT_BYTES
-    return ColumnRange(low, high, cut, nulls=may_lack, nan=column.type == "double")
+    truncated = isinstance(high, str) and len(high.encode(errors="surrogatepass")) >= TRUNCATED_BYTES
+    return ColumnRange(low, high, truncated, nulls=may_be_null, nan=column.type == "double")
 
 
 def range_from_partition(column: Column, text: str | None) -> ColumnRange:
-    """What a partition column holds in all rows of a file, by the log's text of it."""
+    """Return the range of a partition column of a file from its value in the log."""
     if text is None:
         return ANY_VALUE if column.default is not None else ONLY_NULL
     if text in ("", HIVE_NULL):
-        # Some readers take it for null.
+        # Some readers interpret it as null.
         return ANY_VALUE
-    value = _of_text(column, text)
+    value = _parse_text(column, text)
     return ANY_VALUE if value is None else ColumnRange(value, value, nulls=False)
 
 
-def _of_text(column: Column, text: str) -> Value | None:
+def _parse_text(column: Column, text: str) -> Value | None:
     if column.type == "string":
         return text
     if column.type in ("int", "bigint"):
@@ -161,7 +161,7 @@ def _of_text(column: Column, text: str) -> Value | None:
 
 
 def _bound(column: Column, value: Any) -> Value | None:
-    """A value of the log's JSON as one of the column; none if it is of another type."""
+    """Convert a JSON value of the log to the column's type; None if it has another type."""
     if column.type == "string":
         return value if isinstance(value, str) else None
     if column.type in ("int", "bigint"):
@@ -181,15 +181,15 @@ def _number(value: Any) -> float | None:
 
 
 def _time(text: str) -> datetime | None:
-    """A time that has a zone."""
+    """Parse a timestamp; None if it is invalid or has no zone."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else None
+    return time if time.tzinfo is not None else None
 
 
-def _moved(time: Any, by: timedelta) -> datetime | None:
+def _shift(time: Any, by: timedelta) -> datetime | None:
     try:
         return None if time is None else time + by
     except OverflowError:

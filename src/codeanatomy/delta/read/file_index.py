@@ -1,16 +1,16 @@
-"""The data files of a version of a table, and which of them may hold rows that meet a condition.
+"""Index the data files of a table version by partition and statistics, and prune them by a predicate.
 
     index = FileIndex.of(catalog.table("cpg_nodes"), "/lake/graph/cpg_nodes", 23)
     index.total                                            # 400
     index.candidates(parse_predicate(table, "node_kind = 'CLASS' AND bstart < 400"))     # 3 LoggedFiles
 
-What the log says of a file, the values of its partition and the statistics of its columns, becomes a `ColumnRange`
-for each column that it says something of. Statistics and partition values are kept under the names that
-columns have in the files, which are others than the table's where columns were renamed (column mapping). A
-column whose stored type is not that of the contract is read through a cast, so nothing is known of it, and of
-a column that a file lacks, neither: that it has no statistics may have other reasons.
+The partition values and column statistics of a file become a `ColumnRange` for each column they cover. They
+are stored under the physical column names, which differ from the table's names where columns were renamed
+(column mapping). Nothing is known of a column whose stored type differs from the contract, since it is read
+through a cast, nor of a column without statistics: that the file lacks the column is only one of the possible
+reasons.
 
-Statistics that cannot be read, or are none, keep a file a candidate. Tests: `tests/unit/delta/test_pruning.py`.
+A file with missing or unreadable statistics stays a candidate. Tests: `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ from codeanatomy.delta.read.predicate import Predicate
 
 MAPPING = "delta.columnMapping.mode"
 PHYSICAL = "delta.columnMapping.physicalName"
-# A text of such a column is not compared by its characters.
+# Strings of a column with a collation are not ordered by their characters.
 COLLATIONS = "__COLLATIONS"
 
 
 class LoggedFile(Struct, frozen=True):
-    """A Parquet file of a version of a table, as the log has it."""
+    """A Parquet file of a table version, as described in the log."""
 
-    # Below the table's folder.
+    # Relative to the table's folder.
     path: str
-    # Those that the vector removes are among them.
+    # Includes the rows deleted by the vector.
     rows: int | None
     partition: dict[str, str | None]
-    # Of the columns that the log says something of.
+    # Only columns with partition values or statistics.
     column_ranges: dict[str, ColumnRange] = {}
-    # The rows of the file that are not rows of the table.
+    # The deleted rows of the file.
     vector: DeletionVector | None = None
-    # The path as the log spells it.
+    # The path as spelled in the log.
     logged_path: str = ""
     size_bytes: int = 0
 
     def column_range(self, column: str) -> ColumnRange:
-        """What a column may hold."""
+        """Return the range of values of a column."""
         return self.column_ranges.get(column, ANY_VALUE)
 
     def may_hold(self, column: str, values: Collection[str]) -> bool:
-        """Whether one of the values may be in the column, by what the log says; fast if they are in order."""
+        """Return whether a column may contain one of the values; fast if they are sorted."""
         return self.column_range(column).may_include(sorted(values))
 
 
 class Statistics(Struct, frozen=True, rename="camel"):
-    """What a writer has counted in a file, as far as it has."""
+    """The statistics of a file in the log, as far as its writer has recorded them."""
 
     num_records: Any = None
     min_values: dict[str, Any] = {}
@@ -79,63 +79,66 @@ DECODER = json.Decoder(Statistics)
 
 
 class FileIndex(Struct, frozen=True):
-    """The files of a version."""
+    """The data files of a table version."""
 
     version: int
     files: tuple[LoggedFile, ...]
 
     @classmethod
     def of(cls, table: Table, location: str, version: int) -> FileIndex:
-        """Read the log of a local table."""
+        """Build the index from the log of a local table."""
         return cls(version, logged_files(table, replay_log(location, version)))
 
     @property
     def total(self) -> int:
-        """How many files there are."""
+        """Return the number of files."""
         return len(self.files)
 
     def candidates(self, predicate: Predicate) -> list[LoggedFile]:
-        """The files that may hold rows which meet a condition."""
+        """Return the files that may contain rows matching a predicate."""
         return [file for file in self.files if predicate.may_match(file.column_range)]
 
 
-class _Stored(Struct, frozen=True):
-    """A column of the contract as files have it."""
+class _StoredColumn(Struct, frozen=True):
+    """A column of the contract and its physical name."""
 
     column: Column
-    # Its name in the log's statistics and partition values.
+    # Its name in statistics and partition values.
     name: str
 
 
 def logged_files(table: Table, state: LogState) -> tuple[LoggedFile, ...]:
-    """The data files of a version, with what the log says of the contract's columns in them."""
-    stored = tuple(_stored(table, state.metadata))
+    """Return the data files of a version, with the ranges of the contract's columns in them."""
+    stored = tuple(_stored_columns(table, state.metadata))
     keys = tuple(_partition_names(state.metadata))
-    known = [each for each in stored if each.name not in {physical for _, physical in keys}]
-    parted = [each for each in stored if each not in known]
-    return tuple(_logged(add, keys, parted, known) for add in state.adds.values())
+    data = [each for each in stored if each.name not in {physical for _, physical in keys}]
+    partition = [each for each in stored if each not in data]
+    return tuple(_logged_file(add, keys, partition, data) for add in state.adds.values())
 
 
-def _logged(
-    add: Add, keys: Iterable[tuple[str, str]], parted: Iterable[_Stored], known: Iterable[_Stored]
+def _logged_file(
+    add: Add,
+    keys: Iterable[tuple[str, str]],
+    partition_columns: Iterable[_StoredColumn],
+    data_columns: Iterable[_StoredColumn],
 ) -> LoggedFile:
-    values, told = add.partition_values, _statistics(add)
-    shrunk = add.deletion_vector is not None or told.tight_bounds is not True
+    values, stats = add.partition_values, _statistics(add)
+    shrunk = add.deletion_vector is not None or stats.tight_bounds is not True
     column_ranges = {
         each.column.name: range_from_partition(each.column, values[each.name])
-        for each in parted
+        for each in partition_columns
         if each.name in values
     }
-    for each in known:
-        least, greatest = told.min_values.get(each.name), told.max_values.get(each.name)
-        nulls = told.null_count.get(each.name)
+    for each in data_columns:
+        least, greatest = stats.min_values.get(each.name), stats.max_values.get(each.name)
+        nulls = stats.null_count.get(each.name)
         if least is not None or greatest is not None or nulls is not None:
             column_ranges[each.column.name] = range_from_statistics(
-                each.column, least, greatest, nulls=nulls, rows=told.num_records, shrunk=shrunk
+                each.column, least, greatest, nulls=nulls, rows=stats.num_records, shrunk=shrunk
             )
     return LoggedFile(
         unquote(add.path),
-        told.num_records if type(told.num_records) is int else None,
+        stats.num_records if type(stats.num_records) is int else None,
         {name: values.get(physical) for name, physical in keys},
         column_ranges,
         add.deletion_vector,
@@ -152,25 +155,25 @@ def _statistics(add: Add) -> Statistics:
 
 
 def _fields(metadata: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The columns of the stored schema: name, name in the files, and what the schema says."""
+    """Yield the columns of the stored schema: name, physical name, and field definition."""
     mapped = (metadata.get("configuration") or {}).get(MAPPING, "none") != "none"
     for field in json.decode(metadata.get("schemaString") or '{"fields": []}')["fields"]:
-        about = field.get("metadata") or {}
-        yield field["name"], about.get(PHYSICAL, field["name"]) if mapped else field["name"], field
+        field_metadata = field.get("metadata") or {}
+        yield field["name"], field_metadata.get(PHYSICAL, field["name"]) if mapped else field["name"], field
 
 
-def _stored(table: Table, metadata: dict[str, Any]) -> Iterator[_Stored]:
-    """The columns of the contract whose values are those of the files."""
+def _stored_columns(table: Table, metadata: dict[str, Any]) -> Iterator[_StoredColumn]:
+    """Yield the columns of the contract that are read from the files without a cast."""
     columns = {column.name.lower(): column for column in table.columns}
     for name, physical, field in _fields(metadata):
         column = columns.get(name.lower())
         is_same = column is not None and field["type"] in STORED_TYPES.get(column.ddl, ())
         if column is not None and is_same and COLLATIONS not in (field.get("metadata") or {}):
-            yield _Stored(column, physical)
+            yield _StoredColumn(column, physical)
 
 
 def _partition_names(metadata: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The partition columns: name, and name in the log's partition values."""
+    """Return the partition columns: name, and physical name."""
     keys = metadata.get("partitionColumns") or ()
     physical = {name: stored for name, stored, _ in _fields(metadata)}
     return ((key, physical.get(key, key)) for key in keys)

@@ -1,10 +1,10 @@
-"""Reads without a JVM: rows of a table of the lake as Arrow, or its data files, in a fraction of a second.
+"""Read table versions without a JVM: rows as Arrow, data files, and facts from the log, with delta-rs.
 
     rows = light_table("lake", "run_manifest", ["run_id", "repo_id"])
     light_files("lake", "cpg_nodes", 3)[0].partition     # {"node_kind": "CLASS"}, of version 3
 
-Only Parquet files and deletion vectors are read this way; nothing is written. Tests: `tests/spark/test_build.py`,
-`tests/unit/query/test_verify.py`, `tests/unit/delta/test_deletion_vectors.py`.
+Tables with other reader features than deletion vectors are refused: Spark has to read them. Tests:
+`tests/spark/test_build.py`, `tests/unit/query/test_verify.py`, `tests/unit/delta/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
     from codeanatomy.delta.log.deletion_vectors import DeletionVector
 
-# Reader features that change nothing about which rows a data file holds, and under which names.
+# Reader features that affect neither the rows of a data file nor the names of its columns.
 HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 CHECKPOINTS = "v2Checkpoint"
-# A column that says whether a row meets a condition.
-MEETS = "_meets"
+# Temporary boolean column: whether a row matches the condition.
+MATCHES = "_matches"
 
-# In the path of a lake: deltalake panics at the first two, and reads the third as an escape.
+# Unsupported in the path of a lake: deltalake panics at brackets, and decodes percent escapes.
 UNREADABLE = re.compile(r"[\[\]]|%[0-9A-Fa-f]{2}")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def location(root: str, name: str) -> str:
-    """The path or URI of a table of the lake."""
+    """Return the path or URI of a table of the lake."""
     return f"{root.rstrip('/')}/{catalog.table(name).path}"
 
 
@@ -57,53 +57,57 @@ def light_table(
     where: pc.Expression | None = None,
     version: int | None = None,
 ) -> pa.Table:
-    """Columns of a version of a table, else of the newest, of the rows that meet a condition.
+    """Read columns of a version (default: the newest) of a table, filtered by a condition.
 
-    A column that the catalogue has and the stored table has not is null.
+    A column of the catalogue that the stored table lacks is null.
     """
-    # Here, since it takes as long as a whole answer that does without.
+    # Imported here: the import takes as long as a whole query that does without PyArrow.
     import pyarrow as pa
 
-    with _opened(root, name, version) as table:
+    with _open_table(root, name, version) as table:
         stored = {field.name for field in table.schema().fields}
-        new = [catalog.table(name).column(column).name for column in columns if column not in stored]
-        wanted = [column for column in columns if column not in new]
+        missing = [catalog.table(name).column(column).name for column in columns if column not in stored]
+        present = [column for column in columns if column not in missing]
         try:
-            rows = _rows(table, location(root, name), wanted, where)
+            rows = _read_rows(table, location(root, name), present, where)
         except pa.ArrowException as problem:
             raise _unreadable(root, name, problem) from problem
-    for column in new:
+    for column in missing:
         rows = rows.append_column(column, pa.nulls(len(rows)))
     return rows.select(list(columns))
 
 
 def light_files(root: str, name: str, version: int | None = None) -> tuple[LoggedFile, ...]:
-    """The data files of a version of a table, else of the newest, for a reader of Parquet and vectors."""
-    with _opened(root, name, version) as table:
+    """Return the data files of a version (default: the newest), for a reader of Parquet and deletion vectors.
+
+    Raise StorageFailure if the table has other reader features.
+    """
+    with _open_table(root, name, version) as table:
         protocol = table.protocol()
         features = set(
             protocol.reader_features or (("columnMapping",) if protocol.min_reader_version > 1 else ())
         )
         if not features <= HARMLESS | {VECTORS_FEATURE}:
             raise StorageFailure(
-                f"{name} uses {', '.join(sorted(features - HARMLESS - {VECTORS_FEATURE}))}",
-                "read it with Spark, or build it without",
+                f"{name} uses {', '.join(sorted(features - HARMLESS - {VECTORS_FEATURE}))}, "
+                "which only Spark can read",
+                "read the table with Spark, or build it without these features",
             )
         if _is_local(table):
             try:
                 return logged_files(catalog.table(name), replay_log(_folder(table), int(table.version())))
             except FileNotFoundError:
-                # Of a checkpoint that only deltalake reads.
+                # Entries before a v2 checkpoint, which only deltalake reads, may be gone.
                 if CHECKPOINTS not in features:
                     raise
-        return _unmeasured(table)
+        return _files_without_stats(table)
 
 
-def _unmeasured(table: DeltaTable) -> tuple[LoggedFile, ...]:
-    """The data files without what the log says of their columns."""
+def _files_without_stats(table: DeltaTable) -> tuple[LoggedFile, ...]:
+    """Return the data files without the statistics of their columns."""
     if _has_vectors(table):
-        raise OSError("its deletion vectors are read by Spark alone")
-    added, keys = _added(table), table.metadata().partition_columns
+        raise OSError("only Spark can read its deletion vectors")
+    added, keys = _add_actions(table), table.metadata().partition_columns
     return tuple(
         LoggedFile(
             unquote(path),
@@ -117,12 +121,12 @@ def _unmeasured(table: DeltaTable) -> tuple[LoggedFile, ...]:
 
 
 def logged_paths(root: str, name: str, version: int) -> tuple[str, ...]:
-    """The files of a version of a table, data and deletion vectors, below the table's folder.
+    """Return the data files and deletion vectors of a version, relative to the table's folder.
 
-    Whatever it takes to read them; of a remote table the vectors are not known.
+    Works for tables with any reader feature; the vectors of a remote table are not listed.
     """
-    with _opened(root, name, version) as table:
-        paths = tuple(map(unquote, _added(table)["path"]))
+    with _open_table(root, name, version) as table:
+        paths = tuple(map(unquote, _add_actions(table)["path"]))
         vectors = _vectors(table) if _is_local(table) else {}
     if not vectors:
         return paths
@@ -133,21 +137,22 @@ def logged_paths(root: str, name: str, version: int) -> tuple[str, ...]:
 
 
 class TableFacts(Struct, frozen=True):
-    """What the log says of a version of a table as a whole."""
+    """Row count, protocol and size of a table version."""
 
+    # None if the log has no row counts.
     rows: int | None
     min_reader_version: int
     min_writer_version: int
     features: tuple[str, ...]
-    # Data files, and what they take.
+    # Number of data files, and their total size.
     files: int
     size_bytes: int
 
 
 def table_facts(root: str, name: str, version: int) -> TableFacts:
-    """Rows, files and protocol of a version of a table."""
-    with _opened(root, name, version) as table:
-        protocol, added = table.protocol(), _added(table)
+    """Read the row count, protocol and size of a table version from the log."""
+    with _open_table(root, name, version) as table:
+        protocol, added = table.protocol(), _add_actions(table)
         counts = added["num_records"] if _is_local(table) or not _has_vectors(table) else [None]
         removed = sum(each.cardinality for each in _vectors(table).values()) if _is_local(table) else 0
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
@@ -162,14 +167,14 @@ def table_facts(root: str, name: str, version: int) -> TableFacts:
 
 
 def user_metadata_since(root: str, name: str, version: int) -> tuple[str | None, ...]:
-    """What the commits after a version say of themselves, the newest first."""
-    with _opened(root, name) as table:
+    """Return the user metadata of the commits after a version, the newest first."""
+    with _open_table(root, name) as table:
         count = int(table.version()) - version
         return tuple(commit.get("userMetadata") for commit in table.history(count)) if count > 0 else ()
 
 
 def newest_version_or_none(root: str, name: str) -> int | None:
-    """The newest version of a table; none where it was never written."""
+    """Return the newest version of a table; None if it was never written."""
     try:
         return newest_version(root, name)
     except TableMissing:
@@ -177,19 +182,19 @@ def newest_version_or_none(root: str, name: str) -> int | None:
 
 
 def newest_version(root: str, name: str) -> int:
-    """The newest version of a table."""
-    with _opened(root, name) as table:
+    """Return the newest version of a table; raise TableMissing if it was never written."""
+    with _open_table(root, name) as table:
         return int(table.version())
 
 
-def _added(table: DeltaTable) -> dict[str, list[Any]]:
-    """What the log says of the data files, by column; every file is the same place in each."""
+def _add_actions(table: DeltaTable) -> dict[str, list[Any]]:
+    """Return the add actions as columns, in which each data file has the same index."""
     rows = table.get_add_actions(flatten=True)
     return {name: list(rows.column(name).to_pylist()) for name in rows.schema.names}
 
 
 def _vectors(table: DeltaTable) -> dict[str, DeletionVector]:
-    """The deletion vectors of a version, by path as the log has it."""
+    """Return the deletion vectors of a version by data file, spelled as in the log."""
     if not _has_vectors(table):
         return {}
     return replay_vectors(_folder(table), int(table.version()))
@@ -204,20 +209,20 @@ def _is_local(table: DeltaTable) -> bool:
 
 
 def _folder(table: DeltaTable) -> str:
-    """The path of a local table, for those who open its files themselves."""
+    """Return the path of a local table, for code that opens its files directly."""
     if not _is_local(table):
-        raise OSError("deletion vectors of a remote table are read by Spark alone")
+        raise OSError("only Spark can read deletion vectors of a remote table")
     return unquote(urlsplit(table.table_uri).path).rstrip("/")
 
 
-def _rows(table: DeltaTable, place: str, columns: list[str], where: pc.Expression | None) -> pa.Table:
-    """Columns of the rows that meet a condition.
+def _read_rows(table: DeltaTable, place: str, columns: list[str], where: pc.Expression | None) -> pa.Table:
+    """Read columns of the rows that match a condition.
 
-    One thread, and Arrow's own files: threads that call Python may abort the process when it ends.
+    In one thread, with Arrow's own file system: threads that call Python may abort the process on exit.
     """
     if not _has_vectors(table):
-        found = table.to_pyarrow_dataset(filesystem=_files_below(place))
-        return found.to_table(columns=columns, filter=where, use_threads=False)
+        whole_table = table.to_pyarrow_dataset(filesystem=_files_below(place))
+        return whole_table.to_table(columns=columns, filter=where, use_threads=False)
     import pyarrow as pa
     from pyarrow import dataset
 
@@ -230,47 +235,47 @@ def _rows(table: DeltaTable, place: str, columns: list[str], where: pc.Expressio
         _files_below(place),
     )
     fragments = {
-        path: form.make_fragment(unquote(path), files, partition_expression=of_partition)
-        for path, of_partition in _partitions(table)
+        path: form.make_fragment(unquote(path), files, partition_expression=expression)
+        for path, expression in _partitions(table)
     }
-    whole = [each for path, each in fragments.items() if path not in vectors]
-    of_whole = dataset.FileSystemDataset(whole, schema, form, files)
-    parts = [of_whole.to_table(columns=columns, filter=where, use_threads=False)]
-    # Which rows meet the condition is a column: without the others, positions would be lost.
-    wanted = {name: dataset.field(name) for name in columns}
-    wanted[MEETS] = dataset.scalar(value=True) if where is None else where
+    without_vector = [each for path, each in fragments.items() if path not in vectors]
+    whole_files = dataset.FileSystemDataset(without_vector, schema, form, files)
+    parts = [whole_files.to_table(columns=columns, filter=where, use_threads=False)]
+    # The condition becomes a column, because a filter would lose the row positions.
+    selected = {name: dataset.field(name) for name in columns}
+    selected[MATCHES] = dataset.scalar(value=True) if where is None else where
     for path, vector in vectors.items():
-        of_file = dataset.FileSystemDataset([fragments[path]], schema, form, files)
-        rows = of_file.to_table(columns=wanted, use_threads=False)
-        parts.append(_kept(rows, read_vector(place, vector)).select(columns))
+        one_file = dataset.FileSystemDataset([fragments[path]], schema, form, files)
+        rows = one_file.to_table(columns=selected, use_threads=False)
+        parts.append(_remaining_rows(rows, read_vector(place, vector)).select(columns))
     return pa.concat_tables(parts)
 
 
 def _partitions(table: DeltaTable) -> Iterator[tuple[str, pc.Expression]]:
-    """The data files, and what holds for all rows of each."""
+    """Yield each data file with the expression of its partition values."""
     from pyarrow import dataset
 
-    added, keys = _added(table), table.metadata().partition_columns
+    added, keys = _add_actions(table), table.metadata().partition_columns
     for row, path in enumerate(added["path"]):
-        holds = dataset.scalar(value=True)
+        expression = dataset.scalar(value=True)
         for key in keys:
             value = added[f"partition.{key}"][row]
-            holds &= dataset.field(key).is_null() if value is None else dataset.field(key) == value
-        yield path, holds
+            expression &= dataset.field(key).is_null() if value is None else dataset.field(key) == value
+        yield path, expression
 
 
-def _kept(rows: pa.Table, removed: BitMap64) -> pa.Table:
-    """The rows of a file that meet the condition and are not removed."""
+def _remaining_rows(rows: pa.Table, removed: BitMap64) -> pa.Table:
+    """Return the rows of a file that match the condition and are not deleted."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     numbers = pa.arange(0, len(rows))
-    gone = pc.is_in(numbers, value_set=pa.array(list(removed), numbers.type))
-    return rows.filter(pc.and_not(rows[MEETS], gone))
+    is_removed = pc.is_in(numbers, value_set=pa.array(list(removed), numbers.type))
+    return rows.filter(pc.and_not(rows[MATCHES], is_removed))
 
 
 def _files_below(place: str) -> fs.FileSystem | None:
-    """The files of a local table; those of others are deltalake's to open."""
+    """Return the file system of a local table; None for a remote one, whose files deltalake opens."""
     from pyarrow import fs
 
     path = Path(place).absolute()
@@ -278,36 +283,38 @@ def _files_below(place: str) -> fs.FileSystem | None:
 
 
 def one_line(problem: Exception) -> str:
-    """What the library says, in one line and without colours: the cause is at its end."""
+    """Return a library's error message in one line and without colours; the cause is at its end."""
     return " ".join(COLOURS.sub("", str(problem)).split())
 
 
 @contextmanager
-def _opened(root: str, name: str, version: int | None = None) -> Iterator[DeltaTable]:
-    """A table; what goes wrong with it is an error of ours."""
+def _open_table(root: str, name: str, version: int | None = None) -> Iterator[DeltaTable]:
+    """Open a table; raise TableMissing or StorageFailure if it cannot be read."""
     place = location(root, name)
     try:
         yield DeltaTable(place, version=version, storage_options=deltalake_options(place))
     except (DeltaError, OSError, ValueError, MsgspecError) as problem:
-        # Asked afterwards: most tables are there.
+        # Checked only after a failure: most tables exist.
         raise _missing(root, name) or _unreadable(root, name, problem) from problem
 
 
 def _missing(root: str, name: str) -> StorageFailure | TableMissing | None:
-    """What is wrong with a table that is not there; what is in its place may say more than its absence."""
+    """Return the error for a table that does not exist; None if it does."""
     try:
         place = location(root, name)
         if DeltaTable.is_deltatable(place, storage_options=deltalake_options(place)):
             return None
     except (DeltaError, OSError, ValueError) as problem:
         return _unreadable(root, name, problem)
-    return TableMissing(f"{name} was never written at {location(root, name)}", "name a lake that was built")
+    return TableMissing(
+        f"table {name} was never written at {location(root, name)}", "check the path of the lake, or build it"
+    )
 
 
 def _unreadable(root: str, name: str, problem: Exception) -> StorageFailure:
     odd = UNREADABLE.search(root) if is_local(root) else None
-    hint = "its log or a file of it is damaged: restore it from a copy, or build into a new lake"
+    hint = "its log or a data file is damaged: restore it from a backup, or build into a new lake"
     return StorageFailure(
         f"{name} at {location(root, name)} cannot be read: {one_line(problem)}",
-        hint if odd is None else f"give the lake's folder another name, without {odd[0]}",
+        hint if odd is None else f"rename the folder of the lake: its path must not contain {odd[0]}",
     )

@@ -1,23 +1,23 @@
-"""A condition over the columns of one table, and whether rows of a data file may meet it.
+"""Represent a condition over the columns of one table, and decide whether a data file may have matching rows.
 
     nodes = catalog.table("cpg_nodes")
-    asked = Predicate.all_of(
+    predicate = Predicate.all_of(
         nodes,
-        Among.of(nodes.column("node_kind"), ["FUNCTION", "CLASS"]),
+        InList.of(nodes.column("node_kind"), ["FUNCTION", "CLASS"]),
         Compare(nodes.column("bstart"), "<=", 400),
     )
-    asked.columns                    # ("node_kind", "bstart")
-    asked.sql(DUCKDB)                # ("node_kind" IN ('CLASS', 'FUNCTION') AND "bstart" <= 400)
-    asked.shape                      # ("node_kind IN (?)", "bstart <= ?"): for records, without the values
-    asked.may_match(file.column_range)     # False: the file need not be read
+    predicate.columns                            # ("node_kind", "bstart")
+    predicate.sql(DUCKDB)                        # ("node_kind" IN ('CLASS', 'FUNCTION') AND "bstart" <= 400)
+    predicate.shape                              # ("node_kind IN (?)", "bstart <= ?"), for records
+    predicate.may_match(file.column_range)       # False: the file need not be read
 
-A condition is true, false or null for a row. Of a file each part says which of these it may be, and NOT, AND
-and OR say which of them follow, so a negation never rules out what it should keep: `NOT (bstart < 5)` is null
-where `bstart` is, and may be true where some `bstart` may be 5 or more. What is not understood (`Opaque`) may
-be all three. A file is read if the whole may be true in it.
+SQL has three truth values. For a file, each term returns the set of values it may have in some row, and NOT,
+AND and OR combine these sets, so a negation never excludes a file wrongly: `NOT (bstart < 5)` is null where
+`bstart` is, and may be true if some `bstart` may be 5 or more. A term that is not understood (`Opaque`) may
+have all three values. A file is read if the whole condition may be true in it.
 
-Conditions in SQL become these terms in `delta.read.predicate_text`; here is no parser, which takes longer to
-load than a lookup takes. Tests: `tests/unit/delta/test_predicate.py`, `tests/unit/delta/test_pruning.py`.
+`delta.read.predicate_text` parses SQL into these terms; the parser is in another module because importing it
+takes longer than a lookup. Tests: `tests/unit/delta/test_predicate.py`, `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from msgspec import Struct
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.delta.read.column_ranges import ColumnRange, Value
 
-# What a condition may be for the rows of a file, as bits.
+# The values that a condition may have in rows of a file, as bits.
 TRUE, FALSE, NULL = 1, 2, 4
-# Texts that mean the same to every parser.
+# Strings that every SQL parser reads the same way.
 PLAIN = re.compile(r"[A-Za-z0-9_.:/ -]*")
 
 Operator = Literal["=", "<", "<=", ">", ">=", "<=>"]
@@ -43,18 +43,18 @@ RangeOf: TypeAlias = Callable[[str], ColumnRange]
 
 
 class SqlDialect(Struct, frozen=True):
-    """How an engine spells names and values."""
+    """How an engine writes names, literals and operators."""
 
     quote: Callable[[str], str]
     literal: Callable[[Value], str]
     starts_with: str
     same: str
-    # Which of the texts of an `Opaque`.
-    dialect: Literal["spark", "duckdb", "shape"]
+    # Selects the text of an `Opaque` term.
+    name: Literal["spark", "duckdb", "shape"]
 
 
 def _spark_literal(value: Value) -> str:
-    """A value as Spark spells it; other than plain characters by their bytes, as `query.engines.spark` says."""
+    """Return a Spark literal; strings with special characters are written as bytes."""
     if isinstance(value, str):
         return f"'{value}'" if PLAIN.fullmatch(value) else spark_bytes(value)
     return f"{value!r}D" if isinstance(value, float) else _other_literal(value, "TIMESTAMP")
@@ -73,9 +73,9 @@ def _other_literal(value: Value, time: str) -> str:
 
 
 def spark_bytes(text: str) -> str:
-    """A text by its bytes: nothing in them is understood otherwise.
+    """Return a string literal by its bytes, in which Spark interprets no character.
 
-    What is no Unicode, as a name of a file may be, is no text of any table: its bytes are none either.
+    A string that is not valid Unicode, as a file name may be, matches no string of any table.
 
     >>> spark_bytes("it's")
     "CAST(X'69742773' AS STRING)"
@@ -89,7 +89,7 @@ SHAPE = SqlDialect(lambda name: name, lambda _: "?", "startswith", "<=>", "shape
 
 
 class Constant(Struct, frozen=True):
-    """TRUE, FALSE or NULL for every row."""
+    """The same truth value for every row."""
 
     value: bool | None
 
@@ -105,7 +105,7 @@ class Constant(Struct, frozen=True):
 
 
 class Compare(Struct, frozen=True):
-    """A column held against a value of its type."""
+    """A comparison of a column with a value of its type."""
 
     column: Column
     operator: Operator
@@ -116,41 +116,53 @@ class Compare(Struct, frozen=True):
         return (self.column.name,)
 
     def outcomes(self, range_of: RangeOf) -> int:
-        column_range, value = range_of(self.column.name), self.value
-        of_null = (FALSE if self.operator == "<=>" else NULL) if column_range.nulls else 0
-        if not column_range.values:
-            return of_null
-        # Whether some row may meet it, and whether some may not.
+        possible, value = range_of(self.column.name), self.value
+        null_result = (FALSE if self.operator == "<=>" else NULL) if possible.nulls else 0
+        if not possible.values:
+            return null_result
+        # Whether the comparison may be true in some row, and whether it may be false.
         match self.operator:
             case "<":
-                met, missed = column_range.may_be_less(value), column_range.may_be_greater(value, or_equal=True)
+                may_be_true, may_be_false = (
+                    possible.may_be_less(value),
+                    possible.may_be_greater(value, or_equal=True),
+                )
             case "<=":
-                met, missed = column_range.may_be_less(value, or_equal=True), column_range.may_be_greater(value)
+                may_be_true, may_be_false = (
+                    possible.may_be_less(value, or_equal=True),
+                    possible.may_be_greater(value),
+                )
             case ">":
-                met, missed = column_range.may_be_greater(value), column_range.may_be_less(value, or_equal=True)
+                may_be_true, may_be_false = (
+                    possible.may_be_greater(value),
+                    possible.may_be_less(value, or_equal=True),
+                )
             case ">=":
-                met, missed = column_range.may_be_greater(value, or_equal=True), column_range.may_be_less(value)
+                may_be_true, may_be_false = (
+                    possible.may_be_greater(value, or_equal=True),
+                    possible.may_be_less(value),
+                )
             case _:
-                met, missed = column_range.may_equal(value), not column_range.is_constant(value)
-        return of_null | (TRUE if met else 0) | (FALSE if missed else 0)
+                may_be_true, may_be_false = possible.may_equal(value), not possible.is_constant(value)
+        return null_result | (TRUE if may_be_true else 0) | (FALSE if may_be_false else 0)
 
-    def sql(self, spelling: SqlDialect) -> str:
-        operator = spelling.same if self.operator == "<=>" else self.operator
-        return f"{spelling.quote(self.column.name)} {operator} {spelling.literal(self.value)}"
+    def sql(self, dialect: SqlDialect) -> str:
+        operator = dialect.same if self.operator == "<=>" else self.operator
+        return f"{dialect.quote(self.column.name)} {operator} {dialect.literal(self.value)}"
 
 
 class InList(Struct, frozen=True):
-    """A column that has one of some values of its type."""
+    """A test whether a column has one of some values of its type."""
 
     column: Column
-    # In order.
+    # Sorted.
     values: tuple[Value, ...]
-    # NULL is in the list too.
+    # The list also contains NULL.
     or_null: bool = False
 
     @classmethod
     def of(cls, column: Column, values: Iterable[Value], *, or_null: bool = False) -> InList:
-        """The values in any order."""
+        """Build the term from values in any order."""
         return cls(column, tuple(sorted(set(values))), or_null)
 
     @property
@@ -161,31 +173,31 @@ class InList(Struct, frozen=True):
         if not self.values and not self.or_null:
             return FALSE
         column_range = range_of(self.column.name)
-        seen = NULL if column_range.nulls else 0
+        outcomes = NULL if column_range.nulls else 0
         if column_range.values:
-            seen |= TRUE if column_range.may_include(self.values) else 0
-            # A value that is not in the list may be the one that is not known.
-            seen |= 0 if self._is_all_of(column_range) else NULL if self.or_null else FALSE
-        return seen
+            outcomes |= TRUE if column_range.may_include(self.values) else 0
+            # With NULL in the list, a value that is not in it gives NULL instead of FALSE.
+            outcomes |= 0 if self._is_all_of(column_range) else NULL if self.or_null else FALSE
+        return outcomes
 
     def _is_all_of(self, column_range: ColumnRange) -> bool:
-        """Whether there is one value, and it is in the list."""
+        """Return whether all non-null rows have the same value and it is in the list."""
         value = column_range.least
         if value is None or not column_range.is_constant(value):
             return False
-        place = bisect_left(self.values, value)
-        return self.values[place : place + 1] == (value,)
+        index = bisect_left(self.values, value)
+        return self.values[index : index + 1] == (value,)
 
-    def sql(self, spelling: SqlDialect) -> str:
+    def sql(self, dialect: SqlDialect) -> str:
         if not self.values and not self.or_null:
             return "FALSE"
-        listed = ["?"] if spelling.dialect == "shape" else [spelling.literal(each) for each in self.values]
+        listed = ["?"] if dialect.name == "shape" else [dialect.literal(each) for each in self.values]
         listed += ["NULL"] if self.or_null else []
-        return f"{spelling.quote(self.column.name)} IN ({', '.join(listed)})"
+        return f"{dialect.quote(self.column.name)} IN ({', '.join(listed)})"
 
 
 class StartsWith(Struct, frozen=True):
-    """A column whose text begins with another."""
+    """A test whether a string column has a prefix."""
 
     column: Column
     prefix: str
@@ -196,19 +208,19 @@ class StartsWith(Struct, frozen=True):
 
     def outcomes(self, range_of: RangeOf) -> int:
         column_range = range_of(self.column.name)
-        seen = NULL if column_range.nulls else 0
+        outcomes = NULL if column_range.nulls else 0
         if column_range.values:
-            seen |= TRUE if column_range.may_start_with(self.prefix) else 0
-            seen |= 0 if column_range.always_starts_with(self.prefix) else FALSE
-        return seen
+            outcomes |= TRUE if column_range.may_start_with(self.prefix) else 0
+            outcomes |= 0 if column_range.always_starts_with(self.prefix) else FALSE
+        return outcomes
 
-    def sql(self, spelling: SqlDialect) -> str:
-        name, prefix = spelling.quote(self.column.name), spelling.literal(self.prefix)
-        return f"{spelling.starts_with}({name}, {prefix})"
+    def sql(self, dialect: SqlDialect) -> str:
+        name, prefix = dialect.quote(self.column.name), dialect.literal(self.prefix)
+        return f"{dialect.starts_with}({name}, {prefix})"
 
 
 class IsNull(Struct, frozen=True):
-    """A column without a value."""
+    """A test whether a column is null."""
 
     column: Column
 
@@ -220,12 +232,12 @@ class IsNull(Struct, frozen=True):
         column_range = range_of(self.column.name)
         return (TRUE if column_range.nulls else 0) | (FALSE if column_range.values else 0)
 
-    def sql(self, spelling: SqlDialect) -> str:
-        return f"{spelling.quote(self.column.name)} IS NULL"
+    def sql(self, dialect: SqlDialect) -> str:
+        return f"{dialect.quote(self.column.name)} IS NULL"
 
 
 class Opaque(Struct, frozen=True):
-    """What the log says nothing about: functions, casts, columns held against each other."""
+    """A term that the log cannot decide: functions, casts, comparisons of two columns."""
 
     columns: tuple[str, ...]
     spark: str
@@ -235,12 +247,12 @@ class Opaque(Struct, frozen=True):
     def outcomes(self, _: RangeOf) -> int:
         return TRUE | FALSE | NULL
 
-    def sql(self, spelling: SqlDialect) -> str:
-        return f"({getattr(self, spelling.dialect)})"
+    def sql(self, dialect: SqlDialect) -> str:
+        return f"({getattr(self, dialect.name)})"
 
 
 class Not(Struct, frozen=True):
-    """The opposite; of null, null."""
+    """Logical NOT; null stays null."""
 
     term: Term
 
@@ -251,12 +263,12 @@ class Not(Struct, frozen=True):
     def outcomes(self, range_of: RangeOf) -> int:
         return _opposite(self.term.outcomes(range_of))
 
-    def sql(self, spelling: SqlDialect) -> str:
-        return f"(NOT {self.term.sql(spelling)})"
+    def sql(self, dialect: SqlDialect) -> str:
+        return f"(NOT {self.term.sql(dialect)})"
 
 
 class And(Struct, frozen=True):
-    """AND."""
+    """Logical AND; true if there are no terms."""
 
     terms: tuple[Term, ...]
 
@@ -265,17 +277,17 @@ class And(Struct, frozen=True):
         return _columns(self.terms)
 
     def outcomes(self, range_of: RangeOf) -> int:
-        seen = TRUE
+        outcomes = TRUE
         for term in self.terms:
-            seen = _both(seen, term.outcomes(range_of))
-        return seen
+            outcomes = _both(outcomes, term.outcomes(range_of))
+        return outcomes
 
-    def sql(self, spelling: SqlDialect) -> str:
-        return f"({' AND '.join(term.sql(spelling) for term in self.terms)})" if self.terms else "TRUE"
+    def sql(self, dialect: SqlDialect) -> str:
+        return f"({' AND '.join(term.sql(dialect) for term in self.terms)})" if self.terms else "TRUE"
 
 
 class Or(Struct, frozen=True):
-    """OR."""
+    """Logical OR; false if there are no terms."""
 
     terms: tuple[Term, ...]
 
@@ -284,13 +296,13 @@ class Or(Struct, frozen=True):
         return _columns(self.terms)
 
     def outcomes(self, range_of: RangeOf) -> int:
-        seen = FALSE
+        outcomes = FALSE
         for term in self.terms:
-            seen = _opposite(_both(_opposite(seen), _opposite(term.outcomes(range_of))))
-        return seen
+            outcomes = _opposite(_both(_opposite(outcomes), _opposite(term.outcomes(range_of))))
+        return outcomes
 
-    def sql(self, spelling: SqlDialect) -> str:
-        return f"({' OR '.join(term.sql(spelling) for term in self.terms)})" if self.terms else "FALSE"
+    def sql(self, dialect: SqlDialect) -> str:
+        return f"({' OR '.join(term.sql(dialect) for term in self.terms)})" if self.terms else "FALSE"
 
 
 Term: TypeAlias = Constant | Compare | InList | StartsWith | IsNull | Opaque | Not | And | Or
@@ -304,25 +316,25 @@ class Predicate(Struct, frozen=True):
 
     @classmethod
     def all_of(cls, table: Table, *terms: Term) -> Predicate:
-        """All of these conditions."""
+        """Combine terms with AND."""
         return cls(table.name, And(terms))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns in it, each once."""
+        """Return the columns of the condition, each once."""
         return _columns((self.term,))
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """The conditions that all have to be met, without the values in them."""
+        """Return the conjuncts of the condition, with `?` for each value."""
         return tuple(term.sql(SHAPE) for term in _conjuncts(self.term))
 
-    def sql(self, spelling: SqlDialect = SPARK) -> str:
-        """The condition as an engine reads it, the same for the same condition."""
-        return self.term.sql(spelling)
+    def sql(self, dialect: SqlDialect = SPARK) -> str:
+        """Return the condition in an engine's SQL; equal conditions give equal text."""
+        return self.term.sql(dialect)
 
     def may_match(self, range_of: RangeOf) -> bool:
-        """Whether rows of a file, of which the column_range of each column is known, may meet the condition."""
+        """Return whether a file, given the range of each of its columns, may have matching rows."""
         return bool(self.term.outcomes(range_of) & TRUE)
 
 
@@ -338,12 +350,12 @@ def _columns(terms: Iterable[Term]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for term in terms for name in term.columns))
 
 
-def _opposite(seen: int) -> int:
-    return (seen & NULL) | (FALSE if seen & TRUE else 0) | (TRUE if seen & FALSE else 0)
+def _opposite(outcomes: int) -> int:
+    return (outcomes & NULL) | (FALSE if outcomes & TRUE else 0) | (TRUE if outcomes & FALSE else 0)
 
 
 def _both(one: int, other: int) -> int:
-    """What two conditions may be together, if each may be what it may be in any row."""
-    seen = one & other & TRUE | (one | other) & FALSE
+    """Return the possible values of the AND of two conditions, assuming they are independent."""
+    outcomes = one & other & TRUE | (one | other) & FALSE
     is_null = (one & NULL and other & (TRUE | NULL)) or (other & NULL and one & (TRUE | NULL))
-    return seen | (NULL if is_null else 0)
+    return outcomes | (NULL if is_null else 0)

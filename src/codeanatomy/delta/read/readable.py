@@ -1,12 +1,12 @@
-"""Whether a version of a table can still be read: what the log says of it, and the files that it names.
+"""Check whether a table version can still be read: its log entries, data files and deletion vectors.
 
-    missing_files("lake", "cpg_nodes", 4)       # ("node_kind=CLASS/part-0e6f.parquet",)
-    require_readable("lake", "cpg_nodes", 4)    # VersionGone: 1 of 63 files is gone ...; left: 5 to 9
-    are_alike("lake", "cpg_nodes", 2, 7)        # version 7 has the files of version 2 again
+    missing_files("lake", "cpg_nodes", 4)            # ("node_kind=CLASS/part-0e6f.parquet",)
+    require_readable("lake", "cpg_nodes", 4)         # VersionGone: 1 of its 63 files is missing ...
+    have_same_content("lake", "cpg_nodes", 2, 7)     # version 7 has the files of version 2 again
 
-Maintenance removes files and log entries that nobody should need any more. Whoever needs an old version
-nevertheless asks here first, so that nothing is half done when it turns out to be gone. Of a remote table
-only the log is looked at. Tests: `tests/unit/maintain/test_restore.py`.
+Maintenance deletes files and log entries that are no longer needed. Commands that use an old version check it
+here first, so that they do not fail halfway. For a remote table only the log is checked. Tests:
+`tests/unit/maintain/test_restore.py`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from codeanatomy.delta.read.light import location, logged_paths, newest_version
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing, VersionGone
 
-# Versions that are looked at to tell which are left.
-LOOKED_AT = 50
+# Number of versions checked for the list of readable versions in an error message.
+MAX_CHECKED = 50
 
 
 def missing_files(root: str, name: str, version: int) -> tuple[str, ...]:
-    """The data files and deletion vectors of a version that are not there; the log has to tell of it."""
+    """Return the data files and deletion vectors of a version that do not exist; its log must be readable."""
     paths = logged_paths(root, name, version)
     if not is_local(root):
         return ()
@@ -42,7 +42,7 @@ def missing_files(root: str, name: str, version: int) -> tuple[str, ...]:
 
 
 def is_readable(root: str, name: str, version: int) -> bool:
-    """Whether the log can be replayed to a version, and all that it names is there."""
+    """Return whether the log can be replayed to a version and all of its files exist."""
     try:
         return not missing_files(root, name, version)
     except (StorageFailure, TableMissing):
@@ -50,32 +50,34 @@ def is_readable(root: str, name: str, version: int) -> bool:
 
 
 def require_readable(root: str, name: str, version: int) -> None:
-    """Refuse a version that is not there any more, and say which are."""
+    """Raise VersionGone, with the versions that are left, if a version cannot be read any more."""
     what = f"version {version} of {name} at {location(root, name)}"
     try:
         newest = newest_version(root, name)
     except TableMissing as problem:
-        raise VersionGone(f"{what} is gone: so is the table", "bring it back from a copy") from problem
+        raise VersionGone(
+            f"{what} is gone: the table does not exist", "restore the table from a backup"
+        ) from problem
     if not 0 <= version <= newest:
         raise _gone(root, name, f"there is no {what}: the newest is {newest}")
     try:
-        lost = missing_files(root, name, version)
+        missing = missing_files(root, name, version)
         count = len(logged_paths(root, name, version))
     except StorageFailure as problem:
         raise _gone(root, name, f"{what} is gone: entries of its log are missing or damaged") from problem
-    if lost:
-        verb = "is" if len(lost) == 1 else "are"
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
         raise _gone(
             root,
             name,
-            f"{what} is gone: {len(lost):,} of its {count:,} files {verb} missing, such as {lost[0]}",
+            f"{what} is gone: {len(missing):,} of its {count:,} files {verb} missing, such as {missing[0]}",
         )
 
 
 def have_same_content(root: str, name: str, one: int, other: int) -> bool:
-    """Whether two versions have the same files, vectors and columns, and so the same rows.
+    """Return whether two versions have the same files, vectors and columns, and so the same rows.
 
-    Of a remote table only a version and itself.
+    For a remote table, only a version is known to have the same content as itself.
     """
     if one == other or not is_local(root):
         return one == other
@@ -83,23 +85,23 @@ def have_same_content(root: str, name: str, one: int, other: int) -> bool:
 
 
 def has_only_rewrites(place: str, version: int, newest: int) -> bool:
-    """Whether the commits after a version of a local table have only written its rows anew."""
-    told = [action for number in range(version + 1, newest + 1) for action in read_actions(place, number)]
-    sides = [side for action in told for side in (action.add, action.remove) if side is not None]
-    changed = any(action.meta_data or action.protocol or action.cdc for action in told)
+    """Return whether the commits after a version of a local table only rewrote its rows, as OPTIMIZE does."""
+    actions = [action for number in range(version + 1, newest + 1) for action in read_actions(place, number)]
+    sides = [side for action in actions for side in (action.add, action.remove) if side is not None]
+    changed = any(action.meta_data or action.protocol or action.cdc for action in actions)
     return newest > version and not changed and not any(side.data_change for side in sides)
 
 
 def replay_table(root: str, name: str, version: int) -> LogState:
-    """What the log of a local table says at a version; one that only Delta can replay is a StorageFailure."""
+    """Replay the log of a local table to a version; raise StorageFailure if only Delta can replay it."""
     place = location(local_path(root), name)
     try:
         return replay_log(place, version)
     except OSError as problem:
-        # Before a checkpoint of the second kind, entries may be gone.
+        # Entries before a v2 checkpoint may be gone.
         raise StorageFailure(
             f"the log of {name} at {place} cannot be replayed to version {version}: {problem}",
-            "read it with Spark, or build the table without v2_checkpoints",
+            "read the table with Spark, or build it without v2_checkpoints",
         ) from problem
 
 
@@ -110,22 +112,24 @@ def _content(state: LogState) -> tuple[dict[str, Any], Any, Any]:
 
 def _gone(root: str, name: str, why: str) -> CodeAnatomyError:
     if not is_local(root):
-        return VersionGone(why, "choose a newer version or run")
+        return VersionGone(why, "choose a newer version or a newer run")
     place = location(local_path(root), name)
     known = sorted({*logged_versions(place), *complete_checkpoints(place)})
-    looked_at = known[-LOOKED_AT:]
-    left = [version for version in looked_at if is_readable(root, name, version)]
-    told = ", ".join(_ranges(left)) or "none"
-    cut = f" (of the newest {LOOKED_AT})" if len(known) > LOOKED_AT else ""
-    return VersionGone(f"{why}; versions that are left: {told}{cut}", "choose one of these, or a newer run")
+    checked = known[-MAX_CHECKED:]
+    left = [version for version in checked if is_readable(root, name, version)]
+    listed = ", ".join(_ranges(left)) or "none"
+    limit = f" (of the newest {MAX_CHECKED})" if len(known) > MAX_CHECKED else ""
+    return VersionGone(
+        f"{why}; versions that are left: {listed}{limit}", "choose one of these, or a newer run"
+    )
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[str]:
-    """Numbers in order, for people.
+    """Format sorted numbers as ranges.
 
     >>> list(_ranges([0, 4, 5, 6, 8]))
     ['0', '4 to 6', '8']
     """
-    for _, found in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
-        run = [number for _, number in found]
+    for _, group in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
+        run = [number for _, number in group]
         yield str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}"

@@ -1,18 +1,19 @@
-"""The scan boundary: the only way rows are read.
+"""Scan a table version with Spark: every read of a table by Spark goes through here.
 
-A scan is pinned to a version (the newest is resolved to its number first), passes the table's gate,
-and comes out in the contract's columns, whatever the stored schema looks like:
+A scan is pinned to a version (the newest is resolved to its number first), checks the table's gate, and
+returns the contract's columns, whatever the stored schema:
 
-    found = scan(store, "cpg_nodes", pin=3)
-    found.rows                 # DataFrame of exactly the declared columns
-    found.snapshot.version     # 3
-    found.projection           # the expressions that made them
+    result = scan(store, "cpg_nodes", pin=3)
+    result.rows                 # DataFrame of exactly the declared columns
+    result.snapshot.version     # 3
+    result.projection           # the expressions of the columns
 
     scan(store, "cpg_nodes", pin=3, where="node_kind = 'CLASS' AND bstart < 400")
 
-With a condition, the rows are those that meet it, and only data files are opened that may hold such rows by
-what the log says of them (`delta.read.file_index`). Of a table whose log is elsewhere Delta knows which, and
-where many files are left.
+A condition filters the rows, and only data files that may contain such rows by their statistics are opened
+(`delta.read.file_index`). Delta prunes the files itself for remote tables, and where many files are left.
+
+Reads without Spark are in `delta.read.light` and `delta.read.duck`; the change feed is in `delta.feed`.
 
 Tests: `tests/spark/test_scan.py`, `tests/unit/delta/test_pruning.py`.
 """
@@ -40,13 +41,13 @@ from codeanatomy.delta.store import SCHEME, Store
 from codeanatomy.errors import PredicateError, StorageFailure, UsageError
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 
-# Data files that are read without asking Delta which of them are needed.
+# Up to this number of data files, the files are listed here instead of by Delta.
 FEW_FILES = 256
 
 
 @dataclass(frozen=True)
 class Scan:
-    """Rows of one version of one table, and how they were made."""
+    """Rows of one version of one table, with its snapshot and the projection."""
 
     rows: DataFrame
     snapshot: SnapshotInfo
@@ -54,7 +55,7 @@ class Scan:
 
 
 def snapshot(store: Store, name: str, pin: Pin = None) -> SnapshotInfo:
-    """Protocol, features, properties and schema of a version; checks the gate."""
+    """Describe a version (protocol, features, properties, schema) after checking the gate."""
     info = store.log(name).snapshot(pin)
     check_gate(store.table(name), info, store.record)
     return info
@@ -71,28 +72,30 @@ def scan(
 ) -> Scan:
     """Read a table at a pin.
 
-    `where` is a condition over the table's columns, in Spark's SQL; `files` restricts the scan to data files
-    of that version, named as the log names them; `file_column` adds a column with the file of each row.
+    `where` is a condition over the table's columns in Spark SQL; `files` restricts the scan to data files of
+    that version, spelled as in the log; `file_column` adds a column with the file of each row.
     """
     table = store.table(name)
     if file_column in table.column_names:
-        raise UsageError(f"{name} has a column {file_column} of its own", "choose another file_column")
-    asked = parse_predicate(table, where) if isinstance(where, str) else where
-    # Whoever names files has chosen already.
-    plain = None if files is not None else open_without_jvm(store, name, pin)
-    info = snapshot(store, name, pin) if plain is None else plain.info
-    index = None if plain is None else plain.index
-    if index is None and asked is not None and files is None:
+        raise UsageError(
+            f"file_column {file_column} is already a column of {name}", "choose another file_column"
+        )
+    predicate = parse_predicate(table, where) if isinstance(where, str) else where
+    # With explicit files there is nothing to prune.
+    local = None if files is not None else open_without_jvm(store, name, pin)
+    info = snapshot(store, name, pin) if local is None else local.info
+    index = None if local is None else local.index
+    if index is None and predicate is not None and files is None:
         index = _index(store, name, info.version)
-    kept = None if index is None else index.files if asked is None else index.candidates(asked)
-    # All files need no names, and many would take Delta longer than to choose them itself.
+    kept = None if index is None else index.files if predicate is None else index.candidates(predicate)
+    # No list if all files are read; for a long list Delta takes longer than for pruning them itself.
     pruned = index is not None and kept is not None and len(kept) < index.total and len(kept) <= FEW_FILES
-    chosen = [file.logged_path for file in kept or ()] if pruned else files
+    selected = [file.logged_path for file in kept or ()] if pruned else files
     projection = plan_projection(table, stored_schema(info))
     source = (
         read_parquet_files(store.spark, info.location, stored_schema(info), [file.path for file in kept])
-        if plain is not None and kept is not None and can_read_parquet(kept)
-        else _source(store, name, info.version, chosen)
+        if local is not None and kept is not None and can_read_parquet(kept)
+        else _read_delta(store, name, info.version, selected)
     )
     if file_column is None:
         rows = project(table, source, projection)
@@ -104,75 +107,78 @@ def scan(
             table=name,
             version=info.version,
             projection=projection.expressions,
-            files=None if chosen is None else tuple(chosen),
+            files=None if selected is None else tuple(selected),
             total_files=None if index is None else index.total,
             candidate_files=len(kept) if kept is not None else None if files is None else len(files),
-            pushed_filters=() if asked is None else asked.shape,
-            filter_columns=() if asked is None else asked.columns,
+            pushed_filters=() if predicate is None else predicate.shape,
+            filter_columns=() if predicate is None else predicate.columns,
             projected_columns=table.column_names,
         )
     )
-    return Scan(rows if asked is None else _meeting(rows, asked), info, projection.expressions)
+    return Scan(rows if predicate is None else _filter(rows, predicate), info, projection.expressions)
 
 
 def _index(store: Store, name: str, version: int) -> FileIndex | None:
-    """The files of a version with what the log says of them; none where Python cannot read the log."""
+    """Return the index of a version's files; None if the log cannot be read without a JVM."""
     location = store.location(name)
     try:
         return None if SCHEME.match(location) else FileIndex.of(store.table(name), location, version)
     except (OSError, MsgspecError, StorageFailure):
-        # Entries before a checkpoint of the second kind are gone.
+        # Entries before a v2 checkpoint may be gone.
         return None
 
 
-def _meeting(rows: DataFrame, asked: Predicate) -> DataFrame:
+def _filter(rows: DataFrame, predicate: Predicate) -> DataFrame:
     try:
-        return rows.where(asked.sql())
+        return rows.where(predicate.sql())
     except ENGINE_ERRORS as problem:
         raise PredicateError(
-            f"Spark does not take the condition on {asked.table}: {cause_of(problem)}",
-            "mend what it names; the whole has to be true or false",
+            f"Spark rejects the condition on {predicate.table}: {cause_of(problem)}",
+            "fix the condition; it must be a boolean expression",
         ) from problem
 
 
 def open_without_jvm(store: Store, name: str, pin: Pin) -> TableVersion | None:
-    """A version of which the log can be read without a JVM; none where Delta has to be asked."""
+    """Open a version by reading its log in Python; None if that needs Delta in the JVM."""
     location = store.location(name)
-    # Times, and what is no version at all, are Delta's to resolve.
+    # Delta resolves timestamps, and rejects invalid pins.
     if SCHEME.match(location) or (pin is not None and type(pin) is not int):
         return None
     try:
-        found = open_version(store.table(name), location, pin)
+        opened = open_version(store.table(name), location, pin)
     except (DeltaError, OSError, ValueError, OverflowError, MsgspecError, StorageFailure):
-        # Delta tells better what is wrong.
+        # Delta gives the better error message.
         return None
-    if found is None or not has_simple_protocol(found.info):
+    if opened is None or not has_simple_protocol(opened.info):
         return None
-    check_gate(store.table(name), found.info, store.record)
-    return found
+    check_gate(store.table(name), opened.info, store.record)
+    return opened
 
 
 def can_read_parquet(files: Sequence[LoggedFile]) -> bool:
-    """Whether what is to be read is a few files of Parquet and no more.
+    """Return whether files can be read as plain Parquet: few of them, without deletion vectors.
 
-    Delta asks Spark for the files of every scan, twice: in a small build that was a fourth of the time. With
-    many files it knows which of them to skip, and it knows which rows have left a file.
+    Delta runs two Spark jobs per scan to list its files: a quarter of the time of a small build. With many
+    files it is better at pruning, and only Delta applies deletion vectors.
     """
     return len(files) <= FEW_FILES and not any(file.vector for file in files)
 
 
-def read_parquet_files(spark: SparkSession, folder: str, schema: StructType, paths: Sequence[str]) -> DataFrame:
-    """The rows of Parquet files below the folder of a table; the values of partitions are in their paths."""
+def read_parquet_files(
+    spark: SparkSession, folder: str, schema: StructType, paths: Sequence[str]
+) -> DataFrame:
+    """Read Parquet files in the folder of a table; partition values come from their paths."""
     if not paths:
-        nothing = (
-            f"CAST(NULL AS {field.dataType.simpleString()}) AS {quote_identifier(field.name)}" for field in schema
+        nulls = (
+            f"CAST(NULL AS {field.dataType.simpleString()}) AS {quote_identifier(field.name)}"
+            for field in schema
         )
-        return spark.range(0).selectExpr(*nothing)
+        return spark.range(0).selectExpr(*nulls)
     reader = spark.read.schema(schema).option("basePath", folder)
     return reader.parquet(*(f"{folder}/{path}" for path in paths))
 
 
-def _source(store: Store, name: str, version: int, files: Sequence[str] | None) -> DataFrame:
+def _read_delta(store: Store, name: str, version: int, files: Sequence[str] | None) -> DataFrame:
     if files is not None:
         return store.log(name).read_files(version, files)
     reader = store.spark.read.format("delta").option("versionAsOf", version)

@@ -1,16 +1,16 @@
-"""Commits of data files that executors have written themselves (`delta.write.data_files`).
+"""Commit data files that executors have written with Arrow (`delta.write.data_files`), without Spark.
 
     files = write_files(folder, table, batches)               # on executors
     done  = adopt_files(store, "ast_files_v1", files, ["requests"], Commit("run-7"), by="repo_id")
 
-What a commit promises holds here too: the columns are the contract's, rows that break a rule (which was seen
-when they were written) are refused, the transaction is idempotent, conflicts are retried. It is made without
-Spark (`delta.log.entries`), in milliseconds.
+The guarantees are those of `delta.write.commit`: the columns are the contract's, rows that violate a rule
+(checked while they were written) are refused, the transaction is idempotent, conflicts are retried. The log
+entry is written in Python (`delta.log.entries`), in milliseconds.
 
-Rows of owners that the table has already are replaced: files that hold theirs and nothing else are taken out
-of the table, others get a deletion vector (`delta.write.owner_rows`). So what a commit costs depends on the rows that
-change, not on those beside them. Where the table's protocol asks for more, Spark reads the new files as rows
-and writes them anew (`replace_by_owner`); without a session that is refused.
+Existing rows of the owners are replaced: files with only their rows are removed, other files get a deletion
+vector (`delta.write.owner_rows`). So the cost of a commit depends on the rows that change, not on their
+neighbours. If the table's protocol requires more of a writer, Spark reads the new files and writes their rows
+again (`replace_by_owner`); without a session, NeedsSpark is raised.
 
 Tests: `tests/spark/test_adopt.py`, `tests/unit/delta/test_deletion_vectors.py`.
 """
@@ -60,13 +60,13 @@ LOST = "ConcurrentWriteException"
 
 
 def has_simple_policy(table: Table) -> bool:
-    """Whether files of a table may be written without Spark, as far as its policy says."""
+    """Return whether a table's policy allows writing its files without Spark."""
     features = set(table.write.enable_features) - entries.SIMPLE_FEATURES
     return table.schema.column_mapping_mode is None and not features
 
 
 def local_folder(store: LakeTables, name: str) -> str | None:
-    """Where executors may write files of a table; none where only Spark can."""
+    """Return the folder in which executors may write files of a table; None if only Spark can write it."""
     table, location = store.table(name), store.location(name)
     return location if has_simple_policy(table) and not SCHEME.match(location) else None
 
@@ -83,36 +83,38 @@ def adopt_files(
     picked: PickedRows | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
-    """Swap the rows of a set of owners for those in the files, in one atomic commit; without owners, add.
+    """Replace the rows of a set of owners by those in the files, in one atomic commit; append without owners.
 
-    `shared_repos` names repositories whose rows without an owner (`by` is null) are swapped too, `picked` single
-    rows of other owners. Where nothing would change, no commit is made.
+    `shared_repos` lists repositories for which rows without an owner (`by` is null) are replaced too,
+    `picked` single rows of other owners. No commit is made if nothing would change.
     """
     table = store.table(name)
     owned = OwnerRows(by, frozenset(owners), frozenset(shared_repos), picked)
-    wanted = _Adoption(store, table, files, owned, commit, retry)
+    adoption = _Adoption(store, table, files, owned, commit, retry)
     with record_refusals(store, table, OPERATION, commit):
         for file in files:
-            # From the footers: Spark would start a job to look at them.
+            # From the footer: Spark would start a job for it.
             _refuse_other_columns(table, file, pq.read_schema(f"{store.location(name)}/{file.path}"))
         _refuse_broken(table, files)
         try:
-            done = _retried(wanted)
+            done = _commit_with_retries(adoption)
         except (OSError, DeltaError, MsgspecError, pa.ArrowException, *ENGINE_ERRORS) as problem:
             cause = cause_of(problem) if isinstance(problem, ENGINE_ERRORS) else str(problem)
             raise StorageFailure(
                 f"{OPERATION} of {name} failed: {cause}",
-                "check room and rights of the lake's disk; no rows were committed, or repeating says so",
+                "check disk space and permissions of the lake and run the command again: "
+                "a commit that was made is not repeated",
             ) from problem
     if done is None:
-        return _written_anew(wanted, _with_spark(wanted, "asks for more than we can write"))
+        store_with_spark = _require_spark(adoption, "has a protocol that only Spark can write")
+        return _rewrite_with_spark(adoption, store_with_spark)
     store.record(done)
     return done
 
 
 @dataclass(frozen=True)
 class _Adoption:
-    """A commit to be made."""
+    """The arguments of a commit of data files."""
 
     store: LakeTables
     table: Table
@@ -122,133 +124,138 @@ class _Adoption:
     retry: Retry
 
 
-def _retried(wanted: _Adoption) -> Committed | None:
-    """The commit, or none if Spark has to make it."""
-    store, table, files, commit = wanted.store, wanted.table, wanted.files, wanted.commit
+def _commit_with_retries(adoption: _Adoption) -> Committed | None:
+    """Make the commit; return None if Spark has to make it."""
+    store, table, files, commit = adoption.store, adoption.table, adoption.files, adoption.commit
     location, started = store.location(table.name), time.monotonic()
     conflicts: list[str] = []
-    for attempt in range(wanted.retry.attempts):
-        found = entries.open_version(table, location)
+    for attempt in range(adoption.retry.attempts):
+        current = entries.open_version(table, location)
         missing: dict[str, str] = {}
-        if found is not None:
-            before = _repeated(location, table, found, commit)
-            if before is not None:
-                return _told(table, files, commit, before, started, conflicts, repeated=True)
-            if not entries.has_simple_protocol(found.info):
+        if current is not None:
+            earlier = _find_repeated(location, table, current, commit)
+            if earlier is not None:
+                return _committed_event(table, files, commit, earlier, started, conflicts, repeated=True)
+            if not entries.has_simple_protocol(current.info):
                 return None
             try:
-                found, missing = _fitted(wanted, found)
+                current, missing = _evolve_table(adoption, current)
             except CONFLICTS as conflict:
                 conflicts.append(type(conflict).__name__)
-                time.sleep(wanted.retry.pause(attempt))
+                time.sleep(adoption.retry.pause(attempt))
                 continue
-        gone = [] if found is None else find_removed_rows(table, location, found.files, wanted.owned)
-        version = -1 if found is None else found.info.version
-        if found is not None and not files and not gone:
-            return _told(table, files, commit, version, started, conflicts, committed=False)
-        if _put(wanted, found, gone, missing):
-            if found is None and (now := entries.open_version(table, location)) is not None:
-                check_gate(table, now.info, store.record)
-            return _told(table, files, commit, version + 1, started, conflicts, gone)
+        removed = [] if current is None else find_removed_rows(table, location, current.files, adoption.owned)
+        version = -1 if current is None else current.info.version
+        if current is not None and not files and not removed:
+            return _committed_event(table, files, commit, version, started, conflicts, committed=False)
+        if _write_version(adoption, current, removed, missing):
+            if current is None and (created := entries.open_version(table, location)) is not None:
+                check_gate(table, created.info, store.record)
+            return _committed_event(table, files, commit, version + 1, started, conflicts, removed)
         conflicts.append(LOST)
-        time.sleep(wanted.retry.pause(attempt))
+        time.sleep(adoption.retry.pause(attempt))
     lost = CommitConflict(
-        f"{OPERATION} of {table.name} lost against other writers {wanted.retry.attempts} times",
-        "repeat it when the other writer is done",
+        f"{OPERATION} of {table.name} conflicted with other writers {adoption.retry.attempts} times",
+        "run the command again when the other writer has finished",
     )
     lost.conflicts = tuple(conflicts)
     raise lost
 
 
-def _put(
-    wanted: _Adoption, found: TableVersion | None, gone: Sequence[RemovedRows], missing: Mapping[str, str]
+def _write_version(
+    adoption: _Adoption,
+    current: TableVersion | None,
+    removed: Sequence[RemovedRows],
+    missing: Mapping[str, str],
 ) -> bool:
-    """Make the next version, unless somebody else has; with it the table gets properties that it lacks."""
-    store, table, files, commit = wanted.store, wanted.table, wanted.files, wanted.commit
+    """Write the next version, with `missing` properties; return False if another writer was faster."""
+    store, table, files, commit = adoption.store, adoption.table, adoption.files, adoption.commit
     location = store.location(table.name)
-    partly = {each.file.logged_path: each for each in gone if each.positions is not None}
+    partial = {each.file.logged_path: each for each in removed if each.positions is not None}
     vectors = write_vectors(
-        location, {path: each.positions for path, each in partly.items() if each.positions}
+        location, {path: each.positions for path, each in partial.items() if each.positions}
     )
-    state = replay_log(location, found.info.version) if found is not None and (partly or missing) else None
+    needs_state = current is not None and (partial or missing)
+    state = replay_log(location, current.info.version) if current is not None and needs_state else None
+    metrics = _removal_metrics(removed)
     actions = [
-        entries.commit_info_action(encode_stamp(commit, OPERATION), files, _removed_figures(gone), removing=bool(gone)),
-        *([] if found is not None else entries.create_actions(new_table(store, table, None))),
-        *([] if state is None else entries.alter_actions(state, missing, vectors=bool(partly))),
+        entries.commit_info_action(encode_stamp(commit, OPERATION), files, metrics, removing=bool(removed)),
+        *([] if current is not None else entries.create_actions(new_table(store, table, None))),
+        *([] if state is None else entries.alter_actions(state, missing, vectors=bool(partial))),
         *map(entries.add_action, files),
-        *(entries.remove_action(each.file) for each in gone),
+        *(entries.remove_action(each.file) for each in removed),
         *(
             []
             if state is None
             else [
                 entries.shrink_action(state.adds[path], each.file_rows, vectors[path])
-                for path, each in partly.items()
+                for path, each in partial.items()
             ]
         ),
         entries.transaction_action(commit),
     ]
-    version = 0 if found is None else found.info.version + 1
-    made = entries.write_entry(location, version, actions, table.upkeep.checkpoint_interval)
-    if not made and vectors:
-        # All are in one file.
+    version = 0 if current is None else current.info.version + 1
+    is_written = entries.write_entry(location, version, actions, table.upkeep.checkpoint_interval)
+    if not is_written and vectors:
+        # All vectors are in one file.
         stray = vector_path(location, next(iter(vectors.values())))
         if stray is not None:
             stray.unlink(missing_ok=True)
-    return made
+    return is_written
 
 
-def _removed_figures(gone: Sequence[RemovedRows]) -> dict[str, int]:
-    """Figures of what leaves, by the names that Delta has for them."""
-    if not gone:
+def _removal_metrics(removed: Sequence[RemovedRows]) -> dict[str, int]:
+    """Return the metrics of removed rows and files, under Delta's names."""
+    if not removed:
         return {}
-    partly = [each.file for each in gone if each.positions is not None]
+    partial = [each.file for each in removed if each.positions is not None]
     return {
-        "numRemovedFiles": len(gone) - len(partly),
-        "numDeletedRows": sum(each.rows for each in gone),
-        "numDeletionVectorsAdded": sum(file.vector is None for file in partly),
-        "numDeletionVectorsUpdated": sum(file.vector is not None for file in partly),
+        "numRemovedFiles": len(removed) - len(partial),
+        "numDeletedRows": sum(each.rows for each in removed),
+        "numDeletionVectorsAdded": sum(file.vector is None for file in partial),
+        "numDeletionVectorsUpdated": sum(file.vector is not None for file in partial),
     }
 
 
-def _repeated(location: str, table: Table, found: TableVersion, commit: Commit) -> int | None:
-    """The version of this transaction, if it was made before."""
+def _find_repeated(location: str, table: Table, current: TableVersion, commit: Commit) -> int | None:
+    """Return the version of this transaction if it was made before."""
     known = entries.last_sequence(location, commit.run_id)
     if known is None or known < commit.sequence:
         return None
-    made = entries.find_commit(location, found.info.version, commit)
-    if made is None or made[1] != OPERATION:
+    earlier = entries.find_commit(location, current.info.version, commit)
+    if earlier is None or earlier[1] != OPERATION:
         raise UsageError(
-            f"run {commit.run_id} has committed sequence {known} to {table.name}, and {OPERATION} of "
+            f"run {commit.run_id} has committed sequence {known} to {table.name}, but {OPERATION} of "
             f"sequence {commit.sequence} is not in its log",
             "give every commit of a run to the same table a sequence of its own",
         )
-    return made[0]
+    return earlier[0]
 
 
-def _fitted(wanted: _Adoption, found: TableVersion) -> tuple[TableVersion, dict[str, str]]:
-    """The table as its contract wants it, but for properties that the commit can bring along."""
-    missing = missing_properties(wanted.store, wanted.table, found.info)
+def _evolve_table(adoption: _Adoption, current: TableVersion) -> tuple[TableVersion, dict[str, str]]:
+    """Update the table to its contract; return it with the properties that the commit itself can set."""
+    missing = missing_properties(adoption.store, adoption.table, current.info)
     if missing is not None:
-        return found, missing
-    evolve(_with_spark(wanted, "has to be altered"), wanted.table)
-    return entries.open_version(wanted.table, found.info.location) or found, {}
+        return current, missing
+    evolve(_require_spark(adoption, "needs new columns or features"), adoption.table)
+    return entries.open_version(adoption.table, current.info.location) or current, {}
 
 
-def _with_spark(wanted: _Adoption, why: str) -> Store:
-    """The store, where only Spark can do what is wanted."""
-    if not isinstance(wanted.store, Store):
-        raise NeedsSpark(f"{wanted.table.name} {why}", "build with a Spark session")
-    return wanted.store
+def _require_spark(adoption: _Adoption, why: str) -> Store:
+    """Return the store with its Spark session; raise NeedsSpark if it has none."""
+    if not isinstance(adoption.store, Store):
+        raise NeedsSpark(f"{adoption.table.name} {why}", "build with a Spark session")
+    return adoption.store
 
 
-def _told(
+def _committed_event(
     table: Table,
     files: Sequence[DataFile],
     commit: Commit,
     version: int,
     started: float,
     conflicts: Sequence[str],
-    gone: Sequence[RemovedRows] = (),
+    removed: Sequence[RemovedRows] = (),
     *,
     committed: bool = True,
     repeated: bool = False,
@@ -264,14 +271,14 @@ def _told(
         sequence=commit.sequence,
         metadata=encode_stamp(commit, OPERATION),
         rows=sum(file.rows for file in files),
-        rows_deleted=sum(each.rows for each in gone),
+        rows_deleted=sum(each.rows for each in removed),
         files=len(files),
-        files_removed=sum(each.positions is None for each in gone),
+        files_removed=sum(each.positions is None for each in removed),
         size_bytes=sum(file.size_bytes for file in files),
         attempts=len(conflicts) + 1,
         conflicts=tuple(conflicts),
         seconds=time.monotonic() - started,
-        metrics=entries.commit_metrics(files, _removed_figures(gone)),
+        metrics=entries.commit_metrics(files, _removal_metrics(removed)),
     )
 
 
@@ -285,30 +292,31 @@ def _refuse_broken(table: Table, files: Sequence[DataFile]) -> None:
 
 
 def _refuse_other_columns(table: Table, file: DataFile, schema: pa.Schema) -> None:
-    found = {field.name: field.dataType.simpleString() for field in from_arrow_schema(schema)}
-    found |= {f"partition {name}": "" for name in file.partition}
+    actual = {field.name: field.dataType.simpleString() for field in from_arrow_schema(schema)}
+    actual |= {f"partition {name}": "" for name in file.partition}
     partitions = table.write.partition_by
     expected = {column.name: column.ddl for column in table.columns if column.name not in partitions}
     expected |= {f"partition {name}": "" for name in partitions}
-    if found != expected:
-        wrong = sorted(
-            name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
+    if actual != expected:
+        differing = sorted(
+            name for name in actual.keys() | expected.keys() if actual.get(name) != expected.get(name)
         )
         raise ContractError(
-            f"data files of {table.name} differ in {', '.join(wrong)}", "mend what writes them"
+            f"columns of a data file differ from the contract of {table.name}: {', '.join(differing)}",
+            "fix the code that writes the file",
         )
 
 
-def _written_anew(wanted: _Adoption, store: Store) -> Committed:
-    """The rows of the files, written by Spark; nobody else knows of the files."""
-    table, owned, commit, retry = wanted.table, wanted.owned, wanted.commit, wanted.retry
+def _rewrite_with_spark(adoption: _Adoption, store: Store) -> Committed:
+    """Commit the rows of the files with Spark's writer, and delete the files."""
+    table, owned, commit, retry = adoption.table, adoption.owned, adoption.commit, adoption.retry
     folder = store.location(table.name)
-    found = read_parquet_files(store.spark, folder, spark_schema(table), [file.path for file in wanted.files])
-    rows = found.select(*table.column_names)
+    paths = [file.path for file in adoption.files]
+    rows = read_parquet_files(store.spark, folder, spark_schema(table), paths).select(*table.column_names)
     owners = owned.owners
     if owned.picked is not None:
-        # It swaps whole owners: what was not picked of theirs is written again.
-        rows = rows.unionByName(_not_picked(store, table.name, owned.by, owned.picked))
+        # `replace_by_owner` replaces whole owners: their rows that are not picked are written again.
+        rows = rows.unionByName(_rows_not_picked(store, table.name, owned.by, owned.picked))
         owners |= owned.picked.owners
     done = (
         replace_by_owner(
@@ -324,15 +332,15 @@ def _written_anew(wanted: _Adoption, store: Store) -> Committed:
         if owners or owned.shared_repos
         else append(store, table.name, rows, commit, retry=retry)
     )
-    for file in wanted.files:
-        Path(folder, file.path).unlink(missing_ok=True)
+    for path in paths:
+        Path(folder, path).unlink(missing_ok=True)
     return done
 
 
-def _not_picked(store: Store, name: str, by: str, picked: PickedRows) -> DataFrame:
-    """The other rows of owners of whom rows are picked."""
-    theirs = scan(store, name).rows.where(F.col(by).isin(sorted(picked.owners)))
+def _rows_not_picked(store: Store, name: str, by: str, picked: PickedRows) -> DataFrame:
+    """Return the rows of the owners of picked rows that are not picked."""
+    owner_rows = scan(store, name).rows.where(F.col(by).isin(sorted(picked.owners)))
     values = store.spark.createDataFrame(pa.table({picked.column: picked.values}))
-    return theirs.join(F.broadcast(values), picked.column, "left_anti").select(
+    return owner_rows.join(F.broadcast(values), picked.column, "left_anti").select(
         *store.table(name).column_names
     )

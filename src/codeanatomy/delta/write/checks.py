@@ -1,16 +1,16 @@
-"""What rows must satisfy before a commit: meaning, NOT NULL and constraints.
+"""Check rows before Spark commits them: semantic types, NOT NULL and constraints.
 
-Meaning is checked when the plan is made: a column that says it holds EdgeIds cannot be written where
-NodeIds are declared. Values are checked while they are written, in the same pass: the first column
-of the projection raises an error on the first row that breaks a rule, so nothing reaches the log.
-Only then, on the way to the error, the rows are looked at a second time for samples:
+Semantic types are checked when the plan is built: a column of EdgeIds cannot be written where NodeIds are
+declared. Values are checked while they are written, in the same pass: the first column of the projection
+raises an error on the first row that violates a rule, so nothing reaches the log. Only after such a failure
+are the rows read a second time, for samples:
 
     rows for cpg_nodes break span_ordered: bend >= bstart
         span_ordered: {"node_id":"node:...","bstart":9,"bend":4}
 
-Rules come from three places: the catalogue's columns (NOT NULL, semantic types), its constraints,
-and CHECK constraints that somebody put on the Delta table itself. A condition that is null counts
-as broken, as in Delta. Tests: `tests/spark/test_constraints.py`.
+Rules come from three places: the catalogue's columns (NOT NULL, semantic types), its constraints, and CHECK
+constraints on the Delta table itself. A condition that is null counts as violated, as in Delta.
+`delta.write.row_checks` checks the same rules on Arrow batches. Tests: `tests/spark/test_constraints.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Rules = Mapping[str, str]
 
 
 def check_semantic_types(table: Table, schema: T.StructType) -> None:
-    """Refuse rows whose columns say they mean something else than the contract."""
+    """Raise SemanticTypeError if a column is annotated with another semantic type than the contract's."""
     wrong = []
     for field in schema.fields:
         given = field.metadata.get("semantic_type")
@@ -46,33 +46,40 @@ def check_semantic_types(table: Table, schema: T.StructType) -> None:
     if wrong:
         raise SemanticTypeError(
             f"{table.name}: {'; '.join(wrong)}",
-            "write the column that is meant, or say so with meaning(column, semantic_type)",
+            "write the right column, or convert it with with_semantic_type(column, semantic_type)",
         )
 
 
 def with_semantic_type(column: str, semantic_type: str) -> SparkColumn:
-    """The column, said to hold another meaning: the explicit way across semantic types."""
+    """Annotate a column with another semantic type: the explicit conversion between semantic types."""
     return F.col(column).alias(column, metadata={"semantic_type": semantic_type})
 
 
 def join_on(left: DataFrame, right: DataFrame, keys: Mapping[str, str]) -> SparkColumn:
-    """A join condition on pairs of columns; columns of unrelated meanings are refused."""
+    """Build a join condition on pairs of columns; raise SemanticTypeError if their types are unrelated."""
     condition = F.lit(True)
-    for mine, theirs in keys.items():
-        given = left.schema[mine].metadata.get("semantic_type")
-        other = right.schema[theirs].metadata.get("semantic_type")
-        if given and other and not (assignable(given, other) or assignable(other, given)):
+    for left_key, right_key in keys.items():
+        left_type = left.schema[left_key].metadata.get("semantic_type")
+        right_type = right.schema[right_key].metadata.get("semantic_type")
+        if (
+            left_type
+            and right_type
+            and not (assignable(left_type, right_type) or assignable(right_type, left_type))
+        ):
             raise SemanticTypeError(
-                f"{mine} holds {given} and {theirs} holds {other}: they never meet",
-                "join columns of the same meaning",
+                f"{left_key} holds {left_type} and {right_key} holds {right_type}: they are never equal",
+                "join columns of the same semantic type",
             )
-        condition = condition & (left[mine] == right[theirs])
+        condition = condition & (left[left_key] == right[right_key])
     return condition
 
 
 def rules_for(table: Table, properties: Mapping[str, str]) -> dict[str, str]:
-    """All conditions a row of the table must meet, by name."""
-    rules = {f"{column.name}_not_null": f"{quote_identifier(column.name)} IS NOT NULL" for column in _required(table)}
+    """Return the conditions that every row of the table must satisfy, by name."""
+    rules = {
+        f"{column.name}_not_null": f"{quote_identifier(column.name)} IS NOT NULL"
+        for column in _required(table)
+    }
     for column in table.columns:
         semantic = BY_NAME.get(column.semantic_type or "")
         if semantic is not None and semantic.check is not None:
@@ -91,13 +98,16 @@ def rules_for(table: Table, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def guard_rows(table: Table, rows: DataFrame, rules: Rules) -> DataFrame:
-    """The same rows; reading one that breaks a rule fails. Rows are of the contract's columns."""
+    """Return the same rows, in the contract's columns, such that reading one that violates a rule fails."""
     if not rules:
         return rows
     first, *rest = table.columns
-    checked = F.expr(f"IF({_all_hold(rules)}, {quote_identifier(first.name)}, raise_error({sql_text(BROKEN)}))")
+    checked = F.expr(
+        f"IF({_all_hold(rules)}, {quote_identifier(first.name)}, raise_error({sql_text(BROKEN)}))"
+    )
     return rows.select(
-        checked.alias(first.name, metadata=column_metadata(first)), *(F.col(quote_identifier(column.name)) for column in rest)
+        checked.alias(first.name, metadata=column_metadata(first)),
+        *(F.col(quote_identifier(column.name)) for column in rest),
     )
 
 
@@ -106,7 +116,7 @@ def _all_hold(rules: Rules) -> str:
 
 
 def find_violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintViolation | None:
-    """The error for rows that break rules, with samples; none if there are no such rows."""
+    """Return the error for rows that violate rules, with samples; None if there are no such rows."""
     broken = F.expr(
         "filter(array("
         + ", ".join(
@@ -114,18 +124,18 @@ def find_violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintVio
         )
         + "), r -> r IS NOT NULL)"
     )
-    shown = [F.col(quote_identifier(column.name)) for column in table.columns if is_printable(column)]
-    # One condition first, for which Spark generates code; which of its parts failed is asked of few rows.
-    found = (
+    printed = [F.col(quote_identifier(column.name)) for column in table.columns if is_printable(column)]
+    # One combined condition first, for which Spark generates code; the single rules only for a few rows.
+    violating = (
         rows.where(f"NOT ({_all_hold(rules)})")
         .limit(SAMPLE_ROWS)
-        .select(broken.alias("__broken"), F.to_json(F.struct(*shown)).alias("__row"))
+        .select(broken.alias("__broken"), F.to_json(F.struct(*printed)).alias("__row"))
         .collect()
     )
-    if not found:
+    if not violating:
         return None
-    names = sorted({name for row in found for name in row["__broken"]})
-    samples = tuple(f"{', '.join(row['__broken'])}: {row['__row']}" for row in found)
+    names = sorted({name for row in violating for name in row["__broken"]})
+    samples = tuple(f"{', '.join(row['__broken'])}: {row['__row']}" for row in violating)
     return ConstraintViolation(table.name, {name: rules[name] for name in names}, samples)
 
 
@@ -134,5 +144,5 @@ def _required(table: Table) -> tuple[Column, ...]:
 
 
 def is_printable(column: Column) -> bool:
-    """Columns worth showing in a sample row: no nested payload, no bytes."""
+    """Return whether a column is shown in sample rows: neither nested nor binary."""
     return not column.array and column.type not in ("struct", "binary")

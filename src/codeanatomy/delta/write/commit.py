@@ -1,24 +1,25 @@
-"""The commit boundary: the only way rows are written.
+"""Commit rows of a Spark DataFrame to a table: append, overwrite, replace_by_owner, merge, delete.
 
-Each verb makes at most one data commit, and every commit goes the same way:
+`delta` lists the other ways of writing. Each verb makes at most one data commit, in these steps:
 
-    align     the rows become the contract's columns (delta.contract)
-    evolve    a table that is there is brought to its policy (delta.write.evolve); one that is not is
-              born with its first rows, whatever the verb (delta.log.transaction)
-    check     meaning, NOT NULL, constraints, in the writing pass itself (delta.write.checks)
-    arrange   rows are exchanged and sorted by partition + cluster columns (delta.layout)
-    write     in a clone of the session that carries the transaction id, the commit metadata and
-              the compression, so the caller's session is never touched
-    find      the commit is looked up in the log by its metadata and its own metrics are returned
+    align     project the rows onto the contract's columns (`delta.contract`)
+    evolve    update an existing table to its policy (`delta.write.evolve`); a new table is created together
+              with its first rows, whatever the verb (`delta.log.transaction`)
+    check     semantic types, NOT NULL, constraints, in the writing pass itself (`delta.write.checks`)
+    arrange   exchange and sort the rows by partition and cluster columns (`delta.layout`)
+    write     in a clone of the session with the transaction id, the commit metadata and the compression,
+              so that the caller's session is never modified
+    find      look up the commit in the log by its metadata, and return its metrics
 
     done = replace_by_owner(store, "cpg_nodes", rows, owners=["file:..."], commit=Commit("run-7"))
     done.version, done.rows, done.attempts
 
-The same `Commit` (run id and sequence) twice is one commit. Conflicts with other writers are retried
-with backoff. So is a commit that is not found in the log after Delta reported success: on a local
-file system the rename that publishes a commit is not atomic between processes, and the loser of that
-race is told nothing. MERGE and DELETE rewrite files in the engine's own order; maintenance restores
-the clustering. Tests: `tests/spark/test_commit.py`, `tests/system/test_concurrency.py`.
+Committing the same `Commit` (run id and sequence) twice has no effect. Conflicts with other writers are
+retried with backoff. So is a commit that is not in the log after Delta reported success: on a local file
+system the rename that publishes a commit is not atomic between processes, and the loser of that race gets no
+error. MERGE and DELETE rewrite files in the engine's own order; maintenance restores the clustering.
+
+Tests: `tests/spark/test_commit.py`, `tests/system/test_concurrency.py`.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ LOST = "LostCommit"
 
 
 class Retry(Struct, frozen=True):
-    """How often and how patiently a conflict is tried again."""
+    """How often, and with which pauses, a commit is retried after a conflict."""
 
     # Many, because a slow commit among quick ones wins only when they happen to pause.
     attempts: int = 30
@@ -97,29 +98,29 @@ class Retry(Struct, frozen=True):
     most_seconds: float = 2.0
 
     def pause(self, attempt: int) -> float:
-        """Seconds to wait after a failed attempt: doubling, with full jitter."""
+        """Return the seconds to wait after a failed attempt: exponential backoff with full jitter."""
         return random.uniform(0, min(self.most_seconds, self.first_seconds * 2**attempt))
 
 
 @dataclass(frozen=True)
 class PendingCommit:
-    """One commit to be made."""
+    """A commit to be made."""
 
     store: Store
     table: Table
     operation: str
     commit: Commit
     retry: Retry
-    # Does it in a session prepared for it, and says whether there was anything to commit.
+    # Writes the rows in a prepared session; returns whether there was anything to commit.
     write: Callable[[SparkSession], bool]
-    # The error that shows the rows which break a rule.
-    broken: Callable[[], ConstraintViolation | None] | None = None
+    # Returns the error with samples of the rows that violate a rule.
+    find_broken: Callable[[], ConstraintViolation | None] | None = None
     lineage: Sequence[str] | None = None
     dropped: tuple[str, ...] = ()
 
     @property
     def stamp(self) -> str:
-        """What is written into the commit, to find it again."""
+        """Return the user metadata by which the commit is found in the log."""
         return encode_stamp(self.commit, self.operation)
 
 
@@ -135,14 +136,14 @@ def overwrite(
 ) -> Committed:
     """Replace all rows of a table.
 
-    `lineage` names columns that consumers filter and join by; `file_bytes` is about what the rows will
-    take on disk, where the caller knows: rows for a single file are written without an exchange.
+    `lineage` names columns by which consumers filter and join; `file_bytes` is the approximate size on disk,
+    if the caller knows it: rows for a single file are written without an exchange.
     """
     table = store.table(name)
 
-    def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> None:
+    def write(session: SparkSession, ready: DataFrame, current: SnapshotInfo) -> None:
         writer = ready.write.format("delta").mode("overwrite")
-        if replaces_schema(table, found, replacing=True):
+        if replaces_schema(table, current, replacing=True):
             writer = writer.option("overwriteSchema", "true").partitionBy(*table.write.partition_by)
         writer.save(store.location(name))
 
@@ -181,25 +182,25 @@ def replace_by_owner(
     file_bytes: int | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
-    """Swap the rows of a set of owners for new ones, in one atomic commit.
+    """Replace the rows of a set of owners by new ones, in one atomic commit.
 
-    `by` names the owner column where it is not the table's own: `by="repo_id"` swaps a repository.
-    `shared_repos` names repositories whose rows without an owner are swapped too. An owner without new rows
-    loses its rows; rows of an owner that is not named are refused.
+    `by` overrides the table's owner column: `by="repo_id"` replaces repositories. `shared_repos` lists the
+    repositories for which rows without an owner are replaced too. An owner without new rows loses its rows;
+    new rows of an owner that is not listed are refused.
     """
     table = store.table(name)
     column = by or table.owner
     if column is None:
-        raise UsageError(f"{name} has no owner column", "say which column with by=...")
+        raise UsageError(f"{name} has no owner column", "pass the column as by=...")
     table.column(column)
     if not owners and not shared_repos:
-        raise UsageError(f"no owners to replace in {name}", "name at least one owner")
-    parts = [_is_one(column, owners)] if owners else []
+        raise UsageError(f"no owners to replace in {name}", "pass at least one owner")
+    parts = [_in_list(column, owners)] if owners else []
     if shared_repos:
-        parts.append(f"({quote_identifier(column)} IS NULL AND {_is_one('repo_id', shared_repos)})")
+        parts.append(f"({quote_identifier(column)} IS NULL AND {_in_list('repo_id', shared_repos)})")
     owned = " OR ".join(parts)
 
-    def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> None:
+    def write(session: SparkSession, ready: DataFrame, current: SnapshotInfo) -> None:
         writer = ready.write.format("delta").mode("overwrite").option("replaceWhere", owned)
         writer.save(store.location(name))
 
@@ -217,7 +218,7 @@ def replace_by_owner(
     )
 
 
-def _is_one(column: str, values: Sequence[str]) -> str:
+def _in_list(column: str, values: Sequence[str]) -> str:
     return f"{quote_identifier(column)} IN ({', '.join(sql_text(value) for value in sorted(set(values)))})"
 
 
@@ -234,48 +235,54 @@ def merge(
 ) -> Committed:
     """Insert new rows and update those with the same key (`on`, else the primary key).
 
-    `update_when` is a condition over `old` and `new`; `delete_unmatched` is a condition over `old`
-    for stored rows without a new one, such as "old.repo_id = 'x'".
+    `update_when` is a condition over `old` and `new`; `delete_unmatched` is a condition over `old` for stored
+    rows without a new counterpart, such as "old.repo_id = 'x'".
     """
     table = store.table(name)
     keys = [table.column(key).name for key in (on or table.primary_key)]
-    same = " AND ".join(f"old.{quote_identifier(key)} <=> new.{quote_identifier(key)}" for key in keys)
+    same_key = " AND ".join(f"old.{quote_identifier(key)} <=> new.{quote_identifier(key)}" for key in keys)
 
-    def write(session: SparkSession, ready: DataFrame, found: SnapshotInfo) -> bool:
+    def write(session: SparkSession, ready: DataFrame, current: SnapshotInfo) -> bool:
         target = DeltaTable.forPath(session, store.location(name)).alias("old")
-        builder = target.merge(ready.alias("new"), same)
+        builder = target.merge(ready.alias("new"), same_key)
         builder = builder.whenMatchedUpdateAll(update_when).whenNotMatchedInsertAll()
         if delete_unmatched is not None:
             builder = builder.whenNotMatchedBySourceDelete(delete_unmatched)
-        return _affected(builder.execute())
+        return _has_changed_rows(builder.execute())
 
     return _write_rows(store, table, "merge", rows, commit, retry, write, keys=keys)
 
 
 def _refuse_repeated_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> None:
-    """Two rows of one key have no order, so which one a merge would keep is chance."""
-    twice = rows.groupBy(*keys).count().where("count > 1").limit(SAMPLE_ROWS).collect()
-    if twice:
-        samples = tuple(str({key: row[key] for key in keys}) for row in twice)
+    """Raise ConstraintViolation if two rows have the same key: a merge would keep either of them."""
+    repeated = rows.groupBy(*keys).count().where("count > 1").limit(SAMPLE_ROWS).collect()
+    if repeated:
+        samples = tuple(str({key: row[key] for key in keys}) for row in repeated)
         raise ConstraintViolation(table.name, {"key_unique": f"one row per {', '.join(keys)}"}, samples)
 
 
 def delete(store: Store, name: str, predicate: str, commit: Commit, *, retry: Retry = Retry()) -> Committed:
-    """Delete the rows that meet a condition; an empty condition is refused."""
+    """Delete the rows that match a condition; an empty condition is refused."""
     if not predicate or not predicate.strip():
-        raise UsageError(f"delete from {name} without a predicate", "to empty a table, overwrite it")
+        raise UsageError(
+            f"delete from {name} has an empty condition", "to delete all rows, overwrite the table"
+        )
     try:
         store.spark._jsparkSession.sessionState().sqlParser().parseExpression(predicate)
     except ParseException as problem:
-        raise UsageError(f"{predicate!r} is not a condition", "write one SQL expression") from problem
+        raise UsageError(
+            f"{predicate!r} is not a SQL expression", "write one boolean expression"
+        ) from problem
     table = store.table(name)
     if not store.log(name).exists():
-        raise TableMissing(f"{name} was never written at {store.location(name)}", "nothing to delete")
+        raise TableMissing(
+            f"{name} was never written at {store.location(name)}", "check the path of the lake"
+        )
 
     def write(session: SparkSession) -> bool:
         evolve(store, table)
         address = f"delta.{quote_identifier(store.location(name))}"
-        return _affected(session.sql(f"DELETE FROM {address} WHERE ({predicate}\n)"))
+        return _has_changed_rows(session.sql(f"DELETE FROM {address} WHERE ({predicate}\n)"))
 
     return run_commit(PendingCommit(store, table, "delete", commit, retry, write))
 
@@ -294,7 +301,7 @@ def _write_rows(
     extra: Rules = MappingProxyType({}),
     keys: Sequence[str] = (),
 ) -> Committed:
-    """Align, check and arrange rows, and hand them to `write`; without one they are appended."""
+    """Align, check and arrange rows, then pass them to `write`; append them if it is None."""
     with record_refusals(store, table, operation, commit):
         check_semantic_types(table, rows.schema)
         projection = plan_projection(table, rows.schema)
@@ -306,45 +313,49 @@ def _write_rows(
         return {**rules_for(table, properties), **extra}
 
     def refuse_broken() -> None:
-        """Rows that will be refused must not have changed the table: look before, this once."""
-        refused = broken()
-        if refused is not None:
-            raise refused
+        """Raise before the table is altered if the rows would be refused later."""
+        violation = find_broken()
+        if violation is not None:
+            raise violation
 
-    def evolved() -> SnapshotInfo:
+    def evolve_table() -> SnapshotInfo:
         replacing = operation == "overwrite"
         return evolve(store, table, lineage, replacing=replacing, before=refuse_broken)
 
     def attempt(session: SparkSession) -> bool:
         if keys:
             _refuse_repeated_keys(table, aligned, keys)
-        born = not log.exists()
-        new = new_table(store, table, lineage) if born else None
-        found = None if born else evolved()
+        is_new = not log.exists()
+        new = new_table(store, table, lineage) if is_new else None
+        current = None if is_new else evolve_table()
         checked = guard_rows(table, aligned, rules())
-        # MERGE joins and writes in an order of its own, so arranging would be for nothing.
-        merging = operation == "merge" and not born
-        ready = rebind_session(session, checked) if merging else arrange_rows(session, table, checked, file_bytes)
-        if found is None or write is None:
+        # MERGE joins and writes in an order of its own, so arranging the rows would have no effect.
+        merging = operation == "merge" and not is_new
+        ready = (
+            rebind_session(session, checked) if merging else arrange_rows(session, table, checked, file_bytes)
+        )
+        if current is None or write is None:
             add_rows(session, log.location, ready, (commit.run_id, commit.sequence), change.stamp, new)
             return True
-        return write(session, ready, found) is not False
+        return write(session, ready, current) is not False
 
-    def broken() -> ConstraintViolation | None:
+    def find_broken() -> ConstraintViolation | None:
         return find_violation(table, aligned, rules())
 
-    change = PendingCommit(store, table, operation, commit, retry, attempt, broken, lineage, projection.dropped)
+    change = PendingCommit(
+        store, table, operation, commit, retry, attempt, find_broken, lineage, projection.dropped
+    )
     return run_commit(change)
 
 
 @contextmanager
 def record_refusals(store: LakeTables, table: Table, operation: str, commit: Commit) -> Iterator[None]:
-    """Tell the recorder of an error of ours on its way out."""
+    """Record a refused commit, then re-raise."""
     started = time.monotonic()
     try:
         yield
     except CodeAnatomyError as refused:
-        broken = refused if isinstance(refused, ConstraintViolation) else None
+        violation = refused if isinstance(refused, ConstraintViolation) else None
         store.record(
             CommitRefused(
                 table=table.name,
@@ -353,8 +364,8 @@ def record_refusals(store: LakeTables, table: Table, operation: str, commit: Com
                 sequence=commit.sequence,
                 code=refused.code,
                 message=refused.message,
-                violated={} if broken is None else broken.violated,
-                samples=() if broken is None else broken.samples,
+                violated={} if violation is None else violation.violated,
+                samples=() if violation is None else violation.samples,
                 conflicts=refused.conflicts if isinstance(refused, CommitConflict) else (),
                 seconds=time.monotonic() - started,
             )
@@ -363,27 +374,28 @@ def record_refusals(store: LakeTables, table: Table, operation: str, commit: Com
 
 
 def run_commit(change: PendingCommit) -> Committed:
-    """Make the change, tell the recorder, and turn the engine's failures into ours."""
+    """Make the commit, record it, and translate the engine's errors."""
     with record_refusals(change.store, change.table, change.operation, change.commit):
         try:
-            done = _retried(change)
+            done = _commit_with_retries(change)
         except ENGINE_ERRORS as problem:
-            raise _explained(change, problem) from problem
+            raise _translate_error(change, problem) from problem
         change.store.record(done)
         if done.created or change.table.schema.schema_mode == "overwrite":
             _settle(change)
         return done
 
 
-def _retried(change: PendingCommit) -> Committed:
+def _commit_with_retries(change: PendingCommit) -> Committed:
     log = change.store.log(change.table.name)
     started = time.monotonic()
     conflicts: list[str] = []
     for attempt in range(change.retry.attempts):
-        found = _already(log, change)
-        if found is not None:
-            # After a loss that was none it is our own commit; else somebody made it before us.
-            return _result(change, found, started, max(attempt, 1), conflicts, repeated=LOST not in conflicts)
+        earlier = _find_repeated(log, change)
+        if earlier is not None:
+            # After a supposed loss it is the commit of this call; otherwise it was made before.
+            repeated = LOST not in conflicts
+            return _result(change, earlier, started, max(attempt, 1), conflicts, repeated=repeated)
         before = log.snapshot().version if log.exists() else -1
         session = isolated(change.store.spark, _settings(change))
         try:
@@ -398,16 +410,16 @@ def _retried(change: PendingCommit) -> Committed:
             conflicts.append(LOST)
         time.sleep(change.retry.pause(attempt))
     lost = CommitConflict(
-        f"{change.operation} of {change.table.name} lost against other writers "
+        f"{change.operation} of {change.table.name} conflicted with other writers "
         f"{change.retry.attempts} times ({', '.join(dict.fromkeys(conflicts))})",
-        "repeat it when the other writer is done",
+        "run the command again when the other writer has finished",
     )
     lost.conflicts = tuple(conflicts)
     raise lost
 
 
 def _settle(change: PendingCommit) -> None:
-    """Bring the table to its policy where that had to wait for the rows: at birth, or with a new schema."""
+    """Apply the rest of the policy that had to wait for the rows: for a new table, or with a new schema."""
     for attempt in range(change.retry.attempts):
         try:
             evolve(change.store, change.table, change.lineage)
@@ -418,7 +430,7 @@ def _settle(change: PendingCommit) -> None:
 
 
 def _settings(change: PendingCommit) -> dict[str, str]:
-    """What the clone of the session carries into the commit."""
+    """Return the settings of the cloned session in which the commit is made."""
     partitions = int(change.store.spark.conf.get("spark.sql.shuffle.partitions") or RANGES)
     return {
         "spark.databricks.delta.write.txnAppId": change.commit.run_id,
@@ -429,8 +441,11 @@ def _settings(change: PendingCommit) -> dict[str, str]:
     }
 
 
-def _already(log: DeltaLog, change: PendingCommit) -> CommitRecord | None:
-    """The commit of this transaction, if it was made before."""
+def _find_repeated(log: DeltaLog, change: PendingCommit) -> CommitRecord | None:
+    """Return the commit of this transaction if it was made before.
+
+    Raise UsageError if the sequence was used for another commit.
+    """
     commit = change.commit
     known = log.transaction(commit.run_id) if log.exists() else None
     if known is None or known < commit.sequence:
@@ -438,13 +453,14 @@ def _already(log: DeltaLog, change: PendingCommit) -> CommitRecord | None:
     record = _own_commit(log, commit, after=log.versions().start - 1)
     if record is None:
         raise UsageError(
-            f"run {commit.run_id} has committed sequence {known} to {change.table.name}, and "
+            f"run {commit.run_id} has committed sequence {known} to {change.table.name}, but "
             f"sequence {commit.sequence} is not in its log",
-            "a repeated commit older than the log cannot be found; a new one needs a larger sequence",
+            "use a larger sequence for a new commit; a repeated one older than the log cannot be found",
         )
-    made = decode_stamp(record.user_metadata)
-    if made is None or (made.operation, made.plan_fingerprint) != (change.operation, commit.plan_fingerprint):
-        used = f"{made.operation}, " if made is not None else ""
+    stamp = decode_stamp(record.user_metadata)
+    expected = (change.operation, commit.plan_fingerprint)
+    if stamp is None or (stamp.operation, stamp.plan_fingerprint) != expected:
+        used = f"{stamp.operation}, " if stamp is not None else ""
         raise UsageError(
             f"run {commit.run_id} has used sequence {commit.sequence} of {change.table.name} for another "
             f"commit ({used}version {record.version})",
@@ -454,11 +470,11 @@ def _already(log: DeltaLog, change: PendingCommit) -> CommitRecord | None:
 
 
 def _own_commit(log: DeltaLog, commit: Commit, after: int) -> CommitRecord | None:
-    """The newest commit after a version that carries this transaction's metadata."""
+    """Return the newest commit after a version that has this transaction's metadata."""
     for version in range(log.snapshot().version, after, -1):
         record = log.commit(version)
-        found = decode_stamp(record.user_metadata)
-        if found is not None and (found.run_id, found.sequence) == (commit.run_id, commit.sequence):
+        stamp = decode_stamp(record.user_metadata)
+        if stamp is not None and (stamp.run_id, stamp.sequence) == (commit.run_id, commit.sequence):
             return record
     return None
 
@@ -504,39 +520,41 @@ def _result(
     )
 
 
-def _affected(report: DataFrame) -> bool:
-    """Whether a MERGE or DELETE changed rows; it makes no commit where it did not."""
+def _has_changed_rows(report: DataFrame) -> bool:
+    """Return whether a MERGE or DELETE changed rows; if not, it makes no commit."""
     row = report.first()
     return row is not None and int(row["num_affected_rows"]) > 0
 
 
-def _explained(change: PendingCommit, problem: Exception) -> CodeAnatomyError:
-    """The engine's failure as one of ours."""
-    said = str(problem)
-    if BROKEN in said and change.broken is not None:
+def _translate_error(change: PendingCommit, problem: Exception) -> CodeAnatomyError:
+    """Translate an error of the engine to one of the CodeAnatomyError family."""
+    message = str(problem)
+    if BROKEN in message and change.find_broken is not None:
         try:
-            shown = change.broken()
+            violation = change.find_broken()
         except ENGINE_ERRORS as another:
-            problem, said = another, str(another)
+            problem, message = another, str(another)
         else:
-            # A row that is computed anew may differ from the one that failed.
-            return shown or ConstraintViolation(change.table.name, {"some rule": "see the catalogue"}, ())
-    if MISFIT in said:
-        detail = said[said.index(MISFIT) + len(MISFIT) :].splitlines()[0].strip()
-        return ContractError(detail.removesuffix("SQLSTATE: P0001").strip(), "mend what produces the column")
+            # None if the rows are not deterministic and no longer violate a rule when computed again.
+            return violation or ConstraintViolation(change.table.name, {"some rule": "see the catalogue"}, ())
+    if MISFIT in message:
+        detail = message[message.index(MISFIT) + len(MISFIT) :].splitlines()[0].strip()
+        return ContractError(
+            detail.removesuffix("SQLSTATE: P0001").strip(), "fix the code that produces the column"
+        )
     what = f"{change.operation} of {change.table.name} failed: {cause_of(problem)}"
     if isinstance(problem, AnalysisException) and change.operation in ("delete", "merge"):
-        return UsageError(what, "mend the condition; no rows were committed")
-    return StorageFailure(what, _where_it_stands(change))
+        return UsageError(what, "fix the condition; no rows were committed")
+    return StorageFailure(what, _commit_status(change))
 
 
-def _where_it_stands(change: PendingCommit) -> str:
-    """Whether a failed commit is in the log all the same: the engine may fail after it wrote the entry."""
+def _commit_status(change: PendingCommit) -> str:
+    """Describe whether a failed commit is in the log: the engine may fail after it wrote the entry."""
     log = change.store.log(change.table.name)
     try:
-        found = _own_commit(log, change.commit, log.versions().start - 1) if log.exists() else None
+        record = _own_commit(log, change.commit, log.versions().start - 1) if log.exists() else None
     except CodeAnatomyError:
-        return "the log cannot be read, so it is not known if the rows were committed"
-    if found is not None:
-        return f"the rows were committed, as version {found.version}; repeating the commit will say so"
-    return "no rows were committed; repeat it when the cause is gone"
+        return "the log cannot be read, so it is unknown whether the rows were committed"
+    if record is not None:
+        return f"the rows were committed as version {record.version}; a repeated commit has no effect"
+    return "no rows were committed; remove the cause and run the command again"

@@ -1,16 +1,16 @@
-"""Data files that Python writes: Arrow batches as Parquet, by the table's policy, with their statistics.
+"""Write Arrow batches as Parquet data files, by the table's policy, with their statistics.
 
-Spark writes nested rows one value at a time, which for millions of syntax nodes costs several times what it
-takes to parse the sources. Arrow writes them by column. So an executor that has rows as Arrow anyway writes
-the files itself, into the table's folder, where nobody sees them before a commit tells of them
+Spark writes nested rows one value at a time, which for millions of syntax nodes costs several times as much
+as parsing the sources. Arrow writes them by column. So an executor that already has rows as Arrow writes the
+files itself, into the table's folder; readers ignore them until a commit adds them to the log
 (`delta.write.adopt`).
 
     write_files("/lake/graph/cpg_nodes", catalog.table("cpg_nodes"), batches)
     [DataFile("node_kind=CALLSITE/part-0e6f...", rows=1790, partition={"node_kind": "CALLSITE"}, ...),
      DataFile("node_kind=CLASS/part-77ab...", ...)]
 
-Rows come in the order of the table: of each partition value those of a source file, then those of the next.
-Tests: `tests/spark/test_adopt.py`.
+Rows arrive in the table's order: within a partition value, the rows of one source file, then those of the
+next. Tests: `tests/spark/test_adopt.py`.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from codeanatomy.delta.write.row_checks import RowCheck
 from codeanatomy.errors import ContractError
 
 MB = 1024 * 1024
-# Arrow bytes of a row group: a reader of nested rows holds one group. Of a partitioned table, what all its
-# groups that are not written yet may hold together.
+# Arrow bytes of a row group: a reader of nested rows keeps one group in memory. For a partitioned table, the
+# limit of all its unwritten groups together.
 GROUP_BYTES = 128 * MB
-# Arrow bytes of a partitioned table that are cut into its partitions at a time.
-CUT_BYTES = 16 * MB
+# Arrow bytes of a partitioned table that are split into its partitions at a time.
+SPLIT_BYTES = 16 * MB
 
-# Longer texts are no bounds: they would be in every entry of the log, and in every checkpoint.
+# Longer strings are not used as bounds: they would be in every log entry and checkpoint.
 BOUND_CHARS = 1_000
 
-# Partition values that are the same in a path, in a URI and in Delta's log.
+# Partition values that need no escaping in a path, a URI or Delta's log.
 PLAIN = re.compile(r"[A-Za-z0-9_]+")
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
-# Of the partition columns.
+# Values of the partition columns.
 PartitionValues: TypeAlias = tuple[str, ...]
 
 
 class _Stats:
-    """Minima, maxima and counts of nulls of some columns."""
+    """Minima, maxima and null counts of some columns."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         self.columns = tuple(columns)
@@ -60,7 +60,7 @@ class _Stats:
         self.low: dict[str, object] = {}
         self.high: dict[str, object] = {}
         self.nulls = dict.fromkeys(self.columns, 0)
-        # Of these nothing is told but how many are null.
+        # Columns for which only the null count is recorded.
         self.unbounded: set[str] = set()
 
     def add(self, rows: pa.Table) -> None:
@@ -68,33 +68,33 @@ class _Stats:
         for name in self.columns:
             column = rows.column(name)
             self.nulls[name] += column.null_count
-            found = pc.min_max(column).as_py()
-            if name in self.unbounded or _has_no_bounds(column, found):
+            bounds = pc.min_max(column).as_py()
+            if name in self.unbounded or _has_no_bounds(column, bounds):
                 self.unbounded.add(name)
                 self.low.pop(name, None)
                 self.high.pop(name, None)
-            elif found["min"] is not None:
-                self.low[name] = min(self.low.get(name, found["min"]), found["min"])
-                self.high[name] = max(self.high.get(name, found["max"]), found["max"])
+            elif bounds["min"] is not None:
+                self.low[name] = min(self.low.get(name, bounds["min"]), bounds["min"])
+                self.high[name] = max(self.high.get(name, bounds["max"]), bounds["max"])
 
     def text(self) -> str:
-        """As Delta's log has them."""
+        """Return the statistics as JSON for Delta's log."""
         counts = {"numRecords": self.rows, "minValues": self.low, "maxValues": self.high}
         return json.encode({**counts, "nullCount": self.nulls}).decode()
 
 
-def _has_no_bounds(column: pa.ChunkedArray, found: Mapping[str, object]) -> bool:
-    """Whether the least and the greatest value would mislead, or fill the log.
+def _has_no_bounds(column: pa.ChunkedArray, bounds: Mapping[str, object]) -> bool:
+    """Return whether minimum and maximum would be wrong or too long for the log.
 
-    To Spark what is no number is greater than all numbers, to Arrow it is not there.
+    Spark orders NaN after all numbers, Arrow ignores it.
     """
     if pa.types.is_floating(column.type):
         return bool(pc.any(pc.is_nan(column)).as_py())
-    return any(isinstance(value, str) and len(value) > BOUND_CHARS for value in found.values())
+    return any(isinstance(value, str) and len(value) > BOUND_CHARS for value in bounds.values())
 
 
 class _PartitionFile:
-    """A file under way: rows of one partition value, kept until they make a row group."""
+    """A file being written: rows of one partition value, buffered until they fill a row group."""
 
     def __init__(self, folder: str, table: Table, values: PartitionValues) -> None:
         self.table = table
@@ -105,19 +105,19 @@ class _PartitionFile:
         self.stats = _Stats(resolve_stats_columns(table))
         self.writer: pq.ParquetWriter | None = None
         self.group: list[pa.RecordBatch] = []
-        self.held = 0
+        self.buffered_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         self.group.append(batch)
-        self.held += batch.nbytes
+        self.buffered_bytes += batch.nbytes
 
     def flush(self) -> None:
-        """Write what is kept as a row group."""
+        """Write the buffered rows as a row group."""
         if not self.group:
             return
         # Delta does not store partition columns.
         rows = pa.Table.from_batches(self.group).drop_columns(list(self.partition))
-        self.group, self.held = [], 0
+        self.group, self.buffered_bytes = [], 0
         self.stats.add(rows)
         if self.writer is None:
             self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,8 @@ class _PartitionFile:
         if self.writer is not None:
             self.writer.close()
 
-    def told(self) -> DataFile:
+    def data_file(self) -> DataFile:
+        """Describe the closed file for the log."""
         return DataFile(
             self.path, self.file.stat().st_size, self.stats.rows, self.stats.text(), self.partition
         )
@@ -137,89 +138,94 @@ class _PartitionFile:
 def write_files(
     folder: str, table: Table, batches: Iterable[pa.RecordBatch], *, is_copy: bool = False
 ) -> list[DataFile]:
-    """Write rows into new files of a local folder: one for each partition value that is met.
+    """Write rows to new files in a local folder, one per partition value.
 
-    In a batch the rows of a partition value should stand together, for it is cut where the value changes.
-    The rules of the table are checked on the way; of a copy the rows are those of another table, which is
-    where they are checked.
+    The rows of a partition value should be contiguous in a batch, since it is split where the value changes.
+    The rules of the table are checked on the way; not for a copy, whose rows are checked in the original
+    table.
     """
     parts: dict[PartitionValues, _PartitionFile] = {}
     check = RowCheck(table)
     try:
-        for values, batch in _partitioned(table, batches if is_copy else check.watch(batches)):
+        for values, batch in _split_by_partition(table, batches if is_copy else check.watch(batches)):
             if values not in parts:
                 parts[values] = _PartitionFile(folder, table, values)
             parts[values].add(batch)
-            if sum(part.held for part in parts.values()) >= GROUP_BYTES:
-                max(parts.values(), key=lambda part: part.held).flush()
+            if sum(part.buffered_bytes for part in parts.values()) >= GROUP_BYTES:
+                max(parts.values(), key=lambda part: part.buffered_bytes).flush()
         for part in parts.values():
             part.flush()
     finally:
         for part in parts.values():
             part.close()
-    files = [part.told() for part in parts.values()]
+    files = [part.data_file() for part in parts.values()]
     broken = check.broken()
     return [structs.replace(files[0], broken=broken), *files[1:]] if broken else files
 
 
-def _partitioned(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
-    """Rows of one partition value at a time."""
+def _split_by_partition(
+    table: Table, batches: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
+    """Yield batches that each belong to one partition value."""
     if not table.write.partition_by:
         yield from (((), batch) for batch in batches if batch.num_rows)
         return
     pieces: dict[PartitionValues, list[pa.RecordBatch]] = {}
-    held = 0
+    buffered_bytes = 0
     for batch in batches:
         for values, piece in _pieces(table, batch):
             pieces.setdefault(values, []).append(piece)
-        held += batch.nbytes
-        if held >= CUT_BYTES:
-            yield from _copied(pieces)
-            held = 0
-    yield from _copied(pieces)
+        buffered_bytes += batch.nbytes
+        if buffered_bytes >= SPLIT_BYTES:
+            yield from _concatenate(pieces)
+            buffered_bytes = 0
+    yield from _concatenate(pieces)
 
 
-def _copied(pieces: dict[PartitionValues, list[pa.RecordBatch]]) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
-    """The pieces of each partition as one: slices would keep whole batches until the last one is written."""
+def _concatenate(
+    pieces: dict[PartitionValues, list[pa.RecordBatch]],
+) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
+    """Copy the pieces of each partition into one batch: slices would keep whole batches in memory."""
     while pieces:
-        values, found = pieces.popitem()
-        yield values, pa.concat_batches(found)
+        values, slices = pieces.popitem()
+        yield values, pa.concat_batches(slices)
 
 
 def _pieces(table: Table, batch: pa.RecordBatch) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
-    """A batch, cut where a partition value changes."""
+    """Split a batch where a partition value changes."""
     columns = {name: batch.column(name) for name in table.write.partition_by}
     runs = (pc.run_end_encode(column).run_ends.to_pylist() for column in columns.values())
     start = 0
     for end in sorted(set().union(*runs)):
         yield (
-            tuple(_plain(name, column[start].as_py()) for name, column in columns.items()),
+            tuple(_require_plain(name, column[start].as_py()) for name, column in columns.items()),
             batch.slice(start, end - start),
         )
         start = end
 
 
-def _plain(column: str, value: object) -> str:
+def _require_plain(column: str, value: object) -> str:
     if not isinstance(value, str) or not PLAIN.fullmatch(value):
         raise ContractError(
-            f"{column} = {value!r} cannot be the name of a folder", "partition by columns of plain words"
+            f"{column} = {value!r} cannot be the name of a partition folder",
+            "partition by columns of letters, digits and underscores",
         )
     return value
 
 
 def write_on_executors(rows: DataFrame, write: Callable[[Batches], Iterable[DataFile]]) -> list[DataFile]:
-    """The files that `write` makes of the rows of each task, on the executors."""
+    """Run `write` on the rows of each task on the executors, and collect the files it has written."""
 
     def run(batches: Batches) -> Batches:
         for file in write(batches):
             yield pa.RecordBatch.from_pydict({"file": [json.encode(file).decode()]})
 
-    found = rows.mapInArrow(run, "file string").collect()
-    return [json.decode(row["file"], type=DataFile) for row in found]
+    collected = rows.mapInArrow(run, "file string").collect()
+    return [json.decode(row["file"], type=DataFile) for row in collected]
 
 
 def _text_leaves(columns: Iterable[Column], lead: str = "") -> Iterator[str]:
-    """The paths of text columns, as Parquet spells them."""
+    """Yield the Parquet paths of string columns, also of nested ones."""
     for column in columns:
         path = f"{lead}{column.name}" + (".list.element" if column.array else "")
         if column.type == "struct":
@@ -229,21 +235,25 @@ def _text_leaves(columns: Iterable[Column], lead: str = "") -> Iterator[str]:
 
 
 def _writer(path: Path, table: Table, first: pa.Table) -> pq.ParquetWriter:
-    """A writer for a file whose first row group is known."""
+    """Open a writer for a file, given its first row group."""
     writer = table.write.writer
-    # Of numbers, which are positions and counts, a dictionary costs time and makes files larger. A column
-    # with a bloom filter has none in files of Spark either (`layout.table_properties`).
-    without = {*writer.dictionary_off, *table.write.partition_by, *(b.column for b in writer.bloom_filters)}
+    # For numbers, which are positions and counts, a dictionary costs time and makes files larger. A column
+    # with a bloom filter has none in files of Spark either (`delta.layout`).
+    no_dictionary = {
+        *writer.dictionary_off,
+        *table.write.partition_by,
+        *(b.column for b in writer.bloom_filters),
+    }
     texts = [] if not writer.dictionary else list(_text_leaves(table.columns))
     group = min(first.num_rows, writer.row_group_rows or first.num_rows)
     return pq.ParquetWriter(
         path,
         first.schema,
         compression="none" if writer.compression == "uncompressed" else writer.compression,
-        use_dictionary=[leaf for leaf in texts if leaf.split(".")[0] not in without],
-        # Only these are ever filtered by; footers with bounds of every nested field would be long.
+        use_dictionary=[leaf for leaf in texts if leaf.split(".")[0] not in no_dictionary],
+        # Only these columns are filtered by; footers with bounds of every nested field would be long.
         write_statistics=list(resolve_stats_columns(table)),
-        # Sized by the rows that are there: for those expected it would add a megabyte to the smallest file.
+        # Sized by the actual rows: the expected number would add a megabyte to the smallest file.
         bloom_filter_options={
             bloom.column: {"ndv": min(bloom.ndv, group), "fpp": bloom.fpp} for bloom in writer.bloom_filters
         },

@@ -1,14 +1,14 @@
-"""Tables brought to what the catalogue says before rows go in: born, altered, or refused.
+"""Update the schema, properties and features of a table to its catalogue entry before rows are written.
 
-    not there             born with the first rows: schema with NOT NULL, comments and semantic
+    table is missing      created with its first rows: schema with NOT NULL, comments and semantic
                           types, properties and features, all in one commit
-    properties differ     set, and what the policy no longer says is unset
+    properties differ     set; properties that are no longer in the policy are unset
     columns missing       schema_mode merge: added as nullable columns; otherwise SchemaDrift
     a column's type,      overwrite with schema_mode overwrite: replaced with the data;
-    extra columns,        otherwise SchemaDrift (extra columns alone are left alone under merge)
+    extra columns,        otherwise SchemaDrift (merge ignores extra columns)
     or partitions differ
 
-Protocol features are switched on only where the policy asks for them, and never off.
+Protocol features are enabled only if the policy lists them, and never disabled.
 Tests: `tests/spark/test_drift.py`, `tests/spark/test_features.py`.
 """
 
@@ -46,24 +46,25 @@ from codeanatomy.spark.session import isolated
 
 
 def new_table(store: LakeTables, table: Table, lineage: Sequence[str] | None) -> NewTable:
-    """What the table is to be born with; `evolve` adds the rest after the commit."""
+    """Return the metadata of a table to be created; `evolve` adds the rest after the commit."""
     if table.write.enable_features and isinstance(store, Store):
         require_engine_support(store.spark, table)
     features = table.write.enable_features
     if {"change_data_feed", "column_mapping"} <= set(features):
-        # Delta takes the first columns of a table with both for a change of columns, and refuses it.
-        later = tuple(name for name in features if name != "column_mapping")
+        # With both features, Delta mistakes the first columns of a table for a schema change and refuses
+        # them.
+        initial = tuple(name for name in features if name != "column_mapping")
         table = structs.replace(
             table,
-            write=structs.replace(table.write, enable_features=later),
+            write=structs.replace(table.write, enable_features=initial),
             schema=structs.replace(table.schema, column_mapping_mode=None),
         )
-    kept = _kept(table, {}, lineage)
-    _tell_stats(store, table, kept)
+    columns = _lineage_columns(table, {}, lineage)
+    _record_stats(store, table, columns)
     return NewTable(
         schema_json=spark_schema(table).json(),
         partition_by=table.write.partition_by,
-        properties=_properties(table, kept),
+        properties=_properties(table, columns),
         doc=table.doc,
     )
 
@@ -76,109 +77,112 @@ def evolve(
     replacing: bool = False,
     before: Callable[[], None] | None = None,
 ) -> SnapshotInfo:
-    """Make a table that is there fit its contract, and return its snapshot.
+    """Update an existing table to its contract and policy, and return its snapshot.
 
-    `lineage` names columns that consumers filter and join by; none means those that the run has found
-    (`Table.lineage`), else those of the last commit that named any. `replacing` says that the commit to come
-    overwrites everything: where it brings its own schema, the table is left alone until then. `before` is
-    called where something will change.
+    `lineage` names columns by which consumers filter and join; None means those collected by the run
+    (`Table.lineage`), else those recorded by an earlier commit. `replacing` means that the coming commit
+    overwrites everything: if it also replaces the schema, the table is not altered now. `before` is called if
+    something will change.
     """
     log = store.log(table.name)
-    found = log.snapshot()
-    added, changed = _pending(store, table, found, lineage, replacing=replacing)
+    current = log.snapshot()
+    added, changed = _pending_changes(store, table, current, lineage, replacing=replacing)
     if (added or changed) and before is not None:
         before()
     if not any(key in changed for key in FEATURE_PROPERTIES):
-        check_gate(table, found, store.record)
+        check_gate(table, current, store.record)
     if added:
-        # Columns first: Delta refuses statistics on a column that is not there yet.
+        # Columns first: Delta refuses statistics on a column that does not exist yet.
         _add_columns(store, table, added)
     if changed:
         _alter_properties(store, table, changed)
-    _tell_stats(store, table, _kept(table, found.properties, lineage))
+    _record_stats(store, table, _lineage_columns(table, current.properties, lineage))
     if added or changed:
-        before_version, found = found.version, log.snapshot()
+        before_version, current = current.version, log.snapshot()
         store.record(
             TableAltered(
                 table=table.name,
                 from_version=before_version,
-                version=found.version,
+                version=current.version,
                 properties=changed,
                 added_columns=added,
             )
         )
-        check_gate(table, found, store.record)
-    return found
+        check_gate(table, current, store.record)
+    return current
 
 
-def missing_properties(store: LakeTables, table: Table, found: SnapshotInfo) -> dict[str, str] | None:
-    """What `evolve` would set, or (empty) unset, for somebody who can do that with a commit of rows.
+def missing_properties(store: LakeTables, table: Table, current: SnapshotInfo) -> dict[str, str] | None:
+    """Return the properties that `evolve` would set (or, if empty, unset), for a writer that can do it.
 
-    None where it would do more: new columns or features. Refuses what it refuses, and tells what it tells.
+    None if `evolve` would also add columns or features. Raises the same errors and records the same events.
     """
-    added, changed = _pending(store, table, found, None, replacing=False)
+    added, changed = _pending_changes(store, table, current, None, replacing=False)
     if added or not all(key.startswith(MANAGED) for key in changed):
         return None
-    check_gate(table, found, store.record)
-    _tell_stats(store, table, _kept(table, found.properties, None))
+    check_gate(table, current, store.record)
+    _record_stats(store, table, _lineage_columns(table, current.properties, None))
     return changed
 
 
-def _pending(
+def _pending_changes(
     store: LakeTables,
     table: Table,
-    found: SnapshotInfo,
+    current: SnapshotInfo,
     lineage: Sequence[str] | None,
     *,
     replacing: bool,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """What has to change before rows go in: columns to add, and properties to set or (empty) to unset.
+    """Return the columns to add, and the properties to set or (empty) to unset, before rows are written.
 
-    Refuses what the schema policy does not allow.
+    Raise SchemaDrift for a difference that the schema policy does not allow.
     """
     if table.write.enable_features and isinstance(store, Store):
         require_engine_support(store.spark, table)
-    if replaces_schema(table, found, replacing=replacing):
+    if replaces_schema(table, current, replacing=replacing):
         return (), {}
-    _refuse_other_partitions(table, found)
-    shall = _properties(table, _kept(table, found.properties, lineage), found)
-    wanted = {key: value for key, value in shall.items() if found.properties.get(key) != value}
-    stale = [key for key in found.properties if key.startswith(MANAGED) and key not in shall]
-    return _new_columns(table, found), {**wanted, **dict.fromkeys(stale, "")}
+    _refuse_other_partitions(table, current)
+    target = _properties(table, _lineage_columns(table, current.properties, lineage), current)
+    changed = {key: value for key, value in target.items() if current.properties.get(key) != value}
+    stale = [key for key in current.properties if key.startswith(MANAGED) and key not in target]
+    return _new_columns(table, current), {**changed, **dict.fromkeys(stale, "")}
 
 
-def _kept(table: Table, properties: Mapping[str, str], lineage: Sequence[str] | None) -> Sequence[str]:
-    """The lineage columns that count: those given, those that the run has found, those of an earlier commit.
+def _lineage_columns(
+    table: Table, properties: Mapping[str, str], lineage: Sequence[str] | None
+) -> Sequence[str]:
+    """Return the effective lineage columns: those given, those collected by the run, those recorded before.
 
-    Of what the run has found, those that get statistics: what else somebody has asked for changes no table.
+    Of those collected by the run, only columns that get statistics: others would not change the table.
     """
     if lineage is not None:
         return lineage
     if table.lineage is None:
         return recorded_lineage(properties)
-    chosen = resolve_stats_columns(table)
-    return tuple(sorted({each.name for each in table.lineage} & set(chosen)))
+    with_stats = resolve_stats_columns(table)
+    return tuple(sorted({each.name for each in table.lineage} & set(with_stats)))
 
 
-def replaces_schema(table: Table, found: SnapshotInfo, *, replacing: bool) -> bool:
-    """Whether a commit that overwrites everything also replaces the stored schema."""
-    moved = found.partition_columns != table.write.partition_by
-    return replacing and table.schema.schema_mode == "overwrite" and (moved or has_drifted(table, found))
+def replaces_schema(table: Table, current: SnapshotInfo, *, replacing: bool) -> bool:
+    """Return whether a commit that overwrites all rows also replaces the stored schema."""
+    repartitioned = current.partition_columns != table.write.partition_by
+    may_replace = replacing and table.schema.schema_mode == "overwrite"
+    return may_replace and (repartitioned or has_drifted(table, current))
 
 
-def has_drifted(table: Table, found: SnapshotInfo) -> bool:
-    """Whether the stored columns differ from the contract in more than order and nullability."""
-    stored, wanted = stored_schema(found), spark_schema(table)
-    return bool(_lacking(stored, wanted) or _lacking(wanted, stored))
+def has_drifted(table: Table, current: SnapshotInfo) -> bool:
+    """Return whether the stored columns differ from the contract in more than order and nullability."""
+    stored, contract = stored_schema(current), spark_schema(table)
+    return bool(_missing_columns(stored, contract) or _missing_columns(contract, stored))
 
 
-def _properties(table: Table, lineage: Sequence[str], found: SnapshotInfo | None = None) -> dict[str, str]:
-    """The properties the table shall have: managed ones, and features that are still missing."""
+def _properties(table: Table, lineage: Sequence[str], current: SnapshotInfo | None = None) -> dict[str, str]:
+    """Return the properties that the table should have: managed ones, and features not enabled yet."""
     stats = resolve_stats_columns(table, lineage)
-    return {**table_properties(table, stats, lineage), **feature_properties(table, found)}
+    return {**table_properties(table, stats, lineage), **feature_properties(table, current)}
 
 
-def _tell_stats(store: LakeTables, table: Table, lineage: Sequence[str]) -> None:
+def _record_stats(store: LakeTables, table: Table, lineage: Sequence[str]) -> None:
     reasons, dropped = stats_reasons(table, lineage)
     store.record(
         StatsDecided(
@@ -192,32 +196,32 @@ def _tell_stats(store: LakeTables, table: Table, lineage: Sequence[str]) -> None
     )
 
 
-def _refuse_other_partitions(table: Table, found: SnapshotInfo) -> None:
-    if found.partition_columns != table.write.partition_by:
+def _refuse_other_partitions(table: Table, current: SnapshotInfo) -> None:
+    if current.partition_columns != table.write.partition_by:
         raise SchemaDrift(
-            f"{table.name} is partitioned by {list(found.partition_columns)}, "
-            f"its policy says {list(table.write.partition_by)}",
+            f"{table.name} is partitioned by {list(current.partition_columns)}, "
+            f"but its policy requires {list(table.write.partition_by)}",
             f"overwrite it with tables.{table.name}.schema.schema_mode=overwrite, or restore the policy",
         )
 
 
 def alter_feature(store: Store, table: Table, feature: FeatureName, commit: Commit) -> int:
-    """Switch on a feature of a table, and return the version that has it."""
+    """Enable a feature of a table, and return the version that has it."""
     wanted = FEATURES[feature]
     try:
         _alter_properties(store, table, {wanted.property: wanted.value}, encode_stamp(commit, "features"))
     except ENGINE_ERRORS as problem:
         raise FeatureError(
-            f"{table.name} cannot have {feature}: {cause_of(problem)}",
-            "see Delta's documentation of the feature",
+            f"{feature} cannot be enabled for {table.name}: {cause_of(problem)}",
+            "read Delta's documentation of the feature",
         ) from problem
     return store.log(table.name).snapshot().version
 
 
 def _alter_properties(
-    store: Store, table: Table, changed: Mapping[str, str], said: str | None = None
+    store: Store, table: Table, changed: Mapping[str, str], stamp: str | None = None
 ) -> None:
-    settings = {} if said is None else {"spark.databricks.delta.commitInfo.userMetadata": said}
+    settings = {} if stamp is None else {"spark.databricks.delta.commitInfo.userMetadata": stamp}
     session = isolated(store.spark, settings)
     address = f"delta.{quote_identifier(store.location(table.name))}"
     pairs = [f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(changed.items()) if value]
@@ -228,24 +232,26 @@ def _alter_properties(
         session.sql(f"ALTER TABLE {address} UNSET TBLPROPERTIES ({', '.join(stale)})")
 
 
-def _new_columns(table: Table, found: SnapshotInfo) -> tuple[str, ...]:
-    """The columns to add; a difference that the schema policy does not allow is an error."""
-    stored, contract = stored_schema(found), spark_schema(table)
-    new, extra = _lacking(stored, contract), _lacking(contract, stored)
+def _new_columns(table: Table, current: SnapshotInfo) -> tuple[str, ...]:
+    """Return the columns to add; raise SchemaDrift if the schema policy does not allow the difference."""
+    stored, contract = stored_schema(current), spark_schema(table)
+    new, extra = _missing_columns(stored, contract), _missing_columns(contract, stored)
     mode = table.schema.schema_mode
     if (new or extra) and mode != "merge":
         allowed = "only an overwrite may change it" if mode == "overwrite" else "its policy allows no change"
         raise SchemaDrift(
             f"stored {table.name} differs from its contract in {', '.join((*new, *extra))}: {allowed}",
-            f"set tables.{table.name}.schema.schema_mode, or rebuild the table",
+            f"set tables.{table.name}.schema.schema_mode to merge or overwrite, or build a new lake",
         )
     return new
 
 
 def _add_columns(store: Store, table: Table, new: Sequence[str]) -> None:
-    columns = [F.expr(f"CAST(NULL AS {c.ddl})").alias(c.name, metadata=column_metadata(c)) for c in table.columns]
-    nothing = isolated(store.spark, {}).range(0).select(*columns)
-    writer = nothing.write.format("delta").mode("append").option("mergeSchema", "true")
+    columns = [
+        F.expr(f"CAST(NULL AS {c.ddl})").alias(c.name, metadata=column_metadata(c)) for c in table.columns
+    ]
+    no_rows = isolated(store.spark, {}).range(0).select(*columns)
+    writer = no_rows.write.format("delta").mode("append").option("mergeSchema", "true")
     try:
         writer.save(store.location(table.name))
     except AnalysisException as problem:
@@ -255,8 +261,8 @@ def _add_columns(store: Store, table: Table, new: Sequence[str]) -> None:
         ) from problem
 
 
-def _lacking(have: T.StructType, want: T.StructType) -> tuple[str, ...]:
-    """The columns of `want` that `have` does not hold, or not all of, or in another type."""
+def _missing_columns(have: T.StructType, want: T.StructType) -> tuple[str, ...]:
+    """Return the columns of `want` that `have` lacks, or has in another type or with fewer fields."""
     types = {field.name.lower(): field.dataType for field in have.fields}
     return tuple(
         field.name
@@ -269,5 +275,5 @@ def _holds(have: T.DataType, want: T.DataType) -> bool:
     if isinstance(have, T.ArrayType) and isinstance(want, T.ArrayType):
         return _holds(have.elementType, want.elementType)
     if isinstance(have, T.StructType) and isinstance(want, T.StructType):
-        return not _lacking(have, want)
+        return not _missing_columns(have, want)
     return have.simpleString() == want.simpleString()

@@ -1,14 +1,15 @@
-"""Which rows of a local table belong to some owners: whole data files, and positions in others.
+"""Find the rows of some owners in a local table: whole data files, and row positions in others.
 
-    owned = Owned("owner_file_id", frozenset({"file:3b1c..."}))
-    leaving(nodes, "/lake/graph/cpg_nodes", opened(nodes, "/lake/graph/cpg_nodes").files, owned)
-    [Leaving(file, 12, 9000, positions=BitMap64([40, ..., 51]))]
+    owned = OwnerRows("owner_file_id", frozenset({"file:3b1c..."}))
+    version = open_version(nodes, "/lake/graph/cpg_nodes")
+    find_removed_rows(nodes, "/lake/graph/cpg_nodes", version.files, owned)
+    [RemovedRows(file, 12, 9000, positions=BitMap64([40, ..., 51]))]
 
-    Owned("owner_file_id", frozenset(), picked=Picked("edge_id", ids, owners))      # single rows of owners
+    OwnerRows("owner_file_id", frozenset(), picked=PickedRows("edge_id", ids, owners))   # single rows
 
-Files whose statistics or partition exclude the owners are not opened (`delta.read.predicate`); of the others
-DuckDB reads the column of owners, and that by which rows are picked, as far as their row groups may hold one.
-Tests: `tests/unit/delta/test_deletion_vectors.py`.
+Files are skipped if their statistics or partition exclude the owners (`delta.read.predicate`); from the
+others DuckDB reads the owner column, and the column by which rows are picked, where row groups may contain a
+match. Tests: `tests/unit/delta/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.predicate import And, InList, IsNull, Or, Predicate, Term
 
 REPOSITORY = "repo_id"
-# The picked values, as DuckDB knows them.
+# Name of the picked values in DuckDB.
 PICKED = "picked_values"
-# The first and the last position of rows that stand together, as those of an owner mostly do.
+# First and last position of contiguous rows: the rows of an owner mostly are.
 RUNS = """
 SELECT filename, min(position), max(position) FROM (
   SELECT filename, position,
@@ -48,7 +49,7 @@ SELECT filename, min(position), max(position) FROM (
 
 
 class PickedRows(Struct, frozen=True):
-    """Single rows of some owners, by the values of a column."""
+    """Single rows of some owners, selected by the values of a column."""
 
     column: str
     values: pa.Array
@@ -56,9 +57,9 @@ class PickedRows(Struct, frozen=True):
 
 
 class OwnerRows(Struct, frozen=True):
-    """The rows whose column `by` has one of some values, and those of some repositories where it is null.
+    """A selection of rows: those of `owners`, and those without an owner of `shared_repos`.
 
-    Of other owners rows may be picked.
+    `by` is the owner column; `picked` adds single rows of other owners.
     """
 
     by: str
@@ -67,18 +68,18 @@ class OwnerRows(Struct, frozen=True):
     picked: PickedRows | None = None
 
     def predicate(self, table: Table) -> Predicate:
-        """As a condition on a table, for what the log says of its files."""
+        """Return a predicate for pruning data files; it covers all rows of the owners of picked rows."""
         terms: list[Term] = []
         owners = self.owners | (self.picked.owners if self.picked else frozenset())
         if owners:
             terms.append(InList.of(table.column(self.by), owners))
         if self.shared_repos:
-            of_them = InList.of(table.column(REPOSITORY), self.shared_repos)
-            terms.append(And((IsNull(table.column(self.by)), of_them)))
+            in_repos = InList.of(table.column(REPOSITORY), self.shared_repos)
+            terms.append(And((IsNull(table.column(self.by)), in_repos)))
         return Predicate(table.name, Or(tuple(terms)))
 
     def conditions(self, file: LoggedFile) -> Iterator[str]:
-        """Whether a row of a file is one, in SQL: one of them holds, and of no row two."""
+        """Yield disjoint SQL conditions; a row of a file is selected if one of them holds."""
         by, repository = (_value(file, name) for name in (self.by, REPOSITORY))
         if self.owners:
             yield f"{by} IN {_listed(self.owners)}"
@@ -90,73 +91,75 @@ class OwnerRows(Struct, frozen=True):
 
 
 class RemovedRows(Struct, frozen=True):
-    """What a data file loses."""
+    """The rows to be removed from a data file."""
 
     file: LoggedFile
-    # How many rows of the table.
+    # Number of rows to remove.
     rows: int
-    # How many the file has in all.
+    # Number of rows in the file, including deleted ones.
     file_rows: int
-    # All that are not rows of the table afterwards; none: the whole file goes.
+    # Positions of all deleted rows afterwards; None: the whole file is removed.
     positions: BitMap64 | None
 
 
-def find_removed_rows(table: Table, location: str, files: Iterable[LoggedFile], owned: OwnerRows) -> list[RemovedRows]:
-    """The files of a version that hold rows of the owners, and which rows these are."""
-    theirs = owned.predicate(table)
-    held = [file for file in files if theirs.may_match(file.column_range)]
-    if not held:
+def find_removed_rows(
+    table: Table, location: str, files: Iterable[LoggedFile], owned: OwnerRows
+) -> list[RemovedRows]:
+    """Find the data files with rows of the owners, and the positions of these rows."""
+    predicate = owned.predicate(table)
+    candidates = [file for file in files if predicate.may_match(file.column_range)]
+    if not candidates:
         return []
     with translate_errors(), lookup_connection() as database:
         if owned.picked is not None:
             database.register(PICKED, pa.table({"value": owned.picked.values}))
-        return list(_leaving(database, location, held, owned))
+        return list(_removed_rows(database, location, candidates, owned))
 
 
-def _leaving(
-    database: duckdb.DuckDBPyConnection, location: str, held: Sequence[LoggedFile], owned: OwnerRows
+def _removed_rows(
+    database: duckdb.DuckDBPyConnection, location: str, candidates: Sequence[LoggedFile], owned: OwnerRows
 ) -> Iterator[RemovedRows]:
-    places = {f"{location}/{file.path}": file for file in held}
-    rows = {place: file.rows for place, file in places.items() if file.rows is not None}
-    rows |= _counted(database, places.keys() - rows.keys())
-    each_row = "SELECT filename, count(*) FROM ({}) GROUP BY filename"
-    theirs: Counter[str] = Counter()
-    for place, count in _found(database, places, owned, each_row):
-        theirs[place] += count
-    # Of a file that goes as a whole, positions would be many and are not needed.
-    partly = {place: places[place] for place in theirs if theirs[place] < rows[place] or places[place].vector}
-    positions = {place: BitMap64() for place in partly}
-    for place, first, last in _found(database, partly, owned, RUNS):
-        positions[place].add_range(first, last + 1)
-    for place in theirs:
-        file = places[place]
+    files = {f"{location}/{file.path}": file for file in candidates}
+    rows = {path: file.rows for path, file in files.items() if file.rows is not None}
+    rows |= _count_rows(database, files.keys() - rows.keys())
+    counts = "SELECT filename, count(*) FROM ({}) GROUP BY filename"
+    selected: Counter[str] = Counter()
+    for path, count in _query_rows(database, files, owned, counts):
+        selected[path] += count
+    # Positions are not needed for files that are removed as a whole, and would be many.
+    partial = {path: files[path] for path in selected if selected[path] < rows[path] or files[path].vector}
+    positions = {path: BitMap64() for path in partial}
+    for path, first, last in _query_rows(database, partial, owned, RUNS):
+        positions[path].add_range(first, last + 1)
+    for path in selected:
+        file = files[path]
         before = read_vector(location, file.vector)
-        after = before | positions[place] if place in positions else None
-        count = rows[place] if after is None else len(after)
+        after = before | positions[path] if path in positions else None
+        count = rows[path] if after is None else len(after)
         if count > len(before):
-            yield RemovedRows(file, count - len(before), rows[place], after if count < rows[place] else None)
+            yield RemovedRows(file, count - len(before), rows[path], after if count < rows[path] else None)
 
 
-def _found(
-    database: duckdb.DuckDBPyConnection, places: Mapping[str, LoggedFile], owned: OwnerRows, question: str
+def _query_rows(
+    database: duckdb.DuckDBPyConnection, files: Mapping[str, LoggedFile], owned: OwnerRows, query: str
 ) -> Iterator[Any]:
-    """The answers to a question about the owners' rows, of which it sees the file and the position."""
+    """Run a query over the selected rows, given as `filename` and `position`."""
     groups: dict[str, list[str]] = {}
-    for place, file in places.items():
+    for path, file in files.items():
         for condition in owned.conditions(file):
-            groups.setdefault(condition, []).append(place)
+            groups.setdefault(condition, []).append(path)
     for condition, paths in groups.items():
-        found = parquet_relation(paths, "filename", "file_row_number")
-        rows = f"SELECT filename, file_row_number AS position FROM {found} WHERE {condition}"
-        yield from database.execute(question.format(rows)).fetchall()
+        relation = parquet_relation(paths, "filename", "file_row_number")
+        rows = f"SELECT filename, file_row_number AS position FROM {relation} WHERE {condition}"
+        yield from database.execute(query.format(rows)).fetchall()
 
 
-def _counted(database: duckdb.DuckDBPyConnection, paths: Collection[str]) -> dict[str, int]:
-    """The rows of files of which the log has no count."""
+def _count_rows(database: duckdb.DuckDBPyConnection, paths: Collection[str]) -> dict[str, int]:
+    """Read the row counts of files from their footers, for files without a count in the log."""
     if not paths:
         return {}
-    found = f"SELECT file_name, num_rows FROM parquet_file_metadata({sql_path_list(paths)})"
-    return dict(database.execute(found).fetchall())
+    query = f"SELECT file_name, num_rows FROM parquet_file_metadata({sql_path_list(paths)})"
+    return dict(database.execute(query).fetchall())
 
 
 def _value(file: LoggedFile, column: str) -> str:

@@ -1,11 +1,12 @@
-"""A table brought back to what it was, without rewriting a row and mostly without a JVM.
+"""Restore a table to an earlier version, without rewriting rows and mostly without a JVM.
 
     restore_table("lake", "cpg_nodes", 4, Commit("run-8", sequence=-1))     # 7: the rows of version 4 again
     restore_table("lake", "cpg_nodes", None, Commit("run-8", sequence=-1))  # 7: no rows
-    bring_back("lake", "cpg_nodes", 4, Commit("run-8"), lambda: store)        # by Spark, where only that can
+    restore_with_fallback("lake", "cpg_nodes", 4, Commit("run-8"), lambda: store)    # with Spark if needed
 
-The log gets a commit of its own, so what was undone stays in the history. Rows that left by a deletion vector
-come back with it, since the log tells of both. Tests: `tests/unit/delta/test_restore.py`.
+A restore is a commit of its own, so the undone versions stay in the history. Rows deleted by a deletion
+vector come back too, since the log of the earlier version has the file without it. Tests:
+`tests/unit/delta/test_restore.py`.
 """
 
 from __future__ import annotations
@@ -27,54 +28,56 @@ from codeanatomy.errors import NeedsSpark, StorageFailure
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 from codeanatomy.spark.session import isolated
 
-# What the library says of a table that only Spark can write, such as one with row tracking.
-NOT_OURS = "Unsupported table features"
+# deltalake's error for a table that only Spark can write, such as one with row tracking.
+UNSUPPORTED = "Unsupported table features"
 OPERATION = "restore"
 
 
-def restore_with_fallback(root: str, name: str, version: int | None, commit: Commit, opened: Callable[[], Store]) -> int:
-    """The same for every table, by Spark where it has features that the library does not know."""
+def restore_with_fallback(
+    root: str, name: str, version: int | None, commit: Commit, open_store: Callable[[], Store]
+) -> int:
+    """Restore a table as `restore_table` does, with Spark if deltalake does not support its features."""
     try:
         return restore_table(root, name, version, commit)
     except NeedsSpark:
-        store = opened()
+        store = open_store()
     address = f"delta.{quote_identifier(store.location(name))}"
     settings = {"spark.databricks.delta.commitInfo.userMetadata": encode_stamp(commit, OPERATION)}
-    wanted = (
+    statement = (
         f"DELETE FROM {address}" if version is None else f"RESTORE TABLE {address} TO VERSION AS OF {version}"
     )
     try:
-        isolated(store.spark, settings).sql(wanted)
+        isolated(store.spark, settings).sql(statement)
     except ENGINE_ERRORS as problem:
         raise _failed(store.root, name, version, cause_of(problem)) from problem
     return store.log(name).snapshot().version
 
 
 def restore_table(root: str, name: str, version: int | None, commit: Commit) -> int:
-    """Give a table the rows of an older version, or none, and return the version that has them.
+    """Restore a table to an older version (None: to no rows) and return the new version.
 
-    A table that only Spark can write is NeedsSpark.
+    Raise NeedsSpark if only Spark can write the table.
     """
     place = location(root, name)
-    stamped = CommitProperties(custom_metadata={"userMetadata": encode_stamp(commit, OPERATION)})
+    properties = CommitProperties(custom_metadata={"userMetadata": encode_stamp(commit, OPERATION)})
     try:
         table = DeltaTable(place, storage_options=deltalake_options(place))
         if version is None:
-            table.delete(commit_properties=stamped)
+            table.delete(commit_properties=properties)
         else:
             if VECTORS_FEATURE in (table.protocol().reader_features or ()) and is_local(root):
                 _require_vectors(location(local_path(root), name), version)
-            table.restore(version, commit_properties=stamped)
+            table.restore(version, commit_properties=properties)
         return int(table.version())
     except (DeltaError, OSError) as problem:
         failed = _failed(root, name, version, one_line(problem))
-        if NOT_OURS in failed.message:
-            raise NeedsSpark(failed.message, "build with a Spark session") from problem
+        if UNSUPPORTED in failed.message:
+            raise NeedsSpark(failed.message, "restore it with a Spark session") from problem
         raise failed from problem
 
 
 def _require_vectors(place: str, version: int) -> None:
-    """Of data files the library sees to it that they are there."""
+    """Raise FileNotFoundError if a deletion vector is gone; deltalake checks only the data files."""
     for vector in replay_vectors(place, version).values():
         file = vector_path(place, vector)
         if file is not None and not file.is_file():
@@ -82,8 +85,8 @@ def _require_vectors(place: str, version: int) -> None:
 
 
 def _failed(root: str, name: str, version: int | None, why: str) -> StorageFailure:
-    wanted = "no rows" if version is None else f"version {version}"
+    target = "no rows" if version is None else f"version {version}"
     return StorageFailure(
-        f"{name} at {location(root, name)} cannot be brought back to {wanted}: {why}",
-        "a dead run has written to it; check that its files are there and that the lake can be written",
+        f"{name} at {location(root, name)} cannot be restored to {target}: {why}",
+        "check that its data files exist and that the lake is writable, then run the command again",
     )

@@ -1,11 +1,11 @@
-"""Frames that outlive their run: staged as Delta below the lake, by what they were made from.
+"""Stage DataFrames as Delta tables in the lake for later runs, keyed by a fingerprint of their inputs.
 
     staged = stage(store, "relate", frame, "8f0c...")
-    staged.rows, staged.hit, staged.size_bytes          # not computed again where it was staged before
-    clear(store, "relate")
+    staged.rows, staged.hit, staged.size_bytes          # hit: it was staged before and is not computed again
+    clear_staged(store, "relate")
 
-A staged frame is read at the version of its only commit, so half of one is never read: a run that dies while
-it stages leaves a folder without a commit. Tests: `tests/spark/test_caching.py`.
+A staged frame is read at the version of its only commit, so a partial one is never read: a run that dies
+while staging leaves a folder without a commit. Tests: `tests/spark/test_caching.py`.
 """
 
 from __future__ import annotations
@@ -23,34 +23,35 @@ FOLDER = "staging"
 
 @dataclass(frozen=True)
 class Staged:
-    """A frame that was staged, now or before."""
+    """A staged frame."""
 
     rows: DataFrame
-    # Below the lake.
+    # Relative to the root of the lake.
     location: str
+    # True: it was staged before.
     hit: bool
     size_bytes: int
 
 
 def stage(store: Store, name: str, frame: DataFrame, fingerprint: str) -> Staged:
-    """The frame, from where it was staged; if it was not, it is computed and staged."""
+    """Return the staged frame; compute and stage it first if it is not there."""
     location = f"{FOLDER}/{name}/{fingerprint}"
-    place = f"{store.root}/{location}"
-    log = DeltaLog(store.spark, place)
+    path = f"{store.root}/{location}"
+    log = DeltaLog(store.spark, path)
     hit = log.exists()
     if not hit:
-        frame.write.format("delta").mode("overwrite").save(place)
-    rows = store.spark.read.format("delta").option("versionAsOf", 0).load(place)
+        frame.write.format("delta").mode("overwrite").save(path)
+    rows = store.spark.read.format("delta").option("versionAsOf", 0).load(path)
     return Staged(rows, location, hit, log.size_bytes())
 
 
 def cached_bytes(frame: DataFrame) -> int:
-    """What a persisted frame takes in Spark's cache, once it was computed."""
+    """Return the size of a persisted, computed frame in Spark's cache."""
     return int(frame._jdf.queryExecution().withCachedData().stats().sizeInBytes())
 
 
 def clear_staged(store: Store, name: str) -> None:
-    """Delete what was staged under a name."""
+    """Delete all frames staged under a name."""
     jvm = cast("Any", store.spark._jvm)
     path = jvm.org.apache.hadoop.fs.Path(f"{store.root}/{FOLDER}/{name}")
     path.getFileSystem(store.spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
