@@ -160,7 +160,7 @@ def test_every_statement_has_the_rows_of_the_light_lane(lake: SparkLake, light: 
     about = [(verb, (name,), {}) for turn, verb in enumerate(verbs) for name in SYMBOLS[turn % 3 :: 3]]
     for verb, names, options in (*about, *QUESTIONS):
         try:
-            found = resolve_request(listening, verb, names, **options).found
+            found = resolve_request(listening, verb, names, **options).result
         except UsageError:
             # Not every verb has an answer for every kind of symbol.
             continue

@@ -33,14 +33,14 @@ from codeanatomy.pipeline.context import CacheUse
 from codeanatomy.plan.run_plan import Plan
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.checks.compare import Comparison
-from codeanatomy.query.diff.runs import RunDiff
+from codeanatomy.query.diff.run_diff import RunDiff
 from codeanatomy.query.export.write import ExportReport
 from codeanatomy.query.sql.allowed import FUNCTIONS as SQL_FUNCTIONS
 from codeanatomy.query.sql.diagnostics import CODES
 from codeanatomy.query.sql.light import SqlAnswer
 from codeanatomy.query.status.activity import Observation
-from codeanatomy.query.status.runs import RunReport, Runs
-from codeanatomy.query.status.status import LakeStatus
+from codeanatomy.query.status.run_reports import RunReport, Runs
+from codeanatomy.query.status.lake_status import LakeStatus
 from codeanatomy.run.report import BuildReport
 from codeanatomy.spark.functions import FUNCTIONS
 from codeanatomy.spark.metrics import OperatorMetric

@@ -36,8 +36,8 @@ from codeanatomy.cli.printing import (
 from codeanatomy.config import load_settings
 
 if TYPE_CHECKING:
-    from codeanatomy.query.status.runs import RunReport, StepLine
-    from codeanatomy.query.status.status import LakeStatus, RepositoryStatus
+    from codeanatomy.query.status.run_reports import RunReport, StepLine
+    from codeanatomy.query.status.lake_status import LakeStatus, RepositoryStatus
 
 # Repositories and errors of a run that are shown.
 MAX_SHOWN = 20
@@ -53,7 +53,7 @@ ID_CHARS = 12
 @click.pass_obj
 def status(flags: tuple[str, ...], lake: str, as_of: str | None, limit: int, form: Format) -> None:
     """Show what a lake has published, and whether the sources have changed since."""
-    from codeanatomy.query.status.status import status as lake_status
+    from codeanatomy.query.status.lake_status import status as lake_status
 
     report = lake_status(lake, load_settings(flags).extract, as_of, limit)
     if form == "json":
@@ -80,7 +80,7 @@ def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> 
         return
     if lake is None:
         raise click.UsageError("Missing option '--lake'.", context)
-    from codeanatomy.query.status.runs import runs as lake_runs
+    from codeanatomy.query.status.run_reports import runs as lake_runs
 
     listed = lake_runs(lake, limit)
     if form == "json":
@@ -117,7 +117,7 @@ def runs_show(run_id: str, lake: str, form: Format) -> None:
 
     ID is the id of the run, or the first characters of it.
     """
-    from codeanatomy.query.status.runs import run_report
+    from codeanatomy.query.status.run_reports import run_report
 
     report = run_report(lake, run_id)
     if form == "json":

@@ -1,13 +1,15 @@
-"""What every answer is: rows with their places, how many there are, how fresh they are, what is not covered.
+"""Define the answer that every verb returns: rows, total, freshness of the sources, coverage.
 
     answer = Lake.open("lake").callers("Session.send")
     answer.rows[0]        # {"symbol": "requests.sessions.Session.request", "kind": "FUNCTION", ...}
     answer.total          # 3
-    answer.cut            # 0: nothing was left out; else `answer.more` tells how to get it
+    answer.cut            # 0 rows left out; otherwise `answer.more` is the option that returns them all
     answer.freshness[0]   # Freshness("requests", "20260501T120000Z-5f0c1d2e", ..., source_state="changed")
 
-The columns that verbs share are declared here, so that `line` means the same in every answer. In every row
-are the file and line, the kind, and how much to trust it and why. Tests: `tests/unit/query/test_answers.py`.
+The columns that verbs share are declared once in `COLUMNS`, so that `line` means the same in every answer.
+Every row has a file and line, a kind, a confidence and the method behind it.
+
+Tests: `tests/unit/query/test_answers.py`.
 """
 
 from __future__ import annotations
@@ -21,51 +23,52 @@ from msgspec import Struct
 from codeanatomy.catalog.spec import Column
 from codeanatomy.errors import UsageError
 
-# Rows of an answer, if nothing is said, and at most; and steps away from a symbol.
-LIMIT = 100
-MOST = 2**31 - 1
-DEEPEST = 100
+# Rows of an answer: default and maximum.
+DEFAULT_LIMIT = 100
+MAX_LIMIT = 2**31 - 1
+# Maximum `--depth`: edges followed from a symbol.
+MAX_DEPTH = 100
 
 SourceState = Literal["unchanged", "changed", "gone", "unknown"]
 
 COLUMNS = {
     column.name: column
     for column in (
-        Column("symbol", "string", "Qualified name, or the name where there is no qualified one."),
+        Column("symbol", "string", "Qualified name; the plain name if there is no qualified one."),
         Column("kind", "string", "Kind of the node, from the catalogue of kinds."),
         Column("subkind", "string", "Finer kind, such as method or async_function."),
-        Column("path", "string", "File, below the repository."),
-        Column("line", "int", "Line in it, counted from 1."),
-        Column("confidence", "double", "Trust in the row: 1, 0.9, 0.7, 0.5 or 0.3."),
-        Column("method", "string", "How it was found."),
+        Column("path", "string", "File, relative to the repository root."),
+        Column("line", "int", "Line in the file, counted from 1."),
+        Column("confidence", "double", "Confidence of the row: 1, 0.9, 0.7, 0.5 or 0.3."),
+        Column("method", "string", "Resolution method or reason."),
         Column("repo_id", "string", "Repository."),
-        Column("symbol_id", "string", "Node of the graph."),
-        Column("depth", "int", "Steps away, from 1."),
+        Column("symbol_id", "string", "Id of the symbol's node in the graph."),
+        Column("depth", "int", "Distance in steps, from 1."),
         Column("via", "string", "The symbol one step nearer."),
-        Column("relation", "string", "Kind of the edge that says so."),
-        Column("role", "string", "Part it plays, such as `callback` or an argument's name."),
-        Column("inside", "string", "Qualified name of the definition around the place."),
-        Column("target", "string", "Qualified name of what it leads to."),
-        Column("detail", "string", "More, in words."),
-        Column("amount", "bigint", "How many."),
-        Column("signature", "string", "As it is written, with annotations and defaults."),
-        Column("docstring", "string", "Its docstring, without indentation."),
-        Column("callers", "bigint", "Functions and modules that call it."),
-        Column("callees", "bigint", "What it calls."),
-        Column("refs", "bigint", "Places that mean it."),
-        Column("members", "bigint", "Definitions directly inside of it."),
+        Column("relation", "string", "Kind of the edge behind the row."),
+        Column("role", "string", "Role in the relation, such as `callback` or an argument's name."),
+        Column("inside", "string", "Qualified name of the enclosing definition."),
+        Column("target", "string", "Qualified name of the edge's target."),
+        Column("detail", "string", "Explanation in English."),
+        Column("amount", "bigint", "Count."),
+        Column("signature", "string", "Signature as written, with annotations and defaults."),
+        Column("docstring", "string", "Docstring without indentation."),
+        Column("callers", "bigint", "Number of functions and modules that call it."),
+        Column("callees", "bigint", "Number of functions it calls."),
+        Column("refs", "bigint", "Number of references to it."),
+        Column("members", "bigint", "Number of definitions directly inside of it."),
         Column("test", "boolean", "Whether it is test code, by its path and name."),
-        Column("group_id", "string", "Shared by rows that belong together."),
-        Column("origin", "string", "Witness or rule family it comes from."),
-        Column("rule", "string", "Rule that made it."),
-        Column("evidence", "string", "What it rests on: witnesses, and whether they agree."),
-        Column("edge_id", "string", "Edge of the graph."),
+        Column("group_id", "string", "Id of the group (cycle, ambiguity group) that the row belongs to."),
+        Column("origin", "string", "Witness or rule family of the edge."),
+        Column("rule", "string", "Rule that emitted the edge."),
+        Column("evidence", "string", "Witnesses of the edge, and whether each agrees."),
+        Column("edge_id", "string", "Id of the edge in the graph."),
     )
 }
 
 
 class Freshness(Struct, frozen=True):
-    """What a repository's rows were made from, and whether that is still so."""
+    """The run and commit a repository was built from, and whether its source has changed since."""
 
     repo_id: str
     run_id: str
@@ -75,18 +78,18 @@ class Freshness(Struct, frozen=True):
 
 
 class Coverage(Struct, frozen=True):
-    """What the lake knows of a repository, and what it could not read."""
+    """How much of a repository is in the lake, and how many files failed."""
 
     repo_id: str
     files: int | None
     # Failures of extractors on files; `codeanatomy errors` lists them.
     failures: int
-    # False if it was built without a graph: nothing is known of it here.
+    # False if the repository was built without a graph: its symbols are missing from answers.
     graph: bool
 
 
 class Symbol(Struct, frozen=True):
-    """What a name means: definitions of one qualified name in one repository."""
+    """A resolved symbol: the definitions of one qualified name in one repository."""
 
     symbol: str
     kind: str
@@ -94,34 +97,34 @@ class Symbol(Struct, frozen=True):
     path: str | None
     line: int | None
     repo_id: str
-    # How the name was understood: id, place, qualified name, re-export, suffix, name, pattern.
+    # How the name was resolved: id, place, qualified name, re-export, suffix, name, pattern.
     method: str
     # Nodes of the graph: more than one for overloads, conditional definitions, properties.
     ids: tuple[str, ...]
 
     @property
     def place(self) -> str:
-        """As an editor opens it."""
+        """The location as `path:line`."""
         return place(self.path, self.line)
 
 
 class Answer(Struct, frozen=True):
-    """An answer of any verb."""
+    """The answer of any verb."""
 
     verb: str
-    # What was asked about, as it was typed.
+    # The names as typed by the user.
     subject: tuple[str, ...]
-    # What that was taken for.
+    # The symbols they were resolved to.
     symbols: tuple[Symbol, ...]
-    # Names of what is in each row.
+    # Keys of each row, in order.
     columns: tuple[str, ...]
     rows: tuple[dict[str, Any], ...]
     total: int
-    # Rows that were left out.
+    # Rows left out by the limit.
     cut: int
-    # How to get them.
+    # The option that returns all rows.
     more: str | None
-    # Limits of this answer, in words.
+    # Limitations of this answer, in English.
     notes: tuple[str, ...]
     run_id: str
     freshness: tuple[Freshness, ...]
@@ -134,7 +137,7 @@ class Answer(Struct, frozen=True):
         return len(self.rows)
 
     def to_arrow(self) -> Any:
-        """The rows as a PyArrow table with the declared types."""
+        """Return the rows as a PyArrow table with the declared types."""
         import pyarrow as pa
 
         from codeanatomy.arrow import arrow_field
@@ -143,18 +146,18 @@ class Answer(Struct, frozen=True):
         return pa.Table.from_pylist(list(self.rows), schema)
 
     def to_pandas(self) -> Any:
-        """The rows as a pandas DataFrame."""
+        """Return the rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
 
 def check_limit(limit: int) -> None:
-    """Refuse a limit that means nothing."""
-    if type(limit) is not int or not 1 <= limit <= MOST:
-        raise UsageError(f"a limit of {limit!r}", f"it is at least 1, at most {MOST:,}")
+    """Raise UsageError if the limit is not a positive integer of at most MAX_LIMIT."""
+    if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
+        raise UsageError(f"--limit must be 1-{MAX_LIMIT:,}, got {limit!r}", "use a limit in this range")
 
 
 def place(path: str | None, line: int | None) -> str:
-    """As an editor opens it.
+    """Format a source location as `path:line`, which editors and terminals open.
 
     >>> place("a.py", 3), place("a.py", None), place(None, None)
     ('a.py:3', 'a.py', '')

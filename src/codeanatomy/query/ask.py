@@ -141,9 +141,9 @@ def _resolve_names(reader: Reader, names: Sequence[str], repo_id: str | None) ->
         except AmbiguousSymbol as error:
             ambiguous[name] = error
     repositories = {symbol.repo_id for symbol in symbols.values()}
-    for name, error in ambiguous.items():
+    for name, several in ambiguous.items():
         if len(repositories) != 1:
-            raise error
+            raise several
         symbols[name] = resolve(reader, name, *repositories)
     return [symbols[name] for name in names]
 

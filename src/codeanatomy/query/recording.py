@@ -1,11 +1,12 @@
-"""What an answer has read, as notes for the statistics of later builds: tables, files and columns, no values.
+"""Describe which tables, files and columns a query has read, without any value of the query.
 
     reader = RecordingReader(LightReader(snapshot))
     answer(reader, "callers", ("Session.send",), limit=20)
-    note(root, notes_of(reader.light, "callers", reader.asked))
+    verb_notes(reader.light, "callers", reader.queries)
 
-`Lake.open(root, record_queries=True)` does it for every question. So does the command line with the setting
-`observe.record_queries`, which is off by default. Columns are those that the slices of the questions name,
+Later builds choose their column statistics by such notes. This module only makes them: `Lake` passes them to
+its `record` function, and the command line writes them with `lake.recorded_queries` if the setting
+`observe.record_queries` is on (it is off by default). Columns are those that the slices of the queries name,
 and those that the statements filter and join by (`query.sql.columns`).
 
 Tests: `tests/unit/lake/test_recorded_queries.py`.
@@ -29,77 +30,78 @@ if TYPE_CHECKING:
     from codeanatomy.query.sql.columns import Used
 
 SQL = "sql"
-# Slices of one answer: a walk reads as many as it has steps.
+# Notes of one answer: a walk reads as many slices as it has levels.
 MAX_NOTES = 200
-# Statements of verbs are few, and each is asked again and again.
-STATEMENTS = 256
+# Cached analyses of statements: verbs have few, and each runs again and again.
+CACHED_STATEMENTS = 256
 
 
 class RecordingReader:
-    """A reader that keeps the queries it was asked."""
+    """A reader that remembers the queries it has run."""
 
     def __init__(self, light: LightReader) -> None:
         self.light = light
-        self.asked: list[Query] = []
+        self.queries: list[Query] = []
 
     @property
     def snapshot(self) -> Snapshot:
-        """The state of the lake that is read."""
+        """The snapshot that is read."""
         return self.light.snapshot
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
-        """The rows of a query that is known to have few."""
-        self.asked.append(query)
+        """Run a query and return its rows; it is expected to have few."""
+        self.queries.append(query)
         return self.light.rows(query, limit)
 
 
-def notes_of(light: LightReader, verb: str, asked: Sequence[Query]) -> list[RecordedQuery]:
-    """The slices that the queries of a verb have read."""
-    return list(islice(_notes(light, verb, asked), MAX_NOTES))
+def verb_notes(light: LightReader, verb: str, queries: Sequence[Query]) -> list[RecordedQuery]:
+    """Describe the slices that the queries of a verb have read."""
+    return list(islice(_query_notes(light, verb, queries), MAX_NOTES))
 
 
-def notes_of_sql(light: LightReader, text: str) -> list[RecordedQuery]:
-    """The slices that a statement has read through its views, and the columns that it names itself."""
+def sql_notes(light: LightReader, text: str) -> list[RecordedQuery]:
+    """Describe the slices that a user's statement has read through views, and the columns it names."""
     from codeanatomy.query.sql.check import check
     from codeanatomy.query.sql.columns import views_used
     from codeanatomy.query.sql.pruning import view_queries
 
     checked = check(text)
     used = views_used(checked.tree, checked.views)
-    asked = view_queries(checked, light.snapshot).values()
-    parts = (part for query in asked for _, part in _slices(light, query))
-    return [_noted(light, SQL, part, used.get(part.table)) for part in islice(parts, MAX_NOTES)]
+    queries = view_queries(checked, light.snapshot).values()
+    slices = (part for query in queries for _, part in _existing_slices(light, query))
+    return [_note(light, SQL, part, used.get(part.table)) for part in islice(slices, MAX_NOTES)]
 
 
-def _notes(light: LightReader, verb: str, asked: Sequence[Query]) -> Iterator[RecordedQuery]:
-    for query in asked:
-        used = _used(query.sql, tuple((name, _columns(each)) for name, each in query.relations.items()))
-        for name, part in _slices(light, query):
-            yield _noted(light, verb, part, used.get(name))
+def _query_notes(light: LightReader, verb: str, queries: Sequence[Query]) -> Iterator[RecordedQuery]:
+    for query in queries:
+        columns = tuple((name, _column_names(relation)) for name, relation in query.relations.items())
+        used = _columns_used(query.sql, columns)
+        for name, part in _existing_slices(light, query):
+            yield _note(light, verb, part, used.get(name))
 
 
-def _slices(light: LightReader, query: Query) -> Iterator[tuple[str, Slice]]:
-    """The slices of tables that are there, by the name that the query has for them."""
+def _existing_slices(light: LightReader, query: Query) -> Iterator[tuple[str, Slice]]:
+    """Yield the slices of a query whose tables exist, each with its name in the statement."""
     for name, part in query.relations.items():
         if isinstance(part, Slice) and light.snapshot.has(part.table):
             yield name, part
 
 
-@lru_cache(STATEMENTS)
-def _used(sql: str, relations: tuple[tuple[str, tuple[str, ...]], ...]) -> Mapping[str, Used]:
-    # Here, since it takes as long as a short answer.
+@lru_cache(CACHED_STATEMENTS)
+def _columns_used(sql: str, relations: tuple[tuple[str, tuple[str, ...]], ...]) -> Mapping[str, Used]:
+    # Imported here because it takes as long as a short answer.
     from codeanatomy.query.sql.columns import columns_used
 
     return columns_used(sql, dict(relations))
 
 
-def _columns(relation: Relation) -> tuple[str, ...]:
+def _column_names(relation: Relation) -> tuple[str, ...]:
     if isinstance(relation, Slice):
         return catalog.table(relation.table).column_names
     return tuple(column.name for column in relation.columns)
 
 
-def _noted(light: LightReader, purpose: str, part: Slice, used: Used | None) -> RecordedQuery:
+def _note(light: LightReader, purpose: str, part: Slice, used: Used | None) -> RecordedQuery:
     predicate = part.predicate
     return RecordedQuery(
         datetime.now(UTC),

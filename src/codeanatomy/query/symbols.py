@@ -1,18 +1,20 @@
-"""From what a person types to nodes of the graph.
+"""Resolve the name of a symbol, as a user types it, to nodes of the graph.
 
     resolve(reader, "Session.send")          # Symbol("requests.sessions.Session.send", ..., method="suffix")
     resolve(reader, "requests.Session")      # re-exported: Symbol("requests.sessions.Session", ...)
     resolve(reader, "flask.Flask.route")     # inherited: Symbol("flask.sansio.scaffold.Scaffold.route", ...)
     resolve(reader, "requests/api.py:60")    # the innermost definition around that line
-    resolve(reader, "function:3f9c...")      # a node id, as answers have it
+    resolve(reader, "function:3f9c...")      # a node id, as printed in answers
     resolve(reader, "get")                   # AmbiguousSymbol, with candidates
 
-A name is looked for as a whole qualified name, then through imports and base classes, then as the end of
-qualified names. What is defined in a repository comes before what it only uses from outside. Definitions of
-one qualified name in one repository, such as overloads, and the variable they are bound to, are one symbol.
+A name is looked up as a whole qualified name, then through imports and base classes, then as the end of
+qualified names. Definitions of a repository are preferred to external names that it only uses. All
+definitions of one qualified name in one repository (overloads, and the variable they are bound to) are one
+symbol.
 
-A bare name never means a parameter or a variable of a function, of which there are too many; their qualified
-names do. Tests: `tests/unit/query/test_symbols.py`.
+Parameters and variables of functions are only found by their qualified names: there are too many of them.
+
+Tests: `tests/unit/query/test_symbols.py`.
 """
 
 from __future__ import annotations
@@ -28,67 +30,67 @@ from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, Within, edges, nodes
-from codeanatomy.query.walks.enclosing import AROUND
+from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS
 
-# What a name may mean, those first that a symbol is said to be if it is several.
+# Kinds of nodes that a name can be resolved to; of a symbol with several nodes the first kind is reported.
 DEFINITIONS = ("CLASS", "FUNCTION", "TYPE_ALIAS", "MODULE", "PACKAGE")
 VARIABLES = ("PARAMETER", "BINDING")
-OUTSIDE = ("EXTERNAL_MODULE", "QUALIFIED_NAME")
-KINDS = (*DEFINITIONS, *VARIABLES, *OUTSIDE)
-# Longer than any name that somebody means.
-NAME_CHARS = 1000
-# So many candidates are shown, and so many names that are spelled alike.
-CANDIDATES = 20
-CLOSEST = 5
-# Base classes and star imports are followed so far.
-LEVELS = 50
-# A dotted name has at most so many parts.
-PARTS = 50
+EXTERNAL_KINDS = ("EXTERNAL_MODULE", "QUALIFIED_NAME")
+KINDS = (*DEFINITIONS, *VARIABLES, *EXTERNAL_KINDS)
+MAX_TYPED_CHARS = 1000
+# Candidates listed in AmbiguousSymbol, and similar names listed in UnknownSymbol.
+MAX_CANDIDATES = 20
+MAX_SIMILAR = 5
+# Levels of base classes or star imports that are searched for a member.
+MAX_LEVELS = 50
+# Parts of a dotted name.
+MAX_PARTS = 50
 NODE_ID = re.compile(r"[a-z_]+:[0-9A-Za-z_-]{16,}")
-# As editors, compilers and test runners print places; a column is not needed.
+# `path:line` or `path:line:column`, as editors, compilers and test runners print it.
 PLACE = re.compile(r"(?:\./)?(.+\.py[iw]?)(?::(\d{1,9})(?::\d{1,9})?)?")
 FIELDS = "n.node_kind, n.subkind, n.qualname, n.name, n.path, n.line, n.repo_id, n.node_id"
 
 
 def resolve(reader: Reader, typed: str, repo_id: str | None = None) -> Symbol:
-    """The one symbol that a name means."""
-    found = symbols_named(reader, typed, repo_id)
-    if not found:
-        raise UnknownSymbol(typed, [as_row(each) for each in closest(reader, typed, repo_id)])
-    if len(found) > 1:
-        raise AmbiguousSymbol(typed, [as_row(each) for each in found[:CANDIDATES]], len(found))
-    return found[0]
+    """Resolve a name to one symbol. Raise UnknownSymbol or AmbiguousSymbol, with candidates."""
+    symbols = symbols_named(reader, typed, repo_id)
+    if not symbols:
+        raise UnknownSymbol(typed, [symbol_row(each) for each in closest_symbols(reader, typed, repo_id)])
+    if len(symbols) > 1:
+        raise AmbiguousSymbol(typed, [symbol_row(each) for each in symbols[:MAX_CANDIDATES]], len(symbols))
+    return symbols[0]
 
 
 def symbols_named(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
-    """The symbols that a name may mean, all of the same rank."""
-    name = cleaned(typed)
+    """Return the symbols that a name may mean: all matches of the first rule that has any."""
+    name = normalize_name(typed)
     if NODE_ID.fullmatch(name):
         return _symbols(_by_ids(reader, [name], repo_id), "id")
-    if found := _at(reader, name, repo_id):
-        return found
+    if at_place := _by_place(reader, name, repo_id):
+        return at_place
     rows = _by_name(reader, name, repo_id)
     whole = [row for row in rows if row[2] == name]
     ends = [row for row in rows if row[1] != "import"]
-    inside = [row for row in ends if row[0] not in OUTSIDE]
-    outside = [row for row in whole if row[0] in OUTSIDE]
+    internal = [row for row in ends if row[0] not in EXTERNAL_KINDS]
+    external = [row for row in whole if row[0] in EXTERNAL_KINDS]
     return (
-        _symbols([row for row in inside if row[2] == name], "qualified name")
-        or _imported(reader, whole)
-        # `json.loads` is meant as it is written; `json` may well be a module of the repository.
-        or _symbols(outside if "." in name else [], "qualified name")
-        or _symbols(inside, "suffix")
-        or _symbols(outside, "qualified name")
-        or _symbols(_assigned(reader, rows), "suffix")
-        or _member(reader, name, repo_id)
+        _symbols([row for row in internal if row[2] == name], "qualified name")
+        or _follow_imports(reader, whole)
+        # A dotted external name such as `json.loads` wins over suffixes; a plain `json` does not, since it
+        # may be a module of the repository.
+        or _symbols(external if "." in name else [], "qualified name")
+        or _symbols(internal, "suffix")
+        or _symbols(external, "qualified name")
+        or _symbols(_assigned_imports(reader, rows), "suffix")
+        or _by_member(reader, name, repo_id)
         or _symbols(ends, "suffix")
-        or _mangled(reader, name, repo_id)
+        or _by_mangled_name(reader, name, repo_id)
     )
 
 
-def symbols_like(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
-    """All symbols that have a name: those whose whole name it is, and those whose names end with it."""
-    name = cleaned(typed)
+def symbols_ending(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
+    """Return all symbols whose qualified name is, or ends with, a name; whole matches first."""
+    name = normalize_name(typed)
     if NODE_ID.fullmatch(name) or PLACE.fullmatch(name):
         return symbols_named(reader, name, repo_id)
     rows = [row for row in _by_name(reader, name, repo_id) if row[1] != "import"]
@@ -97,46 +99,53 @@ def symbols_like(reader: Reader, typed: str, repo_id: str | None = None) -> list
     return [*whole, *ends] or symbols_named(reader, name, repo_id)
 
 
-def cleaned(typed: str) -> str:
-    """A name as identifiers are compared; longer texts are refused.
+def normalize_name(typed: str) -> str:
+    """Normalize a name as Python does identifiers (NFKC). Raise UsageError if it is empty or too long.
 
-    >>> cleaned(" ﬁle.open ")
+    >>> normalize_name(" ﬁle.open ")
     'file.open'
     """
-    if len(typed) > NAME_CHARS:
+    if len(typed) > MAX_TYPED_CHARS:
         raise UsageError(
-            f"a name of {len(typed):,} characters", f"names have at most {NAME_CHARS:,} characters"
+            f"the name has {len(typed):,} characters, the maximum is {MAX_TYPED_CHARS:,}",
+            "name a symbol, such as requests.get",
         )
     if not is_text(typed):
-        raise UsageError(f"{typed[:NAME_CHARS]!r} is no text", "name a symbol, such as requests.get")
+        raise UsageError(
+            f"{typed[:MAX_TYPED_CHARS]!r} is not valid Unicode text", "name a symbol, such as requests.get"
+        )
     name = unicodedata.normalize("NFKC", typed).strip()
-    if name.count(".") > PARTS:
-        raise UsageError(f"a name of {name.count('.') + 1:,} parts", f"names have at most {PARTS} of them")
+    if name.count(".") > MAX_PARTS:
+        raise UsageError(
+            f"the name has {name.count('.') + 1:,} parts, the maximum is {MAX_PARTS}",
+            "name a symbol, such as requests.get",
+        )
     if not name:
-        raise UsageError("an empty name", "name a symbol, such as requests.get")
+        raise UsageError("the name is empty", "name a symbol, such as requests.get")
     return name
 
 
 def is_text(typed: str) -> bool:
-    """Whether it can be written as UTF-8: what was typed in another encoding cannot."""
+    """Whether a string can be encoded as UTF-8; bytes that the terminal could not decode cannot."""
     return not any("\ud800" <= each <= "\udfff" for each in typed)
 
 
-def closest(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
-    """Symbols whose names are spelled most like a name that nothing has."""
-    last = cleaned(typed).rsplit(".", 1)[-1][:100]
+def closest_symbols(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
+    """Return the symbols with the smallest edit distance to an unknown name."""
+    last = normalize_name(typed).rsplit(".", 1)[-1][:100]
     query = Query(
         f"SELECT {FIELDS}, levenshtein(lower(n.name), lower(?)) AS distance FROM n WHERE n.name IS NOT NULL",
         {"n": nodes(DEFINITIONS, repo_id)},
         (last,),
         order=("distance", "length(qualname)", "qualname", "node_id"),
     )
-    near = [row[:8] for row in reader.rows(query, limit=4 * CLOSEST) if row[8] <= max(2, len(last) // 2)]
-    return _symbols(near, "spelling")[:CLOSEST]
+    rows = reader.rows(query, limit=4 * MAX_SIMILAR)
+    near = [row[:8] for row in rows if row[8] <= max(2, len(last) // 2)]
+    return _symbols(near, "spelling")[:MAX_SIMILAR]
 
 
-def as_row(symbol: Symbol) -> dict[str, Any]:
-    """A symbol as a row of an answer."""
+def symbol_row(symbol: Symbol) -> dict[str, Any]:
+    """Convert a symbol to a row of an answer."""
     return {
         "symbol": symbol.symbol,
         "kind": symbol.kind,
@@ -151,17 +160,20 @@ def as_row(symbol: Symbol) -> dict[str, Any]:
 
 
 def _by_name(reader: Reader, name: str, repo_id: str | None) -> list[Row]:
-    """Nodes whose qualified name is the name or ends with it; of variables those that a name may mean."""
+    """Return nodes whose qualified name is, or ends with, the name.
+
+    Of a name without a dot, variables of functions and parameters are left out.
+    """
     last = name.rpartition(".")[2]
-    # What a scope only passes on, or takes from others, is not defined there.
+    # Free and global variables are defined in another scope.
     matching = (
         "n.name = ? AND (n.qualname = ? OR right(n.qualname, ?) = ?)"
         " AND coalesce(n.subkind, '') NOT IN ('free', 'global')"
     )
-    typed = (last, name, len(name) + 1, f".{name}")
+    args = (last, name, len(name) + 1, f".{name}")
     if last != name:
         return reader.rows(
-            Query(f"SELECT {FIELDS} FROM n WHERE {matching}", {"n": nodes(KINDS, repo_id)}, typed)
+            Query(f"SELECT {FIELDS} FROM n WHERE {matching}", {"n": nodes(KINDS, repo_id)}, args)
         )
     query = Query(
         f"SELECT {FIELDS} FROM n WHERE {matching} AND (n.node_kind NOT IN ('PARAMETER', 'BINDING')"
@@ -169,7 +181,7 @@ def _by_name(reader: Reader, name: str, repo_id: str | None) -> list[Row]:
         "SELECT 1 FROM o WHERE o.repo_id = n.repo_id"
         " AND o.qualname = left(n.qualname, length(n.qualname) - length(n.name) - 1))))",
         {"n": nodes(KINDS, repo_id), "o": nodes(("CLASS", "MODULE"), repo_id)},
-        (*typed, name),
+        (*args, name),
     )
     return reader.rows(query)
 
@@ -179,13 +191,13 @@ def _by_ids(reader: Reader, ids: Sequence[str], repo_id: str | None = None) -> l
     return reader.rows(query)
 
 
-def _at(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
-    """What is at a place: the innermost definition around a line, or the module of a file."""
+def _by_place(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
+    """Return the innermost definition around `path:line`, or the module of `path`; none if it is neither."""
     place = PLACE.fullmatch(name)
     if place is None:
         return []
     path = place[1]
-    for row in reader.snapshot.chosen(repo_id).values():
+    for row in reader.snapshot.select_repositories(repo_id).values():
         path = path.removeprefix(f"{row.repo_root}/") if row.repo_root else path
     files = Query(
         "SELECT DISTINCT n.repo_id, n.path, n.file_id FROM n WHERE n.path = ? OR right(n.path, ?) = ?",
@@ -193,12 +205,12 @@ def _at(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
         (path, len(path) + 1, f"/{path}"),
         order=("repo_id", "path"),
     )
-    found: list[Row] = []
+    matches: list[Row] = []
     for repository, file, file_id in reader.rows(files):
-        start = 0 if place[2] is None else _start(reader, repository, file, file_id, int(place[2]))
-        kinds = ("MODULE",) if place[2] is None else AROUND
-        around = Query(
-            # A module is around everything, also around a definition that is the whole file.
+        start = 0 if place[2] is None else _line_start(reader, repository, file, file_id, int(place[2]))
+        kinds = ("MODULE",) if place[2] is None else ENCLOSING_KINDS
+        enclosing = Query(
+            # The module comes last, even if a definition has the same span because it fills the file.
             f"SELECT {FIELDS} FROM n"
             " ORDER BY CASE n.node_kind WHEN 'MODULE' THEN 1 ELSE 0 END, n.bstart DESC, n.bend, n.node_id"
             " LIMIT 1",
@@ -212,12 +224,15 @@ def _at(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
                 )
             },
         )
-        found += reader.rows(around) if start is not None else []
-    return _symbols(found, "place")
+        matches += reader.rows(enclosing) if start is not None else []
+    return _symbols(matches, "place")
 
 
-def _start(reader: Reader, repo_id: str, path: str, file_id: str, line: int) -> int | None:
-    """The first byte of the code on a line, where none begins of that before; none after the last line."""
+def _line_start(reader: Reader, repo_id: str, path: str, file_id: str, line: int) -> int | None:
+    """Return the first byte of the code on a line, or on the nearest earlier line that has code.
+
+    None if the file has fewer lines.
+    """
     starts = Query(
         # The first node of the last line, up to this one, that has any.
         "SELECT max(n.line), max_by(n.bstart, CAST(n.line AS BIGINT) * 1000000000 - n.bstart) FROM n"
@@ -235,8 +250,8 @@ def _start(reader: Reader, repo_id: str, path: str, file_id: str, line: int) -> 
     return int(start)
 
 
-def _imported(reader: Reader, rows: Sequence[Row]) -> list[Symbol]:
-    """What imported names mean."""
+def _follow_imports(reader: Reader, rows: Sequence[Row]) -> list[Symbol]:
+    """Return the symbols that imported names refer to."""
     bindings = [row[7] for row in rows if row[1] == "import"]
     if not bindings:
         return []
@@ -250,14 +265,14 @@ def _imported(reader: Reader, rows: Sequence[Row]) -> list[Symbol]:
         {"e": Slice("cpg_edges_by_src", src_node_id=sources, edge_kind=("IMPORTS_NAME", "IMPORTS_MODULE"))},
     )
     ids = [row[0] for row in reader.rows(targets)] if sources else []
-    found = _by_ids(reader, ids)
-    # `from pkg import name` names a module too; what the name means is more.
-    named = [row for row in found if row[0] not in ("MODULE", "PACKAGE", "EXTERNAL_MODULE")]
-    return _symbols(named or found, "re-export")
+    imported = _by_ids(reader, ids)
+    # `from pkg import name` has an edge to the module too; the name itself is more specific.
+    named = [row for row in imported if row[0] not in ("MODULE", "PACKAGE", "EXTERNAL_MODULE")]
+    return _symbols(named or imported, "re-export")
 
 
-def _assigned(reader: Reader, rows: Sequence[Row]) -> list[Row]:
-    """Of imported names those that are assigned too, such as in `except ImportError`."""
+def _assigned_imports(reader: Reader, rows: Sequence[Row]) -> list[Row]:
+    """Return the imported names that are also assigned, such as in `except ImportError`."""
     bindings = [row[7] for row in rows if row[1] == "import"]
     query = Query(
         "SELECT DISTINCT e.dst_node_id FROM e",
@@ -267,8 +282,8 @@ def _assigned(reader: Reader, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row[7] in written]
 
 
-def _mangled(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
-    """A private variable of a class, which the compiler knows under another name."""
+def _by_mangled_name(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
+    """Look up a private member `C.__x` by its mangled name `C._C__x`."""
     owner, _, member = name.rpartition(".")
     if not owner or not member.startswith("__") or member.endswith("__"):
         return []
@@ -276,24 +291,24 @@ def _mangled(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
     return symbols_named(reader, f"{owner}._{class_name}{member}", repo_id)
 
 
-def _member(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
-    """A name whose first part is imported, or whose last one is inherited."""
+def _by_member(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
+    """Resolve `owner.member` where the owner is imported, or the member inherited or star-imported."""
     owner, _, member = name.rpartition(".")
     if not owner:
         return []
-    found: list[Symbol] = []
+    members: list[Symbol] = []
     for each in symbols_named(reader, owner, repo_id):
-        rows = _exactly(reader, [f"{each.symbol}.{member}"], each.repo_id)
-        found += _symbols(rows, each.method)
+        rows = _by_qualname(reader, [f"{each.symbol}.{member}"], each.repo_id)
+        members += _symbols(rows, each.method)
         if not rows and each.kind == "CLASS":
-            found += _inherited(reader, each, member)
+            members += _inherited_member(reader, each, member)
         if not rows and each.kind in ("MODULE", "PACKAGE") and not member.startswith("_"):
-            found += _by_star(reader, each, member)
-    return found
+            members += _star_imported(reader, each, member)
+    return members
 
 
-def _by_star(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
-    """A name that a module has by `from other import *`, from the nearest that defines it."""
+def _star_imported(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
+    """Return a name that a module gets by `from other import *`, from the nearest module that defines it."""
 
     def starred(level: Sequence[str]) -> Query:
         return Query(
@@ -308,11 +323,11 @@ def _by_star(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
             },
         )
 
-    return _symbols(_outwards(reader, symbol, "module:", member, starred), "star import")
+    return _symbols(_nearest_member(reader, symbol, "module:", member, starred), "star import")
 
 
-def _inherited(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
-    """A member that the nearest base class has."""
+def _inherited_member(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
+    """Return a member of the nearest base class that defines it."""
 
     def bases(level: Sequence[str]) -> Query:
         return Query(
@@ -323,17 +338,17 @@ def _inherited(reader: Reader, symbol: Symbol, member: str) -> list[Symbol]:
             },
         )
 
-    return _symbols(_outwards(reader, symbol, "class:", member, bases), "inherited")
+    return _symbols(_nearest_member(reader, symbol, "class:", member, bases), "inherited")
 
 
-def _outwards(
-    reader: Reader, symbol: Symbol, prefix: str, member: str, farther: Callable[[Sequence[str]], Query]
+def _nearest_member(
+    reader: Reader, symbol: Symbol, prefix: str, member: str, next_level: Callable[[Sequence[str]], Query]
 ) -> list[Row]:
-    """A member of the nearest of what a class or module has members from, level by level."""
+    """Search a member level by level in the base classes or star-imported modules of a symbol."""
     level, seen = [each for each in symbol.ids if each.startswith(prefix)], set(symbol.ids)
-    for _ in range(LEVELS):
-        owners = [row for row in reader.rows(farther(level)) if row[0] not in seen] if level else []
-        rows = _exactly(reader, [f"{owner[1]}.{member}" for owner in owners], symbol.repo_id)
+    for _ in range(MAX_LEVELS):
+        owners = [row for row in reader.rows(next_level(level)) if row[0] not in seen] if level else []
+        rows = _by_qualname(reader, [f"{owner[1]}.{member}" for owner in owners], symbol.repo_id)
         if rows or not owners:
             return rows
         level = [owner[0] for owner in owners]
@@ -341,7 +356,7 @@ def _outwards(
     return []
 
 
-def _exactly(reader: Reader, names: Sequence[str], repo_id: str) -> list[Row]:
+def _by_qualname(reader: Reader, names: Sequence[str], repo_id: str) -> list[Row]:
     if not names:
         return []
     marks = ", ".join("?" * len(names))
@@ -354,25 +369,25 @@ def _exactly(reader: Reader, names: Sequence[str], repo_id: str) -> list[Row]:
 
 
 def _symbols(rows: Iterable[Row], method: str, *, by_file: bool = False) -> list[Symbol]:
-    """Nodes as symbols: those of one qualified name and repository are one, or of one file too."""
+    """Group nodes into symbols by repository and qualified name, with `by_file` also by file."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        # A package and the module that it is are in one.
+        # A package and its `__init__` module are one symbol.
         file = f"{row[4]}/__init__.py" if row[0] == "PACKAGE" else row[4] or ""
         groups.setdefault((row[6], row[2] or row[3] or row[4] or "", file if by_file else ""), []).append(row)
-    found = []
+    symbols = []
     for (repo_id, name, _), members in sorted(groups.items()):
         members.sort(key=lambda row: (KINDS.index(row[0]), row[4] or "", row[5] or 0, row[7]))
-        # A definition is more than the variable it is bound to, and an overload less than what it is for.
+        # The definition represents the variable it is bound to; the last of its kind represents overloads.
         first = members[0]
         last = [row for row in members if row[0] == first[0] and row[4] == first[4]][-1]
         ids = tuple(dict.fromkeys(row[7] for row in members))
-        found.append(Symbol(name, first[0], last[1], last[4], last[5], repo_id, method, ids))
-    return found
+        symbols.append(Symbol(name, first[0], last[1], last[4], last[5], repo_id, method, ids))
+    return symbols
 
 
-def with_lines(reader: Reader, symbols: Sequence[Symbol]) -> list[Symbol]:
-    """The symbols; a variable has the line where it first gets a value."""
+def with_binding_lines(reader: Reader, symbols: Sequence[Symbol]) -> list[Symbol]:
+    """Return the symbols with the line of the first assignment for variables."""
     ids = [each.ids[0] for each in symbols if each.kind == "BINDING" and each.line is None]
     if not ids:
         return list(symbols)

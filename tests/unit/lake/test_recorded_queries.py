@@ -52,7 +52,7 @@ def own_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def lake(own_lake: Path) -> Path:
     shutil.rmtree(own_lake / FOLDER, ignore_errors=True)
-    queries._spool.cache_clear()
+    queries._spool_file.cache_clear()
     return own_lake
 
 
@@ -193,7 +193,7 @@ def test_a_lake_that_cannot_be_written_is_no_error(lake: Path, monkeypatch: pyte
     (lake / FOLDER).rmdir()
     # A file in the place of the folder.
     (lake / FOLDER).write_text("")
-    queries._spool.cache_clear()
+    queries._spool_file.cache_clear()
     try:
         assert recording(lake).find("*").rows
         assert take_queries(str(lake)) == []
@@ -213,7 +213,7 @@ def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_so_is_the_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "MOST_FILES", 3)
+    monkeypatch.setattr(queries, "MAX_FILES", 3)
     for process in range(10):
         monkeypatch.setattr(os, "getpid", lambda process=process: process)
         record_queries(str(tmp_path), [RecordedQuery(AT, "find", "cpg_nodes", 1)])
@@ -231,7 +231,7 @@ def test_what_is_read_of_all_files_is_bounded(tmp_path: Path, monkeypatch: pytes
         os.utime(file, (number, number))
     monkeypatch.setattr(queries, "ALL_BYTES", 3 * file.stat().st_size)
     assert sorted(each.version for each in read_queries(str(tmp_path))) == [7, 8, 9]
-    monkeypatch.setattr(queries, "MOST_NOTES", 2)
+    monkeypatch.setattr(queries, "MAX_QUERIES", 2)
     assert sorted(each.version for each in take_queries(str(tmp_path))) == [8, 9]
     assert spooled(tmp_path) == []
 

@@ -23,7 +23,7 @@ from codeanatomy.query.ask import verb_function
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.symbols import resolve, with_binding_lines
 from codeanatomy.query.verbs.result import VerbResult as Answered
-from oracles.ask_oracle import Definition, Sources, VerbResult
+from oracles.ask_oracle import Definition, Found, Sources
 from support import corpus
 from support.builds import built
 
@@ -160,7 +160,7 @@ def found_by_pattern(compared: Compared, symbol: Definition) -> Iterator[str]:
 
 
 def compared_names(
-    compared: Compared, asked: str, rows: list[dict[str, Any]], expected: set[VerbResult]
+    compared: Compared, asked: str, rows: list[dict[str, Any]], expected: set[Found]
 ) -> Iterator[str]:
     """Definitions have their places; of variables of classes, which methods set as well, it is the name."""
     # Attributes that only methods set are not read here, and private ones are called otherwise.
@@ -232,8 +232,8 @@ def reached(graph: Graph, start: str, depth: int, goes_on: Callable[[str], bool]
     return found
 
 
-def things(rows: list[dict[str, Any]]) -> list[VerbResult]:
-    return [VerbResult(row["symbol"], row["kind"], row["path"], row["line"]) for row in rows]
+def things(rows: list[dict[str, Any]]) -> list[Found]:
+    return [Found(row["symbol"], row["kind"], row["path"], row["line"]) for row in rows]
 
 
 def is_private(name: str) -> bool:

@@ -18,11 +18,11 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import light_files, location
-from codeanatomy.delta.store import LakeTables as LakeTables
+from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import TableMissing, UnknownName, UsageError
-from codeanatomy.query.diff.runs import ElementChange, KindCount, RunDiff, ValueChange, diff_runs
+from codeanatomy.query.diff.run_diff import ElementChange, KindCount, RunDiff, ValueChange, diff_runs
 from support.asked import Ran, asking
 from support.builds import built
 from support.tiny_graph import (
@@ -34,7 +34,7 @@ from support.tiny_graph import (
     RUN,
     A,
     B,
-    LakeTables,
+    Tables,
     derived,
     edge,
     healthy,
@@ -52,7 +52,7 @@ END = made("ts_missing", "end")
 CALLS = edge("CALLS", CALL, FUNCTION)["edge_id"]
 
 
-def named() -> LakeTables:
+def named() -> Tables:
     """The first run: its functions have names."""
     tables = healthy()
     one(tables[NODES], node_id=FUNCTION).update(name="f", qualname="a.f")
@@ -60,7 +60,7 @@ def named() -> LakeTables:
     return tables
 
 
-def changed() -> LakeTables:
+def changed() -> Tables:
     """The second run: `f` has moved, a class is new, an error is gone, and some are other than before."""
     tables = named()
     moved = {"node_id": MOVED, "bstart": 1, "bend": 15, "line": 2}
@@ -81,7 +81,7 @@ def changed() -> LakeTables:
     return tables
 
 
-def publish(lake: Path, tables: LakeTables, run_id: str, minute: int, mode: str) -> None:
+def publish(lake: Path, tables: Tables, run_id: str, minute: int, mode: str) -> None:
     """A run that writes these tables, and leaves the others as they are."""
     write(lake, tables, mode)
     places = {table.name: lake / table.path for table in catalog.TABLES if table.stage != "meta"}

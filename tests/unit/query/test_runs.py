@@ -13,7 +13,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import UnknownName
 from codeanatomy.lake.manifest import InputPin
-from codeanatomy.query.status.runs import PinLine, RunReport, Runs, StepLine, run_report, runs
+from codeanatomy.query.status.run_reports import PinLine, RunReport, Runs, StepLine, run_report, runs
 from support.asked import Ran, asking
 from support.small_lakes import HASH, MINUTE, NOON, SmallLake
 

@@ -13,8 +13,8 @@ import pytest
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import TableMissing
 from codeanatomy.lake.lease import LeaseRow, acquire
-from codeanatomy.query.status import status as module
-from codeanatomy.query.status.status import LakeStatus, Writer, status
+from codeanatomy.query.status import lake_status as module
+from codeanatomy.query.status.lake_status import LakeStatus, Writer, status
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import source_digest
 from support.asked import Ran, asking

@@ -14,7 +14,7 @@ from codeanatomy.errors import UsageError
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.verbs.cycles import COLUMNS, cycles
-from codeanatomy.query.walks.components import components, round_trip
+from codeanatomy.query.walks.components import components, shortest_cycle
 from support.ask_lake import reader_of
 
 Graph = dict[str, set[str]]
@@ -188,7 +188,7 @@ def test_random_graphs() -> None:
                 if walk[0] == min(walk)
                 and all(b in graph[a] for a, b in zip(walk, (*walk[1:], walk[0]), strict=True))
             ]
-            walk = round_trip(members, graph, {name: name for name in names})
+            walk = shortest_cycle(members, graph, {name: name for name in names})
             assert tuple(walk) == min(walks, key=lambda each: (len(each), each))
 
 
@@ -197,4 +197,4 @@ def test_a_long_chain_needs_no_stack() -> None:
     graph = {f"{number:04}": [f"{(number + 1) % size:04}"] for number in range(size)}
     (members,) = components(graph)
     assert len(members) == size
-    assert round_trip(members, graph, {name: name for name in graph}) == sorted(graph)
+    assert shortest_cycle(members, graph, {name: name for name in graph}) == sorted(graph)

@@ -1,1 +1,9 @@
-"""Checks and exports of a graph as a whole."""
+"""Check and compare whole graphs, without a JVM.
+
+    callgraph       call graphs by qualified names
+    compare         row-by-row comparison of two lakes
+    verify          runs the integrity rules over a lake
+    verify_rules    integrity rules as SQL
+
+Tests: `tests/unit/query/test_verify.py`, `tests/unit/run/test_against_clean.py`.
+"""

@@ -1,9 +1,10 @@
-"""Who calls whom in the repositories of a lake, by qualified names.
+"""Read the call graphs of the repositories of a lake, by qualified names, without a JVM.
 
     call_graphs("lake").calls["requests"]["requests.api.get"]     # ["requests.api.request"]
 
-Read without a JVM. What a function calls through several sites, or by several ways of finding out, counts
-once. Tests: `tests/spark/test_relate.py`.
+A callee that a function calls at several sites, or that was resolved by several methods, is listed once.
+
+Tests: `tests/spark/test_relate.py`.
 """
 
 from __future__ import annotations
@@ -17,44 +18,44 @@ from msgspec import Struct
 from codeanatomy.lake.snapshot import Snapshot
 
 RELATIONS = "relations_v1"
-# Sorted callees by caller, sorted.
+# Sorted callees by caller, callers sorted.
 Calls: TypeAlias = dict[str, list[str]]
 
 
-class CallGraphs(Struct, frozen=True):
+class RepositoryCallGraphs(Struct, frozen=True):
     """Call graphs by repository, and the repositories whose newest build ended before the relate stage."""
 
     calls: dict[str, Calls]
     outdated: tuple[str, ...]
 
 
-def call_graphs(root: str, repo_id: str | None = None, as_of: str | None = None) -> CallGraphs:
-    """The call graph of each repository that was built."""
+def call_graphs(root: str, repo_id: str | None = None, as_of: str | None = None) -> RepositoryCallGraphs:
+    """Read the call graph of each repository, or of one."""
     lake = Snapshot.open(root, as_of)
-    repositories = lake.chosen(repo_id)
+    repositories = lake.select_repositories(repo_id)
     wanted = pc.field("relation_kind") == "CALL_GRAPH"
     if repo_id is not None:
         wanted &= pc.field("repo_id") == repo_id
     rows = lake.rows(RELATIONS, ["repo_id", "src_qname", "dst_qname"], wanted)
-    found: dict[str, dict[str, set[str]]] = {name: {} for name in repositories}
+    graphs: dict[str, dict[str, set[str]]] = {name: {} for name in repositories}
     for repository, caller, callee in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-        if repository in found:
-            found[repository].setdefault(caller, set()).add(callee)
+        if repository in graphs:
+            graphs[repository].setdefault(caller, set()).add(callee)
     outdated = [name for name, row in repositories.items() if "relate" not in row.plan_fingerprints]
-    return CallGraphs({name: _sorted(calls) for name, calls in found.items()}, tuple(outdated))
+    return RepositoryCallGraphs({name: _sorted(calls) for name, calls in graphs.items()}, tuple(outdated))
 
 
-def merged(graphs: Iterable[Calls]) -> Calls:
-    """Several call graphs as one.
+def merge_call_graphs(graphs: Iterable[Calls]) -> Calls:
+    """Merge several call graphs into one.
 
-    >>> merged([{"a": ["x"]}, {"a": ["b"], "b": ["x"]}])
+    >>> merge_call_graphs([{"a": ["x"]}, {"a": ["b"], "b": ["x"]}])
     {'a': ['b', 'x'], 'b': ['x']}
     """
-    found: dict[str, set[str]] = {}
+    merged: dict[str, set[str]] = {}
     for graph in graphs:
         for caller, callees in graph.items():
-            found.setdefault(caller, set()).update(callees)
-    return _sorted(found)
+            merged.setdefault(caller, set()).update(callees)
+    return _sorted(merged)
 
 
 def _sorted(calls: dict[str, set[str]]) -> Calls:

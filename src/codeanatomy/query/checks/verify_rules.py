@@ -1,12 +1,12 @@
-"""What must be true of a built graph: one SQL query per rule, which finds what breaks it.
+"""Define the integrity rules of a graph: one SQL query per rule, which selects the rows that break it.
 
     RULES["src_exists"]     # SELECT ... FROM edges e ANTI JOIN nodes n ON n.node_id = e.src_node_id ...
 
-The queries are for DuckDB, over views that `query.checks.verify` makes of the tables of a run, each with the
-rows of its repositories: `nodes`, `edges`, `props`, `props_map`, `by_src`, `by_dst`, `files`, `lines`,
-`syntax`, `relations`. `entities` are nodes and edges in columns that both have. What the catalogue of kinds
-declares is in small tables (`CATALOGUE`), so that a rule is one query over all kinds. A row that breaks a
-rule is answered with its place and a message (`PLACE`).
+The queries are for DuckDB, over views that `query.checks.verify` creates of the tables of a run, restricted
+to its repositories: `nodes`, `edges`, `props`, `props_map`, `by_src`, `by_dst`, `files`, `lines`, `syntax`,
+`relations`. `entities` is the union of nodes and edges in their common columns. The declarations of the
+catalogue of kinds are small tables (`CATALOGUE`), so that a rule is one query over all kinds. A query returns
+the location and a message of each row that breaks its rule (`FINDING_COLUMNS`).
 
 Tests: `tests/unit/query/test_verify.py`.
 """
@@ -25,7 +25,7 @@ from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_PROPS, ENTITY_COLUMNS, VALUE_COLUMNS
 from codeanatomy.delta.read.duck import sql_literal
 
-# View -> table of the lake it shows.
+# Table of the lake behind each view.
 VIEWS: Mapping[str, str] = {
     "nodes": "cpg_nodes",
     "edges": "cpg_edges",
@@ -38,10 +38,10 @@ VIEWS: Mapping[str, str] = {
     "syntax": "ast_files_v1",
     "relations": "relations_v1",
 }
-# The other two are equal to `edges`, or that is found.
+# Views checked for constraints; the rules `by_src_equal` and `by_dst_equal` compare the copies with `edges`.
 CONSTRAINED = ("nodes", "edges", "props", "props_map")
-# Columns of a finding, in this order, and their types; of the line only the byte is known here.
-PLACE: Mapping[str, str] = {
+# Columns of a finding, in this order, and their types; `verify` computes the line from the byte.
+FINDING_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("table_name", "repo_id", "kind", "entity_id", "file_id", "path"), "VARCHAR"),
     "bstart": "BIGINT",
     "message": "VARCHAR",
@@ -89,7 +89,7 @@ def _ends() -> Rows:
 
 
 def _needed() -> Rows:
-    """Edges that a node has to have; if a profile leaves them out, only where there are some."""
+    """Return the edges that each node must have; `always` is false if some profile omits the edge kind."""
     sides: tuple[Side, Side] = ("src", "dst")
     return [
         {
@@ -121,12 +121,12 @@ def _declared() -> Rows:
 
 
 def _partitions() -> Rows:
-    """Values of the columns by which the tables of the graph are partitioned."""
+    """Return the valid values of the partition columns of the graph's tables."""
     values = {"node_kind": NODE_KINDS, "edge_kind": EDGE_KINDS, "entity_kind": ("node", "edge")}
     return [{"column_name": column, "value": value} for column, known in values.items() for value in known]
 
 
-# Small tables of what is declared.
+# Declarations of the catalogue, as small tables.
 CATALOGUE: Mapping[str, Rows] = {
     "kinds": _kinds(),
     "ends": _ends(),
@@ -135,7 +135,7 @@ CATALOGUE: Mapping[str, Rows] = {
     "partitions": _partitions(),
 }
 
-# The file of an edge is the one that states it.
+# The file of an edge is the file that owns it.
 ENTITIES = """
 SELECT 'node' AS entity_kind, 'cpg_nodes' AS table_name, repo_id, node_kind AS kind, node_id AS entity_id,
   owner_file_id, file_id, path, bstart, bend
@@ -151,11 +151,11 @@ x.table_name, x.repo_id, x.kind, x.entity_id, coalesce(x.file_id, x.owner_file_i
 EDGE_PLACE = "'cpg_edges', e.repo_id, e.edge_kind, e.edge_id, e.owner_file_id, e.path, e.bstart"
 NODE_PLACE = """
 'cpg_nodes', n.repo_id, n.node_kind, n.node_id, coalesce(n.file_id, n.owner_file_id), n.path, n.bstart"""
-# Of a property the place of what has it, if there is such a thing.
+# The location of a property is that of its node or edge, if that exists.
 PROP_PLACE = """
 'cpg_props', p.repo_id, coalesce(p.kind, p.node_kind), p.entity_id,
   coalesce(p.file_id, p.owner_file_id), p.path, p.bstart"""
-# What several rules look at, made once.
+# Tables that several rules read, created once.
 PREPARED: Mapping[str, str] = {
     "sizes": """
 SELECT file_id, max(line_end_byte) AS size, max(line_no) + 1 AS lines FROM lines GROUP BY file_id""",
@@ -205,7 +205,7 @@ JOIN (
 
 def _end_exists(side: Side) -> str:
     return f"""
-SELECT {EDGE_PLACE}, format('{side} {{}} is no node', e.{side}_node_id)
+SELECT {EDGE_PLACE}, format('{side} {{}} is not a node', e.{side}_node_id)
 FROM wrong_ends e WHERE e.{side}_kind IS NULL"""
 
 
@@ -214,28 +214,27 @@ SELECT {EDGE_PLACE}, format('leads from {{}} to {{}}', e.src_kind, e.dst_kind)
 FROM wrong_ends e WHERE e.src_kind IS NOT NULL AND e.dst_kind IS NOT NULL"""
 
 KIND_KNOWN = f"""
-SELECT {ENTITY_PLACE}, format('{{}} is no kind of {{}}', x.kind, x.entity_kind)
+SELECT {ENTITY_PLACE}, format('{{}} is not a kind of {{}}', x.kind, x.entity_kind)
 FROM entities x
 ANTI JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind"""
 
 ID_PREFIX = f"""
-SELECT {ENTITY_PLACE}, format('the id of a {{}} begins with {{}}:', x.kind, k.prefix)
+SELECT {ENTITY_PLACE}, format('the id of a {{}} must begin with {{}}:', x.kind, k.prefix)
 FROM entities x
 JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind
 WHERE NOT starts_with(x.entity_id, k.prefix || ':')"""
 
 
 def _counted_kinds(side: Side, *counts: Count) -> str:
-    """Kinds of edges of which a node has so many, at the side where it stands."""
-    found = [kind.name for kind in EDGE_KINDS.values() if getattr(kind, f"per_{side}") in counts]
-    return _texts(found)
+    """Return the kinds of edges whose cardinality at a side is one of `counts`, as a SQL list."""
+    kinds = [kind.name for kind in EDGE_KINDS.values() if getattr(kind, f"per_{side}") in counts]
+    return _texts(kinds)
 
 
 def _too_many(side: Side) -> str:
     return f"""
-SELECT {EDGE_PLACE}, format('is one of {{}} where {side} {{}} has one', k.times, e.{side}_node_id)
-FROM edges e
-JOIN (
+SELECT {EDGE_PLACE}, format('is one of {{}} edges of {side} {{}}, which may have one', k.times,
+e.{side}_node_id) FROM edges e JOIN (
   SELECT edge_kind, {side}_node_id, count(*) AS times FROM edges
   WHERE edge_kind IN ({_counted_kinds(side, "one", "at most one")})
   GROUP BY ALL HAVING count(*) > 1
@@ -244,7 +243,7 @@ JOIN (
 
 def _too_few(side: Side) -> str:
     return f"""
-SELECT {NODE_PLACE}, format('has no edge {{}} of which it is {side}', q.edge_kind)
+SELECT {NODE_PLACE}, format('is not the {side} of any {{}} edge', q.edge_kind)
 FROM nodes n
 JOIN needed q ON q.node_kind = n.node_kind AND q.side = '{side}'
 ANTI JOIN (
@@ -268,29 +267,29 @@ ANTI JOIN props p
 VALUE_TYPES = tuple(column.name.removeprefix("value_") for column in VALUE_COLUMNS[1:])
 FILLED_RIGHT = " AND ".join(f"(p.value_{name} IS NOT NULL) = (d.type = '{name}')" for name in VALUE_TYPES)
 PROP_TYPED = f"""
-SELECT {PROP_PLACE}, format('the property {{}} is no {{}} and nothing else', p.prop_key, d.type)
+SELECT {PROP_PLACE}, format('the property {{}} must have exactly one value, of type {{}}', p.prop_key, d.type)
 FROM placed_props p
 JOIN declared d ON d.entity_kind = p.entity_kind AND d.kind = p.kind AND d.prop_key = p.prop_key
 WHERE (p.value_type = d.type AND {FILLED_RIGHT}) IS NOT TRUE"""
 
 PROP_DECLARED = f"""
-SELECT {PROP_PLACE}, format('a {{}} has no property {{}}', p.kind, p.prop_key)
+SELECT {PROP_PLACE}, format('a {{}} does not have the property {{}}', p.kind, p.prop_key)
 FROM placed_props p
 ANTI JOIN declared d ON d.entity_kind = p.entity_kind AND d.kind = p.kind AND d.prop_key = p.prop_key
 WHERE p.exists"""
 
 PROP_ENTITY_EXISTS = f"""
 SELECT {PROP_PLACE}, CASE WHEN p.exists
-  THEN format('the property {{}} says it is of a {{}}', p.prop_key, coalesce(p.node_kind, 'null'))
-  ELSE format('the property {{}} is of no {{}}', p.prop_key, p.entity_kind) END
+  THEN format('the property {{}} has the wrong node_kind {{}}', p.prop_key, coalesce(p.node_kind, 'null'))
+  ELSE format('the {{}} of the property {{}} does not exist', p.entity_kind, p.prop_key) END
 FROM placed_props p
 WHERE NOT p.exists OR (p.entity_kind = 'node' AND p.node_kind IS DISTINCT FROM p.kind)"""
 
 SPAN_IN_FILE = f"""
 SELECT {ENTITY_PLACE}, CASE
   WHEN x.bstart IS NULL THEN 'has no span'
-  WHEN k.placed = 'never' THEN 'has a span'
-  ELSE format('span {{}}-{{}} of a file of {{}} bytes', x.bstart, x.bend, coalesce(z.size, 0)) END
+  WHEN k.placed = 'never' THEN 'must not have a span'
+  ELSE format('span {{}}-{{}} does not fit a file of {{}} bytes', x.bstart, x.bend, coalesce(z.size, 0)) END
 FROM entities x
 LEFT JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind
 LEFT JOIN sizes z ON z.file_id = x.file_id
@@ -298,15 +297,15 @@ WHERE (k.placed = 'always' AND x.bstart IS NULL) OR (k.placed = 'never' AND x.bs
   OR (x.bstart IS NOT NULL
     AND (x.bstart >= 0 AND x.bstart <= x.bend AND x.bend <= coalesce(z.size, 0)) IS NOT TRUE)"""
 
-# A position at the very end is on the last line; a file without any text has one line.
+# A position at the end of the text is on the last line; an empty file has one line.
 LINE_RIGHT = f"""
-SELECT {NODE_PLACE}, format('line {{}} for byte {{}}', coalesce(n.line::VARCHAR, 'null'), n.bstart)
+SELECT {NODE_PLACE}, format('line {{}} is wrong for byte {{}}', coalesce(n.line::VARCHAR, 'null'), n.bstart)
 FROM nodes n
 LEFT JOIN lines l ON l.file_id = n.file_id AND l.line_no = n.line - 1
 LEFT JOIN sizes z ON z.file_id = n.file_id
 WHERE n.bstart IS NOT NULL AND CASE
   WHEN n.bstart < coalesce(z.size, 0) THEN n.bstart >= l.line_start_byte AND n.bstart < l.line_end_byte
-  -- A complaint about the end of the text may stand in the line that its last newline begins.
+  -- A diagnostic about the end of the text may be on the line that starts after the last newline.
   ELSE n.line - coalesce(z.lines, 1) IN (0, CASE n.node_kind WHEN 'DIAGNOSTIC' THEN 1 ELSE 0 END)
   END IS NOT TRUE"""
 
@@ -320,9 +319,9 @@ WHERE x.file_id IS NOT NULL AND x.path IS DISTINCT FROM f.path"""
 OWNER = f"""
 SELECT {ENTITY_PLACE}, CASE
   WHEN x.owner_file_id IS NULL THEN 'has no owner'
-  WHEN k.owner = 'repository' THEN 'has an owner and belongs to the repository'
-  WHEN f.file_id IS NULL THEN format('its owner {{}} is no file of the repository', x.owner_file_id)
-  ELSE format('stands in {{}} and is owned by {{}}', x.file_id, x.owner_file_id) END
+  WHEN k.owner = 'repository' THEN 'belongs to the repository and must not have an owner'
+  WHEN f.file_id IS NULL THEN format('its owner {{}} is not a file of the repository', x.owner_file_id)
+  ELSE format('is in file {{}} but owned by {{}}', x.file_id, x.owner_file_id) END
 FROM entities x
 LEFT JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind
 LEFT JOIN files f ON f.file_id = x.owner_file_id AND f.repo_id = x.repo_id
@@ -330,16 +329,16 @@ WHERE (k.owner = 'file' AND x.owner_file_id IS NULL)
   OR (k.owner = 'repository' AND x.owner_file_id IS NOT NULL)
   OR (x.owner_file_id IS NOT NULL AND f.file_id IS NULL) OR x.file_id <> x.owner_file_id
 UNION ALL
-SELECT {PROP_PLACE}, format('the property {{}} has another owner', p.prop_key)
+SELECT {PROP_PLACE}, format('the property {{}} has another owner than its node or edge', p.prop_key)
 FROM placed_props p
 WHERE p.exists AND p.owner_file_id IS DISTINCT FROM p.entity_owner"""
 
-# A data file stands for the place.
+# The location of a finding is the data file.
 PARTITION = """
 SELECT f.table_name, NULL, f.value, f.file, NULL, f.file, NULL, CASE
   WHEN f.folder IS DISTINCT FROM f.column_name || '=' || f.value
   THEN format('the log has it under {}={}', f.column_name, coalesce(f.value, 'null'))
-  ELSE format('{} is no {}', f.value, f.column_name) END
+  ELSE format('{} is not a valid {}', f.value, f.column_name) END
 FROM data_files f
 WHERE f.column_name IS NOT NULL AND (
   f.folder IS DISTINCT FROM f.column_name || '=' || f.value
@@ -348,7 +347,10 @@ WHERE f.column_name IS NOT NULL AND (
 
 
 def _difference(names: str, rows: str, copies: str, groups: str) -> str:
-    """Makes `lost` (rows without a copy) and `extra`; looks only into groups whose counts or sums differ."""
+    """Return a WITH clause for `lost` (rows without a copy) and `extra` (copies without a row).
+
+    Only groups whose row counts or hash sums differ are compared.
+    """
     sums = f"SELECT {groups}, count(*) AS times, sum(hash({names})) AS hashes"
     return f"""
 WITH row_sums AS MATERIALIZED ({sums} FROM {rows} GROUP BY ALL),
@@ -367,9 +369,9 @@ def _edges_equal(view: str) -> str:
     place = f"'{VIEWS[view]}', repo_id, edge_kind, edge_id, owner_file_id, path, bstart"
     return f"""
 {_difference(_names(CPG_EDGES.columns), "edges", view, "repo_id, edge_kind")}
-SELECT {place}, 'an edge is missing or different' FROM lost
+SELECT {place}, 'the copy of this edge is missing or different' FROM lost
 UNION ALL
-SELECT {place}, 'no edge is like this' FROM extra"""
+SELECT {place}, 'cpg_edges has no such edge' FROM extra"""
 
 
 FLAT_PROPS = f"(SELECT {_names(ENTITY_COLUMNS)}, unnest(props, recursive := true) FROM props_map)"
@@ -379,7 +381,7 @@ PROPS_MAP_EQUAL = f"""
 {_difference(_names(CPG_PROPS.columns), "props", FLAT_PROPS, "repo_id, entity_kind, prop_key")}
 SELECT {MAP_PLACE}, format('the property {{}} is missing or different', prop_key) FROM lost
 UNION ALL
-SELECT {MAP_PLACE}, format('no property {{}} is like this', prop_key) FROM extra
+SELECT {MAP_PLACE}, format('cpg_props has no such property {{}}', prop_key) FROM extra
 UNION ALL
 SELECT {MAP_PLACE}, 'its properties are not sorted by key' FROM props_map
 WHERE (len(props) > 0 AND {KEYS} = list_sort({KEYS})) IS NOT TRUE
@@ -388,37 +390,37 @@ SELECT 'cpg_props_map', any_value(repo_id), any_value(node_kind), entity_id, any
   NULL, format('{{}} rows have this id', count(*))
 FROM props_map GROUP BY entity_kind, entity_id HAVING count(*) > 1"""
 
-# What was recorded of a table that a run did not create is only told by repository.
+# Row counts of data files against the log, of tables and of repositories against the manifest.
 COUNTS = """
 SELECT table_name, NULL, NULL, file, NULL, file, NULL,
-  format('{} rows, by the log {}', rows, coalesce(logged::VARCHAR, 'unknown'))
+  format('{} rows, {} in the log', rows, coalesce(logged::VARCHAR, 'unknown'))
 FROM data_files WHERE rows IS DISTINCT FROM logged
 UNION ALL
 SELECT p.table_name, NULL, NULL, NULL, NULL, NULL, NULL,
-  format('{} rows, by the manifest {}', coalesce(f.rows, 0), p.rows)
+  format('{} rows, {} in the manifest', coalesce(f.rows, 0), p.rows)
 FROM pins p
 LEFT JOIN (SELECT table_name, sum(rows - removed)::BIGINT AS rows FROM data_files GROUP BY table_name) f
   ON f.table_name = p.table_name
 WHERE p.rows <> coalesce(f.rows, 0)
 UNION ALL
 SELECT r.table_name, r.repo_id, NULL, NULL, NULL, NULL, NULL,
-  format('{} rows, by the manifest {}', coalesce(c.rows, 0), r.rows)
+  format('{} rows, {} in the manifest', coalesce(c.rows, 0), r.rows)
 FROM recorded r
 LEFT JOIN counted c ON c.table_name = r.table_name AND c.repo_id = r.repo_id
 WHERE r.rows <> coalesce(c.rows, 0)"""
 
 
 def _conditions(table: Table) -> dict[str, str]:
-    """What a row must satisfy, by name: as it is checked where rows are committed."""
-    found = {
+    """Return the conditions that are checked when rows are committed, by name."""
+    conditions = {
         f"{each.name} is not null": f"{each.name} IS NOT NULL" for each in table.columns if not each.nullable
     }
     for column in table.columns:
         semantic = BY_NAME.get(column.semantic_type or "")
         if semantic is not None and semantic.check is not None:
             check = semantic.check.format(c=column.name)
-            found[f"{column.name} is a {semantic.name}"] = f"{column.name} IS NULL OR ({check})"
-    return found | {rule.name: rule.expression for rule in table.constraints}
+            conditions[f"{column.name} is a {semantic.name}"] = f"{column.name} IS NULL OR ({check})"
+    return conditions | {rule.name: rule.expression for rule in table.constraints}
 
 
 def _broken(view: str) -> str:
@@ -450,16 +452,16 @@ EMITTED = f"""(
   SELECT repo_id, edge_kind, src_node_id AS src, dst_node_id AS dst, {SHARED} FROM edges
   WHERE edge_kind IN ({_texts(kind.name for kind in EDGE_KINDS.values() if "relations_v1" in kind.sources)})
 )"""
-# Of some kinds only some edges are relations.
+# Kinds of which every edge comes from a relation; of other kinds only some do.
 ALL_RELATED = _texts(kind.name for kind in EDGE_KINDS.values() if kind.sources == ("relations_v1",))
 RELATIONS_KEPT = f"""
 {_difference(f"repo_id, edge_kind, src, dst, {SHARED}", RELATED, EMITTED, "repo_id, edge_kind")}
 SELECT 'relations_v1', repo_id, edge_kind, src, owner_file_id, path, bstart,
-  format('is related to {{}} and no edge says so', dst)
+  format('the relation to {{}} has no edge', dst)
 FROM lost
 UNION ALL
 SELECT 'cpg_edges', repo_id, edge_kind, src, owner_file_id, path, bstart,
-  format('has an edge to {{}} and is not related to it', dst)
+  format('the edge to {{}} has no relation', dst)
 FROM extra WHERE edge_kind IN ({ALL_RELATED})"""
 
 SYNTAX_COMPLETE = """

@@ -1,15 +1,15 @@
-"""The definitions that differ from a commit, for `impact --diff`.
+"""Find the definitions that differ from a commit, for `impact --diff`.
 
     changes = changed_symbols(reader, Path("shop"), "main", repo_id="shop")
     changes.symbols      # (Symbol("shop.money.Price.with_tax", ...), Symbol("shop.money.TAX", ...))
-    changes.notes        # ("main and the files as they are: 2 differ",)
+    changes.notes        # ("main and the work tree: 2 files differ",)
 
-`main` is compared with the files as they are, `main..topic` with another commit. The lake knows one of the
-two sides, or neither: of each file it has the digest that was read, and the lines of the side with that
-digest are those of its nodes. What differs in a function is the innermost one; in the body of a class or
-module the variable that is assigned there, else the class or module itself. A decorator is part of what it
-decorates. Comments, docstrings and blank lines outside of functions do not count. A file that is new, or
-gone, is changed as a whole; a new one that neither git nor the lake knows is not seen.
+`main` is compared with the work tree, `main..topic` with another commit. The lake was built from one of the
+two sides, or from neither: it has the digest of each file, and the line numbers of its nodes are valid for
+the side with that digest. A changed line in a function counts for the innermost function; in the body of a
+class or module for the variable assigned there, else for the class or module itself. A decorator belongs to
+what it decorates. Comments, docstrings and blank lines outside of functions are ignored. A file that was
+added or deleted is changed as a whole; an untracked file that is not in the lake is not seen.
 
 Tests: `tests/unit/plan/test_changes.py`.
 """
@@ -25,37 +25,47 @@ from msgspec import Struct
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.diff.touched import DefinitionSpan, touched
+from codeanatomy.query.diff.touched import DefinitionSpan, touched_definitions
 from codeanatomy.query.engines.statements import Query, Reader, Slice, edges, nodes
 from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, spans_sql
-from codeanatomy.sources.git import MAX_COMPARED_BYTES, Blob, resolve_commit, commit_files, read_blobs, tracked_files
+from codeanatomy.sources.git import (
+    MAX_COMPARED_BYTES,
+    Blob,
+    commit_files,
+    read_blobs,
+    resolve_commit,
+    tracked_files,
+)
 
 SUFFIXES = (".py", ".pyi")
-# What differs between two texts is found line by line up to so many lines; of more, all of them differ.
-COMPARED = 4000
-NAMED = 5
+# Texts that differ in a longer range of lines are not compared by line: the whole range counts as changed.
+MAX_COMPARED_LINES = 4000
+# Paths listed in a note.
+MAX_PATHS_SHOWN = 5
 
 
 class ChangedSymbols(Struct, frozen=True):
-    """What differs, and what to know about that."""
+    """The changed definitions, and notes for the user."""
 
     symbols: tuple[Symbol, ...]
     notes: tuple[str, ...]
 
 
-class _Changed(Struct, frozen=True):
-    """A file that differs: the lines of the side that the lake knows, counted from 0; none for all of it."""
+class _ChangedFile(Struct, frozen=True):
+    """A file that differs."""
 
     path: str
+    # Changed lines of the side that the lake was built from, counted from 0; None for the whole file.
     lines: tuple[int, ...] | None
     text: bytes
 
 
 def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) -> ChangedSymbols:
-    """The definitions of a repository that differ between a commit and the files, or between two commits."""
+    """Return the definitions that differ between a commit and the work tree, or between two commits."""
     if "..." in gitref:
         raise UsageError(
-            f"{gitref!r} means a merge base, which is not looked for", "name it: git merge-base BASE HEAD"
+            f"--diff does not support merge bases: {gitref!r}",
+            "name the commit that `git merge-base BASE HEAD` prints",
         )
     base, dots, head = gitref.partition("..")
     before = commit_files(source, resolve_commit(source, base))
@@ -64,40 +74,43 @@ def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) 
     other = tracked_files(source) if after is None else after
     paths = sorted(path for path in {*before, *other, *known} if path.endswith(SUFFIXES))
     sides = _sides(source, paths, before, after)
-    whole: list[_Changed] = []
-    notes = [f"{gitref}{'' if dots else ' and the files as they are'}: {len(sides):,} differ"]
-    absent, off, old_side = [], [], []
+    changed: list[_ChangedFile] = []
+    notes = [f"{gitref}{'' if dots else ' and the work tree'}: {len(sides):,} files differ"]
+    absent, outdated, old_side = [], [], []
     for path, (old, new) in sides.items():
         digest = known.get(path)
         if path not in known:
             absent.append(path)
         elif new is not None and sha256(new).hexdigest() == digest:
-            whole.append(_Changed(path, None if old is None else differing_lines(old, new)[1], new))
+            changed.append(_ChangedFile(path, None if old is None else differing_lines(old, new)[1], new))
         elif old is not None and sha256(old).hexdigest() == digest:
             old_side.append(path)
-            whole.append(_Changed(path, None if new is None else differing_lines(old, new)[0], old))
+            changed.append(_ChangedFile(path, None if new is None else differing_lines(old, new)[0], old))
         else:
-            off.append(path)
+            outdated.append(path)
             text = new if new is not None else old or b""
-            whole.append(_Changed(path, None if old is None or new is None else differing_lines(old, new)[1], text))
+            lines = None if old is None or new is None else differing_lines(old, new)[1]
+            changed.append(_ChangedFile(path, lines, text))
     if old_side:
-        notes.append(f"the lake has {_named(old_side)} as of {base}: lines are those of that side")
-    if off:
-        notes.append(f"the lake has {_named(off)} as neither side is: lines may be off; build the lake again")
+        notes.append(f"the lake has {_list_paths(old_side)} as of {base}: line numbers are of that version")
+    if outdated:
+        notes.append(
+            f"the lake has another version of {_list_paths(outdated)}: line numbers may be wrong; build again"
+        )
     if absent:
-        notes.append(f"not in the lake: {_named(absent)}")
-    symbols = _symbols(reader, repo_id, whole)
+        notes.append(f"not in the lake: {_list_paths(absent)}")
+    symbols = _changed_symbols(reader, repo_id, changed)
     if not symbols:
         notes.append("no definition in the lake differs")
     return ChangedSymbols(tuple(symbols), tuple(notes))
 
 
 def differing_lines(old: bytes, new: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    r"""The lines that differ, counted from 0, in the old text and in the new one.
+    r"""Return the lines that differ, counted from 0, in the old text and in the new one.
 
-    Where lines are only on one side, the line before them stands for them on the other.
+    Lines that only one side has are represented on the other side by the line before them.
 
-    >>> differing(b"a\nb\nc\n", b"a\nB\nc\nd\n")
+    >>> differing_lines(b"a\nb\nc\n", b"a\nB\nc\nd\n")
     ((1, 2), (1, 3))
     """
     left, right = old.splitlines(), new.splitlines()
@@ -108,7 +121,7 @@ def differing_lines(old: bytes, new: bytes) -> tuple[tuple[int, ...], tuple[int,
     while last < min(len(left), len(right)) - first and left[-1 - last] == right[-1 - last]:
         last += 1
     middle_left, middle_right = left[first : len(left) - last], right[first : len(right) - last]
-    if max(len(middle_left), len(middle_right)) > COMPARED:
+    if max(len(middle_left), len(middle_right)) > MAX_COMPARED_LINES:
         blocks = [(0, len(middle_left), 0, len(middle_right))]
     else:
         matcher = SequenceMatcher(None, middle_left, middle_right, autojunk=False)
@@ -132,13 +145,13 @@ def _digests(reader: Reader, repo_id: str) -> dict[str, str | None]:
 def _sides(
     source: Path, paths: Sequence[str], before: Mapping[str, Blob], after: Mapping[str, Blob] | None
 ) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """The two texts of each file that differs; none where it is not there."""
+    """Return the old and new text of each file that differs; None where the file does not exist."""
     if after is not None:
         paths = [path for path in paths if before.get(path) != after.get(path)]
     wanted = [side[path] for side in (before, after or {}) for path in paths if path in side]
     texts = read_blobs(source, wanted)
     root = source.resolve()
-    found: dict[str, tuple[bytes | None, bytes | None]] = {}
+    sides: dict[str, tuple[bytes | None, bytes | None]] = {}
     for path in paths:
         old = texts.get(before[path].blob_id) if path in before else None
         if after is None:
@@ -146,22 +159,22 @@ def _sides(
         else:
             new = texts.get(after[path].blob_id) if path in after else None
         if old != new and not (old and new and old.splitlines() == new.splitlines()):
-            found[path] = (old, new)
-    return found
+            sides[path] = (old, new)
+    return sides
 
 
 def _read(root: Path, path: str) -> bytes | None:
-    """A file of the work tree; none if it is not there, or leads elsewhere."""
+    """Read a file of the work tree; None if it is missing, too large, or a link that leaves the tree."""
     file = root / path
     try:
-        if not file.resolve().is_relative_to(root) or not file.is_file() or file.stat().st_size > MAX_COMPARED_BYTES:
+        if not file.resolve().is_relative_to(root) or not file.is_file():
             return None
-        return file.read_bytes()
+        return file.read_bytes() if file.stat().st_size <= MAX_COMPARED_BYTES else None
     except OSError:
         return None
 
 
-def _symbols(reader: Reader, repo_id: str, changed: Sequence[_Changed]) -> list[Symbol]:
+def _changed_symbols(reader: Reader, repo_id: str, changed: Sequence[_ChangedFile]) -> list[Symbol]:
     paths = tuple(each.path for each in changed)
     if not paths:
         return []
@@ -174,12 +187,13 @@ def _symbols(reader: Reader, repo_id: str, changed: Sequence[_Changed]) -> list[
     )
     for path, start in reader.rows(query):
         starts.setdefault(path, []).append(start)
-    found: dict[str, list[DefinitionSpan]] = {}
+    by_name: dict[str, list[DefinitionSpan]] = {}
     for each in changed:
-        inside, assigned = spans.get(each.path, []), bindings.get(each.path, [])
-        for span in touched(inside, assigned, each.lines, starts.get(each.path, []), each.text.splitlines()):
-            found.setdefault(span.name, []).append(span)
-    return [_symbol(name, repo_id, members) for name, members in sorted(found.items())]
+        definitions, assigned = spans.get(each.path, []), bindings.get(each.path, [])
+        line_starts, texts = starts.get(each.path, []), each.text.splitlines()
+        for span in touched_definitions(definitions, assigned, each.lines, line_starts, texts):
+            by_name.setdefault(span.name, []).append(span)
+    return [_symbol(name, repo_id, members) for name, members in sorted(by_name.items())]
 
 
 def _symbol(name: str, repo_id: str, spans: Sequence[DefinitionSpan]) -> Symbol:
@@ -189,7 +203,7 @@ def _symbol(name: str, repo_id: str, spans: Sequence[DefinitionSpan]) -> Symbol:
 
 
 def _spans(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, list[DefinitionSpan]]:
-    """The definitions of files, decorators included, and docstrings; by path."""
+    """Return the spans of definitions, including decorators, and of docstrings, by path."""
     query = Query(
         "SELECT d.path, d.node_id, d.node_kind, d.subkind, coalesce(d.qualname, '') AS name, d.line,"
         f" i.begins, i.ends FROM d JOIN ({spans_sql(decorated=True)}) AS i ON i.node_id = d.node_id",
@@ -203,7 +217,7 @@ def _spans(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, li
 
 
 def _bindings(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, list[DefinitionSpan]]:
-    """The variables that statements of files assign, by path; each with the span of its statement."""
+    """Return the variables that statements assign, by path, each with the span of its statement."""
     query = Query(
         "SELECT a.path, b.node_id, b.node_kind, b.subkind, b.qualname, e.line, a.bstart AS begins,"
         " a.bend AS ends FROM a JOIN e ON e.owner_file_id = a.file_id AND e.bstart >= a.bstart"
@@ -224,12 +238,12 @@ def _bindings(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str,
 
 
 def _by_path(spans: Iterable[DefinitionSpan]) -> dict[str, list[DefinitionSpan]]:
-    found: dict[str, list[DefinitionSpan]] = {}
+    groups: dict[str, list[DefinitionSpan]] = {}
     for span in spans:
-        found.setdefault(span.path, []).append(span)
-    return found
+        groups.setdefault(span.path, []).append(span)
+    return groups
 
 
-def _named(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
-    return ", ".join(paths[:NAMED]) + more
+def _list_paths(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - MAX_PATHS_SHOWN:,} more" if len(paths) > MAX_PATHS_SHOWN else ""
+    return ", ".join(paths[:MAX_PATHS_SHOWN]) + more

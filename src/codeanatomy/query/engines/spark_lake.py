@@ -28,7 +28,7 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.views import VIEWS, view
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.query.ask import understood
+from codeanatomy.query.ask import resolve_request
 from codeanatomy.query.engines.spark import SparkReader
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Verbs
@@ -137,8 +137,8 @@ class SparkLake(Verbs[DataFrame]):
         **options: Any,
     ) -> DataFrame:
         """Any verb, by its name; all rows, if no limit is given."""
-        self.snapshot.chosen(repo_id)
-        found = understood(self.reader, verb, names, repo_id, **options).found
+        self.snapshot.select_repositories(repo_id)
+        found = resolve_request(self.reader, verb, names, repo_id, **options).result
         rows = self.reader.frame(found.query)
         return rows if limit is None else rows.limit(limit)
 

@@ -27,7 +27,7 @@ from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Reader, Slice, of_repository
 from codeanatomy.query.export.rows import EDGES, NODES, Batch, Rows
-from codeanatomy.query.walks.reachability import REACHED, End, neighbours
+from codeanatomy.query.walks.reachability import MAX_REACHED, End, neighbours
 
 # What people mean by what is around a symbol: definitions and their uses, not syntax and not instructions.
 NEAR = (
@@ -108,7 +108,7 @@ def around(
         tuple(sorted(walk.edge_kinds)),
         focus.repo_id,
         steps,
-        () if complete else (f"stopped near {REACHED:,} nodes: take fewer --hops or --kinds",),
+        () if complete else (f"stopped near {MAX_REACHED:,} nodes: take fewer --hops or --kinds",),
     )
 
 
@@ -234,7 +234,7 @@ def _straight(reader: Reader, start: Collection[str], walk: Walk) -> tuple[dict[
     after, all_after = _walked(reader, start, walk, ("src",))
     steps = {node: -distance for node, distance in before.items()}
     for node, distance in after.items():
-        if distance < abs(steps.get(node, REACHED)):
+        if distance < abs(steps.get(node, MAX_REACHED)):
             steps[node] = distance
     return steps, all_before and all_after
 
@@ -247,7 +247,7 @@ def _walked(
     for distance in range(1, walk.hops + 1):
         found = {step.node_id for end in ends for step in neighbours(reader, level, walk.edge_kinds, end)}
         level = sorted(node for node in found - steps.keys() if _prefix(node) in walk.prefixes)
-        if len(steps) + len(level) > REACHED:
+        if len(steps) + len(level) > MAX_REACHED:
             return steps, False
         steps.update(dict.fromkeys(level, distance))
     return steps, True

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from codeanatomy.errors import UsageError
-from codeanatomy.query.answers import MOST, Coverage, Freshness, check_limit
+from codeanatomy.query.answers import MAX_LIMIT, Coverage, Freshness, check_limit
 from codeanatomy.query.ask import coverage_of, freshness_of
 from codeanatomy.query.engines.statements import Reader
 from codeanatomy.query.sql.check import Checked
@@ -77,7 +77,7 @@ class SqlAnswer(Struct, frozen=True):
             shown,
             total,
             None if total is None else total - len(shown),
-            f"--limit {total or min(limit * 10, MOST)}" if is_cut else None,
+            f"--limit {total or min(limit * 10, MAX_LIMIT)}" if is_cut else None,
             ("there are more rows, which were not counted",) if total is None else (),
             reader.snapshot.run_id,
             freshness_of(reader, repositories),

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import SqlRefused
-from codeanatomy.query.answers import MOST
+from codeanatomy.query.answers import MAX_LIMIT
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.spark import plain_value
 from codeanatomy.query.engines.spark_lake import SparkLake
@@ -43,7 +43,7 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
     checked = check(text)
     with _until(lake.spark, seconds) as late:
         try:
-            found = lake.asked(checked).limit(min(limit + 1, MOST)).collect()
+            found = lake.asked(checked).limit(min(limit + 1, MAX_LIMIT)).collect()
             rows = [tuple(map(plain_value, row)) for row in found]
         except (PySparkException, Py4JError, SqlRefused) as problem:
             complaints = Complaints(text)

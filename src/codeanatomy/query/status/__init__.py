@@ -1,1 +1,11 @@
-"""What was built, when, and whether it still holds."""
+"""Report the state of a lake: what was built, when, at what cost, and whether its sources have changed.
+
+    activity       costs of the last runs: slow steps, growth, retries, pruning, caches, maintenance
+    failures       what failed in the last builds
+    freshness      whether a source has changed since it was built
+    lake_status    published repositories and the current writer
+    run_reports    list of runs, and the report of one run
+
+Tests: `tests/unit/query/test_status.py`, `tests/unit/query/test_runs.py`,
+`tests/unit/lake/test_observations.py`.
+"""

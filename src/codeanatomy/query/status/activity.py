@@ -1,11 +1,11 @@
-"""What the last runs of a lake did to its tables, in short: what was slow, what grew, what was repeated.
+"""Summarize the last runs of a lake: slow steps, table growth, commit retries, pruning, caches, maintenance.
 
-    found = observe("lake", last=10)
-    found.steps[0]                # StepCost("relate", runs=10, ..., slowest_ms=4200, slowest_run="2026...")
+    observation = observe("lake", last=10)
+    observation.steps[0]          # StepCost("relate", runs=10, ..., slowest_ms=4200, slowest_run="2026...")
     observe("lake", last=10, topic="pruning").pruning[0].pruned_files
 
-Times of steps and rows of tables are from the manifest, so they are known of every run; what was recorded by
-`lake.observations` and by maintenance is empty where a lake is older than that. No JVM.
+Step times and row counts come from the manifest, which every run has; the other topics come from the tables
+of `lake.observations` and of maintenance, and are empty in lakes that are older than those tables. No JVM.
 
 Tests: `tests/unit/lake/test_observations.py`.
 """
@@ -36,13 +36,13 @@ TOPICS: tuple[Topic, ...] = (
     "caches",
     "maintenance",
 )
-# How the manifest names the time of a whole step.
-WHOLE = "_step"
+# Suffix of the keys in the manifest that time a whole step.
+STEP_SUFFIX = "_step"
 Row = dict[str, Any]
 
 
 class StepCost(Struct, frozen=True):
-    """What a step took in the runs that did it."""
+    """Duration and cost of a step over the runs that executed it."""
 
     step: str
     runs: int
@@ -51,16 +51,16 @@ class StepCost(Struct, frozen=True):
     median_ms: int
     slowest_ms: int
     slowest_run: str
-    # The worst of the runs; none where nobody has measured.
+    # Maximum over the runs; None if not measured.
     skew: float | None
     spilled_bytes: int | None
 
 
 class Written(Struct, frozen=True):
-    """What a run has written to a table, and how many rows that has since."""
+    """What a run wrote to a table, and the table's row count after it."""
 
     run_id: str
-    # None if the run has published nothing, or nobody has counted.
+    # None if the run published nothing, or the rows were not counted.
     rows: int | None
     commits: int
     rows_written: int
@@ -69,34 +69,34 @@ class Written(Struct, frozen=True):
 
 
 class TableGrowth(Struct, frozen=True):
-    """A table, and how the runs have changed it."""
+    """The size of a table, and how the runs have changed it."""
 
     table: str
-    # Published now.
+    # Of the published version.
     rows: int | None
     files: int | None
     bytes: int | None
-    # Since the first of the runs; none where it was not there, or not counted.
+    # Since the first of the runs; None if the table did not exist or was not counted.
     rows_added: int | None
-    # Of all runs together.
+    # By all of the runs.
     bytes_written: int
     runs: tuple[Written, ...]
 
 
 class Retried(Struct, frozen=True):
-    """A commit that had to be tried again, or was given up for another's."""
+    """A commit that was retried, or given up because of a conflicting commit."""
 
     run_id: str
     table: str
     operation: str
     attempts: int
     conflicts: tuple[str, ...]
-    # None: it was given up.
+    # None if it was given up.
     version: int | None
 
 
 class Violated(Struct, frozen=True):
-    """A rule that rows broke, so that they were refused."""
+    """A constraint violation that made a commit fail."""
 
     run_id: str
     table: str
@@ -107,12 +107,12 @@ class Violated(Struct, frozen=True):
 
 
 class Pruned(Struct, frozen=True):
-    """What scans of a table for one purpose had to read."""
+    """Files read and skipped by scans of a table for one purpose."""
 
     table: str
     purpose: str
     scans: int
-    # Of them, those of which the files were counted; the figures are theirs.
+    # Scans whose files were counted; the figures below are theirs.
     counted: int
     total_files: int
     candidate_files: int
@@ -120,18 +120,18 @@ class Pruned(Struct, frozen=True):
 
 
 class CacheUsed(Struct, frozen=True):
-    """Uses of a cache boundary."""
+    """Uses of a cached table."""
 
     table: str
     policy: str
     uses: int
     hits: int
-    # Of the newest.
+    # At the newest use.
     size_bytes: int | None
 
 
 class Maintained(Struct, frozen=True):
-    """An operation of maintenance."""
+    """A maintenance operation."""
 
     run_id: str
     at: datetime
@@ -147,9 +147,9 @@ class Maintained(Struct, frozen=True):
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """All topics, or the one that was asked for; the worst, or the newest, first."""
+    """The lines of all topics, or of the requested one; the worst, or the newest, first."""
 
-    # That are looked at, the newest first.
+    # Ids of the summarized runs, the newest first.
     runs: tuple[str, ...]
     steps: tuple[StepCost, ...] = ()
     growth: tuple[TableGrowth, ...] = ()
@@ -158,14 +158,14 @@ class Observation(Struct, frozen=True, kw_only=True):
     pruning: tuple[Pruned, ...] = ()
     caches: tuple[CacheUsed, ...] = ()
     maintenance: tuple[Maintained, ...] = ()
-    # Lines of a topic that were left out.
+    # Number of lines left out, by topic.
     cut: dict[str, int] = {}
 
 
 def observe(root: str, last: int, topic: Topic | None = None, limit: int | None = None) -> Observation:
-    """The last runs of a lake, by all topics or by one, of each so many lines at most."""
+    """Summarize the last runs of a lake by all topics or by one, with at most `limit` lines per topic."""
     runs = recorded_runs(root)[::-1][:last]
-    makers: dict[Topic, Callable[[], Sequence[Struct]]] = {
+    readers: dict[Topic, Callable[[], Sequence[Struct]]] = {
         "steps": lambda: _steps(root, runs),
         "growth": lambda: _growth(root, runs),
         "retries": lambda: _retries(root, runs),
@@ -174,10 +174,10 @@ def observe(root: str, last: int, topic: Topic | None = None, limit: int | None 
         "caches": lambda: _caches(root, runs),
         "maintenance": lambda: _maintenance(root, last),
     }
-    found = {name: make() for name, make in makers.items() if topic in (None, name)}
-    shown = {name: tuple(lines[:limit]) for name, lines in found.items()}
+    topics = {name: read() for name, read in readers.items() if topic in (None, name)}
+    shown = {name: tuple(lines[:limit]) for name, lines in topics.items()}
     cut: dict[str, int] = {
-        name: left for name, lines in found.items() if (left := len(lines) - len(shown[name]))
+        name: left for name, lines in topics.items() if (left := len(lines) - len(shown[name]))
     }
     return structs.replace(
         Observation(runs=tuple(run.run_id for run in runs), cut=cut),
@@ -186,38 +186,38 @@ def observe(root: str, last: int, topic: Topic | None = None, limit: int | None 
 
 
 def _steps(root: str, runs: Sequence[RecordedRun]) -> list[StepCost]:
-    """The slowest step first."""
+    """Return the costs of steps, the slowest first."""
     times: dict[str, list[tuple[int, str]]] = {}
     for run in runs:
         for name, milliseconds in run.rows[0].step_ms.items():
-            if name.endswith(WHOLE):
-                times.setdefault(name.removesuffix(WHOLE), []).append((milliseconds, run.run_id))
+            if name.endswith(STEP_SUFFIX):
+                times.setdefault(name.removesuffix(STEP_SUFFIX), []).append((milliseconds, run.run_id))
     recorded = _recorded(root, "plan_artifacts", ["step_name", "status", "skew", "spilled_bytes"], runs)
     costs: dict[str, list[Row]] = {}
     for row in recorded:
         costs.setdefault(row["step_name"], []).append(row)
-    found = []
-    for step, taken in times.items():
-        slowest, by = max(taken, key=lambda each: each[0])
+    lines = []
+    for step, durations in times.items():
+        slowest, slowest_run = max(durations, key=lambda each: each[0])
         rows = costs.get(step, [])
-        found.append(
+        lines.append(
             StepCost(
                 step,
-                len(taken),
+                len(durations),
                 sum(row["status"] == "failed" for row in rows),
-                taken[0][0],
-                median_low(milliseconds for milliseconds, _ in taken),
+                durations[0][0],
+                median_low(milliseconds for milliseconds, _ in durations),
                 slowest,
-                by,
+                slowest_run,
                 max((row["skew"] for row in rows if row["skew"] is not None), default=None),
                 max((row["spilled_bytes"] for row in rows if row["spilled_bytes"] is not None), default=None),
             )
         )
-    return sorted(found, key=lambda line: (-line.slowest_ms, line.step))
+    return sorted(lines, key=lambda line: (-line.slowest_ms, line.step))
 
 
 def _growth(root: str, runs: Sequence[RecordedRun]) -> list[TableGrowth]:
-    """The largest table first."""
+    """Return the growth of tables, the largest first."""
     columns = ["table_name", "delta_version", "rows", "files", "bytes"]
     commits: dict[tuple[str, str], list[Row]] = {}
     for row in _recorded(root, "delta_mutations", columns, runs):
@@ -231,19 +231,19 @@ def _growth(root: str, runs: Sequence[RecordedRun]) -> list[TableGrowth]:
     names = dict.fromkeys(
         [*(name for pins in pinned.values() for name in pins), *(name for _, name in commits)]
     )
-    found = []
+    lines = []
     for name in names:
         written = []
         for run in runs:
-            pin, made = pinned.get(run.run_id, {}).get(name), commits.get((run.run_id, name), [])
-            if pin is not None or made:
-                sums = (sum(row[what] or 0 for row in made) for what in ("rows", "files", "bytes"))
-                written.append(Written(run.run_id, None if pin is None else pin.rows, len(made), *sums))
+            pin, of_run = pinned.get(run.run_id, {}).get(name), commits.get((run.run_id, name), [])
+            if pin is not None or of_run:
+                sums = (sum(row[column] or 0 for row in of_run) for column in ("rows", "files", "bytes"))
+                written.append(Written(run.run_id, None if pin is None else pin.rows, len(of_run), *sums))
         counts = [each.rows for each in written if each.run_id in pinned]
         now, first = (counts[0], counts[-1]) if counts else (None, None)
         newest = next((pins[name].version for pins in pinned.values() if name in pins), None)
-        facts = None if newest is None else _facts(root, name, newest)
-        found.append(
+        facts = None if newest is None else _version_facts(root, name, newest)
+        lines.append(
             TableGrowth(
                 name,
                 now,
@@ -254,11 +254,11 @@ def _growth(root: str, runs: Sequence[RecordedRun]) -> list[TableGrowth]:
                 tuple(written),
             )
         )
-    return sorted(found, key=lambda line: (-(line.bytes or 0), line.table))
+    return sorted(lines, key=lambda line: (-(line.bytes or 0), line.table))
 
 
-def _facts(root: str, name: str, version: int) -> TableFacts | None:
-    """What the log says of a version, if it is there still."""
+def _version_facts(root: str, name: str, version: int) -> TableFacts | None:
+    """Return the facts of a table version from the log; None if the version was removed."""
     try:
         return table_facts(root, name, version)
     except (StorageFailure, TableMissing):
@@ -266,7 +266,7 @@ def _facts(root: str, name: str, version: int) -> TableFacts | None:
 
 
 def _retries(root: str, runs: Sequence[RecordedRun]) -> list[Retried]:
-    """The newest first."""
+    """Return retried commits, the newest first."""
     columns = ["table_name", "operation", "attempts", "conflicts", "delta_version", "event_time"]
     rows = _recorded(root, "delta_mutations", columns, runs)
     return [
@@ -284,7 +284,7 @@ def _retries(root: str, runs: Sequence[RecordedRun]) -> list[Retried]:
 
 
 def _violations(root: str, runs: Sequence[RecordedRun]) -> list[Violated]:
-    """The newest first."""
+    """Return constraint violations, the newest first."""
     columns = ["table_name", "operation", "constraint_violations", "event_time"]
     rows = _recorded(root, "delta_mutations", columns, runs)
     return [
@@ -299,13 +299,13 @@ def _rule(broken: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
 
 
 def _pruning(root: str, runs: Sequence[RecordedRun]) -> list[Pruned]:
-    """Where most is read first."""
+    """Return scans by table and purpose, those that read most files first."""
     columns = ["table_name", "purpose", "total_files", "candidate_files", "scans"]
-    found: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[Row]] = {}
     for row in _recorded(root, "delta_scan_plans", columns, runs):
-        found.setdefault((row["table_name"], row["purpose"]), []).append(row)
+        groups.setdefault((row["table_name"], row["purpose"]), []).append(row)
     lines = []
-    for (table, purpose), rows in found.items():
+    for (table, purpose), rows in groups.items():
         counted = [row for row in rows if row["total_files"] is not None]
         scans, known = (sum(row["scans"] or 1 for row in each) for each in (rows, counted))
         total, candidates = (
@@ -317,20 +317,20 @@ def _pruning(root: str, runs: Sequence[RecordedRun]) -> list[Pruned]:
 
 
 def _caches(root: str, runs: Sequence[RecordedRun]) -> list[CacheUsed]:
-    """Those that are used most first."""
+    """Return cached tables, those used most first."""
     columns = ["table_name", "policy", "hit", "size_bytes", "event_time"]
-    found: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[Row]] = {}
     for row in _newest_first(_recorded(root, "view_cache", columns, runs)):
-        found.setdefault((row["table_name"], row["policy"]), []).append(row)
+        groups.setdefault((row["table_name"], row["policy"]), []).append(row)
     lines = [
         CacheUsed(*key, len(rows), sum(row["hit"] for row in rows), rows[0]["size_bytes"])
-        for key, rows in found.items()
+        for key, rows in groups.items()
     ]
     return sorted(lines, key=lambda line: (-line.uses, line.table))
 
 
 def _maintenance(root: str, last: int) -> list[Maintained]:
-    """What the last runs of maintenance did, which need not have published anything; the newest first."""
+    """Return operations of the last maintenance runs, published or not, the newest first."""
     columns = (
         *("run_id", "event_time", "table_name", "operation", "outcome", "reason"),
         *("files_added", "files_removed", "bytes_added", "bytes_removed", "duration_ms"),
@@ -345,8 +345,8 @@ def _newest_first(rows: Iterable[Row]) -> list[Row]:
 
 
 def _recorded(root: str, name: str, columns: Sequence[str], runs: Sequence[RecordedRun]) -> list[Row]:
-    """What is recorded of some runs; nothing in lakes that are older than the table."""
-    # Here: the names of the topics are wanted without it.
+    """Return the rows of a table that belong to the runs; empty in lakes that are older than the table."""
+    # Imported here because the command line imports this module for the names of the topics.
     import pyarrow.compute as pc
 
     wanted = pc.field("run_id").isin([run.run_id for run in runs])
@@ -355,7 +355,7 @@ def _recorded(root: str, name: str, columns: Sequence[str], runs: Sequence[Recor
 
 def _rows(root: str, name: str, columns: Sequence[str], where: pc.Expression | None = None) -> list[Row]:
     try:
-        found: list[Row] = light_table(root, name, columns, where).to_pylist()
+        rows: list[Row] = light_table(root, name, columns, where).to_pylist()
     except TableMissing:
         return []
-    return found
+    return rows

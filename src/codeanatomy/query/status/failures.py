@@ -1,10 +1,11 @@
-"""What failed when the repositories of a lake were last built.
+"""List what failed when the repositories of a lake were last built.
 
-    answer = failures("lake", limit=20)
-    answer.rows[0]     # Failure("requests", "requests/api.py", 12, "ast_files_v1", "SyntaxError", ...)
-    answer.total       # 31: more than were asked for
+    result = failures("lake", limit=20)
+    result.rows[0]     # Failure("requests", "requests/api.py", 12, "ast_files_v1", "SyntaxError", ...)
+    result.total       # 31: more than the limit
 
-A run that finds a repository unchanged does not read it again: what failed is told by the run that did.
+A run that finds a repository unchanged does not read it again: its failures are those of the run that did.
+
 Tests: `tests/spark/test_build.py`, `tests/unit/lake/test_snapshot.py`.
 """
 
@@ -32,9 +33,9 @@ class Failure(Struct, frozen=True):
     """An extractor that failed on a file, or a repository that could not be built."""
 
     repo_id: str
-    # The file, or what was to be built.
+    # The file, or the source of a repository that could not be built.
     path: str
-    # Counted from 1; none if it is not known.
+    # Counted from 1; None if unknown.
     line: int | None
     extractor: str
     error_type: str
@@ -42,59 +43,65 @@ class Failure(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """As an editor opens it."""
+        """The location as `path:line`."""
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
 
 class Failures(Struct, frozen=True):
-    """The failures that were asked for, of so many."""
+    """The requested failures, and their total."""
 
     rows: tuple[Failure, ...]
     total: int
-    # The run each repository was last built by.
+    # Id of the last run of each repository.
     runs: dict[str, str]
 
 
 def failures(
     root: str, repo_id: str | None = None, limit: int | None = None, as_of: str | None = None
 ) -> Failures:
-    """The failures of the published rows of each repository, and of builds that came after them.
+    """Return the failures of the published build of each repository, and of failed builds after it.
 
-    First the repositories whose newest build has failed; then by repository, path and extractor.
+    Repositories whose newest build failed come first; then by repository, path and extractor.
     """
     runs = recorded_runs(root, as_of)
     newest = select_repositories(newest_rows(runs), repo_id)
-    broken = [_unbuilt(row) for row in newest.values() if row.status != "succeeded"]
-    found = _artifacts(root, runs, newest)
-    wanted = len(found) if limit is None else max(limit - len(broken), 0)
-    shown = map(_failure, found.slice(0, wanted).to_pylist())
-    names = {name: row.run_id for name, row in newest.items()}
-    return Failures((*broken, *shown)[:limit], len(broken) + len(found), names)
+    broken = [_build_failure(row) for row in newest.values() if row.status != "succeeded"]
+    artifacts = _error_artifacts(root, runs, newest)
+    wanted = len(artifacts) if limit is None else max(limit - len(broken), 0)
+    shown = map(_file_failure, artifacts.slice(0, wanted).to_pylist())
+    run_ids = {name: row.run_id for name, row in newest.items()}
+    return Failures((*broken, *shown)[:limit], len(broken) + len(artifacts), run_ids)
 
 
-def _unbuilt(row: RunManifest) -> Failure:
+def _build_failure(row: RunManifest) -> Failure:
     return Failure(row.repo_id, row.repo_root or "", None, "build", row.status, row.error or "")
 
 
-def _artifacts(root: str, runs: Sequence[RecordedRun], wanted: Collection[str]) -> pa.Table:
-    """What failed in these repositories when they were last built, in order."""
-    nothing = arrow_schema(catalog.table(ERRORS)).empty_table()
+def _error_artifacts(root: str, runs: Sequence[RecordedRun], wanted: Collection[str]) -> pa.Table:
+    """Return the errors of extractors in the published builds of the repositories, in order."""
+    empty = arrow_schema(catalog.table(ERRORS)).empty_table()
     if not any(run.succeeded for run in runs):
-        return nothing
+        return empty
     lake = Snapshot.after(root, runs)
     built = [lake.repositories[name] for name in wanted if name in lake.repositories]
-    of_runs = [_of_run(row) for row in built if sum(row.error_counts.values())]
-    if not of_runs:
-        return nothing
+    conditions = [_run_condition(row) for row in built if sum(row.error_counts.values())]
+    if not conditions:
+        return empty
     columns = [*ORDER, "line", "error_type", "message"]
-    rows = lake.rows(ERRORS, columns, reduce(or_, of_runs))
+    rows = lake.rows(ERRORS, columns, reduce(or_, conditions))
     return rows.sort_by([(name, "ascending") for name in ORDER])
 
 
-def _of_run(row: RunManifest) -> pc.Expression:
+def _run_condition(row: RunManifest) -> pc.Expression:
     return (pc.field("run_id") == row.extract_run_id) & (pc.field("repo_id") == row.repo_id)
 
 
-def _failure(row: dict[str, Any]) -> Failure:
-    what = (row["extractor_name"], row["error_type"], row["message"])
-    return Failure(row["repo_id"], row["path"], row["line"], *what)
+def _file_failure(row: dict[str, Any]) -> Failure:
+    return Failure(
+        row["repo_id"],
+        row["path"],
+        row["line"],
+        row["extractor_name"],
+        row["error_type"],
+        row["message"],
+    )

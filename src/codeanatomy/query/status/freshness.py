@@ -1,11 +1,11 @@
-"""Whether a source is still what was built, found out in a few milliseconds.
+"""Detect in a few milliseconds whether a source has changed since it was built.
 
     source_freshness(reader, snapshot.repositories["requests"])     # "changed"
 
-Every file that was read is looked up: one that is gone has changed, one of another size or time is read and
-its digest compared. A folder that was written to since may have new files: if it has entries that the lake
-does not know, the source is listed as a build would list it (`source_state`), which takes longer and is
-exact. What this misses: a file that was changed and given back its old size and time.
+Every file that was read is checked with `lstat`: a missing file is a change; one of another size or time is
+read, and its digest compared. A folder modified after the build started may have new files: if it has entries
+that are not in the lake, the source is listed as a build would list it (`source_state`), which is exact but
+slower. Not detected: a file that was changed but has its old size and modification time.
 
 Tests: `tests/unit/query/test_freshness.py`.
 """
@@ -24,18 +24,18 @@ from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.query.answers import SourceState
 from codeanatomy.query.engines.statements import Query, Reader, Slice
 
-# Folders that hold nothing a build reads, made by tools all the time.
-PASSED = ("__pycache__",)
+# Folders that tools create all the time and that no build reads.
+IGNORED_FOLDERS = ("__pycache__",)
 
 
 def source_freshness(reader: Reader, row: RunManifest) -> SourceState:
-    """Whether the source of a repository is still what its rows were made from."""
+    """Return whether the source of a repository has changed since it was built."""
     if row.source_digest is None or not row.repo_root:
         return "unknown"
     root = row.repo_root.rstrip("/")
     if not Path(root).is_dir():
-        # An archive, or gone: rare, and then not large.
-        return _exactly(row)
+        # An archive, or missing: rare, and usually not large.
+        return _exact_state(row)
     query = Query(
         "SELECT f.path, f.size_bytes, f.mtime_ns, f.file_sha256 FROM f",
         {"f": Slice("repo_files_v1", repo_id=(row.repo_id,))},
@@ -43,23 +43,23 @@ def source_freshness(reader: Reader, row: RunManifest) -> SourceState:
     files = reader.rows(query)
     known = {f"{root}/{path}" for path, *_ in files}
     try:
-        if any(_is_other(f"{root}/{path}", *facts) for path, *facts in files):
+        if any(_has_changed(f"{root}/{path}", *facts) for path, *facts in files):
             return "changed"
-        if not _has_more(_folders(root, known), known, row.started_at):
+        if not _has_new_entries(_folders(root, known), known, row.started_at):
             return "unchanged"
     except OSError:
-        # Something is gone, cannot be read, or has a name that is no text.
+        # A file is missing, cannot be read, or has a name that cannot be decoded.
         pass
-    return _exactly(row)
+    return _exact_state(row)
 
 
-# Paths are texts here: to make a Path of each takes longer than to ask the system about it.
+# Paths are strings here: creating a Path takes longer than the system call.
 # ruff: noqa: PTH116
 
 
-def _is_other(file: str, size: int | None, time_ns: int | None, digest: str | None) -> bool:
-    """Whether a file is not what was read."""
-    # One that was not read may be anything.
+def _has_changed(file: str, size: int | None, time_ns: int | None, digest: str | None) -> bool:
+    """Whether a file differs from the one that was read."""
+    # A file that was skipped has no digest, and its content does not matter.
     facts = os.lstat(file) if digest is not None else None
     if facts is None or (facts.st_size == size and facts.st_mtime_ns == time_ns):
         return False
@@ -67,18 +67,18 @@ def _is_other(file: str, size: int | None, time_ns: int | None, digest: str | No
 
 
 def _folders(root: str, files: Iterable[str]) -> set[str]:
-    """The folders from the root to the files."""
-    found, level = {root}, {file.rpartition("/")[0] for file in files}
-    while level - found:
-        found |= level
+    """Return all folders from the root down to the files."""
+    folders, level = {root}, {file.rpartition("/")[0] for file in files}
+    while level - folders:
+        folders |= level
         level = {folder.rpartition("/")[0] for folder in level if len(folder) > len(root)}
-    return found
+    return folders
 
 
-def _has_more(folders: set[str], known: set[str], since: datetime) -> bool:
-    """Whether a folder that was written to since has entries that may be read and are not known."""
+def _has_new_entries(folders: set[str], known: set[str], since: datetime) -> bool:
+    """Whether a folder modified after `since` has entries that a build may read and the lake lacks."""
     for folder in folders:
-        # A clock of a file system may be a little behind.
+        # The clock of a file system may be a little behind.
         if os.stat(folder).st_mtime < since.timestamp() - 2:
             continue
         with os.scandir(folder) as entries:
@@ -91,12 +91,14 @@ def _is_new(entry: os.DirEntry[str], folders: set[str], known: set[str]) -> bool
     from codeanatomy.sources.listing import may_be_python
 
     if entry.is_dir(follow_symlinks=False):
-        return entry.path not in folders and entry.name not in PASSED and not entry.name.startswith(".")
+        return (
+            entry.path not in folders and entry.name not in IGNORED_FOLDERS and not entry.name.startswith(".")
+        )
     return entry.path not in known and may_be_python(entry.name)
 
 
 def source_state(row: RunManifest, options: ExtractOptions) -> SourceState:
-    """The same by its bytes: the source is listed and read as a build would."""
+    """Return whether a source has changed, exactly: list it and read its files as a build would."""
     from codeanatomy.sources.detect import list_source
     from codeanatomy.sources.digest import source_digest
 
@@ -106,17 +108,17 @@ def source_state(row: RunManifest, options: ExtractOptions) -> SourceState:
     try:
         digest = source_digest(list_source(path, options), options)
     except UsageError as problem:
-        # A relative path may be right in another folder; what cannot be opened may still be there.
+        # A relative path may be valid in another folder; a source that cannot be opened may still exist.
         missing = isinstance(problem.__cause__, FileNotFoundError | NotADirectoryError)
         return "gone" if missing and path.is_absolute() else "unknown"
     return "unchanged" if digest == row.source_digest else "changed"
 
 
-def _exactly(row: RunManifest) -> SourceState:
+def _exact_state(row: RunManifest) -> SourceState:
     from codeanatomy.config import load_settings
 
     try:
         return source_state(row, load_settings(()).extract)
     except ConfigError:
-        # Of the settings of this folder; a question does not need them.
+        # The settings file of the current folder is invalid; a query must work without it.
         return "unknown"

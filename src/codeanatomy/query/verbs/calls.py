@@ -1,11 +1,13 @@
-"""`callers SYMBOL` and `callees SYMBOL`: who calls it, what it calls, and so on, nearest first.
+"""List the callers or callees of a symbol, nearest first (`callers SYMBOL`, `callees SYMBOL`).
 
     callers(reader, resolve(reader, "Session.send"), depth=2)
     callees(reader, resolve(reader, "requests.get"))
 
-As the call graph has it: functions, and modules for what they run when they are imported. A class is called
-where an instance of it is made, and calls what the functions inside of it call. The place of a row is that of
-the (first) call. Tests: `tests/unit/query/test_verb_calls.py`.
+The nodes of the call graph are functions, and modules for the code that runs on import. A class is called
+where it is instantiated, and calls what the functions inside of it call. The location of a row is that of the
+first call.
+
+Tests: `tests/unit/query/test_verb_calls.py`.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from msgspec import structs
 from codeanatomy.query.answers import COLUMNS as SHARED
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Held, Reader, nodes
-from codeanatomy.query.symbols import OUTSIDE
-from codeanatomy.query.verbs.result import Found, found
-from codeanatomy.query.walks.enclosing import CALLERS, definitions_in, makers
-from codeanatomy.query.walks.reachability import CALL_GRAPH, REACHED, Step, reach
+from codeanatomy.query.symbols import EXTERNAL_KINDS
+from codeanatomy.query.verbs.result import VerbResult, query_result
+from codeanatomy.query.walks.enclosing import CALLER_KINDS, definitions_in, find_instantiations
+from codeanatomy.query.walks.reachability import CALL_GRAPH, MAX_REACHED, Hop, reach
 
 COLUMNS = (
     "symbol",
@@ -35,72 +37,71 @@ COLUMNS = (
     "repo_id",
     "symbol_id",
 )
-# Up to so many nodes are looked up by their ids; of more, all names are read.
-NAMED_BY_ID = 1000
-STEP = tuple(SHARED[name] for name in ("symbol_id", "depth", "via", "path", "line", "confidence", "method"))
+# Nodes whose names are looked up by id; for more, the names of all nodes are read.
+MAX_ID_LOOKUPS = 1000
+HOP_COLUMNS = tuple(
+    SHARED[name] for name in ("symbol_id", "depth", "via", "path", "line", "confidence", "method")
+)
 
 
-def callers(reader: Reader, symbol: Symbol, *, depth: int = 1) -> Found:
-    """Who calls a symbol, up to so many steps away."""
-    return _named(symbol, *calling(reader, symbol, depth))
+def callers(reader: Reader, symbol: Symbol, *, depth: int = 1) -> VerbResult:
+    """List the callers of a symbol, up to `depth` calls away."""
+    return _with_names(symbol, *caller_hops(reader, symbol, depth))
 
 
-def callees(reader: Reader, symbol: Symbol, *, depth: int = 1) -> Found:
-    """What a symbol calls, up to so many steps away."""
-    return _named(symbol, *called(reader, symbol, depth))
+def callees(reader: Reader, symbol: Symbol, *, depth: int = 1) -> VerbResult:
+    """List what a symbol calls, up to `depth` calls away."""
+    return _with_names(symbol, *callee_hops(reader, symbol, depth))
 
 
-def calling(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Step], bool]:
-    """The steps to who calls a symbol, each node once; and whether these are all."""
-    steps, whole = reach(reader, dict.fromkeys(symbol.ids, 1.0), CALL_GRAPH, "dst", depth)
+def caller_hops(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Hop], bool]:
+    """Return hops to the callers of a symbol, one per node, and whether the search is complete."""
+    hops, complete = reach(reader, dict.fromkeys(symbol.ids, 1.0), CALL_GRAPH, "dst", depth)
     if symbol.kind != "CLASS":
-        return steps, whole
-    made = _nearest(makers(reader, symbol.ids))
-    if made and depth > 1:
-        # Who calls a maker calls the class as surely as the maker makes it.
-        trust = {step.node_id: step.confidence for step in made}
-        more, all_of_them = reach(reader, trust, CALL_GRAPH, "dst", depth - 1)
-        steps += [structs.replace(step, depth=step.depth + 1) for step in more]
-        whole = whole and all_of_them
-    return _nearest([*made, *steps]), whole
+        return hops, complete
+    instantiations = _nearest(find_instantiations(reader, symbol.ids))
+    if instantiations and depth > 1:
+        # Callers of a function that instantiates the class have at most the confidence of the instantiation.
+        confidences = {hop.node_id: hop.confidence for hop in instantiations}
+        more, all_reached = reach(reader, confidences, CALL_GRAPH, "dst", depth - 1)
+        hops += [structs.replace(hop, depth=hop.depth + 1) for hop in more]
+        complete = complete and all_reached
+    return _nearest([*instantiations, *hops]), complete
 
 
-def called(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Step], bool]:
-    """The steps to what a symbol calls, each node once; and whether these are all."""
+def callee_hops(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Hop], bool]:
+    """Return hops to the callees of a symbol, one per node, and whether the search is complete."""
     start: Iterable[str] = symbol.ids
     if symbol.kind == "CLASS":
         start = (node for node in definitions_in(reader, symbol) if node.startswith("function:"))
     return reach(reader, dict.fromkeys(start, 1.0), CALL_GRAPH, "src", depth)
 
 
-def _nearest(steps: Iterable[Step]) -> list[Step]:
-    """Each node once, as near and as trusted as it is, where that is first."""
-    kept: dict[str, Step] = {}
-    for step in sorted(steps, key=_order):
-        kept.setdefault(step.node_id, step)
+def _nearest(hops: Iterable[Hop]) -> list[Hop]:
+    """Keep one hop per node: the smallest depth, then the highest confidence, then the first location."""
+    kept: dict[str, Hop] = {}
+    for hop in sorted(hops, key=_order):
+        kept.setdefault(hop.node_id, hop)
     return list(kept.values())
 
 
-def _order(step: Step) -> tuple[int | float | str, ...]:
-    return step.depth, -step.confidence, step.path or "", step.line or 0, step.via, step.edge_kind
+def _order(hop: Hop) -> tuple[int | float | str, ...]:
+    return hop.depth, -hop.confidence, hop.path or "", hop.line or 0, hop.via, hop.edge_kind
 
 
-def _named(symbol: Symbol, steps: Sequence[Step], whole: bool) -> Found:
-    """The steps with names, nearest first."""
-    rows = [
-        (step.node_id, step.depth, step.via, step.path, step.line, step.confidence, step.method)
-        for step in steps
-    ]
-    ids = {node for step in steps for node in (step.node_id, step.via)}
-    few = {"node_id": sorted(ids)} if len(ids) <= NAMED_BY_ID else {}
-    named = nodes((*CALLERS, "CLASS", *OUTSIDE), symbol.repo_id, **few)
-    return found(
+def _with_names(symbol: Symbol, hops: Sequence[Hop], complete: bool) -> VerbResult:
+    """Build the query that joins names to the hops, nearest first."""
+    rows = [(hop.node_id, hop.depth, hop.via, hop.path, hop.line, hop.confidence, hop.method) for hop in hops]
+    ids = {node for hop in hops for node in (hop.node_id, hop.via)}
+    by_id = {"node_id": sorted(ids)} if len(ids) <= MAX_ID_LOOKUPS else {}
+    named = nodes((*CALLER_KINDS, "CLASS", *EXTERNAL_KINDS), symbol.repo_id, **by_id)
+    return query_result(
         COLUMNS,
         "SELECT coalesce(n.qualname, n.name) AS symbol, n.node_kind AS kind, n.subkind, h.path, h.line,"
         " h.depth, coalesce(v.qualname, v.name) AS via, h.confidence, h.method, n.repo_id,"
         " n.node_id AS symbol_id"
         " FROM h JOIN n ON n.node_id = h.symbol_id LEFT JOIN n v ON v.node_id = h.via",
-        {"h": Held(STEP, rows), "n": named},
+        {"h": Held(HOP_COLUMNS, rows), "n": named},
         order=("depth", "symbol", "path", "line", "symbol_id"),
-        notes=() if whole else (f"stopped after {REACHED:,} symbols: ask with a smaller --depth",),
+        notes=() if complete else (f"stopped after {MAX_REACHED:,} symbols: use a smaller --depth",),
     )

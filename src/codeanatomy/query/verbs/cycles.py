@@ -1,19 +1,21 @@
-"""`cycles`: modules that import, or functions that call, each other in a circle.
+"""Find modules that import, or functions that call, each other in a cycle (`cycles`).
 
     cycles(reader)                  # by imports
     # 1  3  shop.plan   MODULE  shop/plan.py:3   shop.truck  IMPORTS_MODULE  module level
     # 1  3  shop.truck  MODULE  shop/truck.py:5  shop.plan   IMPORTS_NAME    inside a function
     cycles(reader, by="calls")
 
-A group is a strongly connected component: each member leads to each other. `amount` is how many members it
-has; its rows are one shortest way around, in the order of the walk. A row has the place of the import or call
-that leads on to `target`.
+A group is a strongly connected component: each member reaches every other. `amount` is its number of members;
+its rows are one shortest cycle, in order. A row has the location of the import or call that leads to
+`target`.
 
-An import runs when its module is imported, or, inside of a function, when that is called, or never, below
-`if TYPE_CHECKING:`; the `method` says which. All of them connect modules, but where there is a way around of
-the first sort only, that one is shown: it is what fails with a partially initialized module. An import is
-of the module it is about: `from pkg import mod` of `pkg.mod`, not of the packages around it. A function that
-only calls itself is no group. Tests: `tests/unit/query/test_verb_cycles.py`.
+An import runs when its module is imported or, inside of a function, when that is called, or never, below `if
+TYPE_CHECKING:`; `method` distinguishes them. All of them connect modules, but if there is a cycle of imports
+at module level only, that one is shown: it is what fails with a partially initialized module. An import
+targets the module it names: `from pkg import mod` targets `pkg.mod`, not `pkg`. A function that only calls
+itself is not a group.
+
+Tests: `tests/unit/query/test_verb_cycles.py`.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from msgspec import Struct
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.engines.statements import Query, Reader, edges, nodes
-from codeanatomy.query.verbs.result import Found, held
-from codeanatomy.query.walks.components import components, round_trip
+from codeanatomy.query.verbs.result import VerbResult, rows_result
+from codeanatomy.query.walks.components import components, shortest_cycle
 from codeanatomy.query.walks.reachability import CALL_GRAPH, edges_at
 
 COLUMNS = (
@@ -46,12 +48,12 @@ COLUMNS = (
 AT_ONCE = "module level"
 LATER = "inside a function"
 NEVER = "type checking"
-# The more of a problem, the earlier.
+# Most harmful first.
 RANK = {AT_ONCE: 0, LATER: 1, NEVER: 2}
 
 
 class Link(Struct, frozen=True):
-    """An edge between two members of the graph in which cycles are looked for."""
+    """An edge of the import graph or the call graph."""
 
     start: str
     end: str
@@ -64,37 +66,37 @@ class Link(Struct, frozen=True):
 
 def cycles(
     reader: Reader, *, by: Literal["imports", "calls"] = "imports", repo_id: str | None = None
-) -> Found:
-    """What leads back to itself through others, the largest group first."""
+) -> VerbResult:
+    """List cycles of imports or of calls, the largest group first."""
     if by not in ("imports", "calls"):
-        raise UsageError(f"cycles by {by!r}", "by: imports, calls")
+        raise UsageError(f"--by must be imports or calls, got {by!r}", "use --by imports or --by calls")
     links = _imports(reader, repo_id) if by == "imports" else _calls(reader, repo_id)
     kind = "MODULE" if by == "imports" else "FUNCTION"
     whole, strong = _graph(links), _graph([link for link in links if link.method not in (LATER, NEVER)])
     groups = components(whole)
     names = _names(reader, kind, repo_id) if groups else {}
-    walks = []
+    shortest = []
     for members in groups:
-        # By name, so that which way around is shown does not hang on ids.
+        # Ranked by name, so that the choice of a cycle does not depend on ids.
         ordered = {node: names[node] for node in members}
-        walks.append((len(members), _around(ordered, strong) or _around(ordered, whole)))
-    walks.sort(key=lambda each: (-each[0], [names[node] for node in each[1]]))
+        shortest.append((len(members), _shortest(ordered, strong) or _shortest(ordered, whole)))
+    shortest.sort(key=lambda each: (-each[0], [names[node] for node in each[1]]))
     best = {(link.start, link.end): link for link in reversed(links)}
     rows = [
-        _row(number, size, best[node, walk[(at + 1) % len(walk)]], names, kind)
-        for number, (size, walk) in enumerate(walks, 1)
-        for at, node in enumerate(walk)
+        _row(number, size, best[node, cycle[(at + 1) % len(cycle)]], names, kind)
+        for number, (size, cycle) in enumerate(shortest, 1)
+        for at, node in enumerate(cycle)
     ]
     recursive = sum(link.start == link.end for link in links) if by == "calls" else 0
     notes = (f"{recursive:,} functions that call themselves directly are not counted",) if recursive else ()
-    return held(COLUMNS, rows, notes)
+    return rows_result(COLUMNS, rows, notes)
 
 
-def _around(names: Mapping[str, tuple[str, str, str]], graph: Mapping[str, set[str]]) -> list[str]:
-    """The shortest way around among some members, by their names; nothing if there is none."""
+def _shortest(names: Mapping[str, tuple[str, str, str]], graph: Mapping[str, set[str]]) -> list[str]:
+    """Return the shortest cycle among the named nodes, ranked by name; empty if there is none."""
     inside = {node: graph[node] & names.keys() for node in names if node in graph}
-    found = [round_trip(members, inside, names) for members in components(inside)]
-    return min(found, key=lambda walk: (len(walk), [names[node] for node in walk]), default=[])
+    candidates = [shortest_cycle(members, inside, names) for members in components(inside)]
+    return min(candidates, key=lambda cycle: (len(cycle), [names[node] for node in cycle]), default=[])
 
 
 def _graph(links: Sequence[Link]) -> dict[str, set[str]]:
@@ -105,7 +107,7 @@ def _graph(links: Sequence[Link]) -> dict[str, set[str]]:
 
 
 def _names(reader: Reader, kind: str, repo_id: str | None) -> dict[str, tuple[str, str, str]]:
-    """Name, repository and id of modules or functions, as they are sorted."""
+    """Return name, repository and id of modules or functions, their sort key, by id."""
     query = Query("SELECT n.node_id, n.qualname, n.repo_id FROM n", {"n": nodes((kind,), repo_id)})
     return {node: (name or "", repo, node) for node, name, repo in reader.rows(query)}
 
@@ -131,7 +133,7 @@ def _row(
 
 
 def _calls(reader: Reader, repo_id: str | None) -> list[Link]:
-    """Which functions call which."""
+    """Read the edges between functions of the call graph."""
     query = Query(
         "SELECT e.src_node_id, e.dst_node_id, e.edge_kind, e.path, e.line, e.confidence, e.resolution_method"
         " FROM e WHERE left(e.src_node_id, 9) = 'function:' AND left(e.dst_node_id, 9) = 'function:'",
@@ -142,12 +144,12 @@ def _calls(reader: Reader, repo_id: str | None) -> list[Link]:
 
 
 def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
-    """Which modules import which; of two, the import first that runs first."""
+    """Read the imports between modules, those at module level first."""
     query = Query(
         "SELECT s.node_id AS src_id, t.node_id AS dst_id, e.edge_kind, e.path, e.line, e.confidence,"
         " e.bstart, e.owner_file_id, f.edge_id AS within, e.edge_id FROM e"
         " JOIN s ON s.file_id = e.owner_file_id JOIN t ON t.node_id = e.dst_node_id"
-        # `from pkg import mod` is about pkg.mod.
+        # `from pkg import mod` targets pkg.mod.
         " LEFT JOIN (SELECT DISTINCT e.src_node_id FROM e JOIN t ON t.node_id = e.dst_node_id"
         " WHERE e.edge_kind = 'IMPORTS_NAME') AS m"
         " ON m.src_node_id = e.src_node_id AND e.edge_kind = 'IMPORTS_MODULE'"
@@ -162,7 +164,7 @@ def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
         },
         order=("src_id", "dst_id", "line", "bstart", "edge_kind", "edge_id"),
     )
-    never = _checked_only(reader, repo_id)
+    never = _type_checking_blocks(reader, repo_id)
     links = []
     for start, end, relation, path, line, confidence, bstart, file_id, in_function, _ in reader.rows(query):
         skipped = any(first <= bstart < last for first, last in never.get(file_id, ()))
@@ -171,17 +173,17 @@ def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
     return sorted(links, key=lambda link: RANK[link.method or ""])
 
 
-def _checked_only(reader: Reader, repo_id: str | None) -> dict[str, list[tuple[int, int]]]:
-    """By file: statements that only type checkers see, those directly below `if TYPE_CHECKING:`.
+def _type_checking_blocks(reader: Reader, repo_id: str | None) -> dict[str, list[tuple[int, int]]]:
+    """Return, by file, the spans of the statements directly below `if TYPE_CHECKING:`.
 
     The whole test is the name, or an attribute of that name: `if not TYPE_CHECKING` and
-    `if TYPE_CHECKING or DEBUG` are other tests.
+    `if TYPE_CHECKING or DEBUG` do not count.
     """
-    says = Query(
+    references = Query(
         "SELECT r.node_id, r.path FROM r WHERE r.subkind = 'load'",
         {"r": nodes(("NAME_REF", "ATTRIBUTE_REF"), repo_id, name=("TYPE_CHECKING",))},
     )
-    names = reader.rows(says)
+    names = reader.rows(references)
     if not names:
         return {}
     paths = sorted({path for _, path in names})
@@ -199,7 +201,7 @@ def _checked_only(reader: Reader, repo_id: str | None) -> dict[str, list[tuple[i
         "SELECT e.owner_file_id, e.bstart, e.bend FROM e WHERE e.role = 'body' AND e.bstart IS NOT NULL",
         {"e": edges_at(ifs, ("AST_PARENT_OF",), "src")},
     )
-    found: dict[str, list[tuple[int, int]]] = {}
+    blocks: dict[str, list[tuple[int, int]]] = {}
     for file_id, start, end in reader.rows(body):
-        found.setdefault(file_id, []).append((start, end))
-    return found
+        blocks.setdefault(file_id, []).append((start, end))
+    return blocks

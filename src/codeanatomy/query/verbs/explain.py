@@ -1,13 +1,14 @@
-"""`explain EDGE` or `explain A B`: the evidence and the rule behind an edge, or behind all from A to B.
+"""Show the evidence and the rule behind an edge, or behind all edges from A to B (`explain`).
 
     explain(reader, start=resolve(reader, "shop.cart.sell"), end=resolve(reader, "Price.with_tax"))
     # CALL_GRAPH   shop.cart.sell -> shop.money.Price.with_tax   rule call_graph, 0.9   values agrees
     # CALLS        the call in line 47 -> ...                    rule call, 0.9         values agrees, ...
 
-From A to B are the edges that start at A and those that start at a place inside of it: a call, a name, an
-import, an argument. What a witness says is told as `relations_v1` has it; an edge that nothing had to be
-resolved for, such as HAS_PARAMETER, has no other evidence than the source itself. Of an ambiguous one,
-`amount` is how many alternatives there are. Tests: `tests/unit/query/test_verb_explain.py`.
+Edges from A to B start at A or at a node inside of it: a call, a name, an import, an argument. The evidence
+of witnesses is that of `relations_v1`; an edge that needed no resolution, such as HAS_PARAMETER, has no
+evidence but the source itself. `amount` is the number of alternatives of an ambiguous edge.
+
+Tests: `tests/unit/query/test_verb_explain.py`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Held, Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import VARIABLES
-from codeanatomy.query.verbs.result import Found, held
-from codeanatomy.query.walks.enclosing import AROUND, innermost, spans
+from codeanatomy.query.verbs.result import VerbResult, rows_result
+from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, innermost_sql, spans_sql
 
 COLUMNS = (
     "relation",
@@ -46,7 +47,7 @@ COLUMNS = (
     "repo_id",
     "edge_id",
 )
-# Kinds that may have alternatives; those of one place share a group.
+# Kinds of edges that may be ambiguous; alternatives at one place share an ambiguity group.
 AMBIGUOUS = (
     "CALLS",
     "CALLS_NAME",
@@ -57,30 +58,30 @@ AMBIGUOUS = (
     "PASSES_TO",
     "REFERS_TO",
 )
-# How a target is found, in words.
+# Descriptions of the resolution methods.
 METHODS = {
-    "scope": "found by the scope rules of the language",
-    "import": "found by following imports",
-    "star_import": "found by following a star import",
-    "builtin": "a builtin, for nothing nearer has the name",
-    "mro": "found by the order of the base classes",
-    "self": "found on the class that `self` is an instance of",
-    "values": "found by following values to this place",
-    "callback": "run by a builtin that gets it as an argument",
-    "annotation": "guessed from an annotation, which nobody checks",
-    "calls": "all calls of the one by the other together, as trusted as the best",
-    "syntax": "it is written so",
-    "scip": "said by a SCIP index",
-    "pyrefly": "said by the type checker",
+    "scope": "resolved by the scope rules of the language",
+    "import": "resolved by following imports",
+    "star_import": "resolved by following a star import",
+    "builtin": "a builtin, since no enclosing scope defines the name",
+    "mro": "resolved by the method resolution order",
+    "self": "resolved on the class that `self` is an instance of",
+    "values": "resolved by following values to this place",
+    "callback": "called by a builtin that receives it as an argument",
+    "annotation": "assumed from an annotation, which is not checked at run time",
+    "calls": "all calls between the two functions, with the highest of their confidences",
+    "syntax": "stated by the syntax",
+    "scip": "reported by a SCIP index",
+    "pyrefly": "reported by the type checker",
 }
-WITHOUT = "the source itself; nothing had to be resolved"
-PLACE = tuple(
+NO_EVIDENCE = "the source itself; nothing had to be resolved"
+PLACE_COLUMNS = tuple(
     catalog.table("cpg_edges").column(name) for name in ("edge_id", "owner_file_id", "bstart", "bend")
 )
 
 
 class _Edge(Struct, frozen=True):
-    """An edge, by the names of its columns."""
+    """An edge; the fields are columns of `cpg_edges`."""
 
     edge_id: str
     edge_kind: str
@@ -105,42 +106,45 @@ FIELDS = ", ".join(f"e.{name}" for name in _Edge.__struct_fields__)
 
 def explain(
     reader: Reader, *, edge_id: str | None = None, start: Symbol | None = None, end: Symbol | None = None
-) -> Found:
-    """What is behind an edge, or behind all edges from one symbol to another."""
+) -> VerbResult:
+    """Explain an edge by its id, or all edges from one symbol to another."""
     if edge_id is not None:
-        edges = _edge(reader, edge_id)
-        return held(COLUMNS, _explained(reader, edges))
+        edges = _edge_by_id(reader, edge_id)
+        return rows_result(COLUMNS, _rows(reader, edges))
     if start is None or end is None:
-        raise UsageError("nothing to explain", "name an edge, or two symbols")
-    edges = _between(reader, start, end)
+        raise UsageError("explain needs an edge or two symbols", "name an edge id, or two symbols")
+    edges = _edges_between(reader, start, end)
     if edges:
-        return held(COLUMNS, _explained(reader, edges))
-    back = len(_between(reader, end, start))
-    said = f"no edge leads from {start.symbol} to {end.symbol}"
-    return held(COLUMNS, (), (f"{said}; {back:,} lead back" if back else said,))
+        return rows_result(COLUMNS, _rows(reader, edges))
+    reverse = len(_edges_between(reader, end, start))
+    note = f"no edge leads from {start.symbol} to {end.symbol}"
+    return rows_result(
+        COLUMNS, (), (f"{note}; {reverse:,} lead in the opposite direction" if reverse else note,)
+    )
 
 
-def _edge(reader: Reader, edge_id: str) -> list[_Edge]:
+def _edge_by_id(reader: Reader, edge_id: str) -> list[_Edge]:
     query = Query(f"SELECT {FIELDS} FROM e", {"e": Slice("cpg_edges", edge_id=(edge_id,))})
-    found = [_Edge(*row) for row in reader.rows(query)]
-    if not found:
+    edges = [_Edge(*row) for row in reader.rows(query)]
+    if not edges:
         raise UsageError(
-            f"no edge has the id {edge_id[:100]!r}", "name two symbols, or an id that `explain` has told"
+            f"no edge has the id {edge_id[:100]!r}",
+            "name two symbols, or an edge_id from the output of `explain`",
         )
-    return found
+    return edges
 
 
-def _between(reader: Reader, start: Symbol, end: Symbol) -> list[_Edge]:
-    """The edges that lead to a symbol from another, or from a place inside of it."""
+def _edges_between(reader: Reader, start: Symbol, end: Symbol) -> list[_Edge]:
+    """Return the edges that lead to a symbol from another one, or from a node inside of it."""
     arriving = {end.kind, *VARIABLES} if end.kind in VARIABLES else {end.kind, "BINDING"}
     kinds = [name for name, kind in EDGE_KINDS.items() if any(arriving & set(ends.dst) for ends in kind.ends)]
     query = Query(
-        f"SELECT DISTINCT {FIELDS} FROM e LEFT JOIN ({spans()}) AS i ON i.file_id = e.owner_file_id"
+        f"SELECT DISTINCT {FIELDS} FROM e LEFT JOIN ({spans_sql()}) AS i ON i.file_id = e.owner_file_id"
         " AND i.begins <= e.bstart AND i.ends >= e.bend"
         " LEFT JOIN s ON s.node_id = e.src_node_id WHERE i.node_id IS NOT NULL OR s.node_id IS NOT NULL",
         {
             "e": Slice("cpg_edges", edge_kind=kinds, dst_node_id=end.ids),
-            "d": nodes(AROUND, start.repo_id, node_id=start.ids),
+            "d": nodes(ENCLOSING_KINDS, start.repo_id, node_id=start.ids),
             "s": nodes((start.kind, "BINDING"), start.repo_id, node_id=start.ids),
         },
         order=("path", "bstart", "edge_kind", "edge_id"),
@@ -148,31 +152,31 @@ def _between(reader: Reader, start: Symbol, end: Symbol) -> list[_Edge]:
     return [_Edge(*row) for row in reader.rows(query)]
 
 
-def _explained(reader: Reader, edges: Sequence[_Edge]) -> list[dict[str, Any]]:
-    names = _names(reader, edges)
+def _rows(reader: Reader, edges: Sequence[_Edge]) -> list[dict[str, Any]]:
+    names = _end_names(reader, edges)
     evidence = _evidence(reader, edges)
-    groups = _groups(reader, edges)
-    around = _around(reader, edges)
+    groups = _group_sizes(reader, edges)
+    enclosing = _enclosing_names(reader, edges)
     return [
         {
             "relation": edge.edge_kind,
-            "symbol": names[edge.src_node_id][0] or around.get(edge.edge_id),
+            "symbol": names[edge.src_node_id][0] or enclosing.get(edge.edge_id),
             "kind": names[edge.src_node_id][1],
             "target": names[edge.dst_node_id][0],
             "path": edge.path,
             "line": edge.line,
-            "inside": around.get(edge.edge_id),
+            "inside": enclosing.get(edge.edge_id),
             "confidence": edge.confidence,
             "method": edge.resolution_method,
             "origin": edge.origin,
             "rule": edge.rule_name,
             "role": edge.role,
             "evidence": evidence.get(
-                (edge.edge_kind, edge.src_node_id, edge.dst_node_id, edge.bstart, edge.bend), WITHOUT
+                (edge.edge_kind, edge.src_node_id, edge.dst_node_id, edge.bstart, edge.bend), NO_EVIDENCE
             ),
             "group_id": edge.ambiguity_group_id,
             "amount": groups.get((edge.ambiguity_group_id, edge.src_node_id)),
-            "detail": in_words(edge.edge_kind, edge.resolution_method),
+            "detail": describe_edge(edge.edge_kind, edge.resolution_method),
             "repo_id": edge.repo_id,
             "edge_id": edge.edge_id,
         }
@@ -180,20 +184,20 @@ def _explained(reader: Reader, edges: Sequence[_Edge]) -> list[dict[str, Any]]:
     ]
 
 
-def in_words(kind: str, method: str | None) -> str:
-    """What an edge of a kind says, and how its target was found.
+def describe_edge(kind: str, method: str | None) -> str:
+    """Describe an edge kind and how the target was resolved.
 
-    >>> in_words("OVERRIDES", "mro")
-    'A method and the one of a base that it replaces, by MRO. Target: found by the order of the base classes.'
+    >>> describe_edge("OVERRIDES", "mro").partition(" Target: ")[2]
+    'resolved by the method resolution order.'
     """
     doc = EDGE_KINDS[kind].doc
     return f"{doc} Target: {METHODS.get(method, method)}." if method else doc
 
 
-def _names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, tuple[str | None, str]]:
-    """Of the ends of edges the name, if they have one, and the kind."""
+def _end_names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, tuple[str | None, str]]:
+    """Return the name, if any, and the kind of both ends of the edges, by node id."""
     ids = sorted({node for edge in edges for node in (edge.src_node_id, edge.dst_node_id)})
-    # By the prefix of its id, so that syntax nodes are only looked through for syntax nodes.
+    # Only the kinds of these id prefixes are read: syntax nodes are many.
     prefixes = {node.partition(":")[0] for node in ids}
     kinds = [name for name, kind in NODE_KINDS.items() if kind.prefix in prefixes]
     query = Query(
@@ -204,7 +208,7 @@ def _names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, tuple[str | None
 
 
 def _evidence(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[Any, ...], str]:
-    """What witnesses say, by the kind, ends and span of a relation."""
+    """Return the evidence of the witnesses, by kind, ends and span of the relation."""
     query = Query(
         "SELECT * FROM r",
         {
@@ -216,21 +220,23 @@ def _evidence(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[Any, ...], s
                 relation_kind=sorted({edge.edge_kind for edge in edges}),
             )
         },
-        # Of several relations of one kind between the same ends, the last one by its id speaks.
+        # Of several relations with the same key the last one by id is used.
         order=("relation_id",),
         columns=("relation_kind", "src_id", "dst_id", "bstart", "bend", "evidence"),
     )
-    return {tuple(key): _said(witnesses or ()) for *key, witnesses in reader.rows(query)}
+    return {tuple(key): _describe_witnesses(witnesses or ()) for *key, witnesses in reader.rows(query)}
 
 
-def _said(witnesses: Sequence[Any]) -> str:
-    """What witnesses say, in words; a witness of several rows is named once."""
-    said = (f"{each['witness']} {'disagrees' if each['agrees'] is False else 'agrees'}" for each in witnesses)
-    return ", ".join(dict.fromkeys(said)) or "no witness is recorded"
+def _describe_witnesses(witnesses: Sequence[Any]) -> str:
+    """List the witnesses and whether each agrees; one with several rows is listed once."""
+    parts = (
+        f"{each['witness']} {'disagrees' if each['agrees'] is False else 'agrees'}" for each in witnesses
+    )
+    return ", ".join(dict.fromkeys(parts)) or "no witness is recorded"
 
 
-def _groups(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[str | None, str], int]:
-    """How many alternatives an ambiguous place has: by group and node, for arguments share their call's."""
+def _group_sizes(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[str | None, str], int]:
+    """Count alternatives by ambiguity group and source node; arguments share the group of their call."""
     ambiguous = [edge for edge in edges if edge.ambiguity_group_id]
     if not ambiguous:
         return {}
@@ -250,15 +256,18 @@ def _groups(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[str | None, st
     return {(group, node): count for group, node, count in reader.rows(query)}
 
 
-def _around(reader: Reader, edges: Sequence[_Edge]) -> dict[str, str]:
-    """The name of the innermost definition around the source of each edge."""
+def _enclosing_names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, str]:
+    """Return the name of the innermost definition around the source of each edge, by edge id."""
     placed = [edge for edge in edges if edge.owner_file_id is not None]
     query = Query(
-        f"SELECT u.edge_id, d.qualname FROM ({innermost('h', 'edge_id')}) AS u"
+        f"SELECT u.edge_id, d.qualname FROM ({innermost_sql('h', 'edge_id')}) AS u"
         " JOIN d ON d.node_id = u.inner_id",
         {
-            "h": Held(PLACE, [tuple(getattr(edge, column.name) for column in PLACE) for edge in placed]),
-            "d": nodes(AROUND, file_id=sorted({edge.owner_file_id or "" for edge in placed})),
+            "h": Held(
+                PLACE_COLUMNS,
+                [tuple(getattr(edge, column.name) for column in PLACE_COLUMNS) for edge in placed],
+            ),
+            "d": nodes(ENCLOSING_KINDS, file_id=sorted({edge.owner_file_id or "" for edge in placed})),
         },
     )
     return dict(reader.rows(query))

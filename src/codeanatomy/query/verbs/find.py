@@ -1,11 +1,13 @@
-"""`find NAME`: definitions by name, qualified name or pattern.
+"""Find definitions by name, qualified name or pattern (`find NAME`).
 
-    find(reader, "Session")          # every class, function, module or variable called so
-    find(reader, "sessions.*")       # * stands for anything, ? for one character
-    find(reader, "requests.Session") # what a name means, through re-exports
+    find(reader, "Session")          # every class, function, module or variable of this name
+    find(reader, "sessions.*")       # * matches any text, ? one character
+    find(reader, "requests.Session") # also through re-exports
 
-Whole qualified names come before the ends of them. What only exists outside of the repositories, such as
-`json.loads`, is found too. Tests: `tests/unit/query/test_verb_find.py`.
+Matches of the whole qualified name come before matches of its end. External names that the repositories use,
+such as `json.loads`, are found too.
+
+Tests: `tests/unit/query/test_verb_find.py`.
 """
 
 from __future__ import annotations
@@ -15,42 +17,42 @@ from codeanatomy.errors import UsageError
 from codeanatomy.query.engines.statements import Reader, edges, nodes
 from codeanatomy.query.symbols import (
     DEFINITIONS,
+    EXTERNAL_KINDS,
     KINDS,
-    OUTSIDE,
-    as_row,
-    cleaned,
-    closest,
-    symbols_like,
-    with_lines,
+    closest_symbols,
+    normalize_name,
+    symbol_row,
+    symbols_ending,
+    with_binding_lines,
 )
-from codeanatomy.query.verbs.result import Found, found, held
+from codeanatomy.query.verbs.result import VerbResult, query_result, rows_result
 
 COLUMNS = ("symbol", "kind", "subkind", "path", "line", "confidence", "method", "repo_id", "symbol_id")
-# The variables of modules and classes are found by a pattern, those of functions are not.
-PATTERN_KINDS = (*DEFINITIONS, "BINDING", *OUTSIDE)
+# A pattern matches variables of modules and classes, not those of functions.
+PATTERN_KINDS = (*DEFINITIONS, "BINDING", *EXTERNAL_KINDS)
 
 
-def find(reader: Reader, name: str, *, kind: str | None = None, repo_id: str | None = None) -> Found:
-    """What is called like this, of any kind or of one."""
+def find(reader: Reader, name: str, *, kind: str | None = None, repo_id: str | None = None) -> VerbResult:
+    """Find symbols by name or pattern, of any kind or of one."""
     wanted = kind.upper() if kind else None
     if wanted and wanted not in KINDS:
-        raise UsageError(f"{kind!r} is no kind to be found", f"kinds: {', '.join(KINDS)}")
-    typed = cleaned(name)
+        raise UsageError(f"find does not know the kind {kind!r}", f"kinds: {', '.join(KINDS)}")
+    typed = normalize_name(name)
     if "*" in typed or "?" in typed:
-        return _like(typed, wanted, repo_id)
-    symbols = with_lines(reader, symbols_like(reader, typed, repo_id))
-    near = () if symbols else closest(reader, typed, repo_id)
+        return _find_pattern(typed, wanted, repo_id)
+    symbols = with_binding_lines(reader, symbols_ending(reader, typed, repo_id))
+    near = () if symbols else closest_symbols(reader, typed, repo_id)
     notes = (f"closest: {', '.join(each.symbol for each in near)}",) if near else ()
-    return held(COLUMNS, (as_row(each) for each in symbols if wanted in (None, each.kind)), notes)
+    return rows_result(COLUMNS, (symbol_row(each) for each in symbols if wanted in (None, each.kind)), notes)
 
 
-def _like(pattern: str, kind: str | None, repo_id: str | None) -> Found:
-    """Symbols whose name, or qualified name if the pattern has a dot, is like a pattern."""
+def _find_pattern(pattern: str, kind: str | None, repo_id: str | None) -> VerbResult:
+    """Match the name, or the qualified name if the pattern has a dot."""
     column = "qualname" if "." in pattern else "name"
     kinds = (kind,) if kind else PATTERN_KINDS
-    # A dotted pattern may leave out the first parts.
+    # A dotted pattern may also match the end of the qualified name.
     like = like_pattern(pattern)
-    return found(
+    return query_result(
         COLUMNS,
         "SELECT coalesce(n.qualname, n.name) AS symbol, n.node_kind AS kind, n.subkind, n.path,"
         f" coalesce(n.line, {FIRST_LINE}) AS line, CAST(1 AS DOUBLE) AS confidence, 'pattern' AS method,"
@@ -75,7 +77,7 @@ def _like(pattern: str, kind: str | None, repo_id: str | None) -> Found:
 
 
 def like_pattern(pattern: str) -> str:
-    """A pattern with * and ? as LIKE has it, in which ! makes the next character plain.
+    """Translate a pattern with * and ? to SQL LIKE, with ! as the escape character.
 
     >>> like_pattern("get_*"), like_pattern("100%")
     ('get!_%', '100!%')

@@ -1,17 +1,17 @@
-"""`path A B`: how one symbol leads to another, by calls or by data flow, in as few steps as possible.
+"""Find a shortest path from one symbol to another, by calls or by data flow (`path A B`).
 
     path(reader, resolve(reader, "shop.cart.sell"), resolve(reader, "json.dumps"))
     # 1  shop.cart.Cart.checkout   called in shop/cart.py:48
     # 2  shop.cart.print_bill      called in shop/cart.py:33
     # 3  json.dumps                called in shop/cart.py:52
 
-Each row is a step: what is reached, from what (`via`), and where. Calls are followed from both ends, level by
-level. A class begins with the functions inside of it, and is reached where an instance of it is made or its
-`__init__` is called. Among paths of one length, the one whose least trusted step is trusted most is told, and
-of those the first by its names.
+Each row is a step: the symbol that is reached, the one before it (`via`), and the location. The search is
+bidirectional, level by level. A class starts at the functions inside of it, and is reached where it is
+instantiated or its `__init__` is called. Among paths of equal length the one with the highest confidence wins
+(that of its weakest step), then the first by names.
 
-That there is no path is proven only if everything that A leads to is known. Otherwise the answer is
-"unknown", with what stands in the way: calls that could not be resolved, or the depth.
+The absence of a path is proven only if every call reachable from A is resolved. Otherwise the answer is
+"unknown", with the reason: unresolved calls, or the depth limit.
 
 Tests: `tests/unit/query/test_verb_path.py`.
 """
@@ -24,11 +24,11 @@ from typing import Any, Literal
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
-from codeanatomy.query.symbols import KINDS, OUTSIDE, VARIABLES
+from codeanatomy.query.symbols import EXTERNAL_KINDS, KINDS, VARIABLES
 from codeanatomy.query.verbs.flows import flow_path
-from codeanatomy.query.verbs.result import Found, held
-from codeanatomy.query.walks.enclosing import CALLERS, definitions_in, innermost, makers
-from codeanatomy.query.walks.reachability import CALL_GRAPH, REACHED, Step, neighbours
+from codeanatomy.query.verbs.result import VerbResult, rows_result
+from codeanatomy.query.walks.enclosing import CALLER_KINDS, definitions_in, find_instantiations, innermost_sql
+from codeanatomy.query.walks.reachability import CALL_GRAPH, MAX_REACHED, Hop, neighbours
 
 COLUMNS = (
     "symbol",
@@ -45,47 +45,48 @@ COLUMNS = (
     "repo_id",
     "symbol_id",
 )
-MADE_BY = ("__init__", "__new__")
+CONSTRUCTORS = ("__init__", "__new__")
 
 
 def path(
     reader: Reader, start: Symbol, end: Symbol, *, by: Literal["calls", "flow"] = "calls", depth: int = 12
-) -> Found:
-    """A shortest path from one symbol to another, of so many steps at most."""
+) -> VerbResult:
+    """Find a shortest path from one symbol to another, of at most `depth` steps."""
     if by == "flow":
         return flow_path(reader, start, end, depth, COLUMNS)
     if by != "calls":
-        raise UsageError(f"no paths by {by!r}", "--by calls or --by flow")
+        raise UsageError(f"--by must be calls or flow, got {by!r}", "use --by calls or --by flow")
     for each in (start, end):
         if each.kind in VARIABLES:
-            raise UsageError(f"{each.symbol} is a variable and calls nothing", "ask with --by flow")
-    if start.kind in OUTSIDE:
-        outside = f"unknown whether there is a path: what {start.symbol} calls is not in the lake"
-        return held(COLUMNS, (), (outside,))
-    search = _Search(reader, _begin(reader, start), _ends(reader, end))
+            raise UsageError(f"{each.symbol} is a variable and has no calls", "use --by flow")
+    if start.kind in EXTERNAL_KINDS:
+        external = f"unknown whether there is a path: what {start.symbol} calls is not in the lake"
+        return rows_result(COLUMNS, (), (external,))
+    search = _Search(reader, _start_nodes(reader, start), _end_nodes(reader, end))
     if end.kind == "CLASS":
-        search.made = [step.turned() for step in makers(reader, end.ids)]
-    found = search.run(depth)
-    if found:
-        return held(COLUMNS, _rows(reader, found))
-    return held(COLUMNS, (), (search.reason(start, end, depth),))
+        search.instantiations = [hop.reversed() for hop in find_instantiations(reader, end.ids)]
+    steps = search.run(depth)
+    if steps:
+        return rows_result(COLUMNS, _rows(reader, steps))
+    return rows_result(COLUMNS, (), (search.explain_no_path(start, end, depth),))
 
 
 class _Search:
-    """A search from both ends; steps are kept as edges from `via` to `node_id`."""
+    """A bidirectional search; hops are kept as edges from `via` to `node_id`."""
 
     def __init__(self, reader: Reader, start: Collection[str], end: Collection[str]) -> None:
         self.reader = reader
-        # How far each node is from the start, and from the end.
+        # Distance of each reached node from the start, and from the end.
         self.after = dict.fromkeys(start, 0)
         self.before = dict.fromkeys(end, 0)
+        # Nodes to expand next, at the start's side and at the end's side.
         self.level, self.last = list(start), list(end)
-        # Where instances of the class at the end are made.
-        self.made: list[Step] = []
-        self.edges: list[Step] = []
+        # Where the class at the end is instantiated.
+        self.instantiations: list[Hop] = []
+        self.edges: list[Hop] = []
 
-    def run(self, depth: int) -> list[Step]:
-        """The best of the shortest paths; none if there is none."""
+    def run(self, depth: int) -> list[Hop]:
+        """Return the best of the shortest paths; empty if none was found."""
         for length in range(1, depth + 1):
             forward = len(self.level) <= len(self.last)
             edges = self._forward() if forward else self._backward()
@@ -94,104 +95,106 @@ class _Search:
             if meeting:
                 return self._best(meeting, length)
             if forward:
-                self.level = _spread(self.after, (e.node_id for e in edges))
+                self.level = _add_distances(self.after, (e.node_id for e in edges))
             else:
-                self.last = _spread(self.before, (e.via for e in edges))
-            if not self.level or not self.last or len(self.after) + len(self.before) > REACHED:
+                self.last = _add_distances(self.before, (e.via for e in edges))
+            if not self.level or not self.last or len(self.after) + len(self.before) > MAX_REACHED:
                 break
         return []
 
-    def _forward(self) -> list[Step]:
-        found = neighbours(self.reader, self.level, CALL_GRAPH, "src")
-        here = set(self.level)
-        return [*found, *(step for step in self.made if step.via in here)]
+    def _forward(self) -> list[Hop]:
+        hops = neighbours(self.reader, self.level, CALL_GRAPH, "src")
+        level = set(self.level)
+        return [*hops, *(hop for hop in self.instantiations if hop.via in level)]
 
-    def _backward(self) -> list[Step]:
-        found = neighbours(self.reader, self.last, CALL_GRAPH, "dst")
-        here = set(self.last)
-        # Steps lead from the caller.
-        turned = [step.turned() for step in found]
-        return [*turned, *(step for step in self.made if step.node_id in here)]
+    def _backward(self) -> list[Hop]:
+        hops = neighbours(self.reader, self.last, CALL_GRAPH, "dst")
+        level = set(self.last)
+        # Reversed, so that they lead from the caller.
+        calls = [hop.reversed() for hop in hops]
+        return [*calls, *(hop for hop in self.instantiations if hop.node_id in level)]
 
-    def _best(self, meeting: Sequence[Step], length: int) -> list[Step]:
-        """Of all paths of this length the one that is trusted most, then the first by name."""
+    def _best(self, meeting: Sequence[Hop], length: int) -> list[Hop]:
+        """Return the path of this length with the highest confidence, then the first by name."""
         layers = self._layers(meeting, length)
-        trust = max(_trust(layers).values())
-        kept = _connected([[e for e in layer if e.confidence >= trust] for layer in layers])
-        names = names_of(self.reader, {node for layer in kept for e in layer for node in (e.via, e.node_id)})
-        found: list[Step] = []
+        confidence = max(_path_confidences(layers).values())
+        kept = _connected([[e for e in layer if e.confidence >= confidence] for layer in layers])
+        names = node_names(
+            self.reader, {node for layer in kept for e in layer for node in (e.via, e.node_id)}
+        )
+        steps: list[Hop] = []
         for layer in kept:
-            open_to = [e for e in layer if not found or e.via == found[-1].node_id]
-            found.append(
-                min(open_to, key=lambda e: (*_key(names, e.via), *_key(names, e.node_id), e.edge_kind))
+            candidates = [e for e in layer if not steps or e.via == steps[-1].node_id]
+            steps.append(
+                min(candidates, key=lambda e: (*_key(names, e.via), *_key(names, e.node_id), e.edge_kind))
             )
-        return found
+        return steps
 
-    def _layers(self, meeting: Sequence[Step], length: int) -> list[list[Step]]:
-        """The edges of all shortest paths, by their place in the path."""
-        place = self.after[meeting[0].via]
-        layers: list[list[Step]] = [[] for _ in range(length)]
-        layers[place] = list(meeting)
-        for at in range(place - 1, -1, -1):
+    def _layers(self, meeting: Sequence[Hop], length: int) -> list[list[Hop]]:
+        """Return the edges of all shortest paths, by their position in the path."""
+        position = self.after[meeting[0].via]
+        layers: list[list[Hop]] = [[] for _ in range(length)]
+        layers[position] = list(meeting)
+        for at in range(position - 1, -1, -1):
             wanted = {e.via for e in layers[at + 1]}
             layers[at] = [e for e in self.edges if e.node_id in wanted and self.after.get(e.via) == at]
-        for at in range(place + 1, length):
+        for at in range(position + 1, length):
             wanted = {e.node_id for e in layers[at - 1]}
             left = length - at - 1
             layers[at] = [e for e in self.edges if e.via in wanted and self.before.get(e.node_id) == left]
         return layers
 
-    def reason(self, start: Symbol, end: Symbol, depth: int) -> str:
-        """Why no path is told: because there is none, or because that is not known."""
-        said = f"{start.symbol} to {end.symbol}"
+    def explain_no_path(self, start: Symbol, end: Symbol, depth: int) -> str:
+        """Explain an empty answer: there is no path, or it is unknown whether there is one."""
+        ends = f"{start.symbol} to {end.symbol}"
         unresolved, seen = 0, set[str]()
         while not unresolved:
             unresolved = _unresolved(self.reader, self.after.keys() - seen)
             seen |= self.after.keys()
-            if unresolved or not self.level or max(self.after.values()) >= depth or len(seen) > REACHED:
+            if unresolved or not self.level or max(self.after.values()) >= depth or len(seen) > MAX_REACHED:
                 break
-            # Only what cannot be resolved behind the start matters, so the other end waits.
-            self.level = _spread(self.after, (e.node_id for e in self._forward()))
+            # Only unresolved calls behind the start matter, so only that side is expanded.
+            self.level = _add_distances(self.after, (e.node_id for e in self._forward()))
         if unresolved:
             return (
-                f"unknown whether there is a path from {said}: none is known, but call sites on the way"
-                f" are not resolved, or not to all they may call: at least {unresolved:,}"
+                f"unknown whether there is a path from {ends}: none is known, but at least {unresolved:,}"
+                " call sites reachable from the start are not resolved, or not to all of their targets"
             )
         if self.level:
             return (
-                f"unknown whether there is a path from {said}: none of up to {depth} steps; ask with a larger"
+                f"unknown whether there is a path from {ends}: none of up to {depth} steps; use a larger"
                 " --depth"
             )
         return (
-            f"no path from {said}: every call on the way is resolved, and none leads there (what libraries"
-            " outside call back is not known)"
+            f"no path from {ends}: every call reachable from the start is resolved, and none leads there"
+            " (calls back from external libraries are not known)"
         )
 
 
-def _begin(reader: Reader, symbol: Symbol) -> list[str]:
+def _start_nodes(reader: Reader, symbol: Symbol) -> list[str]:
     if symbol.kind == "CLASS":
         return sorted(node for node in definitions_in(reader, symbol) if node.startswith("function:"))
     return list(symbol.ids)
 
 
-def _ends(reader: Reader, symbol: Symbol) -> list[str]:
+def _end_nodes(reader: Reader, symbol: Symbol) -> list[str]:
     if symbol.kind != "CLASS":
         return list(symbol.ids)
-    made_by = {f"{symbol.symbol}.{name}" for name in MADE_BY}
-    found = definitions_in(reader, symbol).items()
-    return [*symbol.ids, *sorted(node for node, name in found if name in made_by)]
+    constructors = {f"{symbol.symbol}.{name}" for name in CONSTRUCTORS}
+    definitions = definitions_in(reader, symbol).items()
+    return [*symbol.ids, *sorted(node for node, name in definitions if name in constructors)]
 
 
-def _spread(distances: dict[str, int], reached: Iterable[str]) -> list[str]:
-    """The nodes that are new, one step further away than any before."""
+def _add_distances(distances: dict[str, int], reached: Iterable[str]) -> list[str]:
+    """Record the new nodes at one more than the greatest distance, and return them."""
     further = max(distances.values(), default=0) + 1
     new = sorted({node for node in reached if node not in distances})
     distances.update(dict.fromkeys(new, further))
     return new
 
 
-def _trust(layers: Sequence[Sequence[Step]]) -> dict[str, float]:
-    """How much the best way to each last node is trusted: as its least trusted edge."""
+def _path_confidences(layers: Sequence[Sequence[Hop]]) -> dict[str, float]:
+    """Return the confidence of the best path to each last node: that of its weakest edge."""
     best = {e.via: 1.0 for e in layers[0]}
     for layer in layers:
         reached: dict[str, float] = {}
@@ -202,17 +205,17 @@ def _trust(layers: Sequence[Sequence[Step]]) -> dict[str, float]:
     return best
 
 
-def _connected(layers: Sequence[Sequence[Step]]) -> list[list[Step]]:
-    """The edges from which the end can still be reached."""
-    kept: list[list[Step]] = []
+def _connected(layers: Sequence[Sequence[Hop]]) -> list[list[Hop]]:
+    """Drop the edges from which the end can no longer be reached."""
+    kept: list[list[Hop]] = []
     for layer in reversed(layers):
         wanted = {e.via for e in kept[0]} if kept else {e.node_id for e in layer}
         kept.insert(0, [e for e in layer if e.node_id in wanted])
     return kept
 
 
-def names_of(reader: Reader, ids: Collection[str]) -> dict[str, tuple[Any, ...]]:
-    """Of nodes the name, kind, subkind and repository."""
+def node_names(reader: Reader, ids: Collection[str]) -> dict[str, tuple[Any, ...]]:
+    """Return name, kind, subkind and repository of nodes, by id."""
     query = Query(
         "SELECT n.node_id, coalesce(n.qualname, n.name), n.node_kind, n.subkind, n.repo_id FROM n",
         {"n": nodes(KINDS, node_id=tuple(sorted(ids)))},
@@ -225,21 +228,21 @@ def _key(names: dict[str, tuple[Any, ...]], node: str) -> tuple[str, str]:
 
 
 def _unresolved(reader: Reader, functions: Collection[str]) -> int:
-    """The call sites in functions and modules that may call more than is known."""
+    """Count the call sites in functions and modules that may have unknown targets."""
     sites = "(SELECT DISTINCT src_id, owner_file_id, bstart, bend FROM r WHERE reason IS NOT NULL)"
     query = Query(
-        f"SELECT count(*) FROM w JOIN ({innermost(sites, 'src_id')}) AS u ON u.inner_id = w.node_id",
+        f"SELECT count(*) FROM w JOIN ({innermost_sql(sites, 'src_id')}) AS u ON u.inner_id = w.node_id",
         {
             "r": Slice("relations_v1", relation_kind=("CALLS",)),
-            "d": nodes(CALLERS),
-            "w": nodes(CALLERS, node_id=tuple(sorted(functions))),
+            "d": nodes(CALLER_KINDS),
+            "w": nodes(CALLER_KINDS, node_id=tuple(sorted(functions))),
         },
     )
     return int(reader.rows(query)[0][0])
 
 
-def _rows(reader: Reader, steps: Sequence[Step]) -> list[dict[str, Any]]:
-    names = names_of(reader, {node for step in steps for node in (step.via, step.node_id)})
+def _rows(reader: Reader, steps: Sequence[Hop]) -> list[dict[str, Any]]:
+    names = node_names(reader, {node for step in steps for node in (step.via, step.node_id)})
     return [
         {
             "symbol": names[step.node_id][0],

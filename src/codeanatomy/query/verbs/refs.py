@@ -1,10 +1,12 @@
-"""`refs SYMBOL`: every place that means it, in the order of the files.
+"""List every reference to a symbol, in file order (`refs SYMBOL`).
 
     refs(reader, resolve(reader, "requests.Session"))
 
-A place is a name, an attribute or an import; where a name both refers to a definition and reads the variable
-it is bound to, that is one place. Uses that are not spelled, such as operators that call methods, are no
-places: `callers` has them. Tests: `tests/unit/query/test_verb_refs.py`.
+A reference is a name, an attribute or an import; a name that both refers to a definition and reads the
+variable it is bound to is listed once. Implicit uses, such as operators that call methods, are not
+references: `callers` lists them.
+
+Tests: `tests/unit/query/test_verb_refs.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from __future__ import annotations
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import KINDS
-from codeanatomy.query.verbs.result import Found, found
-from codeanatomy.query.walks.enclosing import AROUND, innermost
+from codeanatomy.query.verbs.result import VerbResult, query_result
+from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, innermost_sql
 
 COLUMNS = (
     "symbol",
@@ -28,19 +30,19 @@ COLUMNS = (
     "repo_id",
     "symbol_id",
 )
-# Those first that say more of a place.
+# Of several relations at one place the first is listed.
 RELATIONS = ("REFERS_TO", "IMPORTS_NAME", "IMPORTS_MODULE", "WRITES", "DELETES", "READS")
 PLACES = ("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS", "DECORATOR", "TYPE_EXPR")
 RANK = " ".join(f"WHEN '{kind}' THEN {rank}" for rank, kind in enumerate(RELATIONS))
-# Places that are looked up by id.
-FEW = 2000
+# References whose nodes and files are looked up by id.
+MAX_LOOKUPS = 2000
 
 
-def refs(reader: Reader, symbol: Symbol) -> Found:
-    """The places that mean a symbol."""
-    edges = _edges(symbol)
-    few = _few(reader, edges)
-    return found(
+def refs(reader: Reader, symbol: Symbol) -> VerbResult:
+    """List the references to a symbol."""
+    edges = _reference_edges(symbol)
+    filters = _id_filters(reader, edges)
+    return query_result(
         COLUMNS,
         f"""
         WITH places AS (
@@ -48,7 +50,7 @@ def refs(reader: Reader, symbol: Symbol) -> Found:
             PARTITION BY e.repo_id, e.path, e.bstart, e.bend
             ORDER BY CASE e.edge_kind {RANK} END, e.confidence DESC, e.edge_id
           ) AS place_rank FROM e
-        ), inner_most AS ({innermost("places", "edge_id")})
+        ), inner_most AS ({innermost_sql("places", "edge_id")})
         SELECT t.qualname AS symbol, n.node_kind AS kind, p.path, p.line, p.bstart, p.bend,
           p.edge_kind AS relation, n.subkind AS role, d.qualname AS inside, p.confidence,
           p.resolution_method AS method, p.repo_id, p.dst_node_id AS symbol_id, p.edge_id
@@ -61,8 +63,8 @@ def refs(reader: Reader, symbol: Symbol) -> Found:
         """,
         {
             "e": edges,
-            "n": nodes(PLACES, symbol.repo_id, **few.get("places", {})),
-            "d": nodes(AROUND, symbol.repo_id, **few.get("around", {})),
+            "n": nodes(PLACES, symbol.repo_id, **filters.get("places", {})),
+            "d": nodes(ENCLOSING_KINDS, symbol.repo_id, **filters.get("enclosing", {})),
             "t": nodes(KINDS, symbol.repo_id, node_id=symbol.ids),
         },
         order=("path", "bstart", "relation", "symbol_id", "bend", "edge_id"),
@@ -70,25 +72,25 @@ def refs(reader: Reader, symbol: Symbol) -> Found:
 
 
 def count_refs(reader: Reader, symbol: Symbol) -> int:
-    """How many places mean a symbol."""
+    """Count the references to a symbol."""
     query = Query(
         "SELECT count(*) FROM (SELECT DISTINCT e.repo_id, e.path, e.bstart, e.bend FROM e) AS places",
-        {"e": _edges(symbol)},
+        {"e": _reference_edges(symbol)},
     )
     ((count,),) = reader.rows(query)
     return int(count)
 
 
-def _edges(symbol: Symbol) -> Slice:
+def _reference_edges(symbol: Symbol) -> Slice:
     return Slice("cpg_edges_by_dst", dst_node_id=symbol.ids, edge_kind=RELATIONS)
 
 
-def _few(reader: Reader, edges: Slice) -> dict[str, dict[str, list[str]]]:
-    """Where there are few places, their nodes and files: to look these up is faster than to join all."""
-    rows = reader.rows(Query("SELECT e.src_node_id, e.owner_file_id FROM e", {"e": edges}), FEW + 1)
-    if len(rows) > FEW:
+def _id_filters(reader: Reader, edges: Slice) -> dict[str, dict[str, list[str]]]:
+    """Return the nodes and files of few references: looking them up is faster than joining all."""
+    rows = reader.rows(Query("SELECT e.src_node_id, e.owner_file_id FROM e", {"e": edges}), MAX_LOOKUPS + 1)
+    if len(rows) > MAX_LOOKUPS:
         return {}
     return {
         "places": {"node_id": sorted({row[0] for row in rows})},
-        "around": {"file_id": sorted({row[1] for row in rows})},
+        "enclosing": {"file_id": sorted({row[1] for row in rows})},
     }

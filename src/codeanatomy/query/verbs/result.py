@@ -1,6 +1,6 @@
-"""What a verb returns: the query that answers, the columns it has, and what to know about the answer.
+"""Define what a verb returns: a query that is not run yet, its columns, and notes for the user.
 
-    Found(Query(..., columns=("symbol", "path", "line")), notes=("variables of functions are not listed",))
+    VerbResult(Query(..., columns=("symbol", "path")), notes=("variables of functions are not listed",))
 
 Tests: `tests/unit/query/test_verb_calls.py`.
 """
@@ -16,33 +16,35 @@ from codeanatomy.query.answers import COLUMNS
 from codeanatomy.query.engines.statements import ALL_HELD, HELD, ROW_NO, Held, Query, Relation
 
 
-class Found(Struct, frozen=True):
-    """An answer that is not read yet."""
+class VerbResult(Struct, frozen=True):
+    """The unevaluated result of a verb."""
 
     query: Query
-    # What a reader of the answer should know, in words.
+    # Limitations that the user should know, in English.
     notes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What its rows have; each is one of `answers.COLUMNS`."""
+        """Column names of the rows; each is declared in `answers.COLUMNS`."""
         return self.query.columns
 
 
-def found(
+def query_result(
     columns: tuple[str, ...],
     sql: str,
     relations: Mapping[str, Relation],
     args: tuple[Any, ...] = (),
     order: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
-) -> Found:
-    """The answer that a statement gives."""
-    return Found(Query(sql, relations, args, order, columns), notes)
+) -> VerbResult:
+    """Make a result of a SQL statement."""
+    return VerbResult(Query(sql, relations, args, order, columns), notes)
 
 
-def held(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], notes: tuple[str, ...] = ()) -> Found:
-    """Rows that a verb has worked out itself, in their order; what a row lacks is null."""
+def rows_result(
+    columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], notes: tuple[str, ...] = ()
+) -> VerbResult:
+    """Make a result of rows computed in Python, in their order; a missing key is null."""
     numbered = [(number, *map(row.get, columns)) for number, row in enumerate(rows)]
-    shape = Held((ROW_NO, *(COLUMNS[name] for name in columns)), numbered)
-    return found(columns, ALL_HELD, {HELD: shape}, order=(ROW_NO.name,), notes=notes)
+    relation = Held((ROW_NO, *(COLUMNS[name] for name in columns)), numbered)
+    return query_result(columns, ALL_HELD, {HELD: relation}, order=(ROW_NO.name,), notes=notes)

@@ -1,10 +1,12 @@
-"""`show SYMBOL`: what it is, where, how it is written, what it says of itself, and how much it is used.
+"""Show a symbol: kind, location, signature, docstring, and how much it is used (`show SYMBOL`).
 
     show(reader, resolve(reader, "requests.get"))
     # signature "def get(url: UriType, params: ParamsType=None, **kwargs) -> Response", callers 2, ...
 
-One row for each definition: overloads have their own. The signature is taken from the source that the lake
-keeps; where this interpreter cannot parse it, from its first line. Tests: `tests/unit/query/test_verb_show.py`.
+One row per definition; each overload has its own. The signature is parsed from the source text in the lake;
+if this interpreter cannot parse it, it is the first line.
+
+Tests: `tests/unit/query/test_verb_show.py`.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from typing import Any
 
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
-from codeanatomy.query.verbs.calls import called, calling
+from codeanatomy.query.verbs.calls import callee_hops, caller_hops
 from codeanatomy.query.verbs.refs import count_refs
-from codeanatomy.query.verbs.result import Found, held
+from codeanatomy.query.verbs.result import VerbResult, rows_result
 from codeanatomy.query.walks.docstrings import docstrings
 from codeanatomy.query.walks.reachability import edges_at
 
@@ -40,27 +42,27 @@ COLUMNS = (
     "repo_id",
     "symbol_id",
 )
-WRITTEN = ("CLASS", "FUNCTION", "TYPE_ALIAS")
-# Of one name; who has more of them does not read them all.
-DEFINITIONS = 500
-# A signature of more characters is cut: it is for people.
+SIGNATURE_KINDS = ("CLASS", "FUNCTION", "TYPE_ALIAS")
+# Definitions shown of one symbol.
+MAX_DEFINITIONS = 500
+# A longer signature is cut.
 SIGNATURE_CHARS = 2000
 
 
-def show(reader: Reader, symbol: Symbol) -> Found:
-    """A symbol, each definition of it."""
+def show(reader: Reader, symbol: Symbol) -> VerbResult:
+    """Show each definition of a symbol."""
     query = Query(
         "SELECT n.node_id, n.node_kind, n.subkind, n.path, n.line, n.file_id, n.bstart, n.bend FROM n",
         {"n": nodes((symbol.kind,), symbol.repo_id, node_id=symbol.ids)},
         order=("path", "line", "node_id"),
     )
-    found = reader.rows(query, DEFINITIONS)
-    total = found[0][-1] if found else 0
-    notes = (f"the first {DEFINITIONS:,} of {total:,} definitions",) if total > DEFINITIONS else ()
-    texts = _texts(reader, symbol, sorted({row[5] for row in found if row[1] in WRITTEN}))
-    said = docstrings(reader, [row[0] for row in found])
+    definitions = reader.rows(query, MAX_DEFINITIONS)
+    total = definitions[0][-1] if definitions else 0
+    notes = (f"the first {MAX_DEFINITIONS:,} of {total:,} definitions",) if total > MAX_DEFINITIONS else ()
+    texts = _texts(reader, symbol, sorted({row[5] for row in definitions if row[1] in SIGNATURE_KINDS}))
+    docs = docstrings(reader, [row[0] for row in definitions])
     counts = _counts(reader, symbol)
-    return held(
+    return rows_result(
         COLUMNS,
         (
             {
@@ -69,22 +71,22 @@ def show(reader: Reader, symbol: Symbol) -> Found:
                 "subkind": subkind,
                 "path": path,
                 "line": line or symbol.line,
-                "signature": signature(texts.get(file_id), start, end) if kind in WRITTEN else None,
-                "docstring": said.get(node),
+                "signature": signature(texts.get(file_id), start, end) if kind in SIGNATURE_KINDS else None,
+                "docstring": docs.get(node),
                 **counts,
                 "confidence": 1.0,
                 "method": symbol.method,
                 "repo_id": symbol.repo_id,
                 "symbol_id": node,
             }
-            for node, kind, subkind, path, line, file_id, start, end, _ in found
+            for node, kind, subkind, path, line, file_id, start, end, _ in definitions
         ),
         notes,
     )
 
 
 def signature(text: bytes | None, start: int | None, end: int | None) -> str | None:
-    """The head of a definition, from the text of its file and its bytes there.
+    """Return the signature of a definition, from the text of its file and its byte span.
 
     >>> signature(b"def f(x:int=1, *, y) -> str: return g(x)", 0, 40)
     'def f(x: int=1, *, y) -> str'
@@ -94,7 +96,7 @@ def signature(text: bytes | None, start: int | None, end: int | None) -> str | N
     source = text[start:end].decode(errors="replace")
     try:
         with warnings.catch_warnings():
-            # Odd escapes in somebody's source are not our user's concern.
+            # Invalid escapes in the analysed source would warn on the user's terminal.
             warnings.simplefilter("ignore")
             parsed = ast.parse(textwrap.dedent(source)).body[0]
             head = _head(parsed)
@@ -105,7 +107,7 @@ def signature(text: bytes | None, start: int | None, end: int | None) -> str | N
 
 
 def _head(parsed: ast.stmt) -> str | None:
-    """A definition without what it does."""
+    """Return a definition without its body and decorators."""
     if isinstance(parsed, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         parsed.body = [ast.Pass()]
         parsed.decorator_list = []
@@ -114,7 +116,7 @@ def _head(parsed: ast.stmt) -> str | None:
 
 
 def _texts(reader: Reader, symbol: Symbol, files: Sequence[str]) -> dict[str, bytes]:
-    """The texts of some files."""
+    """Return the texts of files, by file id."""
     if not files:
         return {}
     query = Query(
@@ -125,15 +127,15 @@ def _texts(reader: Reader, symbol: Symbol, files: Sequence[str]) -> dict[str, by
 
 
 def _counts(reader: Reader, symbol: Symbol) -> dict[str, Any]:
-    """How many call it, what it calls, which places mean it, what is directly inside: as the verbs say."""
+    """Count callers, callees, references and members of a symbol, as the verbs list them."""
     members = Query(
         "SELECT count(DISTINCT e.dst_node_id) FROM e",
         {"e": edges_at(symbol.ids, ("CONTAINS",), "src")},
     )
     ((inside,),) = reader.rows(members)
     return {
-        "callers": len(calling(reader, symbol)[0]),
-        "callees": len(called(reader, symbol)[0]),
+        "callers": len(caller_hops(reader, symbol)[0]),
+        "callees": len(callee_hops(reader, symbol)[0]),
         "refs": count_refs(reader, symbol),
         "members": inside,
     }

@@ -1,4 +1,4 @@
-"""`stats`: how much of what the lake has, for each repository.
+"""Count files, failures, nodes, edges and calls of each repository (`stats`).
 
     stats(reader, repo_id="requests")
     # read              files        36
@@ -8,8 +8,10 @@
     # one target        calls     1,480   81.2 % of 1,823 call sites
     # unknown_receiver  unresolved  510   CALLS 170, REFERS_TO 340
 
-The groups in this order; in each the largest first. A call site has several targets if one of them runs, and
-not all. What leaves the repository is a target too. Tests: `tests/unit/query/test_verb_stats.py`.
+Groups come in this order, the largest count first. A call site has several targets if they are alternatives,
+of which one runs. External functions are targets too.
+
+Tests: `tests/unit/query/test_verb_stats.py`.
 """
 
 from __future__ import annotations
@@ -18,22 +20,22 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from codeanatomy.query.engines.statements import Query, Reader, Row, edges, nodes, of_repository
-from codeanatomy.query.verbs.result import Found, held
+from codeanatomy.query.verbs.result import VerbResult, rows_result
 from codeanatomy.query.walks.reachability import CALLS
 
 COLUMNS = ("symbol", "kind", "amount", "detail", "path", "line", "confidence", "method", "repo_id")
 GROUPS = ("files", "failures", "nodes", "edges", "calls", "unresolved")
 
 
-def stats(reader: Reader, *, repo_id: str | None = None) -> Found:
-    """How much of what each repository has, or one."""
-    repositories = reader.snapshot.chosen(repo_id)
+def stats(reader: Reader, *, repo_id: str | None = None) -> VerbResult:
+    """Count the contents of each repository, or of one."""
+    repositories = reader.snapshot.select_repositories(repo_id)
     failures = [
         (name, extractor, count)
         for name, row in repositories.items()
         for extractor, count in row.error_counts.items()
     ]
-    counted = {
+    counts = {
         "files": _files(reader, repo_id),
         "failures": failures,
         "nodes": _by_kind(reader, "cpg_nodes", "node_kind", repo_id),
@@ -41,9 +43,9 @@ def stats(reader: Reader, *, repo_id: str | None = None) -> Found:
         "calls": _calls(reader, repo_id),
         "unresolved": _unresolved(reader, repo_id),
     }
-    rows = [_row(group, row) for group in GROUPS for row in counted[group]]
+    rows = [_row(group, row) for group in GROUPS for row in counts[group]]
     rows.sort(key=lambda row: (row["repo_id"], GROUPS.index(row["kind"]), -row["amount"], row["symbol"]))
-    return held(COLUMNS, rows)
+    return rows_result(COLUMNS, rows)
 
 
 def _row(group: str, row: Sequence[Any]) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def _row(group: str, row: Sequence[Any]) -> dict[str, Any]:
 
 
 def _files(reader: Reader, repo_id: str | None) -> list[Row]:
-    """Files by state: `read`, or why not."""
+    """Count files by state: `read`, or the reason for skipping."""
     return reader.rows(
         Query(
             "SELECT f.repo_id, coalesce(f.skipped_reason, 'read'), count(*) FROM f GROUP BY 1, 2",
@@ -73,7 +75,7 @@ def _by_kind(reader: Reader, table: str, kind: str, repo_id: str | None) -> list
 
 
 def _calls(reader: Reader, repo_id: str | None) -> list[tuple[Any, ...]]:
-    """Call sites by how many targets they have."""
+    """Count call sites by their number of targets: one, several, none."""
     query = Query(
         "SELECT c.repo_id, count(*), sum(CASE WHEN t.src_node_id IS NULL THEN 1 ELSE 0 END), sum(t.several)"
         " FROM c LEFT JOIN (SELECT e.src_node_id,"
@@ -81,7 +83,7 @@ def _calls(reader: Reader, repo_id: str | None) -> list[tuple[Any, ...]]:
         " ON t.src_node_id = c.node_id GROUP BY 1",
         {"c": nodes(("CALLSITE",), repo_id), "e": edges(CALLS, repo_id)},
     )
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for repo, sites, without, several in reader.rows(query):
         ambiguous = int(several or 0)
         parts = {
@@ -90,12 +92,12 @@ def _calls(reader: Reader, repo_id: str | None) -> list[tuple[Any, ...]]:
             "no target": without,
         }
         for name, count in parts.items():
-            found.append((repo, name, count, f"{100 * count / sites:.1f} % of {sites:,} call sites"))
-    return found
+            rows.append((repo, name, count, f"{100 * count / sites:.1f} % of {sites:,} call sites"))
+    return rows
 
 
 def _unresolved(reader: Reader, repo_id: str | None) -> Iterable[tuple[Any, ...]]:
-    """What is unresolved, by reason, with the relations that it would have been."""
+    """Count unresolved relations by reason, with the kinds of relations in the detail."""
     query = Query(
         "SELECT r.repo_id, r.reason, r.relation_kind, count(*) FROM r WHERE r.dst_id IS NULL"
         " GROUP BY 1, 2, 3",

@@ -1,12 +1,14 @@
-"""`unresolved [SYMBOL]`: what the lake could not find the meaning of, and why.
+"""List names, calls and imports that could not be resolved, and why (`unresolved [SYMBOL]`).
 
     unresolved(reader, symbol=resolve(reader, "shop.waste"), reason="unknown_receiver")
-    # thing.sweep  CALLSITE       shop/waste.py:9  CALLS      unknown_receiver  inside shop.waste.clean
+    # bin.sweep    CALLSITE       shop/waste.py:9  CALLS      unknown_receiver  inside shop.waste.clean
     # sweep        ATTRIBUTE_REF  shop/waste.py:9  REFERS_TO  unknown_receiver  inside shop.waste.clean
 
-A row is a call, name, attribute, import, base or decorator, as it is written; `method` is the reason. A call
-of an attribute is two: the attribute and the call. Inside of a package is what is below its folder. Tests:
-`tests/unit/query/test_verb_unresolved.py`.
+A row is a call, name, attribute, import, base or decorator, as written in the source; `method` is the reason.
+A call of an attribute has two rows: the attribute and the call. A package contains everything below its
+folder.
+
+Tests: `tests/unit/query/test_verb_unresolved.py`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,14 @@ from __future__ import annotations
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes, of_repository
-from codeanatomy.query.verbs.result import Found, found
-from codeanatomy.query.walks.enclosing import AROUND, folders_of, innermost, is_below, spans
+from codeanatomy.query.verbs.result import VerbResult, query_result
+from codeanatomy.query.walks.enclosing import (
+    ENCLOSING_KINDS,
+    below_folders_sql,
+    innermost_sql,
+    package_folders,
+    spans_sql,
+)
 
 COLUMNS = (
     "symbol",
@@ -29,10 +37,10 @@ COLUMNS = (
     "repo_id",
     "symbol_id",
 )
-# What may be unresolved, but for what the compiler makes of operators, which has no text of its own.
+# Kinds of nodes whose name is shown; implicit calls of operators have no text of their own.
 PLACES = ("CALLSITE", "NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS", "CLASS", "DECORATOR")
 NOTE = "calls of which some targets are known and others were cut (`too_many_candidates`) are not listed"
-# What has no place of its own is at the beginning of its file.
+# A relation without a span is placed at the beginning of its file.
 BEGINS, ENDS = "coalesce(r.bstart, 0)", "coalesce(r.bend, 0)"
 ROWS = (
     "SELECT r.relation_id, r.src_id, r.src_kind, r.relation_kind, r.reason, r.path, r.line, r.repo_id,"
@@ -42,37 +50,39 @@ ROWS = (
 
 def unresolved(
     reader: Reader, *, symbol: Symbol | None = None, reason: str | None = None, repo_id: str | None = None
-) -> Found:
-    """What could not be resolved, everywhere or inside of a symbol, for any reason or for one."""
-    if symbol is not None and symbol.kind not in (*AROUND, "PACKAGE"):
-        raise UsageError(f"{symbol.symbol} has nothing inside", "name a function, class, module or package")
+) -> VerbResult:
+    """List what could not be resolved, everywhere or inside of a symbol, for any reason or for one."""
+    if symbol is not None and symbol.kind not in (*ENCLOSING_KINDS, "PACKAGE"):
+        raise UsageError(
+            f"{symbol.symbol} has no code inside of it", "name a function, class, module or package"
+        )
     of_one = symbol.repo_id if symbol is not None else repo_id
     relations = {
         "r": of_repository("relations_v1", of_one),
         "n": nodes(PLACES, of_one),
-        "d": nodes(AROUND, of_one),
+        "d": nodes(ENCLOSING_KINDS, of_one),
     }
     conditions, args = ["r.dst_id IS NULL"], list[str | int]()
     if reason is not None:
-        _refuse_unknown(reader, reason)
+        _check_reason(reader, reason)
         conditions.append("r.reason = ?")
         args.append(reason)
     inside = ""
     if symbol is not None:
-        folders = folders_of(reader, symbol)
+        folders = package_folders(reader, symbol)
         if folders:
-            below, paths = is_below("r.path", folders)
+            below, paths = below_folders_sql("r.path", folders)
             conditions.append(below)
             args += paths
         else:
             inside = (
-                f" JOIN ({spans('s')}) AS o ON o.file_id = r.owner_file_id"
+                f" JOIN ({spans_sql('s')}) AS o ON o.file_id = r.owner_file_id"
                 f" AND o.begins <= {BEGINS} AND o.ends >= {ENDS}"
             )
-            relations["s"] = nodes(AROUND, of_one, node_id=symbol.ids)
-    # The base of a class is outside of it.
-    inner = innermost("u", "relation_id", but="src_id")
-    return found(
+            relations["s"] = nodes(ENCLOSING_KINDS, of_one, node_id=symbol.ids)
+    # A base of a class is outside of the class itself.
+    inner = innermost_sql("u", "relation_id", exclude="src_id")
+    return query_result(
         COLUMNS,
         f"WITH u AS ({ROWS}{inside} WHERE {' AND '.join(conditions)})"
         " SELECT CASE WHEN n.node_kind = 'IMPORT_ALIAS' THEN n.qualname ELSE n.name END AS symbol,"
@@ -87,8 +97,8 @@ def unresolved(
     )
 
 
-def _refuse_unknown(reader: Reader, reason: str) -> None:
-    """A reason that nothing in the lake has is a slip of the pen."""
+def _check_reason(reader: Reader, reason: str) -> None:
+    """Raise UnknownName if no unresolved relation in the lake has the reason."""
     known = Query(
         "SELECT DISTINCT r.reason FROM r WHERE r.dst_id IS NULL AND r.reason IS NOT NULL",
         {"r": Slice("relations_v1")},

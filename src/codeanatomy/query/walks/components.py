@@ -1,10 +1,12 @@
-"""Strongly connected components of a directed graph, and the shortest way around in each.
+"""Compute strongly connected components of a directed graph, and the shortest cycle in each.
 
-    components({"a": ["b"], "b": ["a", "c"], "c": []})      # [["a", "b"]]: each of them reaches the others
-    round_trip(["a", "b"], {"a": ["b"], "b": ["a"]}, rank)  # ["a", "b"]: from a to b, and from b back to a
+    components({"a": ["b"], "b": ["a", "c"], "c": []})          # [["a", "b"]]: each reaches the others
+    shortest_cycle(["a", "b"], {"a": ["b"], "b": ["a"]}, rank)  # ["a", "b"]: from a to b and back to a
 
-Without recursion: a chain of imports may be longer than Python's stack. What comes out does not depend on the
-order of the edges. Tests: `tests/unit/query/test_verb_cycles.py`.
+Iterative, since a chain of imports may be longer than Python's stack. The result does not depend on the order
+of the edges.
+
+Tests: `tests/unit/query/test_verb_cycles.py`.
 """
 
 from __future__ import annotations
@@ -17,16 +19,16 @@ Graph: TypeAlias = Mapping[str, Iterable[str]]
 
 
 def components(graph: Graph) -> list[list[str]]:
-    """The sets of more than one node that reach each other, by Tarjan's algorithm, each sorted."""
-    found: list[list[str]] = []
+    """Return the components of more than one node, each sorted, by Tarjan's algorithm."""
+    groups: list[list[str]] = []
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}
-    # Nodes whose component is not known yet, in the order in which they were met.
+    # Tarjan's stack: nodes whose component is not complete, in the order of discovery.
     open_nodes: dict[str, None] = {}
     for root in sorted(graph):
         if root in number:
             continue
-        # From the root to the node that is being visited, and which successors of each are still to come.
+        # The path from the root to the current node, each with the iterator over its remaining successors.
         path = [(root, iter(sorted(graph[root])))]
         number[root] = lowest[root] = len(number)
         open_nodes[root] = None
@@ -46,12 +48,12 @@ def components(graph: Graph) -> list[list[str]]:
                     above = path[-1][0]
                     lowest[above] = min(lowest[above], lowest[node])
                 if lowest[node] == number[node]:
-                    found.append(_taken(open_nodes, node))
-    return sorted(members for members in found if len(members) > 1)
+                    groups.append(_pop_component(open_nodes, node))
+    return sorted(members for members in groups if len(members) > 1)
 
 
-def _taken(open_nodes: dict[str, None], first: str) -> list[str]:
-    """The nodes from one on, which are open no more."""
+def _pop_component(open_nodes: dict[str, None], first: str) -> list[str]:
+    """Remove the nodes from `first` to the top of the stack and return them sorted."""
     members = []
     while True:
         members.append(open_nodes.popitem()[0])
@@ -59,29 +61,29 @@ def _taken(open_nodes: dict[str, None], first: str) -> list[str]:
             return sorted(members)
 
 
-def round_trip(members: Collection[str], graph: Graph, rank: Mapping[str, Any]) -> list[str]:
-    """The shortest closed walk through some nodes that all reach each other; of equals, the first by rank.
+def shortest_cycle(members: Collection[str], graph: Graph, rank: Mapping[str, Any]) -> list[str]:
+    """Return the shortest cycle within one component; of equally long ones the first by rank.
 
-    Breadth first from the first node, no further than the best walk so far. Then the shortest walk through it
-    is known, and what still goes in circles without it is looked at in the same way.
+    Search breadth first from the node of the lowest rank, no deeper than the best cycle so far. That gives
+    the shortest cycle through the node; then remove the node and repeat with the components that remain.
     """
     best: list[str] = []
     whole = set(members)
     steps = {node: sorted(whole.intersection(graph[node]) - {node}, key=rank.__getitem__) for node in whole}
-    left = [(min(rank[node] for node in members), list(members))]
-    while left and len(best) != 2:
-        _, part = heappop(left)
+    remaining = [(min(rank[node] for node in members), list(members))]
+    while remaining and len(best) != 2:
+        _, part = heappop(remaining)
         start = min(part, key=rank.__getitem__)
         inside = set(part)
-        best = _back_to(start, steps, inside, len(best) - 1 if best else len(part)) or best
+        best = _cycle_through(start, steps, inside, len(best) - 1 if best else len(part)) or best
         inside.remove(start)
         for rest in components({node: inside.intersection(steps[node]) for node in inside}):
-            heappush(left, (min(rank[node] for node in rest), rest))
+            heappush(remaining, (min(rank[node] for node in rest), rest))
     return best
 
 
-def _back_to(start: str, steps: Mapping[str, list[str]], inside: set[str], longest: int) -> list[str]:
-    """The shortest walk from a node back to it, of so many nodes at most; else nothing."""
+def _cycle_through(start: str, steps: Mapping[str, list[str]], inside: set[str], longest: int) -> list[str]:
+    """Return the shortest cycle through a node, of at most `longest` nodes; empty if there is none."""
     before: dict[str, str] = {}
     level = [start]
     for _ in range(longest):

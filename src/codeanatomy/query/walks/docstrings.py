@@ -1,4 +1,4 @@
-r"""What definitions say of themselves.
+r"""Read the docstrings of definitions.
 
     docstrings(reader, ["function:3f..."])      # {"function:3f...": "Send a request.\n\nIt waits."}
 
@@ -15,18 +15,18 @@ from codeanatomy.query.walks.reachability import edges_at
 
 
 def docstrings(reader: Reader, ids: Collection[str]) -> dict[str, str]:
-    """The docstrings of some nodes, without indentation, in the order of the nodes."""
-    having = Query(
+    """Return the docstrings of nodes by id, without indentation, in the order of the ids."""
+    having_docstring = Query(
         "SELECT e.dst_node_id, e.src_node_id FROM e",
         {"e": edges_at(ids, ("HAS_DOCSTRING",), "src")},
         order=("dst_node_id",),
     )
-    owners: dict[str, str] = dict(reader.rows(having)) if ids else {}
+    owners: dict[str, str] = dict(reader.rows(having_docstring)) if ids else {}
     if not owners:
         return {}
     properties = Query(
         "SELECT p.entity_id, p.value_string FROM p",
         {"p": Slice("cpg_props", entity_kind=("node",), entity_id=sorted(owners), prop_key=("text",))},
     )
-    found = {owners[node]: inspect.cleandoc(text or "") for node, text in reader.rows(properties)}
-    return {node: found[node] for node in ids if node in found}
+    texts = {owners[node]: inspect.cleandoc(text or "") for node, text in reader.rows(properties)}
+    return {node: texts[node] for node in ids if node in texts}

@@ -1,13 +1,14 @@
-"""What can be reached over edges of some kinds, nearest first.
+"""Search breadth first over edges of given kinds.
 
     reach(reader, {"function:3f...": 1.0}, CALL_GRAPH, "dst", depth=2)
-    # [Step("function:9a...", depth=1, via="function:3f...", path="requests/api.py", line=59, ...), ...]
+    # [Hop("function:9a...", depth=1, via="function:3f...", path="requests/api.py", line=59, ...), ...]
 
-Level by level: the edges that arrive at (`dst`) or leave (`src`) the nodes of a level. Those of a few nodes
-are looked up in the copy of the edges that is sorted by that end; for many, the folder of each kind is read
-and sifted. A node is reached once, at its smallest depth, by the way that is trusted most: as much as the
-least trusted edge on it, and no more than where it started. What was started from is reached too, if a cycle
-leads back. Tests: `tests/unit/normalize/test_reaching.py`.
+Each level reads the edges that arrive at (`dst`) or leave (`src`) the nodes of the level: for a few nodes
+from the copy of the edges that is sorted by that end, for many by a scan of the folder of each edge kind. A
+node is reached once, at its smallest depth, by the path of the highest confidence; that of a path is the
+lowest of its edges and of its start node. A start node is reached too if a cycle leads back to it.
+
+Tests: `tests/unit/normalize/test_reaching.py`.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from msgspec import Struct, structs
 
 from codeanatomy.query.engines.statements import Query, Reader, Slice, edges
 
-# Whoever reaches more than this has asked about everything.
-REACHED = 100_000
-# So many nodes are looked up in the sorted copy: a row group for each, about 6 ms, whatever the lake holds.
-# To read the folder of a kind takes 3 to 10 ms in a lake of django, and more in a larger one.
-FEW = 2
-# From who calls to what is called; and from call sites to functions, names outside and classes.
+# Nodes that a search may reach before it stops.
+MAX_REACHED = 100_000
+# Nodes looked up in the sorted copy: one row group each, about 6 ms whatever the size of the lake. A scan of
+# the folder of a kind takes 3 to 10 ms in a lake of django, and more in a larger one.
+MAX_LOOKUPS = 2
+# Edges from callers to callees; and from call sites to functions, external names and classes.
 CALL_GRAPH = ("CALL_GRAPH",)
 CALLS = ("CALLS", "CALLS_NAME", "INSTANTIATES")
 
 End = Literal["src", "dst"]
 
 
-class Step(Struct, frozen=True):
-    """A node that was reached, and the edge by which."""
+class Hop(Struct, frozen=True):
+    """A node that was reached, and the edge that led to it."""
 
     node_id: str
     depth: int
@@ -41,41 +42,41 @@ class Step(Struct, frozen=True):
     edge_kind: str
     path: str | None
     line: int | None
-    # Of the least trusted edge on the way.
+    # Lowest confidence on the path.
     confidence: float
     method: str | None
 
-    def turned(self) -> Step:
-        """The same edge, from its other end."""
+    def reversed(self) -> Hop:
+        """Return the same edge seen from its other end."""
         return structs.replace(self, node_id=self.via, via=self.node_id)
 
 
 def reach(
     reader: Reader, start: Mapping[str, float], kinds: Collection[str], end: End, depth: int
-) -> tuple[list[Step], bool]:
-    """What is reached from nodes, of which each is trusted so much, and whether that is all.
+) -> tuple[list[Hop], bool]:
+    """Return the nodes reached within `depth` edges, and whether the search is complete.
 
-    Against the edges (`dst`) or along them (`src`).
+    `start` maps node ids to confidences. Follow edges backwards (`dst`) or forwards (`src`).
     """
-    trust = dict(start)
-    level, found = sorted(trust), dict[str, Step]()
+    confidences = dict(start)
+    level, reached = sorted(confidences), dict[str, Hop]()
     for distance in range(1, depth + 1):
-        steps: dict[str, Step] = {}
+        new: dict[str, Hop] = {}
         for edge in neighbours(reader, level, kinds, end):
-            node, trusted = edge.node_id, min(edge.confidence, trust[edge.via])
-            if node not in found and (node not in steps or trusted > steps[node].confidence):
-                steps[node] = structs.replace(edge, depth=distance, confidence=trusted)
-        if not steps or len(found) + len(steps) > REACHED:
-            return list(found.values()), not steps
-        found |= steps
-        # What was started from may be reached too, by a cycle, but leads to nothing new.
-        level = sorted(node for node in steps if node not in trust)
-        trust.update({node: steps[node].confidence for node in level})
-    return list(found.values()), True
+            node, confidence = edge.node_id, min(edge.confidence, confidences[edge.via])
+            if node not in reached and (node not in new or confidence > new[node].confidence):
+                new[node] = structs.replace(edge, depth=distance, confidence=confidence)
+        if not new or len(reached) + len(new) > MAX_REACHED:
+            return list(reached.values()), not new
+        reached |= new
+        # A start node may be reached by a cycle, but was expanded already.
+        level = sorted(node for node in new if node not in confidences)
+        confidences.update({node: new[node].confidence for node in level})
+    return list(reached.values()), True
 
 
-def neighbours(reader: Reader, level: Collection[str], kinds: Collection[str], end: End) -> list[Step]:
-    """The edges that have one of the nodes at an end, each as one step from there."""
+def neighbours(reader: Reader, level: Collection[str], kinds: Collection[str], end: End) -> list[Hop]:
+    """Return the edges that have one of the nodes at the given end, each as a hop to its other end."""
     if not level:
         return []
     other = "src" if end == "dst" else "dst"
@@ -86,12 +87,12 @@ def neighbours(reader: Reader, level: Collection[str], kinds: Collection[str], e
         order=(near, far, "edge_kind", "path", "line", "edge_id"),
         columns=(far, near, "edge_kind", "path", "line", "confidence", "resolution_method"),
     )
-    return [Step(node, 1, via, *edge) for node, via, *edge in reader.rows(query)]
+    return [Hop(node, 1, via, *edge) for node, via, *edge in reader.rows(query)]
 
 
 def edges_at(ids: Collection[str], kinds: Collection[str], end: End) -> Slice:
-    """The edges of some kinds that have one of some nodes at an end, from where they are read fastest."""
+    """Return the slice of edges that have one of the nodes at an end, from the table that is read fastest."""
     at_end = {f"{end}_node_id": tuple(ids)}
-    if len(ids) > FEW:
+    if len(ids) > MAX_LOOKUPS:
         return edges(kinds, None, **at_end)
     return Slice(f"cpg_edges_by_{end}", edge_kind=kinds, **at_end)

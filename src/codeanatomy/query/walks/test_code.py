@@ -1,4 +1,4 @@
-"""What is test code, by where it is and what it is called: one rule for all verbs.
+"""Recognize test code by its path and name: one rule for all verbs.
 
     is_test("tests/data.py", "tests.data.make")     # True: in a folder of tests
     is_test("pkg/a.py", "pkg.a.TestA.run")          # True: by the name of its class
@@ -12,14 +12,14 @@ import re
 from pathlib import PurePosixPath
 
 FOLDERS = frozenset({"test", "tests"})
-# Of a file, without its suffix.
+# File name without its suffix.
 FILE = re.compile(r"test_.*|.*_test|conftest")
-# A part of a qualified name: `Testament` is a word of its own.
+# A part of a qualified name: `TestA` or `test_a`, not `Testament`.
 NAME = re.compile(r"(^|\.)(test_|Test([A-Z0-9_.]|$))")
 
 
 def is_test(path: str, name: str) -> bool:
-    """Whether something is test code, by its path and qualified name.
+    """Whether a definition is test code, by its path and qualified name.
 
     >>> is_test("pkg/test_a.pyi", "pkg.test_a.f"), is_test("pkg/latest.py", "pkg.latest.contest")
     (True, False)

@@ -1,11 +1,13 @@
-"""What may use a definition without an edge that says so.
+"""Judge whether a definition without incoming edges may still be used dynamically.
 
-    around = surroundings(reader, definitions)  # `query.walks.usage_facts`
-    around.unresolved_place(definitions[0])     # "shop/a.py:7": an attribute of its name, of who knows what
-    around.base_outside(definitions[0])         # "threading.Thread", which may call the methods of its heirs
+    context = read_usage_context(reader, candidates)  # `query.walks.usage_facts`
+    context.unresolved_place(candidates[0])     # "shop/a.py:7": an unresolved attribute of the same name
+    context.external_base(candidates[0])        # "threading.Thread", which may call overridden methods
 
-The facts were read before; here they are put together. Names are compared as they are written. Tests:
-`tests/unit/query/test_verb_unused.py`.
+`usage_facts` reads the facts from the graph; this module combines them and needs no reader. Names are
+compared as written.
+
+Tests: `tests/unit/query/test_verb_unused.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from msgspec import Struct
 from codeanatomy.query.answers import place
 from codeanatomy.query.walks.test_code import is_test
 
-# Bases that know nothing of the names below them.
-QUIET = (
+# External bases that never call methods of their subclasses.
+INERT_BASES = (
     "abc.ABC",
     "typing.Generic",
     "typing.Protocol",
@@ -33,8 +35,8 @@ Place: TypeAlias = tuple[str, int, int]
 Key: TypeAlias = tuple[str, str]
 
 
-class Definition(Struct, frozen=True):
-    """A function or class."""
+class UnusedCandidate(Struct, frozen=True):
+    """A function or class that no edge from outside of its own text arrives at."""
 
     node_id: str
     kind: str
@@ -49,10 +51,10 @@ class Definition(Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """What it is called, in its repository."""
+        """Repository and name."""
         return self.repo_id, self.name
 
-    def holds(self, path: str, bstart: int) -> bool:
+    def contains(self, path: str, bstart: int) -> bool:
         """Whether a place of its repository is inside of its own text."""
         return path == self.path and self.bstart <= bstart < self.bend
 
@@ -62,167 +64,170 @@ class Definition(Struct, frozen=True):
         return is_test(self.path, self.qualname)
 
 
-class Surroundings(Struct, frozen=True):
-    """What may use definitions without an edge that says so."""
+class UsageContext(Struct, frozen=True):
+    """Facts by which a candidate may be used although no edge arrives at it."""
 
-    # The definitions that no edge uses, by node.
-    unused: Mapping[str, Definition]
-    # What a definition is directly inside of.
+    # Candidates by node id.
+    unused: Mapping[str, UnusedCandidate]
+    # Node ids of definitions and of the definitions directly around them.
     parents: Mapping[str, str]
-    # Methods and those they override, and the other way round.
+    # Methods and those they override, and the reverse.
     overrides: Mapping[str, Sequence[str]]
     overridden: Mapping[str, Sequence[str]]
     # Qualified names of methods that override others.
     names: Mapping[str, str]
-    # Classes and their bases in the repository, and the other way round.
+    # Classes and their bases in the repository, and the reverse.
     bases: Mapping[str, Sequence[str]]
-    heirs: Mapping[str, Sequence[str]]
-    # Names of bases outside, or that are not known.
-    outside: Mapping[str, Sequence[str]]
+    subclasses: Mapping[str, Sequence[str]]
+    # Classes and the names of their external or unresolved bases.
+    external_bases: Mapping[str, Sequence[str]]
     # Files of classes.
     files: Mapping[str, Key]
     decorators: Mapping[str, str]
-    # Classes and what is told of them when they are made.
+    # Classes and a metaclass method or `__init_subclass__` that runs when they are created.
     hooks: Mapping[str, str]
-    # By name: attributes that could not be resolved, or not for sure, texts, what `__all__` lists.
+    # By name: unresolved attributes, attributes of low confidence, string literals, entries of `__all__`.
     unresolved: Mapping[Key, Sequence[Place]]
     uncertain: Mapping[Key, Sequence[Place]]
     texts: Mapping[Key, Sequence[Place]]
     exported: frozenset[Key]
-    # By repository: texts that computed names may begin with.
-    beginnings: Mapping[str, Sequence[tuple[str, str, int]]]
-    # Where the name of a private definition is said of something else.
+    # By repository: string literals that computed names may begin with.
+    prefixes: Mapping[str, Sequence[tuple[str, str, int]]]
+    # Where the name of a private candidate refers to another definition.
     namesakes: Mapping[str, str]
-    # By file: where names of attributes are computed; and of those of `self`.
+    # By file: the first line that computes attribute names; and the first that does so for `self`.
     computed: Mapping[Key, int]
-    of_self: Mapping[Key, int]
+    computed_on_self: Mapping[Key, int]
 
-    def is_private(self, each: Definition) -> bool:
-        """Whether only its own repository can mean it, by its name or by being inside of a function."""
+    def is_private(self, each: UnusedCandidate) -> bool:
+        """Whether only its own repository can use it, by its name or because it is inside of a function."""
         return is_private_name(each.qualname) or any(
-            parent.startswith("function:") for parent in self._around(each.node_id)
+            parent.startswith("function:") for parent in self._ancestors(each.node_id)
         )
 
-    def is_exported(self, each: Definition) -> bool:
+    def is_exported(self, each: UnusedCandidate) -> bool:
         """Whether an `__all__` of the repository lists it."""
         at_top = self.parents.get(each.node_id, "").startswith("module:")
         return at_top and each.key in self.exported
 
-    def overrides_used(self, each: Definition) -> bool:
+    def overrides_used(self, each: UnusedCandidate) -> bool:
         """Whether it overrides a method that is used."""
         return any(base not in self.unused for base in reachable([each.node_id], self.overrides)[1:])
 
-    def overrides_weak(self, each: Definition, is_weak: Callable[[Definition], bool]) -> str | None:
-        """A method that it overrides and that may be used."""
-        found = (self.unused[base] for base in self.overrides.get(each.node_id, ()) if base in self.unused)
-        return next((base.qualname for base in found if is_weak(base)), None)
+    def overrides_maybe_used(
+        self, each: UnusedCandidate, maybe_used: Callable[[UnusedCandidate], bool]
+    ) -> str | None:
+        """Return a method that it overrides and that may be used."""
+        bases = (self.unused[base] for base in self.overrides.get(each.node_id, ()) if base in self.unused)
+        return next((base.qualname for base in bases if maybe_used(base)), None)
 
-    def overridden_by_used(self, each: Definition) -> str | None:
-        """A method that is used and overrides it."""
+    def overridden_by_used(self, each: UnusedCandidate) -> str | None:
+        """Return a method that is used and overrides it."""
         for other in reachable([each.node_id], self.overridden)[1:]:
             if other not in self.unused:
                 return self.names[other]
         return None
 
-    def base_outside(self, each: Definition) -> str | None:
-        """A base outside of the repository, of its class or of one beside it, that may know its name."""
-        for related in self._family(each):
-            for base in self.outside.get(related, ()):
-                if may_know(base, each.name if each.kind == "FUNCTION" else None):
+    def external_base(self, each: UnusedCandidate) -> str | None:
+        """Return an external base of its class, or of a class of the same hierarchy, that may use it."""
+        for related in self._hierarchy(each):
+            for base in self.external_bases.get(related, ()):
+                if may_use(base, each.name if each.kind == "FUNCTION" else None):
                     return base
         return None
 
-    def computes_names(self, each: Definition) -> str | None:
-        """Where names of attributes are computed in its file, or in those of its class's family."""
-        return _first_of([(each.repo_id, each.path), *self._files(each)], self.computed)
+    def computed_names_place(self, each: UnusedCandidate) -> str | None:
+        """Return where its file, or one of its class hierarchy, computes attribute names."""
+        return _first_line([(each.repo_id, each.path), *self._files(each)], self.computed)
 
-    def computes_own_names(self, each: Definition) -> str | None:
-        """Where its class's family computes names of attributes of `self`."""
-        return _first_of(self._files(each), self.of_self) if each.kind == "FUNCTION" else None
+    def computed_on_self_place(self, each: UnusedCandidate) -> str | None:
+        """Return where its class hierarchy computes attribute names of `self`."""
+        return _first_line(self._files(each), self.computed_on_self) if each.kind == "FUNCTION" else None
 
-    def unresolved_place(self, each: Definition) -> str | None:
-        """Where its name is an attribute of something that is not known."""
-        return self._first(each, self.unresolved.get(each.key, ()))
+    def unresolved_place(self, each: UnusedCandidate) -> str | None:
+        """Return where its name is an attribute of an unknown object."""
+        return self._first_place(each, self.unresolved.get(each.key, ()))
 
-    def uncertain_place(self, each: Definition) -> str | None:
-        """Where its name is an attribute that means something else, if what is known there is all."""
-        return self._first(each, self.uncertain.get(each.key, ()))
+    def uncertain_place(self, each: UnusedCandidate) -> str | None:
+        """Return where an attribute of its name was resolved to another definition with low confidence."""
+        return self._first_place(each, self.uncertain.get(each.key, ()))
 
-    def made_in(self, each: Definition) -> str | None:
-        """A text that its name begins with, where names of attributes are computed."""
-        texts = self.beginnings.get(each.repo_id, ())
+    def prefix_place(self, each: UnusedCandidate) -> str | None:
+        """Return where a file that computes attribute names has a string that its name begins with."""
+        texts = self.prefixes.get(each.repo_id, ())
         return next((place(path, line) for text, path, line in texts if each.name.startswith(text)), None)
 
-    def text_place(self, each: Definition) -> str | None:
-        """Where its name stands in a text."""
-        return self._first(each, self.texts.get(each.key, ()))
+    def text_place(self, each: UnusedCandidate) -> str | None:
+        """Return where its name is a string literal."""
+        return self._first_place(each, self.texts.get(each.key, ()))
 
-    def hook(self, each: Definition) -> str | None:
-        """What is told of a class, or of the class that it is directly inside of, when that is made."""
+    def hook(self, each: UnusedCandidate) -> str | None:
+        """Return the hook that runs when the class, or the class directly around it, is created."""
         if each.kind != "CLASS":
             return None
         return self.hooks.get(each.node_id) or self.hooks.get(self.parents.get(each.node_id, ""))
 
-    def _first(self, each: Definition, places: Iterable[Place]) -> str | None:
-        """The first place outside of a definition's own text, if it can be meant there."""
-        # A variable of a function is no attribute of anything.
+    def _first_place(self, each: UnusedCandidate, places: Iterable[Place]) -> str | None:
+        """Return the first place outside of the candidate's own text; None for local definitions."""
+        # A definition inside of a function is not an attribute of any object.
         if self.parents.get(each.node_id, "").startswith("function:"):
             return None
-        found = (place(path, line) for path, at, line in places if not each.holds(path, at))
-        return next(found, None)
+        outside = (place(path, line) for path, bstart, line in places if not each.contains(path, bstart))
+        return next(outside, None)
 
-    def _around(self, node_id: str) -> list[str]:
-        found = []
+    def _ancestors(self, node_id: str) -> list[str]:
+        ancestors = []
         while parent := self.parents.get(node_id):
-            found.append(parent)
+            ancestors.append(parent)
             node_id = parent
-        return found
+        return ancestors
 
-    def _files(self, each: Definition) -> list[Key]:
-        return [self.files[related] for related in self._family(each)]
+    def _files(self, each: UnusedCandidate) -> list[Key]:
+        return [self.files[related] for related in self._hierarchy(each)]
 
-    def _family(self, each: Definition) -> list[str]:
-        """The class of a method, or the class itself; those below it, and all of their bases."""
+    def _hierarchy(self, each: UnusedCandidate) -> list[str]:
+        """Return the class (of a method, or itself), its subclasses, and all of their bases."""
         own = each.node_id if each.kind == "CLASS" else self.parents.get(each.node_id, "")
         if not own.startswith("class:"):
             return []
-        return [found for found in reachable(reachable([own], self.heirs), self.bases) if found in self.files]
+        related = reachable(reachable([own], self.subclasses), self.bases)
+        return [node for node in related if node in self.files]
 
 
-def _first_of(files: Iterable[Key], lines: Mapping[Key, int]) -> str | None:
+def _first_line(files: Iterable[Key], lines: Mapping[Key, int]) -> str | None:
     return next((place(file[1], lines[file]) for file in files if file in lines), None)
 
 
 def reachable(start: Iterable[str], steps: Mapping[str, Sequence[str]]) -> list[str]:
-    """What is reached from some nodes, they first.
+    """Return the start nodes and all nodes reachable from them, breadth first.
 
     >>> reachable(["a"], {"a": ["b"], "b": ["a", "c"]})
     ['a', 'b', 'c']
     """
-    found = dict.fromkeys(start)
-    level = list(found)
+    reached = dict.fromkeys(start)
+    level = list(reached)
     while level:
-        level = list(dict.fromkeys(to for node in level for to in steps.get(node, ()) if to not in found))
-        found.update(dict.fromkeys(level))
-    return list(found)
+        level = list(dict.fromkeys(to for node in level for to in steps.get(node, ()) if to not in reached))
+        reached.update(dict.fromkeys(level))
+    return list(reached)
 
 
-def may_know(base: str, method: str | None) -> bool:
-    """Whether a base outside may call a method of this name, or know of the class itself.
+def may_use(base: str, method: str | None) -> bool:
+    """Whether an external base may call a method of this name or, with None, register its subclasses.
 
-    >>> may_know("builtins.dict", "update"), may_know("builtins.dict", "sorted_keys")
+    >>> may_use("builtins.dict", "update"), may_use("builtins.dict", "sorted_keys")
     (True, False)
-    >>> may_know("threading.Thread", "run"), may_know("builtins.Exception", None)
+    >>> may_use("threading.Thread", "run"), may_use("builtins.Exception", None)
     (True, False)
     """
     module, _, name = base.rpartition(".")
     if module == "builtins" and hasattr(builtins, name):
         return method is not None and hasattr(getattr(builtins, name), method)
-    return base not in QUIET
+    return base not in INERT_BASES
 
 
 def is_private_name(qualname: str) -> bool:
-    """Whether a part of a name begins with an underscore.
+    """Whether a part of a qualified name begins with an underscore and is not a dunder name.
 
     >>> is_private_name("pkg._mod.f"), is_private_name("pkg.A.__init__"), is_private_name("pkg.__main__.f")
     (True, False, False)

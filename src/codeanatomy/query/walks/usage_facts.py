@@ -1,10 +1,11 @@
-"""Definitions that no edge of the graph says to be used, and the facts that may use them all the same.
+"""Read the definitions without incoming edges, and the facts by which they may still be used.
 
-    definitions = unused_definitions(reader, "shop")
-    around = surroundings(reader, definitions)
+    candidates = unused_candidates(reader, "shop")
+    context = read_usage_context(reader, candidates)
 
-One query for each fact, over the kinds of nodes and edges that tell it; what is made of the facts is in
-`query.walks.usage`. Tests: `tests/unit/query/test_verb_unused.py`.
+One query per fact, over the kinds of nodes and edges that hold it; `query.walks.usage` combines the facts.
+
+Tests: `tests/unit/query/test_verb_unused.py`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from codeanatomy import catalog
 from codeanatomy.query.answers import place
 from codeanatomy.query.engines.statements import Held, Query, Reader, Row, Slice, edges, nodes
 from codeanatomy.query.walks.reachability import CALLS
-from codeanatomy.query.walks.usage import Definition, Key, Place, Surroundings
+from codeanatomy.query.walks.usage import Key, Place, UnusedCandidate, UsageContext
 
 K = TypeVar("K")
 T = TypeVar("T")
-USES = (
+USE_EDGES = (
     "CALL_GRAPH",
     "CALLS",
     "INSTANTIATES",
@@ -31,22 +32,28 @@ USES = (
     "INHERITS",
     "RE_EXPORTS",
 )
-# Decorators that keep nothing.
-PLAIN = ("property", "staticmethod", "classmethod")
-# Functions that are told of each class below theirs.
-HOOKS = ("__new__", "__init__", "__call__", "__init_subclass__")
-# Less than this is a guess by values or annotations.
+# Decorators that do not register what they decorate.
+PLAIN_DECORATORS = ("property", "staticmethod", "classmethod")
+# Methods of metaclasses and bases that run when a class is created.
+CLASS_HOOKS = ("__new__", "__init__", "__call__", "__init_subclass__")
+# Below this confidence a resolution is a guess by values or annotations.
 CERTAIN = 0.9
-# What finds attributes by names that are values.
-BY_NAME = ("builtins.getattr", "builtins.vars", "builtins.globals", "builtins.locals", "operator.attrgetter")
-DEFINED = tuple(
+# Functions that look up attributes by computed names.
+NAME_LOOKUPS = (
+    "builtins.getattr",
+    "builtins.vars",
+    "builtins.globals",
+    "builtins.locals",
+    "operator.attrgetter",
+)
+CANDIDATE_COLUMNS = tuple(
     catalog.table("cpg_nodes").column(name)
     for name in ("node_id", "name", "repo_id", "path", "bstart", "bend")
 )
 
 
-def unused_definitions(reader: Reader, repo_id: str | None = None) -> list[Definition]:
-    """Functions and classes that no edge from outside of their own text arrives at, in order."""
+def unused_candidates(reader: Reader, repo_id: str | None = None) -> list[UnusedCandidate]:
+    """Return functions and classes that no edge from outside of their own text arrives at, in file order."""
     outside = (
         "(d.bstart IS NULL OR e.bstart IS NULL OR e.path <> d.path OR e.bstart < d.bstart OR e.bend > d.bend)"
     )
@@ -56,7 +63,7 @@ def unused_definitions(reader: Reader, repo_id: str | None = None) -> list[Defin
         f"SELECT e.dst_node_id AS used_id FROM e JOIN d ON d.node_id = e.dst_node_id WHERE {outside}"
         " UNION SELECT d.node_id FROM d JOIN b ON b.src_node_id = d.node_id"
         f" JOIN e ON e.dst_node_id = b.dst_node_id WHERE {outside}"
-        # Another repository knows it by a name that begins and ends like its own.
+        # Another repository refers to it by an external name with the same first and last part.
         " UNION SELECT d.node_id FROM d JOIN q ON q.name = d.name AND q.repo_id <> d.repo_id"
         " AND split_part(q.qualname, '.', 1) = split_part(d.qualname, '.', 1)"
         ") AS u ON u.used_id = d.node_id"
@@ -65,19 +72,19 @@ def unused_definitions(reader: Reader, repo_id: str | None = None) -> list[Defin
         " AND right(d.path, 4) <> '.pyi'",
         {
             "d": nodes(("FUNCTION", "CLASS"), repo_id),
-            "e": edges(USES),
+            "e": edges(USE_EDGES),
             "b": edges(("DEFINES_BINDING",)),
             "q": nodes(("QUALIFIED_NAME",)),
         },
         order=("repo_id", "path", "bstart", "bend DESC", "node_id"),
     )
-    return [Definition(*row) for row in reader.rows(query)]
+    return [UnusedCandidate(*row) for row in reader.rows(query)]
 
 
-def surroundings(
-    reader: Reader, definitions: Sequence[Definition], repo_id: str | None = None
-) -> Surroundings:
-    """What may use the definitions of the lake, or of a repository, without an edge that says so."""
+def read_usage_context(
+    reader: Reader, candidates: Sequence[UnusedCandidate], repo_id: str | None = None
+) -> UsageContext:
+    """Read the facts by which candidates of the lake, or of one repository, may be used without an edge."""
     overrides = reader.rows(
         Query(
             "SELECT e.src_node_id, e.dst_node_id, f.qualname FROM e JOIN f ON f.node_id = e.src_node_id",
@@ -99,42 +106,42 @@ def surroundings(
             order=("src_node_id", "qualname", "dst_node_id"),
         )
     )
-    computed = _computed(reader)
+    computed = _computed_names(reader)
     lines: dict[Key, int] = {(repo, path): line for repo, path, line, _ in computed}
-    names = sorted({each.name for each in definitions})
+    names = sorted({each.name for each in candidates})
     namesakes: dict[str, str] = {}
-    around = Surroundings(
-        unused={each.node_id: each for each in definitions},
+    context = UsageContext(
+        unused={each.node_id: each for each in candidates},
         parents=dict(_parents(reader)),
-        overrides=_grouped((method, base) for method, base, _ in overrides),
-        overridden=_grouped((base, method) for method, base, _ in overrides),
+        overrides=_group((method, base) for method, base, _ in overrides),
+        overridden=_group((base, method) for method, base, _ in overrides),
         names={method: name for method, _, name in overrides},
-        bases=_grouped((heir, base) for heir, base, name in inherits if name is None),
-        heirs=_grouped((base, heir) for heir, base, name in inherits if name is None),
-        outside=_grouped((heir, name) for heir, _, name in inherits if name is not None),
+        bases=_group((subclass, base) for subclass, base, name in inherits if name is None),
+        subclasses=_group((base, subclass) for subclass, base, name in inherits if name is None),
+        external_bases=_group((subclass, name) for subclass, _, name in inherits if name is not None),
         files={node: (repo, path) for node, repo, path in _classes(reader)},
         decorators=dict(_decorators(reader)),
         hooks=dict(_hooks(reader)),
-        unresolved=_places(_unresolved(reader, names, repo_id)),
-        uncertain=_places(_uncertain(reader, names, repo_id)),
-        texts=_places(_texts(reader, repo_id)),
-        beginnings=_grouped(
+        unresolved=_group_places(_unresolved(reader, names, repo_id)),
+        uncertain=_group_places(_uncertain(reader, names, repo_id)),
+        texts=_group_places(_texts(reader, repo_id)),
+        prefixes=_group(
             (repo, (text, path, line))
-            for repo, text, path, line in _beginnings(reader, repo_id)
+            for repo, text, path, line in _prefixes(reader, repo_id)
             if text.isidentifier() and (repo, path) in lines
         ),
         exported=frozenset(_exported(reader, repo_id)),
         namesakes=namesakes,
         computed=lines,
-        of_self={(repo, path): line for repo, path, _, line in computed if line is not None},
+        computed_on_self={(repo, path): line for repo, path, _, line in computed if line is not None},
     )
-    private = [each for each in definitions if around.is_private(each)]
+    private = [each for each in candidates if context.is_private(each)]
     namesakes.update(_namesakes(reader, private))
-    return around
+    return context
 
 
 def _parents(reader: Reader) -> list[Row]:
-    """Definitions and what they are directly inside of."""
+    """Return definitions, each with the one directly around it."""
     return reader.rows(
         Query(
             "SELECT e.dst_node_id, e.src_node_id FROM e WHERE e.bstart IS NOT NULL",
@@ -148,8 +155,8 @@ def _classes(reader: Reader) -> list[Row]:
 
 
 def _decorators(reader: Reader) -> list[Row]:
-    """Definitions and a decorator of each that may keep it."""
-    plain = ", ".join(f"'{name}'" for name in PLAIN)
+    """Return definitions, each with a decorator that may register it."""
+    plain = ", ".join(f"'{name}'" for name in PLAIN_DECORATORS)
     return reader.rows(
         Query(
             "SELECT e.src_node_id, min_by(d.name, e.ordinal) FROM e JOIN d ON d.node_id = e.dst_node_id"
@@ -160,8 +167,8 @@ def _decorators(reader: Reader) -> list[Row]:
 
 
 def _hooks(reader: Reader) -> list[Row]:
-    """Classes and a function that runs when they are made."""
-    hooks = ", ".join(f"'{name}'" for name in HOOKS)
+    """Return classes, each with a function that runs when it is created."""
+    hooks = ", ".join(f"'{name}'" for name in CLASS_HOOKS)
     return reader.rows(
         Query(
             "SELECT c.node_id, min(f.qualname) FROM e JOIN f ON f.node_id = e.dst_node_id"
@@ -177,11 +184,11 @@ def _hooks(reader: Reader) -> list[Row]:
 
 
 def _unresolved(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Row]:
-    """Attributes of some names of which not everything is known that they mean."""
+    """Return the attributes of given names that are not resolved, or not to all of their targets."""
     return reader.rows(
         Query(
             "SELECT a.repo_id, a.name, a.path, a.bstart, a.line FROM a JOIN p ON p.entity_id = a.node_id"
-            # A call whose candidates were cut may mean anything of the name.
+            # A call whose candidates were cut may have any target of the name.
             " UNION SELECT a.repo_id, a.name, a.path, a.bstart, a.line FROM c"
             " JOIN e ON e.edge_id = c.entity_id JOIN s ON s.node_id = e.src_node_id"
             " JOIN a ON a.file_id = s.file_id AND a.bstart >= s.bstart AND a.bend <= s.bend",
@@ -198,7 +205,7 @@ def _unresolved(reader: Reader, names: Sequence[str], repo_id: str | None) -> li
 
 
 def _uncertain(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Row]:
-    """Attributes of some names whose meaning depends on values, of which there may be more than are known."""
+    """Return the attributes of given names that were resolved by values, of which more may exist."""
     return reader.rows(
         Query(
             "SELECT DISTINCT a.repo_id, a.name, a.path, a.bstart, a.line FROM a"
@@ -217,33 +224,36 @@ def _unresolved_nodes(kind: str) -> Slice:
 
 
 def _texts(reader: Reader, repo_id: str | None) -> list[Row]:
-    """Texts that are the name of a definition, or end with it: `"run"`, `"pkg.mod.run"`, `"pkg.mod:run"`."""
+    """Return string literals that are, or end with, the name of a definition.
+
+    For example `"run"`, `"pkg.mod.run"` and `"pkg.mod:run"`.
+    """
     last = "split_part(replace(substr(t.name, 2, length(t.name) - 2), ':', '.'), '.', -1)"
     return reader.rows(
         Query(
-            f"SELECT t.repo_id, {last} AS said, t.path, t.bstart, t.line FROM t"
+            f"SELECT t.repo_id, {last} AS text, t.path, t.bstart, t.line FROM t"
             f" JOIN (SELECT DISTINCT d.name FROM d) AS k ON k.name = {last} WHERE t.subkind = 'str'",
             {"t": nodes(("LITERAL",), repo_id), "d": nodes(("FUNCTION", "CLASS"), repo_id)},
-            order=("repo_id", "said", "path", "bstart"),
+            order=("repo_id", "text", "path", "bstart"),
         )
     )
 
 
-def _beginnings(reader: Reader, repo_id: str | None) -> list[Row]:
-    """Texts that end with an underscore, whole or up to what is put in: `"as_"`, `"as_%s"`, `"as_{}"`."""
+def _prefixes(reader: Reader, repo_id: str | None) -> list[Row]:
+    """Return string literals that end with `_`, up to a placeholder: `"as_"`, `"as_%s"`, `"as_{}"`."""
     begins = "split_part(split_part(substr(t.name, 2, length(t.name) - 2), '%', 1), '{', 1)"
     return reader.rows(
         Query(
-            f"SELECT DISTINCT t.repo_id, {begins} AS said, t.path, t.line FROM t WHERE t.subkind = 'str'"
+            f"SELECT DISTINCT t.repo_id, {begins} AS text, t.path, t.line FROM t WHERE t.subkind = 'str'"
             f" AND length({begins}) > 2 AND right({begins}, 1) = '_' AND instr({begins}, ' ') = 0",
             {"t": nodes(("LITERAL",), repo_id)},
-            order=("repo_id", "path", "line", "said"),
+            order=("repo_id", "path", "line", "text"),
         )
     )
 
 
 def _exported(reader: Reader, repo_id: str | None) -> list[Row]:
-    """Repositories and what an `__all__` lists: texts after it, up to the next definition."""
+    """Return repositories and names of their `__all__`: strings after it, up to the next definition."""
     return reader.rows(
         Query(
             "SELECT DISTINCT t.repo_id, substr(t.name, 2, length(t.name) - 2) FROM a"
@@ -259,9 +269,9 @@ def _exported(reader: Reader, repo_id: str | None) -> list[Row]:
     )
 
 
-def _computed(reader: Reader) -> list[Row]:
-    """Files in which names of attributes are no constants: the first line of that, and of that of `self`."""
-    by_name = ", ".join(f"'{name}'" for name in BY_NAME)
+def _computed_names(reader: Reader) -> list[Row]:
+    """Return files that compute attribute names, with the first such line, and the first for `self`."""
+    lookups = ", ".join(f"'{name}'" for name in NAME_LOOKUPS)
     return reader.rows(
         Query(
             "SELECT e.repo_id, e.path, min(e.line),"
@@ -271,7 +281,7 @@ def _computed(reader: Reader) -> list[Row]:
             " LEFT JOIN t ON t.file_id = h.owner_file_id AND t.bstart = h.bstart AND t.bend = h.bend"
             " LEFT JOIN h f ON f.src_node_id = e.src_node_id AND f.ordinal = 0"
             " LEFT JOIN s ON s.file_id = f.owner_file_id AND s.bstart = f.bstart AND s.bend = f.bend"
-            f" WHERE q.qualname IN ({by_name}) AND t.node_id IS NULL GROUP BY e.repo_id, e.path",
+            f" WHERE q.qualname IN ({lookups}) AND t.node_id IS NULL GROUP BY e.repo_id, e.path",
             {
                 "e": edges(("CALLS_NAME",)),
                 "q": nodes(("QUALIFIED_NAME",)),
@@ -283,31 +293,31 @@ def _computed(reader: Reader) -> list[Row]:
     )
 
 
-def _namesakes(reader: Reader, definitions: Sequence[Definition]) -> list[Row]:
-    """Definitions, and where their repository first says their name outside of their own text."""
-    rows = [(d.node_id, d.name, d.repo_id, d.path, d.bstart, d.bend) for d in definitions]
-    found = reader.rows(
+def _namesakes(reader: Reader, candidates: Sequence[UnusedCandidate]) -> list[Row]:
+    """Return candidates, each with the first place outside of its own text where its name occurs."""
+    rows = [(d.node_id, d.name, d.repo_id, d.path, d.bstart, d.bend) for d in candidates]
+    occurrences = reader.rows(
         Query(
             "SELECT h.node_id, r.path, r.bstart, r.line FROM h"
             " JOIN r ON r.repo_id = h.repo_id AND r.name = h.name"
             " WHERE r.path <> h.path OR r.bstart < h.bstart OR r.bstart >= h.bend",
-            {"h": Held(DEFINED, rows), "r": nodes(("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS"))},
+            {"h": Held(CANDIDATE_COLUMNS, rows), "r": nodes(("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS"))},
             order=("node_id", "path", "bstart"),
         )
     )
     first: dict[str, str] = {}
-    for node, path, _, line in found:
+    for node, path, _, line in occurrences:
         first.setdefault(node, place(path, line))
     return list(first.items())
 
 
-def _places(rows: Iterable[Row]) -> dict[Key, list[Place]]:
-    """By repository and name."""
-    return _grouped(((repo, name), (path, bstart, line)) for repo, name, path, bstart, line in rows)
+def _group_places(rows: Iterable[Row]) -> dict[Key, list[Place]]:
+    """Group places by repository and name."""
+    return _group(((repo, name), (path, bstart, line)) for repo, name, path, bstart, line in rows)
 
 
-def _grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
-    found: dict[K, list[T]] = defaultdict(list)
+def _group(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    groups: dict[K, list[T]] = defaultdict(list)
     for key, value in pairs:
-        found[key].append(value)
-    return dict(found)
+        groups[key].append(value)
+    return dict(groups)

@@ -1,12 +1,12 @@
-"""One step of a value: from a variable to its uses, and to the variables that get all of it there.
+"""Follow values one step: from variables to their uses, and to the variables that receive them there.
 
-    level = begin(reader, parameter_ids, "shop.cart.Cart.checkout.pay")
-    step(reader, level)        # [Flow("REACHES", ...), Flow("PASSES_TO", ...), ...]
+    level = start_flows(reader, parameter_ids, "shop.cart.Cart.checkout.pay")
+    follow_flows(reader, level)     # [ValueFlow("REACHES", ...), ValueFlow("PASSES_TO", ...), ...]
 
-A value is followed from a definition (DEF_EVENT) along REACHES; that of an attribute, or of a variable in
-another module, along REFERS_TO backwards, from the variable as a whole. Uses, arguments and syntax nodes meet
-where they have the same span. The definition of a parameter at the entry of its function begins where the
-parameter does.
+A value is followed from a definition event (DEF_EVENT) along REACHES; that of an attribute, or of a variable
+in another module, backwards along REFERS_TO, from the variable as a whole. Uses, arguments and syntax nodes
+are joined by equal spans. The definition event of a parameter at the entry of its function starts at the same
+byte as the parameter.
 
 Tests: `tests/unit/query/test_verb_flows.py`.
 """
@@ -21,22 +21,22 @@ from msgspec import Struct
 from codeanatomy.catalog.spec import Column
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Held, Query, Reader, Row, edges, nodes
-from codeanatomy.query.walks.enclosing import AROUND, innermost
+from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, innermost_sql
 from codeanatomy.query.walks.reachability import edges_at
 
 NUMBER = Column("n", "bigint", "Number of the use.", nullable=False)
-PLACE = (
+PLACE_COLUMNS = (
     NUMBER,
     Column("file_id", "string", "File."),
     Column("bstart", "bigint", "First byte."),
     Column("bend", "bigint", "Byte after the last."),
 )
-# Statements and expressions whose value is, as a whole, what their targets get.
+# Statements and expressions that assign their whole value to their targets.
 ASSIGNING = ("Assign", "AnnAssign", "NamedExpr")
 
 
-class Flow(Struct, frozen=True):
-    """A place that a value gets to, and the variable that it is in there."""
+class ValueFlow(Struct, frozen=True):
+    """A place that a value flows to, and the variable that holds it there."""
 
     relation: str
     symbol: str
@@ -48,20 +48,20 @@ class Flow(Struct, frozen=True):
     inside: str | None
     # The variable it comes from.
     via: str
-    # Of the least trusted step.
+    # Lowest confidence of the steps.
     confidence: float
     method: str | None
     repo_id: str
-    # What is gone on from: a definition, or a variable as a whole; none where the value stays where it is.
+    # Node to continue from: a definition event, or a variable as a whole; None for a mere use.
     state: str | None
-    # The state of the step before.
+    # `state` of the previous step.
     source: str
 
 
-class _Use(Struct, frozen=True):
-    """A use, by its place."""
+class _VariableUse(Struct, frozen=True):
+    """A use of a variable, with its span."""
 
-    flow: Flow
+    flow: ValueFlow
     relation: str
     repo_id: str
     file_id: str
@@ -73,8 +73,8 @@ class _Use(Struct, frozen=True):
     method: str | None
 
 
-def begin(reader: Reader, ids: Collection[str], name: str) -> list[Flow]:
-    """Where the values of a variable begin: a parameter at entry, another variable wherever it gets one."""
+def start_flows(reader: Reader, ids: Collection[str], name: str) -> list[ValueFlow]:
+    """Return where the values of a variable originate: a parameter at entry, others at each assignment."""
     entries = [node for node in ids if node.startswith("parameter:")]
     if entries:
         query = Query(
@@ -99,16 +99,16 @@ def begin(reader: Reader, ids: Collection[str], name: str) -> list[Flow]:
                 "d": nodes(("DEF_EVENT",)),
             },
         )
-        found = sorted(reader.rows(query), key=lambda row: (row[0], row[1] or ""))
-        rows = [(node, "BINDING", state or node, repo_id) for node, state, repo_id in found]
+        events = sorted(reader.rows(query), key=lambda row: (row[0], row[1] or ""))
+        rows = [(node, "BINDING", state or node, repo_id) for node, state, repo_id in events]
     return [
-        Flow("", name, kind, node, "", None, None, None, name, 1.0, None, repo_id, state, "")
+        ValueFlow("", name, kind, node, "", None, None, None, name, 1.0, None, repo_id, state, "")
         for node, kind, state, repo_id in rows
     ]
 
 
 def parameters(reader: Reader, symbol: Symbol) -> dict[str, str]:
-    """The parameters of a function, in their order, with their names."""
+    """Return the parameters of a function in order: qualified names by node id."""
     query = Query(
         "SELECT p.node_id, p.qualname, e.ordinal FROM e JOIN p ON p.node_id = e.dst_node_id",
         {
@@ -121,12 +121,12 @@ def parameters(reader: Reader, symbol: Symbol) -> dict[str, str]:
     return dict(reader.rows(query))
 
 
-def step(reader: Reader, level: Sequence[Flow]) -> list[Flow]:
-    """Where the values of a level are used, and which variables get them there."""
-    uses = _once([*_reached(reader, level), *_referred(reader, level)])
+def follow_flows(reader: Reader, level: Sequence[ValueFlow]) -> list[ValueFlow]:
+    """Return where the values of a level are used, and which variables receive them there."""
+    uses = _deduplicate([*_reached_uses(reader, level), *_referring_uses(reader, level)])
     if not uses:
         return []
-    around = _around(reader, uses)
+    around = _enclosing(reader, uses)
     used = [
         _flow(
             use,
@@ -143,7 +143,7 @@ def step(reader: Reader, level: Sequence[Flow]) -> list[Flow]:
     return [*used, *_passed(reader, uses, around), *_copied(reader, uses, around)]
 
 
-def _reached(reader: Reader, level: Sequence[Flow]) -> list[_Use]:
+def _reached_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[_VariableUse]:
     states = {each.state: each for each in level if each.state and each.state.startswith("event:")}
     query = Query(
         "SELECT e.src_node_id, e.repo_id, e.owner_file_id, e.path, e.bstart, e.bend, e.line, e.confidence,"
@@ -153,14 +153,14 @@ def _reached(reader: Reader, level: Sequence[Flow]) -> list[_Use]:
     return [_use("REACHES", states[row[0]], row) for row in reader.rows(query)] if states else []
 
 
-def _referred(reader: Reader, level: Sequence[Flow]) -> list[_Use]:
-    """Uses that name the variable as a whole: attributes, and variables of other modules."""
+def _referring_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[_VariableUse]:
+    """Return uses that refer to the variable as a whole: attributes, and variables of other modules."""
     variables = {each.symbol_id: each for each in reversed(level) if each.symbol_id.startswith("binding:")}
     if not variables:
         return []
     named = edges_at(tuple(variables), ("REFERS_TO",), "dst")
     paths = [row[0] for row in reader.rows(Query("SELECT DISTINCT e.path FROM e", {"e": named}))]
-    # An attribute is used as a whole where its syntax node is: `cart.prices`, not `prices`.
+    # The span of an attribute use is that of its syntax node: `cart.prices`, not `prices`.
     query = Query(
         "SELECT e.dst_node_id, e.repo_id, e.owner_file_id, e.path, coalesce(a.bstart, e.bstart), e.bend,"
         " e.line, e.confidence, e.resolution_method FROM e JOIN n ON n.node_id = e.src_node_id"
@@ -175,38 +175,38 @@ def _referred(reader: Reader, level: Sequence[Flow]) -> list[_Use]:
     return [_use("REFERS_TO", variables[row[0]], row) for row in reader.rows(query)] if paths else []
 
 
-def _use(relation: str, flow: Flow, row: Row) -> _Use:
+def _use(relation: str, flow: ValueFlow, row: Row) -> _VariableUse:
     _, repo_id, file_id, path, bstart, bend, line, confidence, method = row
-    trusted = min(confidence, flow.confidence)
-    return _Use(flow, relation, repo_id, file_id, path, bstart, bend, line, trusted, method)
+    lowest = min(confidence, flow.confidence)
+    return _VariableUse(flow, relation, repo_id, file_id, path, bstart, bend, line, lowest, method)
 
 
-def _once(uses: Sequence[_Use]) -> list[_Use]:
-    """Each place of a variable once, as trusted as it can be; of several ways there, always the same."""
-    kept: dict[tuple[str, str, int, int], _Use] = {}
-    for use in sorted(uses, key=_first):
+def _deduplicate(uses: Sequence[_VariableUse]) -> list[_VariableUse]:
+    """Keep one use per variable and span: that of the highest confidence, ties broken by a fixed order."""
+    kept: dict[tuple[str, str, int, int], _VariableUse] = {}
+    for use in sorted(uses, key=_use_order):
         kept.setdefault((use.flow.symbol_id, use.file_id, use.bstart, use.bend), use)
     return list(kept.values())
 
 
-def _first(use: _Use) -> tuple[str | int | float, ...]:
+def _use_order(use: _VariableUse) -> tuple[str | int | float, ...]:
     flow = use.flow
     place = (use.file_id, use.bstart, -use.confidence, flow.source, use.bend)
     return (*place, flow.state or "", flow.symbol_id, use.relation, use.method or "")
 
 
-def _around(reader: Reader, uses: Sequence[_Use]) -> dict[int, Row]:
-    """The innermost definition around each use: its name, kind and id."""
+def _enclosing(reader: Reader, uses: Sequence[_VariableUse]) -> dict[int, Row]:
+    """Return the name, kind and id of the innermost definition around each use."""
     query = Query(
-        f"SELECT u.n, d.qualname, d.node_kind, d.node_id FROM ({innermost('h', 'n', file='file_id')}) AS u"
-        " JOIN d ON d.node_id = u.inner_id",
-        {"h": _places(uses), "d": nodes(AROUND, path=_paths(uses))},
+        "SELECT u.n, d.qualname, d.node_kind, d.node_id"
+        f" FROM ({innermost_sql('h', 'n', file='file_id')}) AS u JOIN d ON d.node_id = u.inner_id",
+        {"h": _places(uses), "d": nodes(ENCLOSING_KINDS, path=_paths(uses))},
     )
     return {number: tuple(rest) for number, *rest in reader.rows(query)}
 
 
-def _passed(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> list[Flow]:
-    """The parameters that get a use, which is then a whole argument."""
+def _passed(reader: Reader, uses: Sequence[_VariableUse], around: dict[int, Row]) -> list[ValueFlow]:
+    """Return flows into parameters, from uses that are a whole argument."""
     query = Query(
         "SELECT h.n, p.qualname, p.node_id AS variable, d.node_id AS state, e.confidence,"
         " e.resolution_method FROM h"
@@ -227,8 +227,8 @@ def _passed(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> lis
     ]
 
 
-def _copied(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> list[Flow]:
-    """The variables that a use is assigned to, and the functions that return it, by the syntax tree."""
+def _copied(reader: Reader, uses: Sequence[_VariableUse], around: dict[int, Row]) -> list[ValueFlow]:
+    """Return flows into assigned variables and out of functions that return the use, by the syntax tree."""
     paths = _paths(uses)
     query = Query(
         "SELECT h.n, k.subkind, t.dst_node_id, t.owner_file_id, t.bstart, t.bend FROM h"
@@ -242,23 +242,28 @@ def _copied(reader: Reader, uses: Sequence[_Use], around: dict[int, Row]) -> lis
         },
         order=("n", "bstart", "dst_node_id", "subkind"),
     )
-    found: list[Flow] = []
+    returned: list[ValueFlow] = []
     targets: list[Row] = []
     for number, kind, *target in reader.rows(query):
         if kind == "Return":
-            name, what, node = around[number]
-            found.append(_flow(uses[number], "RETURNED", name, what, node, None, around[number], "return"))
+            name, node_kind, node = around[number]
+            returned.append(
+                _flow(uses[number], "RETURNED", name, node_kind, node, None, around[number], "return")
+            )
         elif target[0] is not None:
             targets.append((number, *target))
-    return [*found, *_assigned(reader, uses, around, targets)] if targets else found
+    return [*returned, *_assigned(reader, uses, around, targets)] if targets else returned
 
 
 def _assigned(
-    reader: Reader, uses: Sequence[_Use], around: dict[int, Row], targets: Sequence[Row]
-) -> list[Flow]:
-    """What targets are: names, by the definition there, and attributes, by what they define."""
+    reader: Reader, uses: Sequence[_VariableUse], around: dict[int, Row], targets: Sequence[Row]
+) -> list[ValueFlow]:
+    """Return flows into the variables of assignment targets.
+
+    A name is found by the definition event at its span, an attribute by its DEFINES_BINDING edge.
+    """
     paths = _paths(uses)
-    shape = (NUMBER, Column("node_id", "string", "Syntax node of the target."), *PLACE[1:])
+    columns = (NUMBER, Column("node_id", "string", "Syntax node of the target."), *PLACE_COLUMNS[1:])
     query = Query(
         "SELECT h.n, b.qualname, b.node_id, d.node_id AS state, CAST(1 AS DOUBLE) AS confidence FROM h"
         " JOIN d ON d.file_id = h.file_id AND d.bstart = h.bstart AND d.bend = h.bend"
@@ -267,7 +272,7 @@ def _assigned(
         " JOIN s ON s.dst_node_id = h.node_id JOIN f ON f.src_node_id = s.src_node_id"
         " JOIN b ON b.node_id = f.dst_node_id WHERE left(s.src_node_id, 14) = 'attribute_ref:'",
         {
-            "h": Held(shape, targets),
+            "h": Held(columns, targets),
             "d": nodes(("DEF_EVENT",), path=paths),
             "o": edges(("EVENT_OF",), path=paths),
             "s": edges(("SYNTAX_OF",), path=paths),
@@ -283,7 +288,7 @@ def _assigned(
 
 
 def _flow(
-    use: _Use,
+    use: _VariableUse,
     relation: str,
     symbol: str,
     kind: str,
@@ -292,8 +297,8 @@ def _flow(
     around: Row,
     method: str | None,
     confidence: float = 1.0,
-) -> Flow:
-    return Flow(
+) -> ValueFlow:
+    return ValueFlow(
         relation,
         symbol,
         kind,
@@ -311,10 +316,10 @@ def _flow(
     )
 
 
-def _places(uses: Sequence[_Use]) -> Held:
+def _places(uses: Sequence[_VariableUse]) -> Held:
     rows: list[tuple[Any, ...]] = [(at, use.file_id, use.bstart, use.bend) for at, use in enumerate(uses)]
-    return Held(PLACE, rows)
+    return Held(PLACE_COLUMNS, rows)
 
 
-def _paths(uses: Sequence[_Use]) -> tuple[str, ...]:
+def _paths(uses: Sequence[_VariableUse]) -> tuple[str, ...]:
     return tuple(sorted({use.path for use in uses}))

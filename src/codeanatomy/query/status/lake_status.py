@@ -1,12 +1,13 @@
-"""What is published in a lake, when and from what, and whether that is still what the sources are.
+"""Report what is published in a lake, and whether the sources have changed since.
 
-    answer = status("lake", options)
-    answer.repositories[0].source_state     # "changed": the files are not those that were built
-    answer.writer                           # Writer("20260501T120000Z-5f0c1d2e", "writing", ...), or null
+    result = status("lake", options)
+    result.repositories[0].source_state     # "changed": the files are not those that were built
+    result.writer                           # Writer("20260501T120000Z-5f0c1d2e", "writing", ...), or None
 
-A source has changed if a build by the same options would read other bytes; its listing and all of its files
-are read for that, here and without a JVM. A source that was given relative to some folder is looked for below
-the current one. Tests: `tests/unit/query/test_status.py`.
+A source has changed if a build with the same options would read other bytes; to decide that, its files are
+listed and read in this process, without a JVM. A relative source path is resolved against the current folder.
+
+Tests: `tests/unit/query/test_status.py`.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from codeanatomy.query.status.freshness import source_state
 
 
 class RepositoryStatus(Struct, frozen=True):
-    """A repository as it is published."""
+    """A published repository."""
 
     repo_id: str
-    # The run that made it what it is, and when that was published.
+    # The run that built it, and when that was published.
     run_id: str
     built_at: datetime
     source: str | None
     git_commit: str | None
     # Files that were read.
     files: int | None
-    # Null if it was built without a graph.
+    # None if it was built without a graph.
     nodes: int | None
     edges: int | None
     source_state: SourceState
@@ -47,7 +48,7 @@ class Writer(Struct, frozen=True):
     """A run that holds the lease of the lake."""
 
     run_id: str
-    # dead: it has ended without a word; the next build undoes what it has left.
+    # dead: it ended without releasing the lease; the next build undoes its unpublished changes.
     state: Literal["writing", "dead"]
     host: str
     since: datetime
@@ -55,23 +56,23 @@ class Writer(Struct, frozen=True):
 
 
 class FailedRun(Struct, frozen=True):
-    """A run that has not built all of its repositories."""
+    """A run that did not build all of its repositories."""
 
     run_id: str
     finished_at: datetime
-    # Why, by repository.
+    # Error messages by repository.
     errors: dict[str, str]
 
 
 class LakeStatus(Struct, frozen=True):
-    """A lake, as it is published and as it stands."""
+    """The published state of a lake, and the run that writes to it."""
 
     lake: str
-    # Null if nothing is published.
+    # None if nothing is published.
     run_id: str | None
     published_at: datetime | None
     repositories: tuple[RepositoryStatus, ...]
-    # Of the repositories, how many there are, shown or not.
+    # Number of repositories, listed or not.
     total: int
     writer: Writer | None
     # The newest run, if it has failed.
@@ -81,11 +82,11 @@ class LakeStatus(Struct, frozen=True):
 def status(
     root: str, options: ExtractOptions, as_of: str | None = None, limit: int | None = None
 ) -> LakeStatus:
-    """What is published, of so many repositories at most, and who writes."""
+    """Report at most `limit` published repositories, the current writer, and the newest failed run."""
     writer = _writer(root)
-    lake, runs = _opened(root, as_of, writer)
+    lake, runs = _open_snapshot(root, as_of, writer)
     rows = list(lake.repositories.values()) if lake else []
-    # Maintenance publishes what others have built.
+    # Maintenance runs publish again what builds have made.
     builders = {row.repo_id: row for run in runs for row in run.succeeded if row.mode != "maintenance"}
     return LakeStatus(
         root,
@@ -98,16 +99,16 @@ def status(
     )
 
 
-def _opened(
+def _open_snapshot(
     root: str, as_of: str | None, writer: Writer | None
 ) -> tuple[Snapshot | None, Sequence[RecordedRun]]:
-    """What is published, if anything, and the runs up to then."""
+    """Open the published snapshot, if any, and list the runs up to it."""
     if as_of is not None:
         return Snapshot.open(root, as_of), recorded_runs(root, as_of)
     try:
         runs = recorded_runs(root)
     except TableMissing:
-        # The first build of a lake is under way, or was cut off.
+        # The first build of the lake is running, or was interrupted.
         if writer is None:
             raise
         return None, ()

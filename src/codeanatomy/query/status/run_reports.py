@@ -1,10 +1,10 @@
-"""The runs of a lake: what each has done, and what its steps took.
+"""List the runs of a lake, and report what a run did and what its steps cost.
 
     runs("lake", limit=3).rows[0].skipped              # {"extract": 2}: two repositories were not read again
     run_report("lake", "20260501T12").steps[0].skew    # 1.4: the slowest task of extract over the median
 
-The manifest says what a run was made from and what it left; `plan_artifacts` what its steps cost. A run that
-was killed has not written the latter: where it is missing, a figure is null.
+The manifest has the inputs and outputs of a run, `plan_artifacts` the costs of its steps. A run that was
+killed has not written the latter: missing figures are None.
 
 Tests: `tests/unit/query/test_runs.py`.
 """
@@ -33,33 +33,33 @@ FIGURES = ("rows", "bytes", "jobs", "tasks", "skew", "spilled_bytes")
 
 
 class RunLine(Struct, frozen=True):
-    """A run in short."""
+    """The summary of a run."""
 
     run_id: str
-    # The worst of its repositories.
+    # The worst status of its repositories.
     status: Status
     started_at: datetime
     seconds: float
     repositories: int
-    # Of them, those that it has built; with none, the run has published nothing.
+    # Number of repositories that were built; if 0, the run published nothing.
     succeeded: int
-    # Of the repositories it has built, in the tables of the steps that ran.
+    # Rows of the built repositories in the tables of the steps that ran.
     rows: int
-    # How many repositories a step was skipped for: what was there was valid.
+    # By step, the number of repositories for which it was skipped because its output was still valid.
     skipped: dict[str, int]
-    # What kind of work it was: full, incremental, maintenance or restore, and of some repositories another.
+    # full, incremental, maintenance or restore; several, comma-separated, if repositories differ.
     mode: str
 
 
 class Runs(Struct, frozen=True):
-    """The newest runs, newest first, of so many."""
+    """The newest runs, newest first, and the total."""
 
     rows: tuple[RunLine, ...]
     total: int
 
 
 class StepLine(Struct, frozen=True, kw_only=True):
-    """A step of a run, and what it cost; null is not known."""
+    """A step of a run and its cost; None is unknown."""
 
     step: str
     status: str | None = None
@@ -68,10 +68,10 @@ class StepLine(Struct, frozen=True, kw_only=True):
     bytes: int | None = None
     jobs: int | None = None
     tasks: int | None = None
-    # Longest task over the median.
+    # Duration of the longest task over the median.
     skew: float | None = None
     spilled_bytes: int | None = None
-    # What the step was made from, by repository.
+    # Fingerprints of the step's inputs, by repository.
     fingerprints: dict[str, str] = {}
     error: str | None = None
 
@@ -80,15 +80,15 @@ class PinLine(Struct, frozen=True):
     """A table before and after a run."""
 
     table: str
-    # Version that the run began with; null if it has read none.
+    # Version that the run read; None if it did not exist.
     before: int | None
-    # Version that its readers open; null if it has published none.
+    # Version that it published; None if it published none.
     after: int | None
     rows: int | None
 
 
 class RunReport(Struct, frozen=True):
-    """A run, as far as it was recorded."""
+    """Everything that was recorded of a run."""
 
     line: RunLine
     finished_at: datetime
@@ -96,25 +96,25 @@ class RunReport(Struct, frozen=True):
     steps: tuple[StepLine, ...]
     pins: tuple[PinLine, ...]
     repositories: tuple[RunManifest, ...]
-    # By repository that was refreshed: files that were redone, by reason.
+    # Number of files that were processed again, by refreshed repository and reason.
     redone: dict[str, dict[str, int]] = {}
 
 
 def runs(root: str, limit: int | None = None) -> Runs:
-    """The newest runs of a lake."""
-    found = recorded_runs(root)
-    newest = found[::-1][:limit]
-    return Runs(tuple(map(_line, newest)), len(found))
+    """List the newest runs of a lake."""
+    recorded = recorded_runs(root)
+    newest = recorded[::-1][:limit]
+    return Runs(tuple(map(_line, newest)), len(recorded))
 
 
 def run_report(root: str, run_id: str) -> RunReport:
-    """What is known of a run; the first characters of its name are enough."""
+    """Report a run, given its id or a prefix of it."""
     run = find_run(recorded_runs(root), run_id)
     return RunReport(
         _line(run),
         run.finished_at,
         next((row.trace_id for row in run.rows if row.trace_id), None),
-        tuple(_steps(run, _artifacts(root, run.run_id))),
+        tuple(_steps(run, _step_artifacts(root, run.run_id))),
         tuple(_pins(run)),
         run.rows,
         _redone(root, run.run_id),
@@ -131,30 +131,32 @@ def _line(run: RecordedRun) -> RunLine:
         round((run.finished_at - run.started_at).total_seconds(), 3),
         len(run.rows),
         len(run.succeeded),
-        sum(_written(row) for row in run.succeeded),
-        _ordered(Counter(step for row in run.succeeded for step in row.artifact_ids if _skipped(row, step))),
+        sum(_written_rows(row) for row in run.succeeded),
+        _in_step_order(
+            Counter(step for row in run.succeeded for step in row.artifact_ids if _was_skipped(row, step))
+        ),
         ", ".join(sorted({row.mode for row in run.rows})),
     )
 
 
-def _skipped(row: RunManifest, step: str) -> bool:
-    """Whether another run has done the step."""
-    done = row.artifact_ids.get(step)
-    return done is not None and done != f"{row.run_id}/{step}"
+def _was_skipped(row: RunManifest, step: str) -> bool:
+    """Whether the output of a step is that of an earlier run."""
+    artifact_id = row.artifact_ids.get(step)
+    return artifact_id is not None and artifact_id != f"{row.run_id}/{step}"
 
 
-def _written(row: RunManifest) -> int:
-    return sum(rows for name, rows in row.row_counts.items() if not _skipped(row, STEP_OF.get(name, "")))
+def _written_rows(row: RunManifest) -> int:
+    return sum(rows for name, rows in row.row_counts.items() if not _was_skipped(row, STEP_OF.get(name, "")))
 
 
-def _ordered(by_step: Mapping[str, int]) -> dict[str, int]:
-    """In the order of the steps; what is no step of ours comes last."""
+def _in_step_order(by_step: Mapping[str, int]) -> dict[str, int]:
+    """Sort by the order of the steps; unknown steps come last."""
     known = [step for step in STAGES if step in by_step]
     return {step: by_step[step] for step in dict.fromkeys((*known, *by_step))}
 
 
-def _artifacts(root: str, run_id: str) -> dict[str, dict[str, Any]]:
-    """What was recorded of the steps of a run, by step."""
+def _step_artifacts(root: str, run_id: str) -> dict[str, dict[str, Any]]:
+    """Return the recorded costs of a run's steps, by step."""
     columns = ["step_name", "status", "error", "fingerprints", "duration_ms", *FIGURES]
     try:
         table = light_table(root, ARTIFACTS, columns, pc.field("run_id") == run_id)
@@ -164,44 +166,44 @@ def _artifacts(root: str, run_id: str) -> dict[str, dict[str, Any]]:
 
 
 def _redone(root: str, run_id: str) -> dict[str, dict[str, int]]:
-    """How many files of which repository were redone, by reason."""
+    """Count the files that were processed again, by repository and reason."""
     try:
         table = light_table(root, IMPACT, ["repo_id", "reason"], pc.field("run_id") == run_id)
     except TableMissing:
         return {}
-    found: dict[str, Counter[str]] = {}
+    reasons: dict[str, Counter[str]] = {}
     for row in table.to_pylist():
-        found.setdefault(row["repo_id"], Counter())[row["reason"]] += 1
-    return {repo_id: dict(sorted(counts.items())) for repo_id, counts in sorted(found.items())}
+        reasons.setdefault(row["repo_id"], Counter())[row["reason"]] += 1
+    return {repo_id: dict(sorted(counts.items())) for repo_id, counts in sorted(reasons.items())}
 
 
 def _steps(run: RecordedRun, artifacts: Mapping[str, dict[str, Any]]) -> Iterator[StepLine]:
-    """What the manifest and the artifacts say of each step."""
-    # A step as a whole is timed as such, and by its parts.
+    """Combine the manifest and the artifacts of each step."""
+    # Keys with the suffix time a whole step; the others time its parts.
     times = {step: ms for row in run.rows for step, ms in row.step_ms.items() if not step.endswith("_step")}
     planned = {step: 0 for row in run.rows for step in row.plan_fingerprints}
-    for step in _ordered({**planned, **times, **dict.fromkeys(artifacts, 0)}):
+    for step in _in_step_order({**planned, **times, **dict.fromkeys(artifacts, 0)}):
         rows = [row for row in run.rows if step in row.plan_fingerprints]
-        found = artifacts.get(step, {})
-        skipped = "skipped" if rows and all(_skipped(row, step) for row in rows) else None
+        artifact = artifacts.get(step, {})
+        skipped = "skipped" if rows and all(_was_skipped(row, step) for row in rows) else None
         yield StepLine(
             step=step,
-            status=found.get("status", skipped),
-            milliseconds=_first(found.get("duration_ms"), times.get(step)),
+            status=artifact.get("status", skipped),
+            milliseconds=_first_known(artifact.get("duration_ms"), times.get(step)),
             fingerprints={row.repo_id: row.plan_fingerprints[step] for row in rows}
-            | (found.get("fingerprints") or {}),
-            error=found.get("error"),
-            **{name: found.get(name) for name in FIGURES},
+            | (artifact.get("fingerprints") or {}),
+            error=artifact.get("error"),
+            **{name: artifact.get(name) for name in FIGURES},
         )
 
 
-def _first(*values: int | None) -> int | None:
-    """The first that is known; zero is."""
+def _first_known(*values: int | None) -> int | None:
+    """Return the first value that is not None."""
     return next((value for value in values if value is not None), None)
 
 
 def _pins(run: RecordedRun) -> Iterator[PinLine]:
-    """The same in every row of a run; one that has failed has none after it."""
+    """Return the table versions before and after a run; a failed run has none after it."""
     before = {pin.table_name: pin.version for row in run.rows for pin in row.input_pins}
     after = {pin.table_name: pin for row in run.succeeded for pin in row.output_pins}
     for name in sorted({*before, *after}):
