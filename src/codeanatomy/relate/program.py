@@ -4,7 +4,7 @@
     h = f(len)                   an object (function 0) in node 2, `len` in node 3, a call of 2 with 3 into 4
 
 A node stands for an expression, a version of a variable, a parameter, or a result: a set of abstract objects
-that the solver fills. Node numbers are local to the file; `LinkedPrograms.at` adds the file's offset. An
+that the solver fills. Node numbers are local to the file; `LinkedPrograms.global_node` adds its offset. An
 operation is a tuple that starts with one of the codes `OP_*` below, followed by the operands listed there.
 `compile` writes operations, `values` applies them.
 
@@ -21,16 +21,18 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 Node: TypeAlias = int
-# No value that anybody follows: None, numbers that are never called.
+# Stands for a value that is not tracked: None, numbers.
 NOTHING: Node = -1
 Op: TypeAlias = tuple[Any, ...]
+# First byte, byte after the last, and line; None where the parser gives none.
 Place: TypeAlias = tuple[int | None, int | None, int | None]
 
-# How an argument is given.
+# How an argument is passed: `x`, `k=x`, `*x`, `**x`.
 POSITIONAL, KEYWORD, STAR, STAR_STAR = range(4)
+# How it is passed, keyword, node.
 Arg: TypeAlias = tuple[int, str | None, Node]
 
-# What is read of a type checker's call targets.
+# Columns read of the call targets of `type_checker_files_v1`.
 CALL_TARGETS = (
     "call_bstart",
     "call_bend",
@@ -186,10 +188,10 @@ OBJ_HINTED_CALLABLE = "f"
 
 
 class Parameter(Struct, array_like=True, frozen=True):
-    """A parameter; how says which arguments it takes."""
+    """A parameter of a function."""
 
     name: str
-    # positional_only, positional, vararg, keyword_only or kwarg.
+    # Kind of parameter: positional_only, positional, vararg, keyword_only or kwarg.
     how: str
     node: Node
     default: Node
@@ -203,7 +205,7 @@ class Function(Struct, array_like=True):
     name: str
     qualname: str
     place: Place
-    # The class whose body it stands in, and the function around it; -1 for none.
+    # Index of the class it is a method of, and of the enclosing function; -1 for none.
     owner: int
     outer: int
     parameters: list[Parameter]
@@ -212,12 +214,13 @@ class Function(Struct, array_like=True):
     is_async: bool
     is_generator: bool
     scope_key: str
-    # Parameters that it returns as they are.
+    # Indexes of the parameters that it returns unchanged.
     returned: list[int]
-    # What the first parameter is: instance, class, class_argument (of `__new__`) or nothing.
+    # What a call binds to the first parameter: instance, class, class_argument (of `__new__`) or nothing.
     binds: str = "instance"
     hinted_result: Node = NOTHING
-    # Operations and nodes of its parameters, and of its body: first, after the last.
+    # Half-open ranges of operations and nodes, of its parameters and of its body: first operation, end,
+    # first node, end.
     header: tuple[int, int, int, int] = (0, 0, 0, 0)
     body: tuple[int, int, int, int] = (0, 0, 0, 0)
 
@@ -228,25 +231,26 @@ class Class(Struct, array_like=True):
     name: str
     qualname: str
     place: Place
-    # The function around it; -1 for none.
+    # Index of the enclosing function; -1 for none.
     outer: int
+    # Node, place and AST id of each base.
     bases: list[tuple[Node, Place, int]]
     keywords: list[tuple[str, Node]]
-    # Attributes of the body, by name: node and definitions.
+    # Names bound in the body: node, and indexes of the definitions.
     attrs: dict[str, tuple[Node, list[int]]]
     scope_key: str
-    # Annotated names of the body in order, for constructors that are made of them.
+    # Annotated names of the body in order: the fields of a dataclass or NamedTuple.
     fields: list[str]
 
 
 class Definition(Struct, array_like=True, frozen=True):
-    """One of the places that give a name its meaning."""
+    """A definition that a name may refer to."""
 
     kind: str
-    # Number of the function, class or import; of a parameter its function.
+    # Index of the function, class or import; of a parameter, of its function.
     index: int
     place: Place
-    # Of a parameter, its number among those of the function.
+    # Of a parameter, its position in the function as text.
     name: str
 
 
@@ -257,7 +261,7 @@ class Import(Struct, array_like=True, frozen=True):
     level: int
     # None for `import a.b`.
     name: str | None
-    # The name that becomes bound; None for a star.
+    # The name that is bound; None for a star import.
     bound: str | None
     # `import a.b` binds a, `import a.b as x` binds a.b.
     binds_first: bool
@@ -266,19 +270,19 @@ class Import(Struct, array_like=True, frozen=True):
 
 
 class Site(Struct, array_like=True, frozen=True):
-    """A place where something is called, read or written."""
+    """A place in the source that calls, reads or writes."""
 
     ast_id: int
     role: str
     place: Place
-    # The function it stands in; -1 for the module.
+    # Index of the enclosing function; -1 for the module.
     function: int
-    # Of an attribute, the identifier; of a call the called expression.
+    # Of an attribute, the place of the identifier; of a call, of the called expression.
     inner: Place = (None, None, None)
 
 
 class Use(Struct, array_like=True, frozen=True):
-    """A name that is read: what it may mean."""
+    """A name that is read, with the definitions it may refer to."""
 
     place: Place
     name: str
@@ -286,7 +290,7 @@ class Use(Struct, array_like=True, frozen=True):
 
 
 class Program(Struct, array_like=True):
-    """One file."""
+    """The program of one file. Lists refer to each other by index."""
 
     repo_id: str
     file_id: str
@@ -299,34 +303,34 @@ class Program(Struct, array_like=True):
     definitions: list[Definition] = []
     sites: list[Site] = []
     uses: list[Use] = []
-    # By name of the module: node of all that functions see, node of what is left at the end, definitions.
+    # Variables of the module: node of all values (seen by functions), node of the final value, definitions.
     variables: dict[str, tuple[Node, Node, list[int]]] = {}
-    # Names in `__all__`; None if there is none, or one that cannot be read.
+    # Names in `__all__`; None if there is none, or if it is not constant.
     exported: list[str] | None = None
-    # Variables that inner functions see: function, node, nodes of the versions.
+    # Variables that nested functions use: function, node, nodes of the versions.
     cells: list[tuple[int, Node, list[Node]]] = []
-    # Nodes of constants, open names and globals, which all functions share.
+    # Nodes of constants, unbound names and globals, which function copies share.
     shared: list[Node] = []
-    # Kind and number of elements, -1 if that is not known.
+    # Kind and number of elements, -1 if unknown.
     containers: list[tuple[str, int]] = []
-    # Names that are used and bound nowhere in the file: place, name.
-    open_uses: list[tuple[Place, str]] = []
-    # Reason why there is nothing else but these calls.
+    # Names that are read and not bound in the file: place, name.
+    unbound_uses: list[tuple[Place, str]] = []
+    # Reason why the file could not be compiled; then it has only the places of its calls.
     failure: str | None = None
-    unread_calls: list[Place] = []
-    # Identifiers of definitions: first byte, byte after, and those of the definition.
+    unresolved_calls: list[Place] = []
+    # Spans of the identifiers of definitions, each with the span of the definition.
     names: list[tuple[int, int, int, int]] = []
-    # Occurrences in a SCIP index: first byte, byte after, symbol, roles.
+    # Occurrences of the SCIP index: first byte, byte after the last, symbol, roles.
     scip: list[tuple[int, int, str, int]] = []
     # Call targets of the type checker, in the order of CALL_TARGETS.
-    typed: list[tuple[Any, ...]] = []
+    checker_calls: list[tuple[Any, ...]] = []
     # Rows of the scopes, packed.
     scope_rows: bytes = b""
-    # Decorators: place, kind of definition, its number, node.
+    # Decorators: place, kind of the decorated definition, its index, node.
     decorators: list[tuple[Place, str, int, Node]] = []
     # Places of the arguments of calls, by site.
     arguments: dict[int, list[Place]] = {}
-    # Names that rows of the scopes or the symbol tables tell of, by the key of a class's scope.
-    listed: dict[str, list[str]] = {}
-    # Constant arguments of calls whose meaning depends on them, by site, as Python spells them.
-    texts: dict[int, list[str | None]] = {}
+    # Names in the scope rows or symbol tables of classes, by scope key.
+    scope_names: dict[str, list[str]] = {}
+    # Constant arguments by site, as Python literals, of calls whose result depends on them (`getattr`).
+    constant_arguments: dict[int, list[str | None]] = {}

@@ -65,7 +65,7 @@ def uses(code: str) -> list[str]:
         for at, row in enumerate(file.rows.rows())
         if row["relation_kind"] in SHORT
     ]
-    found += [(use.bstart, -1, f"{use.line} ? {use.name}") for use in file.open_uses]
+    found += [(use.bstart, -1, f"{use.line} ? {use.name}") for use in file.unbound_uses]
     return [text for _, _, text in sorted(found)]
 
 

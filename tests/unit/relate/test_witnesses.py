@@ -15,7 +15,7 @@ from msgspec import structs
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.partitions import RepositoryRoot
 from codeanatomy.extract.scip.documents import document_cells
-from codeanatomy.extract.scip.index_file import read_document, read_frames
+from codeanatomy.extract.scip.index_file import read_document, scan_index
 from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
 from codeanatomy.extract.type_checker_files import CheckerReport, extract_types, partition_reports
 from codeanatomy.relate.compile.file_program import compile_file
@@ -76,7 +76,7 @@ class Repository:
         place = (None, None) if target is None else self.place(target, target_path)
         found = None if target is None else target_path
         row = (*self.place(text, path, number), form, name, found, *place, receiver, is_open)
-        self.program(path).typed.append(row)
+        self.program(path).checker_calls.append(row)
 
     def rows(self, *kinds: str) -> list[Row]:
         values = Values(self.programs)
@@ -346,7 +346,7 @@ def test_a_synthesised_constructor_is_its_class() -> None:
         "from dataclasses import dataclass\n@dataclass\nclass D:\n    x: int\ndef f(k): k(1)\n"
     )
     row = (*repository.place("k(1)"), "init", "main.D.__init__", "main.py", None, None, "main.D", False)
-    repository.programs[0].typed.append(row)
+    repository.programs[0].checker_calls.append(row)
     assert {name: row["relation_kind"] for name, row in repository.at("k(1)", *CALLS).items()} == {
         "main.D": "INSTANTIATES"
     }
@@ -512,7 +512,7 @@ def test_claims_may_be_anything(scip: list[Any], typed: list[Any]) -> None:
     )
     nodes = {row["dst_id"] for row in repository.rows("REFERS_TO", *CALLS)}
     repository.programs[0].scip += [(*place, OWN + symbol, roles) for *place, symbol, roles in scip]
-    repository.programs[0].typed += typed
+    repository.programs[0].checker_calls += typed
     for row in repository.rows("REFERS_TO", *CALLS):
         if row["dst_kind"] in ("FUNCTION", "CLASS", "BINDING"):
             assert row["dst_qname"] in ("main.A", "main.A.__init__", "main.A.x", "main.f")
@@ -564,13 +564,13 @@ def typed_cells(folder: Path) -> dict[str, Any]:
         for share in partition_reports([(report, entries)]):
             for rows in extract_types(share, ExtractOptions(), {}, lambda *_: None):
                 if rows["type_checker_files_v1"] is not None:
-                    found[rows["place"]["path"]] = rows["type_checker_files_v1"]
+                    found[rows["file"]["path"]] = rows["type_checker_files_v1"]
     return found
 
 
 def scip_cells(folder: Path, index: Path) -> dict[str, Any]:
     """What an index says of the files of a folder."""
-    frames = read_frames(index)
+    frames = scan_index(index)
     found = {}
     for frame in frames.documents:
         source = decode(frame.path, (folder / frame.path).read_bytes())

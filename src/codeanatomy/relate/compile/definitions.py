@@ -93,7 +93,7 @@ class DefinitionCompiler(TargetCompiler):
             is_from = self.tree.kind[node] == "ImportFrom"
             text = str(module or "") if is_from else str(name)
             bound = None if name == "*" else str(asname or (name if is_from else str(name).partition(".")[0]))
-            self.events += 1
+            self.call_count += 1
             self.program.imports.append(
                 Import(
                     text,
@@ -108,9 +108,9 @@ class DefinitionCompiler(TargetCompiler):
             number = len(self.program.imports) - 1
             if bound is None:
                 continue
-            made = self.new()
-            self.ops.append((OP_IMPORT, made, number))
-            self.write(bound, made, self.define(IMPORT, number, place, bound))
+            result = self.new_node()
+            self.ops.append((OP_IMPORT, result, number))
+            self.write(bound, result, self.define(IMPORT, number, place, bound))
 
     do_importfrom = do_import
 
@@ -124,41 +124,41 @@ class DefinitionCompiler(TargetCompiler):
         function = self.program.functions[index]
         for decorator in decorators:
             function.binds = BINDS.get(tree.name[decorator] or "", function.binds)
-        made = self.new()
-        self.ops.append((OP_MAKE, made, OBJ_FUNCTION, index))
-        made = self._decorated(FUNCTION, index, decorators, values, made)
+        result = self.new_node()
+        self.ops.append((OP_MAKE, result, OBJ_FUNCTION, index))
+        result = self._apply_decorators(FUNCTION, index, decorators, values, result)
         definition = self.define(FUNCTION, index, function.place, name)
         is_overload = self.program.path.endswith(".pyi") and any(
             tree.name[decorator] == "overload" for decorator in decorators
         )
-        self.write(name, made, definition, self.overloads if is_overload else frozenset())
+        self.write(name, result, definition, self.overloads if is_overload else frozenset())
         if is_overload:
             self.overloads.add(definition)
 
     do_asyncfunctiondef = do_functiondef
 
-    def _decorated(
-        self, kind: str, index: int, decorators: Sequence[int], values: Sequence[Node], made: Node
+    def _apply_decorators(
+        self, kind: str, index: int, decorators: Sequence[int], values: Sequence[Node], decorated: Node
     ) -> Node:
         """Apply decorators, the last one first; return the node of the result."""
         for decorator, value in reversed(list(zip(decorators, values, strict=True))):
             self.program.decorators.append((self.place(decorator), kind, index, value))
             if value == NOTHING:
                 continue
-            result = self.new()
+            result = self.new_node()
             if self.tree.name[decorator] not in DECLARING_DECORATORS:
-                self.events += 1
+                self.call_count += 1
             site = self.site(decorator, "decorator", self.place(decorator))
-            self.ops.append((OP_CALL, value, result, site, [(POSITIONAL, None, made)]))
-            made = result
-        return made
+            self.ops.append((OP_CALL, value, result, site, [(POSITIONAL, None, decorated)]))
+            decorated = result
+        return decorated
 
     def of_lambda(self, node: int) -> Node:
         """Compile Lambda and return the node of the function."""
         index = self._function(node, self.lambdas[node])
-        made = self.new()
-        self.ops.append((OP_MAKE, made, OBJ_FUNCTION, index))
-        return made
+        result = self.new_node()
+        self.ops.append((OP_MAKE, result, OBJ_FUNCTION, index))
+        return result
 
     def _function(self, node: int, name: str) -> int:
         """Compile a function with its parameters, defer its body, and return its number."""
@@ -175,8 +175,8 @@ class DefinitionCompiler(TargetCompiler):
             owner=outer.owner if outer.scope.kind == "class" else -1,
             outer=outer.function,
             parameters=[],
-            result=self.new(),
-            yields=self.new() if is_generator else NOTHING,
+            result=self.new_node(),
+            yields=self.new_node() if is_generator else NOTHING,
             is_async=kind == "AsyncFunctionDef",
             is_generator=is_generator,
             scope_key=scope.key,
@@ -193,7 +193,7 @@ class DefinitionCompiler(TargetCompiler):
         self._parameters(args, defaults, function, index, frame)
         hint = self.hint(tree.one(node, "returns")) if kind in FUNCTIONS else None
         if hint is not None:
-            function.hinted_result = self.new()
+            function.hinted_result = self.new_node()
             self.ops.append((OP_ANNOTATE, hint, function.hinted_result))
         function.header = (ops, len(self.ops), nodes, self.program.nodes)
         self.pending_bodies.append(lambda: self._compile_body(node, function, frame))
@@ -209,14 +209,14 @@ class DefinitionCompiler(TargetCompiler):
         return positional, [self.value(default) for default in keyword_only]
 
     def _has_yield(self, node: int) -> bool:
-        tree, below = self.tree, node + 1
-        while below < tree.end[node]:
-            if tree.kind[below] in DEFINITIONS:
-                below = tree.end[below]
+        tree, descendant = self.tree, node + 1
+        while descendant < tree.end[node]:
+            if tree.kind[descendant] in DEFINITIONS:
+                descendant = tree.end[descendant]
                 continue
-            if tree.kind[below] in ("Yield", "YieldFrom"):
+            if tree.kind[descendant] in ("Yield", "YieldFrom"):
                 return True
-            below += 1
+            descendant += 1
         return False
 
     def _parameters(
@@ -254,24 +254,24 @@ class DefinitionCompiler(TargetCompiler):
             name = tree.name[node] or ""
             hint = self.hint(tree.one(node, "annotation"))
             if how in ("vararg", "kwarg"):
-                made = self.container("tuple" if how == "vararg" else "dict")
+                result = self.container("tuple" if how == "vararg" else "dict")
                 if hint is not None:
-                    hinted = self.new()
+                    hinted = self.new_node()
                     self.ops.append((OP_ANNOTATE, hint, hinted))
-                    self.ops.append((OP_STORE_ITEM, made, None, hinted, NOTHING))
+                    self.ops.append((OP_STORE_ITEM, result, None, hinted, NOTHING))
             else:
-                made = self.new()
+                result = self.new_node()
                 if hint is not None:
-                    self.ops.append((OP_ANNOTATE, hint, made))
+                    self.ops.append((OP_ANNOTATE, hint, result))
             place = self.place(node)
             if place[0] is not None:
                 # Only the identifier, as written in the source: the compiler normalizes names.
                 span = (place[0], place[0] + len(name.encode("utf-8", "surrogatepass")))
                 place = (*self.identifiers.get((place[0], place[0]), span), place[2])
-            parameter = Parameter(name, how, made, default, place, node in required_nodes)
+            parameter = Parameter(name, how, result, default, place, node in required_nodes)
             function.parameters.append(parameter)
             definition = self.define(PARAMETER, index, place, str(number))
-            frame.env[frame.scope.resolve(name).name] = (Version(made, [definition], -1),)
+            frame.env[frame.scope.resolve(name).name] = (Version(result, [definition], -1),)
 
     def _compile_body(self, node: int, function: Function, frame: Frame) -> None:
         self.frame = frame
@@ -323,12 +323,12 @@ class DefinitionCompiler(TargetCompiler):
             numbers = [number for version in versions for number in version.definitions]
             cls.attrs[attr] = (self.phi([version.node for version in versions]), list(dict.fromkeys(numbers)))
         self.frame = outer
-        made = self.new()
-        self.events += 1
-        self.ops.append((OP_MAKE, made, OBJ_CLASS, index))
+        result = self.new_node()
+        self.call_count += 1
+        self.ops.append((OP_MAKE, result, OBJ_CLASS, index))
         self.ops.append((OP_CREATE_CLASS, index, self.site(node, "class")))
-        made = self._decorated(CLASS, index, decorators, values, made)
-        self.write(name, made, self.define(CLASS, index, cls.place, name))
+        result = self._apply_decorators(CLASS, index, decorators, values, result)
+        self.write(name, result, self.define(CLASS, index, cls.place, name))
 
     def do_typealias(self, node: int) -> None:
         """Compile TypeAlias: the name is bound, its value is not followed."""

@@ -44,7 +44,7 @@ from codeanatomy.relate.program import (
     Program,
 )
 
-# Elements of a display that are told apart by their keys; characters of a key.
+# Most elements of a display that are kept by key, and characters of a key.
 MAX_KEYS = 200
 KEY_CHARS = 100
 OPERATORS: Mapping[str, str] = {
@@ -117,11 +117,11 @@ class ExpressionCompiler(NameCompiler):
         owner = self.tree.one(node, "value")
         receiver = self.value(owner)
         if receiver == NOTHING:
-            receiver = self.new()
-        made = self.new()
+            receiver = self.new_node()
+        result = self.new_node()
         attr = self.mangled(self.tree.name[node] or "")
-        self.ops.append((OP_LOAD_ATTRIBUTE, receiver, attr, made, self.attribute_site(node)))
-        return made
+        self.ops.append((OP_LOAD_ATTRIBUTE, receiver, attr, result, self.attribute_site(node)))
+        return result
 
     def attribute_site(self, node: int) -> int:
         """Add the site of an attribute, with the place of its identifier."""
@@ -136,10 +136,10 @@ class ExpressionCompiler(NameCompiler):
         func = tree.one(node, "func")
         callee = self.value(func)
         args = self.arguments(tree.many(node, "args"), tree.many(node, "keywords"))
-        self.events += 1
+        self.call_count += 1
         if callee == NOTHING:
-            callee = self.new()
-        made = self.new()
+            callee = self.new_node()
+        result = self.new_node()
         inner = NO_PLACE if func is None else self.place(func)
         site = self.site(node, "call", inner)
         if args:
@@ -149,9 +149,9 @@ class ExpressionCompiler(NameCompiler):
             )
             self.program.arguments[site] = [NO_PLACE if arg is None else self.place(arg) for arg in values]
         if func is not None and tree.name[func] in TEXT_DEPENDENT:
-            self.program.texts[site] = [self.key(arg) for arg in tree.many(node, "args")]
-        self.ops.append((OP_CALL, callee, made, site, args))
-        return made
+            self.program.constant_arguments[site] = [self.key(arg) for arg in tree.many(node, "args")]
+        self.ops.append((OP_CALL, callee, result, site, args))
+        return result
 
     def arguments(self, positional: Sequence[int], keywords: Sequence[int]) -> list[Arg]:
         """Compile the arguments of a call."""
@@ -216,11 +216,11 @@ class ExpressionCompiler(NameCompiler):
         """Call the first of these special methods that the receiver has; return the node of the result."""
         if receiver == NOTHING or receiver in self.const_nodes:
             return NOTHING
-        made = self.new()
+        result = self.new_node()
         given = [(POSITIONAL, None, arg) for arg in args]
-        self.events += 1
-        self.ops.append((OP_SPECIAL_METHOD, receiver, names, given, made, self.site(node, role)))
-        return made
+        self.call_count += 1
+        self.ops.append((OP_SPECIAL_METHOD, receiver, names, given, result, self.site(node, role)))
+        return result
 
     def of_unaryop(self, node: int) -> Node:
         operand = self.tree.one(node, "operand")
@@ -253,9 +253,9 @@ class ExpressionCompiler(NameCompiler):
 
     def string_prefix(self, prefix: str) -> Node:
         """Return the node of a string that starts with the prefix."""
-        made = self.new()
-        self.ops.append((OP_MAKE, made, OBJ_STRING_PREFIX, prefix))
-        return made
+        result = self.new_node()
+        self.ops.append((OP_MAKE, result, OBJ_STRING_PREFIX, prefix))
+        return result
 
     def operator(self, node: int, left: Node, right: Node, prefix: str) -> Node:
         """Compile a binary operator, with prefix `i` in place; return the node of the result."""
@@ -264,12 +264,12 @@ class ExpressionCompiler(NameCompiler):
         plain_right = right == NOTHING or right in self.const_nodes
         if (left == NOTHING or left in self.const_nodes) and plain_right:
             return left
-        made = self.new()
+        result = self.new_node()
         if left == NOTHING:
-            left = self.new()
-        self.events += 1
-        self.ops.append((OP_BINARY, left, right, prefix + name, made, self.site(node, "operator")))
-        return made
+            left = self.new_node()
+        self.call_count += 1
+        self.ops.append((OP_BINARY, left, right, prefix + name, result, self.site(node, "operator")))
+        return result
 
     def of_compare(self, node: int) -> Node:
         tree = self.tree
@@ -278,8 +278,8 @@ class ExpressionCompiler(NameCompiler):
         for at, op in enumerate(tree.many(node, "ops")):
             left, right, kind = values[at], values[at + 1], tree.kind[op]
             if kind in COMPARISONS and not {left, right} <= self.const_nodes | {NOTHING}:
-                self.events += 1
-                first = self.new() if left == NOTHING else left
+                self.call_count += 1
+                first = self.new_node() if left == NOTHING else left
                 site = self.site(node, "operator")
                 self.ops.append((OP_BINARY, first, right, COMPARISONS[kind], NOTHING, site))
             elif kind in ("In", "NotIn"):
@@ -318,11 +318,11 @@ class ExpressionCompiler(NameCompiler):
         key_value = self.value(index)
         if receiver == NOTHING:
             return NOTHING
-        made = self.new()
-        self.events += 1
+        result = self.new_node()
+        self.call_count += 1
         site = self.site(node, "subscript")
-        self.ops.append((OP_LOAD_ITEM, receiver, self.key(index), made, site, key_value))
-        return made
+        self.ops.append((OP_LOAD_ITEM, receiver, self.key(index), result, site, key_value))
+        return result
 
     def key(self, index: int | None) -> str | None:
         """Return a constant key as text, SLICE for a slice, None for a key that is not constant."""
@@ -352,28 +352,28 @@ class ExpressionCompiler(NameCompiler):
         tree = self.tree
         items = tree.many(node, "elts")
         starred = any(tree.kind[item] == "Starred" for item in items)
-        made = self.container(kind, -1 if starred or len(items) > MAX_KEYS else len(items))
+        result = self.container(kind, -1 if starred or len(items) > MAX_KEYS else len(items))
         by_position = kind != "set" and len(items) <= MAX_KEYS
         seen: set[tuple[str | None, Node]] = set()
         for at, item in enumerate(items):
             if tree.kind[item] == "Starred":
                 by_position = False
-                inner = self.new()
+                inner = self.new_node()
                 value = self.value(tree.one(item, "value"))
                 if value == NOTHING:
                     continue
                 self.ops.append((OP_ITERATE, value, inner, self.site(item, "iteration")))
-                self.ops.append((OP_STORE_ITEM, made, None, inner, NOTHING))
+                self.ops.append((OP_STORE_ITEM, result, None, inner, NOTHING))
                 continue
             value = self.value(item)
             key = str(at) if by_position else None
             if value != NOTHING and (key, value) not in seen:
                 seen.add((key, value))
-                self.ops.append((OP_STORE_ITEM, made, key, value, NOTHING))
-        return made
+                self.ops.append((OP_STORE_ITEM, result, key, value, NOTHING))
+        return result
 
     def of_dict(self, node: int) -> Node:
-        tree, made = self.tree, self.container("dict")
+        tree, result = self.tree, self.container("dict")
         values = tree.many(node, "values")
         keys = tree.gapped(node, "keys", len(values))
         seen: set[tuple[str | None, Node]] = set()
@@ -381,18 +381,18 @@ class ExpressionCompiler(NameCompiler):
             key_value, value = self.value(key), self.value(item)
             if key is None:
                 if value != NOTHING:
-                    self.ops.append((OP_UPDATE, made, value))
+                    self.ops.append((OP_UPDATE, result, value))
                 continue
             text = self.key(key) if len(values) <= MAX_KEYS else None
             if value in self.const_nodes:
                 text = None
             if value != NOTHING and (text, value) not in seen:
                 seen.add((text, value))
-                self.ops.append((OP_STORE_ITEM, made, text, value, NOTHING))
+                self.ops.append((OP_STORE_ITEM, result, text, value, NOTHING))
             if key_value != NOTHING and ("keys", key_value) not in seen:
                 seen.add(("keys", key_value))
-                self.ops.append((OP_STORE_KEY, made, key_value))
-        return made
+                self.ops.append((OP_STORE_KEY, result, key_value))
+        return result
 
     def of_listcomp(self, node: int) -> Node:
         return self._comprehension("list", node)
@@ -408,7 +408,7 @@ class ExpressionCompiler(NameCompiler):
 
     def _comprehension(self, kind: str, node: int) -> Node:
         tree, outer = self.tree, self.frame
-        made = self.container(kind)
+        result = self.container(kind)
         generators = tree.many(node, "generators")
         # The first iterable is evaluated in the enclosing scope.
         first = self.value(tree.one(generators[0], "iter")) if generators else NOTHING
@@ -427,26 +427,26 @@ class ExpressionCompiler(NameCompiler):
             if kind == "dict":
                 keys = self.value(tree.one(node, "key"))
                 if keys != NOTHING:
-                    self.ops.append((OP_STORE_KEY, made, keys))
+                    self.ops.append((OP_STORE_KEY, result, keys))
                 value = self.value(tree.one(node, "value"))
             else:
                 value = self.value(tree.one(node, "elt"))
         finally:
             self.frame = outer
         if value != NOTHING:
-            self.ops.append((OP_STORE_ITEM, made, None, value, NOTHING))
-        return made
+            self.ops.append((OP_STORE_ITEM, result, None, value, NOTHING))
+        return result
 
     def element(self, node: int, source: Node) -> Node:
         """Iterate over a value and return the node of the elements; `node` is the loop or generator."""
         if source == NOTHING:
             return NOTHING
-        made = self.new()
-        self.events += 1
+        result = self.new_node()
+        self.call_count += 1
         iterable = self.tree.one(node, "iter")
         site = self.site(node if iterable is None else iterable, "iteration")
-        self.ops.append((OP_ITERATE, source, made, site))
-        return made
+        self.ops.append((OP_ITERATE, source, result, site))
+        return result
 
     def narrow(self, test: int | None) -> None:
         """Narrow the names that a test with `isinstance` checks, for code that runs if it is true."""
@@ -471,10 +471,10 @@ class ExpressionCompiler(NameCompiler):
         classes = self._value_again(args[1])
         if NOTHING in (source, classes):
             return
-        made = self.new()
-        self.ops.append((OP_ISINSTANCE, source, classes, made))
+        result = self.new_node()
+        self.ops.append((OP_ISINSTANCE, source, classes, result))
         joined = [number for numbers in definitions for number in numbers]
-        frame.env[resolved.name] = (Version(made, joined, self.events),)
+        frame.env[resolved.name] = (Version(result, joined, self.call_count),)
 
     def _value_again(self, node: int) -> Node:
         """Compile an expression a second time, without recording its uses of names again."""
@@ -487,24 +487,24 @@ class ExpressionCompiler(NameCompiler):
         source = self.value(self.tree.one(node, "value"))
         if source == NOTHING:
             return NOTHING
-        made = self.new()
-        self.events += 1
-        self.ops.append((OP_AWAIT, source, made, self.site(node, "await")))
-        return made
+        result = self.new_node()
+        self.call_count += 1
+        self.ops.append((OP_AWAIT, source, result, self.site(node, "await")))
+        return result
 
     def of_yield(self, node: int) -> Node:
         value = self.value(self.tree.one(node, "value"))
-        self.events += 1
+        self.call_count += 1
         if self.frame.function >= 0:
             self.copy(value, self.program.functions[self.frame.function].yields)
         return NOTHING
 
     def of_yieldfrom(self, node: int) -> Node:
         source = self.value(self.tree.one(node, "value"))
-        self.events += 1
+        self.call_count += 1
         if source == NOTHING or self.frame.function < 0:
             return NOTHING
-        made = self.new()
+        result = self.new_node()
         self.ops.append(
             (
                 OP_ITERATE,
@@ -513,17 +513,17 @@ class ExpressionCompiler(NameCompiler):
                 self.site(node, "iteration"),
             )
         )
-        self.ops.append((OP_YIELD_FROM, source, made))
-        return made
+        self.ops.append((OP_YIELD_FROM, source, result))
+        return result
 
     def hint(self, node: int | None) -> Hint | None:
         """Compile an annotation to a hint; its names are read in the current frame."""
         if node is None:
             return None
-        events = self.events
+        calls = self.call_count
         self.value(node)
         # Subscripts such as `List[int]` run no code of the repository.
-        self.events = events
+        self.call_count = calls
         return compile_hint(self.tree, node, self._annotation_name)
 
     def _annotation_name(self, dotted: str) -> Node:
@@ -538,9 +538,9 @@ class ExpressionCompiler(NameCompiler):
         for attr in rest:
             if node == NOTHING:
                 return NOTHING
-            made = self.new()
-            self.ops.append((OP_LOAD_ATTRIBUTE, node, attr, made, NOTHING))
-            node = made
+            result = self.new_node()
+            self.ops.append((OP_LOAD_ATTRIBUTE, node, attr, result, NOTHING))
+            node = result
         return node
 
 

@@ -49,7 +49,7 @@ def compile_file(file: ExtractedFile) -> Program:
     scopes = build_scopes(tree, blocks)
     rows = RelationRows(file.repo_id, file.file_id, file.path)
     libcst = {name: columns for name, columns in file.libcst.items() if columns is not None}
-    open_uses = binding_relations(rows, tree, scopes, libcst)
+    unbound_uses = binding_relations(rows, tree, scopes, libcst)
     program = Program(file.repo_id, file.file_id, file.path)
     if 0 not in scopes or scopes.unmatched:
         program = _failed_program(file, "scopes_not_matched")
@@ -61,10 +61,10 @@ def compile_file(file: ExtractedFile) -> Program:
     # Last, because a scope learns of its cells when names are resolved.
     scope_relations(rows, tree, scopes)
     program.scope_rows = pack_rows(rows.batch())
-    program.listed = class_names(scopes)
+    program.scope_names = class_names(scopes)
     program.names = definition_identifiers(file.libcst)
-    program.scip, program.typed = scip_occurrences(file.scip), call_targets(file.typed)
-    program.open_uses = [((use.bstart, use.bend, use.line), use.name) for use in open_uses]
+    program.scip, program.checker_calls = scip_occurrences(file.scip), call_targets(file.typed)
+    program.unbound_uses = [((use.bstart, use.bend, use.line), use.name) for use in unbound_uses]
     return program
 
 
@@ -73,7 +73,7 @@ def _failed_program(file: ExtractedFile, reason: str) -> Program:
     calls = file.libcst.get("callsites") or {}
     places = [calls[name] for name in ("call_bstart", "call_bend", "line")] if calls else []
     return Program(
-        file.repo_id, file.file_id, file.path, failure=reason, unread_calls=list(zip(*places, strict=True))
+        file.repo_id, file.file_id, file.path, failure=reason, unresolved_calls=list(zip(*places, strict=True))
     )
 
 

@@ -44,7 +44,7 @@ class NameCompiler:
         self.scopes = scopes
         self.frame = Frame(scopes[0], -1, qualname="")
         # Number of calls so far: between two of them no other code can run.
-        self.events = 0
+        self.call_count = 0
         self.ops: list[Op] = program.ops
         self.cells: dict[tuple[Scope, str], Cell] = {}
         self.consts: dict[str, Node] = {}
@@ -61,8 +61,8 @@ class NameCompiler:
         self.overloads: set[int] = set()
         self._phis: dict[tuple[Node, ...], Node] = {}
 
-    def new(self) -> Node:
-        """Return a new node."""
+    def new_node(self) -> Node:
+        """Allocate a node."""
         self.program.nodes += 1
         return self.program.nodes - 1
 
@@ -78,25 +78,25 @@ class NameCompiler:
 
     def container(self, kind: str, size: int = -1) -> Node:
         """Create a list, tuple, dict, set or generator; size is -1 if not known. Return its node."""
-        made = self.new()
+        result = self.new_node()
         self.program.containers.append((kind, size))
-        self.ops.append((OP_MAKE, made, OBJ_CONTAINER, len(self.program.containers) - 1))
-        return made
+        self.ops.append((OP_MAKE, result, OBJ_CONTAINER, len(self.program.containers) - 1))
+        return result
 
     def const(self, kind: str) -> Node:
         """Return the node of all constants of a builtin type."""
         if kind not in self.consts:
-            made = self.consts[kind] = self.new()
-            self.const_nodes.add(made)
-            self.ops.append((OP_MAKE, made, OBJ_CONSTANT, kind))
+            result = self.consts[kind] = self.new_node()
+            self.const_nodes.add(result)
+            self.ops.append((OP_MAKE, result, OBJ_CONSTANT, kind))
         return self.consts[kind]
 
     def string(self, text: str) -> Node:
         """Return the node of a string that may be the name of an attribute."""
         if text not in self.strings:
-            made = self.strings[text] = self.new()
-            self.const_nodes.add(made)
-            self.ops.append((OP_MAKE, made, OBJ_STRING, text))
+            result = self.strings[text] = self.new_node()
+            self.const_nodes.add(result)
+            self.ops.append((OP_MAKE, result, OBJ_STRING, text))
         return self.strings[text]
 
     def copy(self, src: Node, dst: Node) -> None:
@@ -110,9 +110,9 @@ class NameCompiler:
         if len(distinct) < 2:
             return distinct[0] if distinct else NOTHING
         if distinct not in self._phis:
-            made = self._phis[distinct] = self.new()
+            result = self._phis[distinct] = self.new_node()
             for node in distinct:
-                self.copy(node, made)
+                self.copy(node, result)
         return self._phis[distinct]
 
     def forget_phis(self) -> None:
@@ -161,14 +161,14 @@ class NameCompiler:
     def _read_cell(self, scope: Scope, name: str) -> tuple[Node, Sequence[Iterable[int]]]:
         cell = self.cell(scope, name)
         if cell.node == NOTHING:
-            cell.node = self.new()
+            cell.node = self.new_node()
         return cell.node, [cell.definitions]
 
     def unbound(self, name: str) -> Node:
         """Return the node of a name that the file does not bind."""
         if name not in self.unbound_nodes:
-            made = self.unbound_nodes[name] = self.new()
-            self.ops.append((OP_UNBOUND_NAME, name, made))
+            result = self.unbound_nodes[name] = self.new_node()
+            self.ops.append((OP_UNBOUND_NAME, name, result))
         return self.unbound_nodes[name]
 
     def write(self, name: str, node: Node, definition: int, keep: AbstractSet[int] = frozenset()) -> None:
@@ -179,7 +179,7 @@ class NameCompiler:
         if frame is None:
             self.cell(scope, resolved.name).add(node, [definition])
             return
-        version = Version(node, [definition], self.events)
+        version = Version(node, [definition], self.call_count)
         if keep:
             kept = [old for old in frame.env.get(resolved.name, ()) if set(old.definitions) <= keep]
             self.bind(frame, resolved.name, (*kept, version))
@@ -189,7 +189,7 @@ class NameCompiler:
     def bind(self, frame: Frame, name: str, versions: Versions) -> None:
         """Replace the current versions of a name."""
         for old in frame.env.get(name, ()):
-            if old.born != self.events:
+            if old.calls_before != self.call_count:
                 self.cell(frame.scope, name).add(old.node, old.definitions)
         frame.env[name] = versions
         for caught in frame.caught:

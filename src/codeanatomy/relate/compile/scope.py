@@ -1,7 +1,7 @@
 """Resolve a name in a scope of a file, as the compiler does.
 
     def outer(a):
-        return lambda: a + n      ResolvedName("deref", outer, "a"), ResolvedName("global", module, "n")
+        return lambda: a + n      NameBinding("deref", outer, "a"), NameBinding("global", module, "n")
 
 Names are resolved by the compiler's symbol table; only a name without a symbol there is looked up from the
 inside out. The binding scope of a name is:
@@ -63,7 +63,7 @@ SYMBOL_FIELDS = (
 )
 
 
-class ResolvedName(NamedTuple):
+class NameBinding(NamedTuple):
     """How compiled code accesses a name, the scope that binds it, and its mangled name there.
 
     Without a binding scope it is a global that the file does not bind: a builtin, from a star import, or
@@ -114,12 +114,12 @@ class Scope:
         self._symbols: Mapping[str, Sequence[Any]] = {}
         # Position of each symbol in the columns of `_symbols`.
         self._symbol_index: dict[str, int] = {}
-        self._resolved: dict[str, ResolvedName] = {}
+        self._resolved: dict[str, NameBinding] = {}
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.key or self.label}>"
 
-    def resolve(self, name: str) -> ResolvedName:
+    def resolve(self, name: str) -> NameBinding:
         """Resolve a name, as written, in this scope."""
         resolved = self._resolved.get(name)
         if resolved is None:
@@ -176,7 +176,7 @@ class Scope:
             function = self._enclosing_function(name)
             if function is not None:
                 function.cells.add(name)
-            self._resolved[name] = ResolvedName("deref", self._enclosing_class(name) or function, name)
+            self._resolved[name] = NameBinding("deref", self._enclosing_class(name) or function, name)
 
     def _names_with(self, flag: str) -> Iterable[str]:
         return compress(self._symbols["name"], self._symbols[flag]) if self._symbols else ()
@@ -188,27 +188,27 @@ class Scope:
         self._symbol_index = dict(zip(symbols["name"], count()))
         self.bound = set(self._names_with("is_local"))
 
-    def _resolve(self, written: str) -> ResolvedName:
+    def _resolve(self, written: str) -> NameBinding:
         name = self.mangled(written)
         if self.state == "unmatched":
-            return ResolvedName("name", None, name)
+            return NameBinding("name", None, name)
         at = self._symbol_index.get(name)
         if at is None:
             return self._resolve_without_symbol(name)
         if self._symbols["is_declared_global"][at]:
-            return ResolvedName("global", _binding_module(self, name), name)
+            return NameBinding("global", _binding_module(self, name), name)
         if name in self.bound:
-            return ResolvedName(self._local_access(name), self, name)
+            return NameBinding(self._local_access(name), self, name)
         cls = self._enclosing_class(name)
         if self._symbols["is_free"][at]:
-            return ResolvedName("deref", cls or self._enclosing_function(name), name)
+            return NameBinding("deref", cls or self._enclosing_function(name), name)
         is_unoptimized = self.kind in {"module", "class"}
-        return ResolvedName("name" if is_unoptimized else "global", cls or _binding_module(self, name), name)
+        return NameBinding("name" if is_unoptimized else "global", cls or _binding_module(self, name), name)
 
-    def _resolve_without_symbol(self, name: str) -> ResolvedName:
+    def _resolve_without_symbol(self, name: str) -> NameBinding:
         """Resolve a name in code that the compiler inlines into the enclosing code, or never evaluates."""
         if name in self.bound:
-            return ResolvedName(self._local_access(name), self, name)
+            return NameBinding(self._local_access(name), self, name)
         parent = self.parent
         # A comprehension does not see the names of a class, an annotation does.
         sees_parent = self.kind == "annotation" or (
@@ -218,9 +218,9 @@ class Scope:
             return parent.resolve(name)
         binding_scope = self._enclosing_class(name) or self._enclosing_function(name)
         if binding_scope is not None:
-            return ResolvedName("deref", binding_scope, name)
+            return NameBinding("deref", binding_scope, name)
         is_unoptimized = self.kind in {"module", "class"}
-        return ResolvedName("name" if is_unoptimized else "global", _binding_module(self, name), name)
+        return NameBinding("name" if is_unoptimized else "global", _binding_module(self, name), name)
 
     def _local_access(self, name: str) -> Access:
         if self.kind in {"module", "class"}:

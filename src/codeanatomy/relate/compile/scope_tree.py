@@ -5,8 +5,8 @@ r"""Match CPython's symbol tables with its syntax tree: the scope of every node.
         return lambda: a + n      lambda: a is free, n is global
 
     scopes = build_scopes(tree, blocks)
-    scopes[lambda_].resolve("a")  ResolvedName("deref", scopes[outer], "a")
-    scopes[lambda_].resolve("n")  ResolvedName("global", scopes[0], "n")
+    scopes[lambda_].resolve("a")  NameBinding("deref", scopes[outer], "a")
+    scopes[lambda_].resolve("n")  NameBinding("global", scopes[0], "n")
     scopes.of_node[node]          the scope in which a node is evaluated
 
 `Scopes` maps the node that opens a scope to the scope. A definition with type parameters opens a second one,

@@ -90,7 +90,7 @@ class StatementCompiler(DefinitionCompiler):
         """Fill cells, module variables and uses, once all bodies are compiled."""
         for (scope, _), cell in self.cells.items():
             if scope is module.scope and cell.node == NOTHING:
-                cell.node = self.new()
+                cell.node = self.new_node()
             if scope in self.function_numbers:
                 self.program.cells.append((self.function_numbers[scope], cell.node, list(cell.nodes)))
             for node in cell.nodes:
@@ -195,7 +195,7 @@ class StatementCompiler(DefinitionCompiler):
         value = self.value(source)
         hint = self.hint(tree.one(node, "annotation"))
         if hint is not None:
-            hinted = self.new()
+            hinted = self.new_node()
             self.ops.append((OP_ANNOTATE, hint, hinted))
             value = self.phi([value, hinted])
         if target is None:
@@ -222,7 +222,7 @@ class StatementCompiler(DefinitionCompiler):
         value = self.value(self.tree.one(node, "exc"))
         self.value(self.tree.one(node, "cause"))
         if value != NOTHING:
-            self.events += 1
+            self.call_count += 1
             self.ops.append((OP_RAISE, value, self.site(node, "raise")))
         self.frame.live = False
 
@@ -266,7 +266,9 @@ class StatementCompiler(DefinitionCompiler):
             if len(versions) > MAX_VERSIONS:
                 node = self.phi([version.node for version in versions])
                 numbers = dict.fromkeys(number for version in versions for number in version.definitions)
-                frame.env[name] = (Version(node, list(numbers), min(version.born for version in versions)),)
+                frame.env[name] = (
+                    Version(node, list(numbers), min(version.calls_before for version in versions)),
+                )
 
     def do_for(self, node: int) -> None:
         source = self.value(self.tree.one(node, "iter"))
@@ -290,12 +292,12 @@ class StatementCompiler(DefinitionCompiler):
         heads: dict[str, Version] = {}
         for name in self._bound_in(node):
             versions = frame.env.get(name, ())
-            made = Version(self.new(), [], self.events)
+            head_version = Version(self.new_node(), [], self.call_count)
             for version in versions:
-                self.copy(version.node, made.node)
-                made.definitions += version.definitions
-            heads[name] = made
-            frame.env[name] = (made,)
+                self.copy(version.node, head_version.node)
+                head_version.definitions += version.definitions
+            heads[name] = head_version
+            frame.env[name] = (head_version,)
         start = dict(frame.env)
         live = frame.live
         frame.loops.append(Loop())
@@ -303,13 +305,13 @@ class StatementCompiler(DefinitionCompiler):
         self.block(tree.many(node, "body"))
         loop = frame.loops.pop()
         ends = [*([frame.env] if frame.live else []), *loop.continues]
-        for name, made in heads.items():
+        for name, head_version in heads.items():
             for env in ends:
                 for version in env.get(name, ()):
-                    if version is not made:
-                        self.copy(version.node, made.node)
-                        made.definitions += [
-                            each for each in version.definitions if each not in made.definitions
+                    if version is not head_version:
+                        self.copy(version.node, head_version.node)
+                        head_version.definitions += [
+                            each for each in version.definitions if each not in head_version.definitions
                         ]
         frame.env, frame.live = merge_envs([start, *ends]), live
         self.block(tree.many(node, "orelse"))
@@ -318,17 +320,17 @@ class StatementCompiler(DefinitionCompiler):
     def _bound_in(self, node: int) -> list[str]:
         """Return the names of this frame that a statement may bind."""
         tree, names = self.tree, dict[str, None]()
-        for below in range(node + 1, tree.end[node]):
-            kind = tree.kind[below]
-            name = tree.name[below]
+        for descendant in range(node + 1, tree.end[node]):
+            kind = tree.kind[descendant]
+            name = tree.name[descendant]
             is_bound = (
-                tree.context.get(below) == "Store"
+                tree.context.get(descendant) == "Store"
                 if kind == "Name"
                 else kind
                 in ("FunctionDef", "AsyncFunctionDef", "ClassDef", "ExceptHandler", "MatchAs", "MatchStar")
             )
             if kind == "alias":
-                name = self._bound_alias(below)
+                name = self._bound_alias(descendant)
                 is_bound = name is not None
             if is_bound and name is not None:
                 resolved = self.frame.scope.resolve(name)
@@ -398,7 +400,7 @@ class StatementCompiler(DefinitionCompiler):
         classes = self.value(tree.one(node, "type"))
         name = tree.name[node]
         if name is not None:
-            value = self.new()
+            value = self.new_node()
             if classes != NOTHING:
                 self.ops.append((OP_EXCEPT, classes, value))
             self.write(name, value, self.define(VARIABLE, -1, self.place(node), name))
@@ -413,8 +415,8 @@ class StatementCompiler(DefinitionCompiler):
             source = self.value(expression)
             value = NOTHING
             if source != NOTHING and expression is not None:
-                value = self.new()
-                self.events += 1
+                value = self.new_node()
+                self.call_count += 1
                 role = "async_with" if tree.kind[node] == "AsyncWith" else "with"
                 self.ops.append((OP_WITH, source, value, self.site(expression, role)))
             self.assign(tree.one(item, "optional_vars"), value)

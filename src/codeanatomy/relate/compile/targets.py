@@ -42,7 +42,7 @@ class TargetCompiler(ExpressionCompiler):
             if receiver != NOTHING:
                 attr = self.mangled(tree.name[target] or "")
                 self.ops.append((OP_STORE_ATTRIBUTE, receiver, attr, value, self.attribute_site(target)))
-                self.events += 1
+                self.call_count += 1
         elif kind == "Subscript":
             receiver = self.value(tree.one(target, "value"))
             index = tree.one(target, "slice")
@@ -52,7 +52,7 @@ class TargetCompiler(ExpressionCompiler):
                 self.ops.append((OP_STORE_ITEM, receiver, self.key(index), value, site))
                 if key_value != NOTHING:
                     self.ops.append((OP_STORE_KEY, receiver, key_value))
-                self.events += 1
+                self.call_count += 1
         elif kind in ("Tuple", "List"):
             self._unpack(tree.many(target, "elts"), value, target)
         elif kind == "Starred":
@@ -67,13 +67,13 @@ class TargetCompiler(ExpressionCompiler):
 
     def _unpack(self, targets: Sequence[int], value: Node, node: int) -> None:
         if value != NOTHING and value not in self.const_nodes:
-            self.events += 1
+            self.call_count += 1
             self.ops.append((OP_ITERATE, value, NOTHING, self.site(node, "iteration")))
         starred = [at for at, target in enumerate(targets) if self.tree.kind[target] == "Starred"]
         for at, target in enumerate(targets):
             inner = NOTHING
             if value != NOTHING:
-                inner = self.new()
+                inner = self.new_node()
                 after = len(targets) - at
                 position = (
                     f"{at}:{after - 1}"
@@ -138,19 +138,19 @@ class TargetCompiler(ExpressionCompiler):
             self.write(name, value, self.define(VARIABLE, -1, self.place(node), name))
 
     def _capture_rest(self, node: int, subject: Node) -> None:
-        made = self.container("list")
+        result = self.container("list")
         if subject != NOTHING:
-            each = self.new()
+            each = self.new_node()
             self.ops.append((OP_UNPACK, subject, None, each))
-            self.ops.append((OP_STORE_ITEM, made, None, each, NOTHING))
-        self._bind_name(node, made)
+            self.ops.append((OP_STORE_ITEM, result, None, each, NOTHING))
+        self._bind_name(node, result)
 
     def _mapping_pattern(self, node: int, subject: Node) -> None:
         tree = self.tree
         for key, inner in zip(tree.many(node, "keys"), tree.many(node, "patterns"), strict=False):
             value = NOTHING
             if subject != NOTHING:
-                value = self.new()
+                value = self.new_node()
                 site = self.site(key, "subscript")
                 self.ops.append((OP_LOAD_ITEM, subject, self.key(key), value, site, NOTHING))
             self.pattern(inner, value)
@@ -164,16 +164,16 @@ class TargetCompiler(ExpressionCompiler):
         for attr, inner in zip(attrs, tree.many(node, "kwd_patterns"), strict=False):
             value = NOTHING
             if subject != NOTHING:
-                value = self.new()
+                value = self.new_node()
                 self.ops.append((OP_LOAD_ATTRIBUTE, subject, attr, value, self.site(inner, "attribute")))
             self.pattern(inner, value)
 
     def _item(self, subject: Node, position: int, kind: str) -> Node:
         if subject == NOTHING or kind == "MatchStar":
             return subject
-        made = self.new()
-        self.ops.append((OP_UNPACK, subject, str(position), made))
-        return made
+        result = self.new_node()
+        self.ops.append((OP_UNPACK, subject, str(position), result))
+        return result
 
     def _narrowed(self, pattern: int, subject: Node) -> Node:
         """Return the subject narrowed to the class that a pattern names, if it names one."""
@@ -183,7 +183,7 @@ class TargetCompiler(ExpressionCompiler):
         classes = self.value(cls)
         if classes == NOTHING:
             return subject
-        made = self.new()
-        source = self.new() if subject == NOTHING else subject
-        self.ops.append((OP_ISINSTANCE, source, classes, made))
-        return made
+        result = self.new_node()
+        source = self.new_node() if subject == NOTHING else subject
+        self.ops.append((OP_ISINSTANCE, source, classes, result))
+        return result

@@ -25,14 +25,14 @@ from codeanatomy.relate.program import NOTHING, Node
 class Version:
     """A value that a name has from one assignment to the next."""
 
-    __slots__ = ("born", "definitions", "node")
+    __slots__ = ("calls_before", "definitions", "node")
 
-    def __init__(self, node: Node, definitions: list[int], born: int) -> None:
+    def __init__(self, node: Node, definitions: list[int], calls_before: int) -> None:
         self.node = node
         # Numbers of the definitions it comes from; at the head of a loop some are added at its end.
         self.definitions = definitions
         # Number of calls before the assignment.
-        self.born = born
+        self.calls_before = calls_before
 
 
 Versions: TypeAlias = tuple[Version, ...]

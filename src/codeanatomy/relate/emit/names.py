@@ -57,7 +57,7 @@ class NameRows(ReferenceRows):
                 claims=self.claims.name(use.place),
                 alternatives=meanings,
             )
-        for place, name in program.open_uses:
+        for place, name in program.unbound_uses:
             src = self.node_at("NAME_REF", place)
             targets = self.resolver.targets_of_unbound(self.file, name)
             if targets:
@@ -216,7 +216,7 @@ class NameRows(ReferenceRows):
     @cached_property
     def _builtin_names(self) -> dict[tuple[int | None, int | None], str]:
         """Qualified names of builtins, by the places of the names that nothing in the file binds."""
-        return {(place[0], place[1]): f"builtins.{name}" for place, name in self.program.open_uses}
+        return {(place[0], place[1]): f"builtins.{name}" for place, name in self.program.unbound_uses}
 
     def _class_targets(self, obj: Object) -> list[Target]:
         kind, first, second, _ = self.values.objects[obj >> 1]

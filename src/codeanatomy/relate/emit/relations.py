@@ -74,7 +74,7 @@ class FileRows(AttributeRows):
 
     def add_all(self) -> RelationRows:
         """Add the rows of all kinds and return them."""
-        for place in self.program.unread_calls:
+        for place in self.program.unresolved_calls:
             src = self.node_at("CALLSITE", place)
             self.add_candidates("CALLS", "CALLSITE", src, place, [], rule="call", reason=self.program.failure)
         self._add_names()

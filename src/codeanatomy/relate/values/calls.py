@@ -137,7 +137,7 @@ class Calls(Copies):
     def constant_argument(self, call: Call, position: int) -> str | None:
         """Return a constant argument as a Python literal; None if it is not constant."""
         file, site = call.where
-        texts = self.programs[file].texts.get(site, ()) if file >= 0 else ()
+        texts = self.programs[file].constant_arguments.get(site, ()) if file >= 0 else ()
         return texts[position] if position < len(texts) else None
 
     def string_argument(self, call: Call, position: int) -> str | None:

@@ -62,12 +62,12 @@ class FileClaims:
         self._reported: set[tuple[int | None, str, str]] = set()
         program = witnesses.index.values.programs[file]
         # No witness has evidence about the file: all lookups return at once.
-        self.is_empty = not program.scip and not program.typed
+        self.is_empty = not program.scip and not program.checker_calls
         if self.is_empty:
             return
         # Identifiers of names and attributes by the place of the whole expression; calls by their callee's.
         self._identifiers = {use.place[:2]: use.place for use in program.uses}
-        self._identifiers |= {place[:2]: place for place, _ in program.open_uses}
+        self._identifiers |= {place[:2]: place for place, _ in program.unbound_uses}
         self._calls: dict[tuple[int | None, int | None], Place] = {}
         # The type checker reports these subscripts as reads.
         self._deleted = {

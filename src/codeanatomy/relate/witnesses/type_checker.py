@@ -49,7 +49,7 @@ class CallTargets:
         # By end: the identifier of an attribute ends where the whole attribute does.
         self._references: dict[int, list[Row]] = {}
         self._stores: dict[int, list[Row]] = {}
-        for row in program.typed:
+        for row in program.checker_calls:
             bstart, bend, form, name, *_ = row
             if bstart is None or bend is None or not name:
                 continue
