@@ -13,7 +13,8 @@ plain tuples without ids:
     reaches  (kind, (unit, offset, name) of the def, (unit, offset, name) of the use)
 
 A unit is the key of its code object, as `codeanatomy.extract.bytecode_files` explains it. Tests:
-`tests/unit/normalize/test_flow_oracle.py` and, of the oracle itself, `tests/unit/normalize/test_flow_cases.py`.
+`tests/unit/normalize/test_flow_oracle.py` and, of the oracle itself,
+`tests/unit/normalize/test_flow_cases.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import Any, NamedTuple, TypeAlias
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
 from codeanatomy.ids import stable_id
-from codeanatomy.normalize.file_view import File
+from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.sources.source_file import Source
 from oracles.bytecode_oracle import OPTIONS, compiled
 
@@ -411,7 +412,7 @@ def rows_of_units(units: list[Unit]) -> Rows:
 def rows_of(source: Source) -> Rows:
     from codeanatomy.normalize.flow import tables as flow_tables
 
-    file = File(
+    file = FileEvidence(
         "repo:r",
         "file:f",
         "a.py",
@@ -419,7 +420,7 @@ def rows_of(source: Source) -> Rows:
         libcst={},
         bytecode=bytecode_files_v1(source, OPTIONS).cells,
     )
-    flow = flow_tables.flow_of(file)
+    flow = flow_tables.analyze_flow(file)
     keys = {stable_id("code", "file:f", unit.key): unit.key for unit in units_of(compiled(source))}
     block_rows = listed(flow_tables.py_bc_blocks_norm_v1(flow))
     edge_rows = listed(flow_tables.py_bc_cfg_edges_norm_v1(flow))

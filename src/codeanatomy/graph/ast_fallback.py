@@ -1,9 +1,9 @@
-"""LibCST's lists made of CPython's syntax tree, for files that LibCST was not shown or could not read.
+"""Make LibCST's lists from CPython's syntax tree, for files that LibCST did not or could not read.
 
     x = f(a.b)       refs x, f, a, b; a call site with one argument
 
-What only LibCST knows is left out: comments, and where the names of handlers, patterns and `global` stand.
-Tests: `tests/unit/graph/test_facts.py`.
+Evidence that only LibCST has is left out: comments, and the positions of names in handlers, patterns and
+`global` statements. Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from codeanatomy.graph.file_view import READS, SPAN, Columns, File, columns_of, each
+from codeanatomy.graph.file_view import READS, SPAN, Columns, GraphFile, columns_of, iter_rows
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
 
 CONTEXTS = {"Load": "load", "Store": "store", "Del": "del"}
@@ -26,24 +26,24 @@ PARAMETERS = {
 }
 
 
-def lists_of_tree(syntax: Syntax, file: File) -> dict[str, Columns]:
-    """The lists, by name."""
+def lists_from_ast(syntax: Syntax, file: GraphFile) -> dict[str, Columns]:
+    """Return the lists by name."""
     rows = {name: make(syntax) for name, make in LISTS.items()}
     rows["imports"] = _imports(file.list("ast_files_v1", "imports"))
     rows["docstrings"] = _docstrings(syntax, file.list("ast_files_v1", "docstrings"))
-    return {name: columns_of(found, *READS["libcst_files_v1"][name]) for name, found in rows.items()}
+    return {name: columns_of(made, *READS["libcst_files_v1"][name]) for name, made in rows.items()}
 
 
 def _children(syntax: Syntax, *slots: str) -> dict[int, list[int]]:
-    """Nodes in some fields, by their parents."""
-    found: dict[int, list[int]] = {}
+    """Return the nodes in some fields, by parent."""
+    children: dict[int, list[int]] = {}
     for node, (parent, slot) in enumerate(zip(syntax.parent, syntax.slot, strict=True)):
         if parent is not None and slot in slots:
-            found.setdefault(parent, []).append(node)
-    return found
+            children.setdefault(parent, []).append(node)
+    return children
 
 
-def _place(syntax: Syntax, node: int) -> tuple[int | None, int | None, int | None]:
+def _span(syntax: Syntax, node: int) -> tuple[int | None, int | None, int | None]:
     return syntax.bstart[node], syntax.bend[node], syntax.line[node]
 
 
@@ -51,7 +51,7 @@ def _refs(syntax: Syntax) -> list[tuple[Any, ...]]:
     contexts = {parent: nodes[0] for parent, nodes in _children(syntax, "ctx").items()}
     rows = []
     for node, kind in enumerate(syntax.kind):
-        start, end, line = _place(syntax, node)
+        start, end, line = _span(syntax, node)
         name = syntax.name[node]
         if kind not in ("Name", "Attribute") or start is None or end is None or name is None:
             continue
@@ -65,48 +65,48 @@ def _refs(syntax: Syntax) -> list[tuple[Any, ...]]:
 def _defs(syntax: Syntax) -> list[tuple[Any, ...]]:
     rows = []
     for node, kind in enumerate(syntax.kind):
-        start, end, line = _place(syntax, node)
+        start, end, line = _span(syntax, node)
         if kind not in DEFINITIONS or start is None:
             continue
         outer = syntax.container(node)
-        place = (syntax.bstart[outer], syntax.bend[outer]) if outer else (None, None)
+        outer_span = (syntax.bstart[outer], syntax.bend[outer]) if outer else (None, None)
         is_async = kind == "AsyncFunctionDef"
         own = KINDS.get(kind, "function")
-        rows.append((own, syntax.name[node], is_async, *place, start, end, None, None, line))
+        rows.append((own, syntax.name[node], is_async, *outer_span, start, end, None, None, line))
     return rows
 
 
 def _params(syntax: Syntax) -> list[tuple[Any, ...]]:
     rows = []
     count: dict[int, int] = {}
-    given = _with_defaults(syntax)
+    defaulted = _with_defaults(syntax)
     for node, kind in enumerate(syntax.kind):
-        start, _, line = _place(syntax, node)
+        start, _, line = _span(syntax, node)
         arguments, name, slot = syntax.parent[node], syntax.name[node], syntax.slot[node] or ""
         if kind != "arg" or start is None or name is None or arguments is None:
             continue
         owner = syntax.parent[arguments] or 0
         index = count[arguments] = count.get(arguments, -1) + 1
-        # Whether there is one counts, not where.
-        default = start if node in given else None
-        place = (syntax.bstart[owner], syntax.bend[owner])
+        # Only whether there is one matters, not its position.
+        default = start if node in defaulted else None
+        owner_span = (syntax.bstart[owner], syntax.bend[owner])
         end = start + len(name.encode())
-        rows.append((*place, name, PARAMETERS[slot], index, default, start, end, line))
+        rows.append((*owner_span, name, PARAMETERS[slot], index, default, start, end, line))
     return rows
 
 
 def _with_defaults(syntax: Syntax) -> set[int]:
-    """The parameters that have a default: the last of those by position, and by place those by keyword."""
-    found: set[int] = set()
+    """Return the parameters with a default: the last positional ones, and keyword-only ones by index."""
+    defaulted: set[int] = set()
     positional, keyword = _children(syntax, "posonlyargs", "args"), _children(syntax, "kwonlyargs")
     for arguments, defaults in _children(syntax, "defaults").items():
-        found.update(positional[arguments][-len(defaults) :])
+        defaulted.update(positional[arguments][-len(defaults) :])
     for arguments, defaults in _children(syntax, "kw_defaults").items():
-        found.update(keyword[arguments][syntax.columns["idx"][default]] for default in defaults)
-    return found
+        defaulted.update(keyword[arguments][syntax.columns["idx"][default]] for default in defaults)
+    return defaulted
 
 
-def _imports(found: Columns) -> list[tuple[Any, ...]]:
+def _imports(imports: Columns) -> list[tuple[Any, ...]]:
     return [
         (
             "from" if kind == "ImportFrom" else "import",
@@ -121,22 +121,22 @@ def _imports(found: Columns) -> list[tuple[Any, ...]]:
             None,
             line,
         )
-        for kind, module, name, asname, level, start, end, line in each(
-            found, "kind", "module", "name", "asname", "level", *SPAN
+        for kind, module, name, asname, level, start, end, line in iter_rows(
+            imports, "kind", "module", "name", "asname", "level", *SPAN
         )
     ]
 
 
-def _docstrings(syntax: Syntax, found: Columns) -> list[tuple[Any, ...]]:
+def _docstrings(syntax: Syntax, docstrings: Columns) -> list[tuple[Any, ...]]:
     rows = []
-    for owner, text, *place in each(found, "owner_ast_id", "text", *SPAN):
-        span = (syntax.bstart[owner], syntax.bend[owner]) if owner else (None, None)
-        rows.append((*span, text, *place))
+    for owner, text, *span in iter_rows(docstrings, "owner_ast_id", "text", *SPAN):
+        owner_span = (syntax.bstart[owner], syntax.bend[owner]) if owner else (None, None)
+        rows.append((*owner_span, text, *span))
     return rows
 
 
 def _dotted(syntax: Syntax, node: int) -> str | None:
-    """Names joined by dots, if the expression is nothing else."""
+    """Return the dotted name, if the expression is nothing else."""
     parts: list[str] = []
     while syntax.kind[node] == "Attribute":
         parts.append(syntax.name[node] or "")
@@ -148,7 +148,7 @@ def _callsites(syntax: Syntax) -> list[tuple[Any, ...]]:
     functions = {parent: nodes[0] for parent, nodes in _children(syntax, "func").items()}
     rows: list[tuple[Any, ...]] = []
     for node, kind in enumerate(syntax.kind):
-        start, end, line = _place(syntax, node)
+        start, end, line = _span(syntax, node)
         if kind == "Call" and start is not None:
             called = syntax.kind[functions[node]]
             dotted = _dotted(syntax, functions[node])
@@ -159,23 +159,23 @@ def _callsites(syntax: Syntax) -> list[tuple[Any, ...]]:
 def _call_args(syntax: Syntax) -> list[tuple[Any, ...]]:
     values = {parent: nodes[0] for parent, nodes in _children(syntax, "value").items()}
     rows = []
-    for call, given in _children(syntax, "args", "keywords").items():
+    for call, arguments in _children(syntax, "args", "keywords").items():
         if syntax.kind[call] != "Call" or syntax.bstart[call] is None:
             continue
-        for index, node in enumerate(sorted(given, key=lambda one: (syntax.bstart[one] or 0, one))):
+        for index, node in enumerate(sorted(arguments, key=lambda arg: (syntax.bstart[arg] or 0, arg))):
             kind = syntax.kind[node]
             value = values[node] if kind in ("Starred", "keyword") else node
             keyword = syntax.name[node] if kind == "keyword" else None
             star = "*" if kind == "Starred" else "**" if kind == "keyword" and keyword is None else ""
             if syntax.bstart[value] is not None:
-                place = (syntax.bstart[call], syntax.bend[call])
-                rows.append((*place, index, keyword, star, *_place(syntax, value)))
+                call_span = (syntax.bstart[call], syntax.bend[call])
+                rows.append((*call_span, index, keyword, star, *_span(syntax, value)))
     return rows
 
 
 def _decorators(syntax: Syntax) -> list[tuple[Any, ...]]:
     return [
-        (syntax.bstart[owner], syntax.bend[owner], index, _dotted(syntax, node), *_place(syntax, node))
+        (syntax.bstart[owner], syntax.bend[owner], index, _dotted(syntax, node), *_span(syntax, node))
         for owner, nodes in _children(syntax, "decorator_list").items()
         for index, node in enumerate(nodes)
     ]

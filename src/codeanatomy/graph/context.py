@@ -1,8 +1,8 @@
-"""What the rules of the graph stage share about a file: ids, the syntax tree, and what stands where.
+"""Share ids, syntax tree, definitions and relations of a file between the functions that list its facts.
 
     context = Context(file)
-    context.id_at("CALLSITE", 4, 9)              # as `nodes.node_id`, remembered
-    context.libcst("refs")                       # LibCST's list, or the tree's where LibCST is silent
+    context.id_at("CALLSITE", 4, 9)              # as `node_ids.node_id`, cached
+    context.libcst("refs")                       # LibCST's list, or one from CPython's tree as a fallback
     context.definitions[105, 300]                # the function or class with that span
 
 Tests: `tests/unit/graph/test_facts.py`.
@@ -15,15 +15,15 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from codeanatomy.graph.ast_fallback import lists_of_tree
-from codeanatomy.graph.file_view import SPAN, Columns, File, columns_of, each
+from codeanatomy.graph.ast_fallback import lists_from_ast
+from codeanatomy.graph.file_view import SPAN, Columns, GraphFile, columns_of, iter_rows
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import PREFIXES, module_id, node_id, node_id_maker
 
 LIBCST = "libcst_files_v1"
 RELATIONS = "relations_v1"
-# Relations that lists are made of, beside the edges that all of them become.
+# Relations that lists of facts are made from, besides the edges that all of them become.
 LISTED_KINDS = frozenset(
     {
         "DECLARES_MODULE",
@@ -35,14 +35,14 @@ LISTED_KINDS = frozenset(
         "WRITES",
     }
 )
-# Of these, lists use what is referred to by its name.
+# Lists of facts use the qualified names of the targets of these relations.
 NAMED_KIND = "REFERS_TO"
 INITS = ("__init__.py", "__init__.pyi")
 MESSAGE_CHARS = 1000
 T = TypeVar("T")
 
 
-class Definition(NamedTuple):
+class GraphDefinition(NamedTuple):
     """A function, lambda or class."""
 
     kind: str
@@ -58,113 +58,113 @@ class Definition(NamedTuple):
 
     @property
     def named(self) -> tuple[Any, ...]:
-        """What every list of definitions begins with: `definitions.NAMED`."""
+        """The first cells of every list of definitions, in the order of `definitions.NAMED`."""
         return self.node_id, self.name, self.qualname, self.bstart, self.bend, self.line, self.ast_id
 
 
 class Context:
-    """A file on its way into the graph."""
+    """A file of which facts are listed, with everything that several lists need."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: GraphFile) -> None:
         self.file = file
         self.syntax = Syntax(file.file_id, file.list("ast_files_v1", "nodes"))
         self._ids: dict[tuple[str, int | None, int | None], str] = {}
-        self._makers: dict[str, Callable[[int, int], str]] = {}
-        self._made: dict[Callable[[Context], Any], Any] = {}
+        self._id_makers: dict[str, Callable[[int, int], str]] = {}
+        self._cache: dict[Callable[[Context], Any], Any] = {}
         self.module_id = module_id(file.file_id)
-        # Lists that could not be made, and why.
+        # Lists that failed, with the reason.
         self.failures: list[str] = []
 
     def id_at(self, kind: str, bstart: int | None, bend: int | None) -> str:
-        """The id of the node of a kind at a place."""
+        """Return the id of the node of a kind with a span."""
         key = (kind, bstart, bend)
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = self._made_id(kind, bstart, bend)
-        return found
+        known = self._ids.get(key)
+        if known is None:
+            known = self._ids[key] = self._make_id(kind, bstart, bend)
+        return known
 
-    def _made_id(self, kind: str, bstart: int | None, bend: int | None) -> str:
+    def _make_id(self, kind: str, bstart: int | None, bend: int | None) -> str:
         if bstart is None or bend is None:
             return node_id(kind, self.file.file_id, bstart, bend)
-        if kind not in self._makers:
-            self._makers[kind] = node_id_maker(kind, self.file.file_id)
-        return self._makers[kind](bstart, bend)
+        if kind not in self._id_makers:
+            self._id_makers[kind] = node_id_maker(kind, self.file.file_id)
+        return self._id_makers[kind](bstart, bend)
 
-    def once(self, make: Callable[[Context], T]) -> T:
-        """What a function says of this file; it is asked once."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        found: T = self._made[make]
-        return found
+    def cached(self, make: Callable[[Context], T]) -> T:
+        """Return the result of a function for this file; it is called once."""
+        if make not in self._cache:
+            self._cache[make] = make(self)
+        result: T = self._cache[make]
+        return result
 
     def attempt(self, name: str, make: Callable[[Context], Mapping[str, T]]) -> Mapping[str, T]:
-        """What a function says of this file; a bug of ours, or a strange file, costs that and no more."""
+        """Return the result of a function for this file; empty if it raises, which `failures` records."""
         try:
-            return self.once(make)
+            return self.cached(make)
         except Exception as error:  # noqa: BLE001
             self.failures.append(f"{name}: {type(error).__name__}: {error}"[:MESSAGE_CHARS])
             return {}
 
     def shared_id(self, kind: str, *key: str) -> str:
-        """The id of a node of the repository."""
+        """Return the id of a node of the repository."""
         return stable_id(PREFIXES[kind], self.file.repo_id, *key)
 
     @cached_property
-    def _of_tree(self) -> dict[str, Columns]:
-        return lists_of_tree(self.syntax, self.file)
+    def _ast_lists(self) -> dict[str, Columns]:
+        return lists_from_ast(self.syntax, self.file)
 
     def libcst(self, name: str) -> Columns:
-        """A list of LibCST's; of the syntax tree where LibCST said nothing."""
-        found = self.file.list(LIBCST, name)
-        return found or (self._of_tree.get(name, {}) if len(self.syntax) else {})
+        """Return a list of LibCST; made from the syntax tree if LibCST could not read the file."""
+        columns = self.file.list(LIBCST, name)
+        return columns or (self._ast_lists.get(name, {}) if len(self.syntax) else {})
 
     @cached_property
     def relations(self) -> dict[str, Columns]:
-        """The file's relations by kind."""
+        """The relations of the file by kind."""
         rows = self.file.rows(RELATIONS)
         if not rows:
             return {}
-        places: defaultdict[str, list[int]] = defaultdict(list)
-        for place, kind in enumerate(rows["relation_kind"]):
-            places[kind].append(place)
+        by_kind: defaultdict[str, list[int]] = defaultdict(list)
+        for index, kind in enumerate(rows["relation_kind"]):
+            by_kind[kind].append(index)
         return {
-            kind: {name: [column[place] for place in found] for name, column in rows.items()}
-            for kind, found in places.items()
+            kind: {name: [column[index] for index in indexes] for name, column in rows.items()}
+            for kind, indexes in by_kind.items()
         }
 
-    def listed(self, kind: str) -> Columns:
-        """The relations of a kind, for a list that is made of them: one that `links.told` knows of."""
+    def relations_of(self, kind: str) -> Columns:
+        """Return the relations of a kind, for lists of facts; only kinds that `relation_inputs` covers."""
         if kind not in LISTED_KINDS and kind != NAMED_KIND:
-            raise ValueError(f"no list is made of {kind}")
+            raise ValueError(f"lists may not use relations of kind {kind}: not in LISTED_KINDS")
         return self.relations.get(kind, {})
 
     @cached_property
     def unresolved(self) -> dict[str, str]:
-        """Why nothing was found, by the node that asks."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for src, dst, reason in each(self.file.rows(RELATIONS), "src_id", "dst_id", "reason"):
+        """The reasons why nodes could not be resolved, by node."""
+        reasons_of: defaultdict[str, set[str]] = defaultdict(set)
+        for src, dst, reason in iter_rows(self.file.rows(RELATIONS), "src_id", "dst_id", "reason"):
             if dst is None:
-                found[src].add(reason)
-        return {src: ", ".join(sorted(reasons)) for src, reasons in found.items()}
+                reasons_of[src].add(reason)
+        return {src: ", ".join(sorted(reasons)) for src, reasons in reasons_of.items()}
 
     @cached_property
     def module_name(self) -> str:
-        """The dotted name of the module; the path where nobody has named it."""
-        named = self.listed("DECLARES_MODULE").get("dst_qname")
-        return named[0] if named else self.file.path
+        """The dotted name of the module; the path if no relation names it."""
+        names = self.relations_of("DECLARES_MODULE").get("dst_qname")
+        return names[0] if names else self.file.path
 
     @cached_property
-    def definitions(self) -> dict[tuple[int | None, int | None], Definition]:
-        """Functions and classes by their spans; those of the tree first, in its order."""
-        found: dict[tuple[int | None, int | None], Definition] = {}
-        self._add_of_tree(found)
-        self._add_of_libcst(found)
-        return found
+    def definitions(self) -> dict[tuple[int | None, int | None], GraphDefinition]:
+        """Functions and classes by span; those of the syntax tree first, in its order."""
+        definitions: dict[tuple[int | None, int | None], GraphDefinition] = {}
+        self._add_ast_definitions(definitions)
+        self._add_libcst_definitions(definitions)
+        return definitions
 
-    def _add_of_tree(self, found: dict[tuple[int | None, int | None], Definition]) -> None:
+    def _add_ast_definitions(self, definitions: dict[tuple[int | None, int | None], GraphDefinition]) -> None:
         syntax = self.syntax
         lambdas = _lambda_names(syntax)
-        known: dict[int, Definition] = {}
+        known: dict[int, GraphDefinition] = {}
         for node, ast_kind in enumerate(syntax.kind):
             if ast_kind not in DEFINITIONS:
                 continue
@@ -172,7 +172,7 @@ class Context:
             kind = "CLASS" if ast_kind == "ClassDef" else "FUNCTION"
             name = lambdas[node] if ast_kind == "Lambda" else syntax.name[node] or ""
             start, end = syntax.bstart[node], syntax.bend[node]
-            known[node] = Definition(
+            known[node] = GraphDefinition(
                 kind,
                 self.id_at(kind, start, end),
                 _subkind(ast_kind, outer),
@@ -184,27 +184,29 @@ class Context:
                 syntax.line[node],
                 node,
             )
-            found.setdefault((start, end), known[node])
+            definitions.setdefault((start, end), known[node])
 
-    def _add_of_libcst(self, found: dict[tuple[int | None, int | None], Definition]) -> None:
-        """What CPython has not placed or could not parse."""
+    def _add_libcst_definitions(
+        self, definitions: dict[tuple[int | None, int | None], GraphDefinition]
+    ) -> None:
+        """Add definitions that CPython gave no span or could not parse."""
         columns = ("kind", "name", "is_async", "container_bstart", "container_bend", "def_bstart", "def_bend")
         number = 0
-        for kind, name, is_async, *outer_span, start, end, line in each(
+        for kind, name, is_async, *outer_span, start, end, line in iter_rows(
             self.libcst("defs"), *columns, "line"
         ):
-            if (start, end) in found:
+            if (start, end) in definitions:
                 continue
-            if (None, None) in found and kind == "lambda":
-                # In an f-string: the tree has it without a place.
-                found[start, end] = found[None, None]
+            if (None, None) in definitions and kind == "lambda":
+                # In an f-string: the tree has it without a span.
+                definitions[start, end] = definitions[None, None]
                 continue
-            outer = found.get((outer_span[0], outer_span[1])) if outer_span[0] is not None else None
+            outer = definitions.get((outer_span[0], outer_span[1])) if outer_span[0] is not None else None
             number += kind == "lambda"
             own = name or f"<lambda{number}>"
             ast_kind = {"class": "ClassDef", "lambda": "Lambda"}.get(kind, "FunctionDef")
             graph_kind = "CLASS" if kind == "class" else "FUNCTION"
-            found[start, end] = Definition(
+            definitions[start, end] = GraphDefinition(
                 graph_kind,
                 self.id_at(graph_kind, start, end),
                 _subkind("AsyncFunctionDef" if is_async else ast_kind, outer),
@@ -218,27 +220,27 @@ class Context:
             )
 
     def owner_id(self, bstart: int | None, bend: int | None) -> str | None:
-        """The definition with a span; the module for none."""
+        """Return the id of the definition with a span; of the module for no span."""
         if bstart is None:
             return self.module_id
-        found = self.definitions.get((bstart, bend))
-        return found.node_id if found else None
+        definition = self.definitions.get((bstart, bend))
+        return definition.node_id if definition else None
 
-    def with_askers(self, kind: str, rows: list[tuple[Any, ...]], *names: str) -> dict[str, Any]:
-        """Rows as columns; and a row for each node of the kind that only relations know."""
+    def with_relation_sources(self, kind: str, rows: list[tuple[Any, ...]], *names: str) -> dict[str, Any]:
+        """Return rows as columns, with a row added for each node of the kind that only relations have."""
         known = {row[0] for row in rows}
         columns = ("src_kind", "src_id", "bstart", "bend", "line")
-        for src_kind, src, *place in each(self.file.rows(RELATIONS), *columns):
+        for src_kind, src, *span in iter_rows(self.file.rows(RELATIONS), *columns):
             if src_kind == kind and src not in known:
                 known.add(src)
-                more = {"node_id": src, **dict(zip(SPAN, place, strict=True))}
-                rows.append(tuple(more.get(name) for name in names))
-        found = columns_of(rows, *names)
-        found["unresolved"] = [self.unresolved.get(node) for node in found["node_id"]]
-        return found
+                cells = {"node_id": src, **dict(zip(SPAN, span, strict=True))}
+                rows.append(tuple(cells.get(name) for name in names))
+        result = columns_of(rows, *names)
+        result["unresolved"] = [self.unresolved.get(node) for node in result["node_id"]]
+        return result
 
 
-def _subkind(ast_kind: str, outer: Definition | None) -> str | None:
+def _subkind(ast_kind: str, outer: GraphDefinition | None) -> str | None:
     if ast_kind == "ClassDef":
         return None
     if ast_kind == "Lambda":
@@ -248,14 +250,14 @@ def _subkind(ast_kind: str, outer: Definition | None) -> str | None:
 
 
 def _lambda_names(syntax: Syntax) -> dict[int, str]:
-    """Lambdas by number in the body they stand in, in the order of the source: `<lambda1>`, `<lambda2>`."""
-    found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    """Name the lambdas of each body in the order of the source: `<lambda1>`, `<lambda2>`."""
+    lambdas: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for node, kind in enumerate(syntax.kind):
         if kind == "Lambda":
             start = syntax.bstart[node]
-            found[syntax.container(node)].append((node if start is None else start, node))
+            lambdas[syntax.container(node)].append((node if start is None else start, node))
     return {
         node: f"<lambda{number}>"
-        for nodes in found.values()
+        for nodes in lambdas.values()
         for number, (_, node) in enumerate(sorted(nodes), start=1)
     }

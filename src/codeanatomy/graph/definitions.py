@@ -1,4 +1,4 @@
-"""Facts about what a file defines and imports, and where that is.
+"""List facts about the definitions and imports of a file, its containers, and its diagnostics.
 
     class A:                 classes: A, contained in the module
         def f(self, x=1):    functions: A.f, contained in A; parameters: self, x of A.f
@@ -15,18 +15,18 @@ from typing import Any
 from unicodedata import normalize
 
 from codeanatomy.graph.context import INITS, Context
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import PREFIXES
 
-# Characters of a source text that stands in a name.
+# Characters of source text that are used as a name.
 TEXT_CHARS = 120
-NOWHERE = (None, None, None)
+NO_SPAN = (None, None, None)
 NAMED = ("node_id", "name", "qualname", *SPAN, "ast_id")
 
 
 def files(context: Context) -> Columns:
-    """The file itself."""
+    """List the file itself."""
     row = context.file.rows("repo_files_v1")
     reason = row.get("skipped_reason")
     subkind = "unread" if reason else "stub" if row.get("is_stub") else "module"
@@ -43,8 +43,8 @@ def files(context: Context) -> Columns:
 
 
 def modules(context: Context) -> Columns:
-    """The module that the file is, if it was read."""
-    if not context.listed("DECLARES_MODULE"):
+    """List the module of the file, if the file was read."""
+    if not context.relations_of("DECLARES_MODULE"):
         return {}
     name, syntax = context.module_name, context.syntax
     is_package = PurePosixPath(context.file.path).name in INITS
@@ -61,13 +61,13 @@ def modules(context: Context) -> Columns:
 
 
 def packages_of(context: Context) -> list[tuple[str, str, str]]:
-    """The packages around the module, outermost first: name, folder, and whether this file makes it one."""
-    if not context.listed("DECLARES_MODULE"):
+    """Return the packages around the module, outermost first: name, folder, regular or namespace."""
+    if not context.relations_of("DECLARES_MODULE"):
         return []
     path = PurePosixPath(context.file.path)
     folders, is_init = path.parts[:-1], path.name in INITS
     own = () if is_init else (path.name.removesuffix(".pyi").removesuffix(".py"),)
-    # Where the module's name begins; names of folders may have dots themselves.
+    # The folder where the module's name begins; names of folders may contain dots.
     starts = (
         start for start in range(len(folders)) if ".".join((*folders[start:], *own)) == context.module_name
     )
@@ -83,7 +83,7 @@ def packages_of(context: Context) -> list[tuple[str, str, str]]:
 
 
 def packages(context: Context) -> Columns:
-    """The packages around the module; of the repository."""
+    """List the packages around the module; they belong to the repository."""
     rows = [
         (context.shared_id("PACKAGE", name), name.rpartition(".")[2], name, folder, subkind)
         for name, folder, subkind in packages_of(context)
@@ -92,12 +92,12 @@ def packages(context: Context) -> Columns:
 
 
 def repositories(context: Context) -> Columns:
-    """The repository."""
+    """List the repository."""
     return {"node_id": [context.shared_id("REPOSITORY")], "name": [context.file.repo_id]}
 
 
 def contained_packages(context: Context) -> Columns:
-    """Packages in packages, and the outermost in the repository."""
+    """List containment of packages in packages, and of the outermost in the repository."""
     outer, rows = context.shared_id("REPOSITORY"), []
     for name, _, _ in packages_of(context):
         inner = context.shared_id("PACKAGE", name)
@@ -107,57 +107,57 @@ def contained_packages(context: Context) -> Columns:
 
 
 def contained(context: Context) -> Columns:
-    """The file, its module, and definitions in what is around them."""
+    """List containment of the file, its module and its definitions."""
     repository = context.shared_id("REPOSITORY")
     rows: list[tuple[Any, ...]] = [(repository, context.file.file_id, None, None)]
-    around = packages_of(context)
-    if context.listed("DECLARES_MODULE"):
-        outer = context.shared_id("PACKAGE", around[-1][0]) if around else repository
+    packages_around = packages_of(context)
+    if context.relations_of("DECLARES_MODULE"):
+        outer = context.shared_id("PACKAGE", packages_around[-1][0]) if packages_around else repository
         rows.append((outer, context.module_id, None, None))
-    # A definition may be found by several spans.
-    unique = {one.node_id: one for one in context.definitions.values()}
-    rows += [(one.container_id, one.node_id, one.bstart, one.bend) for one in unique.values()]
+    # Several spans may lead to one definition.
+    unique = {definition.node_id: definition for definition in context.definitions.values()}
+    rows += [(each.container_id, each.node_id, each.bstart, each.bend) for each in unique.values()]
     return columns_of(rows, "src_id", "dst_id", "bstart", "bend")
 
 
 def classes(context: Context) -> Columns:
-    """Classes."""
+    """List classes."""
     syntax = context.syntax
     bases = Counter(
         parent for parent, slot in zip(syntax.parent, syntax.slot, strict=True) if slot == "bases"
     )
     rows = [
         (
-            *one.named,
-            None if one.ast_id is None else bases[one.ast_id],
-            context.unresolved.get(one.node_id),
+            *definition.named,
+            None if definition.ast_id is None else bases[definition.ast_id],
+            context.unresolved.get(definition.node_id),
         )
-        for one in context.definitions.values()
-        if one.kind == "CLASS"
+        for definition in context.definitions.values()
+        if definition.kind == "CLASS"
     ]
     return columns_of(rows, *NAMED, "base_count", "unresolved")
 
 
 def functions(context: Context) -> Columns:
-    """Functions, methods and lambdas."""
+    """List functions, methods and lambdas."""
     counts = Counter(
         context.owner_id(start, end)
-        for start, end in each(context.libcst("params"), "owner_bstart", "owner_bend")
+        for start, end in iter_rows(context.libcst("params"), "owner_bstart", "owner_bend")
     )
-    found = {one.node_id: one for one in context.definitions.values() if one.kind == "FUNCTION"}
+    unique = {each.node_id: each for each in context.definitions.values() if each.kind == "FUNCTION"}
     rows = [
         (
-            *one.named,
-            one.subkind,
-            counts[one.node_id],
+            *function.named,
+            function.subkind,
+            counts[function.node_id],
         )
-        for one in found.values()
+        for function in unique.values()
     ]
     return columns_of(rows, *NAMED, "subkind", "parameter_count")
 
 
 def parameters(context: Context) -> Columns:
-    """Parameters, by the function they belong to."""
+    """List parameters with the function they belong to."""
     syntax = context.syntax
     by_start = {
         start: node
@@ -166,20 +166,20 @@ def parameters(context: Context) -> Columns:
     }
     columns = ("owner_bstart", "owner_bend", "name", "kind", "index", "default_bstart", *SPAN)
     rows = []
-    for owner_start, owner_end, name, kind, index, default, *place in each(
+    for owner_start, owner_end, name, kind, index, default, *span in iter_rows(
         context.libcst("params"), *columns
     ):
         owner = context.definitions.get((owner_start, owner_end))
-        node = context.id_at("PARAMETER", place[0], place[1])
-        # As the compiler spells it, like its binding.
+        node = context.id_at("PARAMETER", span[0], span[1])
+        # Normalised as by the compiler, like its binding.
         qualname = f"{owner.qualname}.{normalize('NFKC', name)}" if owner else None
         rows.append(
             (
                 node,
                 name,
                 qualname,
-                *place,
-                by_start.get(place[0]),
+                *span,
+                by_start.get(span[0]),
                 kind,
                 kind,
                 owner and owner.node_id,
@@ -192,7 +192,7 @@ def parameters(context: Context) -> Columns:
 
 
 def _unplaced_parameters(context: Context) -> list[tuple[Any, ...]]:
-    """Those of a lambda that the tree has without a place, as one node: arguments may be passed to it."""
+    """Return one row for the parameters that the tree has without a span; arguments may be passed to it."""
     syntax = context.syntax
     node = next(
         (
@@ -209,55 +209,55 @@ def _unplaced_parameters(context: Context) -> list[tuple[Any, ...]]:
         context.id_at("PARAMETER", None, None),
         syntax.name[node],
         f"{owner.qualname}.{syntax.name[node]}",
-        *NOWHERE,
+        *NO_SPAN,
         node,
     )
     return [(*row, "positional", "positional", owner.node_id, None, False)]
 
 
 def imports(context: Context) -> Columns:
-    """Imported names."""
+    """List imported names."""
     rows = []
     columns = ("kind", "module", "name", "asname", "level", "is_star", "alias_bstart", "alias_bend", "line")
-    for kind, module, name, asname, level, is_star, start, end, line in each(
+    for kind, module, name, asname, level, is_star, start, end, line in iter_rows(
         context.libcst("imports"), *columns
     ):
         bound = asname or (name.partition(".")[0] if kind == "import" else name)
         written = "." * (level or 0) + ".".join(filter(None, (module, name)))
         subkind = "star" if is_star else kind
         node = context.syntax.first(start, end, ("alias",))
-        found = context.id_at("IMPORT_ALIAS", start, end)
-        rows.append((found, bound, written, start, end, line, node, subkind, context.unresolved.get(found)))
+        alias = context.id_at("IMPORT_ALIAS", start, end)
+        rows.append((alias, bound, written, start, end, line, node, subkind, context.unresolved.get(alias)))
     return columns_of(rows, *NAMED, "subkind", "unresolved")
 
 
 def decorators(context: Context) -> Columns:
-    """Decorators, by what they decorate."""
+    """List decorators with the definition they decorate."""
     syntax, rows = context.syntax, []
-    for owner_start, owner_end, index, text, *place in each(
+    for owner_start, owner_end, index, text, *span in iter_rows(
         context.libcst("decorators"), "owner_bstart", "owner_bend", "index", "text", *SPAN
     ):
-        start, end, _ = place
+        start, end, _ = span
         node = next((n for n in syntax.at(start, end) if syntax.slot[n] == "decorator_list"), None)
-        found = context.id_at("DECORATOR", start, end)
+        decorator = context.id_at("DECORATOR", start, end)
         owner = context.owner_id(owner_start, owner_end)
         rows.append(
             (
-                found,
+                decorator,
                 text and text[:TEXT_CHARS],
                 None,
-                *place,
+                *span,
                 node,
                 owner,
                 index,
-                context.unresolved.get(found),
+                context.unresolved.get(decorator),
             )
         )
     return columns_of(rows, *NAMED, "owner_id", "index", "unresolved")
 
 
 def docstrings(context: Context) -> Columns:
-    """Docstrings, by what they document."""
+    """List docstrings with the definition they document."""
     rows = [
         (
             context.id_at("DOCSTRING", start, end),
@@ -268,7 +268,7 @@ def docstrings(context: Context) -> Columns:
             context.owner_id(owner_start, owner_end),
             text,
         )
-        for owner_start, owner_end, text, start, end, line in each(
+        for owner_start, owner_end, text, start, end, line in iter_rows(
             context.libcst("docstrings"), "owner_bstart", "owner_bend", "text", *SPAN
         )
     ]
@@ -276,26 +276,26 @@ def docstrings(context: Context) -> Columns:
 
 
 def comments(context: Context) -> Columns:
-    """Comments."""
+    """List comments."""
     rows = [
         (context.id_at("COMMENT", start, end), context.file.file_id, start, end, line, text)
-        for text, start, end, line in each(context.libcst("comments"), "text", *SPAN)
+        for text, start, end, line in iter_rows(context.libcst("comments"), "text", *SPAN)
     ]
     return columns_of(rows, "node_id", "file_id", *SPAN, "text")
 
 
-def complaints(context: Context, told: Sequence[Columns]) -> Columns:
-    """What there is to complain about, from the file to the complaint."""
+def complaints(context: Context, lists: Sequence[Columns]) -> Columns:
+    """List the edges from the file to its diagnostics and syntax errors."""
     rows = [
         (context.file.file_id, node, start, end)
-        for found in told
-        for node, start, end in each(found, "node_id", "bstart", "bend")
+        for columns in lists
+        for node, start, end in iter_rows(columns, "node_id", "bstart", "bend")
     ]
     return columns_of(rows, "src_id", "dst_id", "bstart", "bend")
 
 
 def diagnostics(context: Context) -> Columns:
-    """Complaints of witnesses, about their disagreements, and about this stage."""
+    """List the diagnostics of the file, and one for each list that failed in this stage."""
     columns = (
         "diag_id",
         "diag_code",
@@ -306,29 +306,29 @@ def diagnostics(context: Context) -> Columns:
         "diag_severity",
         "message",
     )
-    rows = list(each(context.file.rows("diagnostics_norm_v1"), *columns))
+    rows = list(iter_rows(context.file.rows("diagnostics_norm_v1"), *columns))
     for message in context.failures:
-        identity = (context.file.repo_id, context.file.file_id, "graph", "not_graphed", *NOWHERE, message)
-        found = stable_id(PREFIXES["DIAGNOSTIC"], *identity)
-        rows.append((found, "not_graphed", "graph", *NOWHERE, "error", message))
+        identity = (context.file.repo_id, context.file.file_id, "graph", "not_graphed", *NO_SPAN, message)
+        node = stable_id(PREFIXES["DIAGNOSTIC"], *identity)
+        rows.append((node, "not_graphed", "graph", *NO_SPAN, "error", message))
     return columns_of(rows, "node_id", "name", "subkind", *SPAN, "severity", "message")
 
 
 def ts_errors(context: Context) -> Columns:
-    """Text that fits no rule of tree-sitter's grammar."""
-    return _of_tree_sitter(context, "errors", "TS_ERROR", "text")
+    """List texts that fit no rule of tree-sitter's grammar."""
+    return _tree_sitter_nodes(context, "errors", "TS_ERROR", "text")
 
 
 def ts_missing(context: Context) -> Columns:
-    """Tokens that tree-sitter made up."""
-    return _of_tree_sitter(context, "missing", "TS_MISSING", "kind")
+    """List tokens that tree-sitter inserted."""
+    return _tree_sitter_nodes(context, "missing", "TS_MISSING", "kind")
 
 
-def _of_tree_sitter(context: Context, name: str, kind: str, word: str) -> Columns:
+def _tree_sitter_nodes(context: Context, name: str, kind: str, text_field: str) -> Columns:
     rows = [
-        (stable_id(PREFIXES[kind], context.file.file_id, start, end, ts_id), text, around, start, end, line)
-        for ts_id, around, text, start, end, line in each(
-            context.file.list("tree_sitter_files_v1", name), "ts_id", "parent_kind", word, *SPAN
+        (stable_id(PREFIXES[kind], context.file.file_id, start, end, ts_id), text, parent, start, end, line)
+        for ts_id, parent, text, start, end, line in iter_rows(
+            context.file.list("tree_sitter_files_v1", name), "ts_id", "parent_kind", text_field, *SPAN
         )
     ]
     return columns_of(rows, "node_id", "name", "subkind", *SPAN)

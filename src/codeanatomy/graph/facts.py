@@ -1,4 +1,4 @@
-"""The lists of facts that the catalogue of kinds names, and the functions that make them.
+"""Make the lists of facts that the catalogue of kinds names, each with a function of its own.
 
     facts = facts_of(context, names)          # the file's own
     facts["calls"]["name"]                    # ("os.getcwd",)
@@ -16,12 +16,12 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.graph import definitions, flow, scip, scopes, types, uses
 from codeanatomy.graph import external as outside
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.file_view import Columns, columns_of, each
+from codeanatomy.graph.file_view import Columns, columns_of, iter_rows
 
 Lists: TypeAlias = Mapping[str, Columns]
 
-# Lists of a file.
-MADE: Mapping[str, Callable[[Context], Columns]] = {
+# Functions that make the lists of a file, by name.
+FILE_LISTS: Mapping[str, Callable[[Context], Columns]] = {
     "files": definitions.files,
     "modules": definitions.modules,
     "contained": definitions.contained,
@@ -58,8 +58,8 @@ MADE: Mapping[str, Callable[[Context], Columns]] = {
     "scip_references": scip.references,
     "scip_relations": scip.relationships,
 }
-# Lists of the repository.
-SHARED: Mapping[str, Callable[[Context], Columns]] = {
+# Functions that make the lists of the repository, by name.
+SHARED_LISTS: Mapping[str, Callable[[Context], Columns]] = {
     "repositories": definitions.repositories,
     "packages": definitions.packages,
     "contained": definitions.contained_packages,
@@ -72,62 +72,62 @@ SHARED: Mapping[str, Callable[[Context], Columns]] = {
 
 
 def facts_of(context: Context, names: Collection[str]) -> Lists:
-    """Those lists of the file that are named."""
-    found: dict[str, Columns] = {}
-    for name, make in MADE.items():
+    """Make the lists of the file that are named, and those that are made from them."""
+    facts: dict[str, Columns] = {}
+    for name, make in FILE_LISTS.items():
         if name in names:
-            found[name] = context.attempt(name, make)
-    for family, each_of in FAMILIES.items():
-        lists = context.attempt(family, each_of)
-        found.update({f"{family}.{kind}": rows for kind, rows in lists.items()})
+            facts[name] = context.attempt(name, make)
+    for family, make_all in FAMILIES.items():
+        lists = context.attempt(family, make_all)
+        facts.update({f"{family}.{kind}": rows for kind, rows in lists.items()})
     compiled = (*(f"events.{kind}" for kind in flow.EVENT_KINDS), "instructions")
-    anchored = [found[name] for name in compiled if name in found]
-    found["anchors"] = context.attempt("anchors", lambda known: flow.anchors(known, anchored))
-    found["spelled"] = context.attempt("spelled", lambda known: _spelled(known, found))
-    found["contained"] = _with_aliases(found["contained"], found["type_aliases"])
-    # Last, to tell of lists that could not be made.
-    found["diagnostics"] = definitions.diagnostics(context)
-    told = [found[name] for name in ("diagnostics", "ts_errors", "ts_missing")]
-    return {**found, "complaints": definitions.complaints(context, told)}
+    anchored = [facts[name] for name in compiled if name in facts]
+    facts["anchors"] = context.attempt("anchors", lambda context: flow.anchors(context, anchored))
+    facts["spelled"] = context.attempt("spelled", lambda context: _spelled(context, facts))
+    facts["contained"] = _with_aliases(facts["contained"], facts["type_aliases"])
+    # Last, to report lists that failed.
+    facts["diagnostics"] = definitions.diagnostics(context)
+    reported = [facts[name] for name in ("diagnostics", "ts_errors", "ts_missing")]
+    return {**facts, "complaints": definitions.complaints(context, reported)}
 
 
 def shared_facts_of(context: Context) -> Lists:
-    """What the file has to say of the repository."""
-    return {name: context.attempt(name, make) for name, make in SHARED.items()}
+    """Make the lists of the repository as this file sees it."""
+    return {name: context.attempt(name, make) for name, make in SHARED_LISTS.items()}
 
 
-def related(context: Context) -> dict[str, Columns]:
-    """The relations that have a target, by kind."""
+def resolved_relations(context: Context) -> dict[str, Columns]:
+    """Return the relations with a target, by kind."""
     return {kind: _resolved(rows) for kind, rows in context.relations.items()}
 
 
 def _resolved(rows: Columns) -> Columns:
-    """Those that have a target."""
+    """Keep the relations that have a target."""
     if None not in rows["dst_id"]:
         return {**rows, "cut": rows["reason"]}
-    kept = [place for place, dst in enumerate(rows["dst_id"]) if dst is not None]
-    found = {name: [column[place] for place in kept] for name, column in rows.items()}
-    return {**found, "cut": found["reason"]}
+    kept = [index for index, dst in enumerate(rows["dst_id"]) if dst is not None]
+    resolved = {name: [column[index] for index in kept] for name, column in rows.items()}
+    return {**resolved, "cut": resolved["reason"]}
 
 
 def _with_aliases(contained: Columns, aliases: Columns) -> Columns:
-    """What is inside of what, type aliases too."""
+    """Return containment of definitions and of type aliases."""
     rows = [
-        *each(contained, "src_id", "dst_id", "bstart", "bend"),
-        *each(aliases, "container_id", "node_id", "bstart", "bend"),
+        *iter_rows(contained, "src_id", "dst_id", "bstart", "bend"),
+        *iter_rows(aliases, "container_id", "node_id", "bstart", "bend"),
     ]
     return columns_of(rows, "src_id", "dst_id", "bstart", "bend")
 
 
-def _spelled(context: Context, found: Lists) -> Columns:
-    """Nodes and the syntax that spells them, of all lists that know it."""
+def _spelled(context: Context, facts: Lists) -> Columns:
+    """Pair nodes with their syntax nodes, for all lists that have them."""
     kinds = {one.made_of.of for one in NODE_KINDS.values() if one.name in SPELLED}
     rows = []
-    for name in sorted(kinds & found.keys()):
-        columns = found[name]
+    for name in sorted(kinds & facts.keys()):
+        columns = facts[name]
         if "ast_id" not in columns:
             continue
-        spans = [columns.get(place) or [None] * len(columns["node_id"]) for place in ("bstart", "bend")]
+        spans = [columns.get(end) or [None] * len(columns["node_id"]) for end in ("bstart", "bend")]
         for node, ast_id, start, end in zip(columns["node_id"], columns["ast_id"], *spans, strict=True):
             if ast_id is not None:
                 rows.append((node, context.syntax.ids[ast_id], start, end))
@@ -135,9 +135,9 @@ def _spelled(context: Context, found: Lists) -> Columns:
 
 
 SPELLED = frozenset(kind for ends in EDGE_KINDS["SYNTAX_OF"].ends for kind in ends.src)
-# Lists that are made together, by kind.
+# Functions that make several lists at once, by kind.
 FAMILIES: Mapping[str, Callable[[Context], Mapping[str, Columns]]] = {
     "events": flow.events,
     "cfg": flow.cfg,
-    "relations": related,
+    "relations": resolved_relations,
 }

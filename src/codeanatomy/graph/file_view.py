@@ -1,10 +1,11 @@
-"""One file as the graph stage sees it: all that the tables say of it, lists as columns.
+"""View one file as the graph stage reads it: its rows in all tables, lists as columns.
 
     file.list("libcst_files_v1", "refs")["text"]        # a list of a nested row
     file.rows("relations_v1")["src_id"]                 # the rows of a flat table
 
-What a witness could not give is an empty dictionary. `READS` says what is read of each table; the run reads
-nothing else. `heard_file` makes a file of rows that are at hand. Tests: `tests/unit/graph/test_facts.py`.
+What an extractor could not produce is an empty dictionary. `READS` declares the columns and fields that are
+read of each table; a run reads nothing else. `file_from_rows` builds a file from Arrow rows.
+Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
 SPAN = ("bstart", "bend", "line")
 SYMBOL = ("symbol", "display_name", "kind", "documentation", "signature")
-# By table: of a nested column its fields, of a plain one nothing.
+# The columns read of each table, with the fields of nested columns.
 READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "repo_files_v1": dict.fromkeys(
         ("file_sha256", "size_bytes", "encoding", "newline", "is_stub", "skipped_reason"), ()
@@ -194,9 +195,9 @@ READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         (),
     ),
 }
-# Tables with one row for each file.
+# Tables with one row per file.
 NESTED = frozenset(name for name, columns in READS.items() if any(columns.values())) | {"repo_files_v1"}
-# What is read of lists inside of lists.
+# The fields read of lists inside of lists.
 INNER: Mapping[str, tuple[str, ...]] = {
     "symbols": (
         "name",
@@ -212,56 +213,56 @@ INNER: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class File(Struct, frozen=True):
-    """A file, and what the tables say of it."""
+class GraphFile(Struct, frozen=True):
+    """A file and its rows in the tables that the graph stage reads."""
 
     repo_id: str
     file_id: str
     path: str
-    said: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, Mapping[str, Any]]
 
     def list(self, table: str, name: str) -> Columns:
-        """A list of the file's row in a table."""
-        return self.said.get(table, {}).get(name) or {}
+        """Return a list of the file's row in a nested table."""
+        return self.tables.get(table, {}).get(name) or {}
 
     def rows(self, table: str) -> Columns:
-        """The file's rows in a flat table; of a nested one the row itself."""
-        return self.said.get(table, {})
+        """Return the file's rows in a flat table by column; of a nested table the row itself."""
+        return self.tables.get(table, {})
 
 
-def heard_file(
+def file_from_rows(
     repo_id: str, file_id: str, path: str, rows: Mapping[str, Sequence[pa.RecordBatch]], *, instructions: bool
-) -> File:
-    """A file from whole rows of all tables that are about it."""
-    said: dict[str, Mapping[str, Any]] = {}
+) -> GraphFile:
+    """Build a file from its whole rows in all tables; its instructions only if requested."""
+    tables: dict[str, Mapping[str, Any]] = {}
     for table, columns in READS.items():
         parts = [part for part in rows.get(table, ()) if part.num_rows]
         if parts and table in NESTED:
-            said[table] = {name: to_python(parts[0].column(name))[0] for name in columns}
+            tables[table] = {name: to_python(parts[0].column(name))[0] for name in columns}
         elif parts:
-            said[table] = {
-                name: [each for part in parts for each in to_python(part.column(name))] for name in columns
+            tables[table] = {
+                name: [value for part in parts for value in to_python(part.column(name))] for name in columns
             }
-    units = said.get("bytecode_files_v1", {}).get("code_objects")
+    units = tables.get("bytecode_files_v1", {}).get("code_objects")
     if units and not instructions:
         del units["instructions"]
-    return File(repo_id, file_id, path, said)
+    return GraphFile(repo_id, file_id, path, tables)
 
 
-def each(columns: Columns, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Rows of some columns.
+def iter_rows(columns: Columns, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Iterate over rows of the named columns.
 
-    >>> list(each({"a": [1, 2], "b": [3, 4]}, "b", "a"))
+    >>> list(iter_rows({"a": [1, 2], "b": [3, 4]}, "b", "a"))
     [(3, 1), (4, 2)]
     """
     return zip(*(columns[name] for name in names), strict=True) if columns else iter(())
 
 
 def columns_of(rows: Sequence[tuple[Any, ...]], *names: str) -> dict[str, Sequence[Any]]:
-    """Rows as columns of these names.
+    """Return rows as columns of these names.
 
-    >>> columns_of([(1, "x"), (2, "y")], "number", "word")
-    {'number': (1, 2), 'word': ('x', 'y')}
+    >>> columns_of([(1, "x"), (2, "y")], "number", "name")
+    {'number': (1, 2), 'name': ('x', 'y')}
     """
     lists: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     return dict(zip(names, lists, strict=True))

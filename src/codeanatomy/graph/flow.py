@@ -1,7 +1,7 @@
-"""Facts about control and data flow: code units, blocks, events, and how they hang together.
+"""List facts about control and data flow: code units, basic blocks, variable events and their edges.
 
     def f(x):                unit f; entry block and exit; def of x at entry, use of x at `return x`
-        return x             the events are of the binding x of f, the use is anchored at the node Name
+        return x             the events belong to the binding x of f, the use is anchored at the node Name
 
 Tests: `tests/unit/graph/test_flow.py`.
 """
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.control_dependence import control_dependence
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
-from codeanatomy.graph.scopes import Scope, bindings, scopes_of
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
+from codeanatomy.graph.scopes import GraphScope, bindings, scopes_of
 from codeanatomy.ids import id_maker, stable_id
 from codeanatomy.node_ids import PREFIXES, binding_id
 
@@ -44,7 +44,7 @@ CFG_KINDS = {
     "exception": ("CFG_EXCEPTION", None),
 }
 EVENT_KINDS = ("def", "use", "del")
-# Rows of control dependence of one code unit; more have been seen in generated code only.
+# Limit of control dependences per code unit; more were seen only in generated code.
 MAX_DEPENDENCES = 200_000
 
 
@@ -59,21 +59,21 @@ def _unit_kind(name: str, flags: int) -> str:
 
 
 def units(context: Context) -> Columns:
-    """Code units, by what they were compiled from."""
-    made = id_maker(PREFIXES["CODE_UNIT"], context.file.file_id)
-    cut = context.once(control_of).cut
+    """List code units with the definition they were compiled from."""
+    unit_id = id_maker(PREFIXES["CODE_UNIT"], context.file.file_id)
+    cut = context.cached(control_dependences).cut
     rows = []
-    found = context.file.list(BYTECODE, "code_objects")
-    for key, qualname, name, flags, *place in each(
-        found, "code_unit_key", "qualname", "name", "flags", "bstart", "bend"
+    objects = context.file.list(BYTECODE, "code_objects")
+    for key, qualname, name, flags, *span in iter_rows(
+        objects, "code_unit_key", "qualname", "name", "flags", "bstart", "bend"
     ):
         kind = _unit_kind(name, flags)
-        owner, line = _origin(context, kind, name, *place)
-        # In an f-string, before Python 3.12, the compiler tells a place where nothing stands.
-        start, end = place if line is not None else (None, None)
+        owner, line = _origin(context, kind, name, *span)
+        # In an f-string, before Python 3.12, the compiler reports a span without a definition.
+        start, end = span if line is not None else (None, None)
         full = context.module_name if kind == "module" else f"{context.module_name}.{qualname}"
         is_generator = bool(flags & GENERATORS)
-        unit = made(key)
+        unit = unit_id(key)
         is_cut = True if unit in cut else None
         rows.append((unit, name, full, kind, start, end, line, owner, flags, is_generator, is_cut))
     names = ("node_id", "name", "qualname", "subkind", *SPAN, "owner_id", "flags", "is_generator")
@@ -83,48 +83,48 @@ def units(context: Context) -> Columns:
 def _origin(
     context: Context, kind: str, name: str, start: int | None, end: int | None
 ) -> tuple[str | None, int | None]:
-    """What a unit was compiled from, and its line."""
+    """Return the node that a unit was compiled from, and its line."""
     if kind == "module":
         return context.module_id, None if start is None else 1
     if kind == "comprehension":
         node = context.syntax.first(start, end, (COMPREHENSIONS[name],))
         return context.syntax.id_of(node), None if node is None else context.syntax.line[node]
-    found = context.definitions.get((start, end))
-    if found is None and kind == "lambda":
-        found = context.definitions.get((None, None))
-    return (found.node_id, found.line) if found else (None, None)
+    definition = context.definitions.get((start, end))
+    if definition is None and kind == "lambda":
+        definition = context.definitions.get((None, None))
+    return (definition.node_id, definition.line) if definition else (None, None)
 
 
-def _in_order(context: Context) -> dict[str, list[tuple[int, str]]]:
-    """First offsets and ids of the blocks of each unit; the exit begins where the code ends: it is last."""
-    found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-    for unit, offset, block in each(
+def _sorted_blocks(context: Context) -> dict[str, list[tuple[int, str]]]:
+    """Return offset and id of the blocks of each unit in order; the exit begins at the end of the code."""
+    by_unit: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for unit, offset, block in iter_rows(
         context.file.rows(BLOCKS), "code_unit_id", "bc_offset_start", "bc_block_id"
     ):
-        found[unit].append((offset, block))
-    return {unit: sorted(blocks_of) for unit, blocks_of in found.items()}
+        by_unit[unit].append((offset, block))
+    return {unit: sorted(unit_blocks) for unit, unit_blocks in by_unit.items()}
 
 
 def blocks(context: Context) -> Columns:
-    """Basic blocks, by place in their unit."""
+    """List basic blocks with their number in the code unit."""
     rows = context.file.rows(BLOCKS)
     if not rows:
         return {}
-    units_of = context.once(_in_order).values()
-    place = {block: number for found in units_of for number, (_, block) in enumerate(found)}
+    by_unit = context.cached(_sorted_blocks).values()
+    ordinal = {block: number for unit in by_unit for number, (_, block) in enumerate(unit)}
     return {
         "node_id": rows["bc_block_id"],
         "code_unit_id": rows["code_unit_id"],
         "subkind": rows["bc_block_kind"],
-        "ordinal": [place[block] for block in rows["bc_block_id"]],
+        "ordinal": [ordinal[block] for block in rows["bc_block_id"]],
         **{name: rows[name] for name in SPAN},
     }
 
 
 def cfg(context: Context) -> dict[str, Columns]:
-    """Ways of control, by kind of edge."""
-    found: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind, _ in CFG_KINDS.values()}
-    for how, src, dst, offset, start, end in each(
+    """List control flow edges by kind."""
+    edges: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind, _ in CFG_KINDS.values()}
+    for cfg_kind, src, dst, offset, start, end in iter_rows(
         context.file.rows(CFG),
         "bc_edge_kind",
         "bc_src_block_id",
@@ -133,47 +133,49 @@ def cfg(context: Context) -> dict[str, Columns]:
         "bstart",
         "bend",
     ):
-        kind, role = CFG_KINDS[how]
-        found[kind].append((src, dst, role, offset, start, end))
+        kind, role = CFG_KINDS[cfg_kind]
+        edges[kind].append((src, dst, role, offset, start, end))
     names = ("src_id", "dst_id", "role", "ordinal", "bstart", "bend")
-    return {kind: columns_of(rows, *names) for kind, rows in found.items()}
+    return {kind: columns_of(rows, *names) for kind, rows in edges.items()}
 
 
-class Control(NamedTuple):
-    """Blocks and those that decide whether they run, and the units of which rows were left out."""
+class ControlDependences(NamedTuple):
+    """Pairs of dependent and controlling block with a role, and the units with omitted pairs."""
 
     rows: list[tuple[str, str, str]]
     cut: set[str]
 
 
-def control_of(context: Context) -> Control:
-    """Control dependence, unit by unit."""
-    ways: defaultdict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for unit, src, dst, kind in each(
+def control_dependences(context: Context) -> ControlDependences:
+    """Compute control dependence unit by unit."""
+    edges_of: defaultdict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    for unit, src, dst, kind in iter_rows(
         context.file.rows(CFG), "code_unit_id", "bc_src_block_id", "bc_dst_block_id", "bc_edge_kind"
     ):
-        ways[unit].append((src, dst, kind))
-    made = Control([], set())
-    for unit, blocks_of in context.once(_in_order).items():
-        ordered = [block for _, block in blocks_of]
-        number = {block: place for place, block in enumerate(ordered)}
-        edges = [(number[src], number[dst], kind) for src, dst, kind in ways[unit]]
+        edges_of[unit].append((src, dst, kind))
+    result = ControlDependences([], set())
+    for unit, unit_blocks in context.cached(_sorted_blocks).items():
+        ordered = [block for _, block in unit_blocks]
+        number = {block: index for index, block in enumerate(ordered)}
+        edges = [(number[src], number[dst], kind) for src, dst, kind in edges_of[unit]]
         depends = control_dependence(len(ordered), edges, len(ordered) - 1, MAX_DEPENDENCES)
-        made.rows.extend((ordered[one.dependent], ordered[one.controlling], one.role) for one in depends.rows)
+        result.rows.extend(
+            (ordered[row.dependent], ordered[row.controlling], row.role) for row in depends.rows
+        )
         if depends.is_cut:
-            made.cut.add(unit)
-    return made
+            result.cut.add(unit)
+    return result
 
 
 def control(context: Context) -> Columns:
-    """Blocks and those that decide whether they run."""
-    return columns_of(context.once(control_of).rows, "src_id", "dst_id", "role")
+    """List control dependences between blocks."""
+    return columns_of(context.cached(control_dependences).rows, "src_id", "dst_id", "role")
 
 
 def events(context: Context) -> dict[str, Columns]:
-    """Definitions, uses and deletions, by kind."""
-    found: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in EVENT_KINDS}
-    for kind, is_open, *row in each(
+    """List definitions, uses and deletions of variables by kind."""
+    by_kind: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in EVENT_KINDS}
+    for kind, may_be_unbound, *row in iter_rows(
         context.file.rows(EVENTS),
         "bc_event_kind",
         "bc_may_be_unbound",
@@ -184,14 +186,14 @@ def events(context: Context) -> dict[str, Columns]:
         "bc_event_offset",
         *SPAN,
     ):
-        # What most uses are not is not told of each.
-        found[kind].append((is_open or None, *row))
+        # Stored only where it is true, which is rare.
+        by_kind[kind].append((may_be_unbound or None, *row))
     names = ("may_be_unbound", "node_id", "name", "subkind", "block_id", "bc_event_offset", *SPAN)
-    return {kind: columns_of(rows, *names) for kind, rows in found.items()}
+    return {kind: columns_of(rows, *names) for kind, rows in by_kind.items()}
 
 
 def reaches(context: Context) -> Columns:
-    """Definitions and the uses that may get their values."""
+    """List definitions with the uses they may reach."""
     rows = context.file.rows(REACHES)
     if not rows:
         return {}
@@ -205,36 +207,36 @@ def reaches(context: Context) -> Columns:
 
 
 def event_bindings(context: Context) -> Columns:
-    """Events and the bindings they are of."""
+    """List events with the bindings they access."""
     scope_of = _scopes_of_units(context)
-    found_in = _Homes(context)
+    resolve_binding = _BindingResolver(context)
     rows = []
-    for unit, event, name, start, end in each(
+    for unit, event, name, start, end in iter_rows(
         context.file.rows(EVENTS), "code_unit_id", "bc_event_id", "bc_var_name", "bstart", "bend"
     ):
         scope = scope_of.get(unit)
-        binding = found_in(scope, name) if scope is not None else None
+        binding = resolve_binding(scope, name) if scope is not None else None
         if binding is not None:
             rows.append((event, binding, start, end))
     return columns_of(rows, "src_id", "dst_id", "bstart", "bend")
 
 
 def _scopes_of_units(context: Context) -> dict[str, str]:
-    """The scope of each code unit: the one of its name at its place."""
-    made = id_maker(PREFIXES["CODE_UNIT"], context.file.file_id)
-    places: dict[tuple[int | None, int | None, str], str] = {}
-    for scope in context.once(scopes_of).values():
-        places.setdefault((scope.bstart, scope.bend, _unit_name(scope)), scope.node_id)
-    found = {}
-    for key, name, start, end in each(
+    """Return the scope of each code unit: the one with its name and span."""
+    unit_id = id_maker(PREFIXES["CODE_UNIT"], context.file.file_id)
+    by_span: dict[tuple[int | None, int | None, str], str] = {}
+    for scope in context.cached(scopes_of).values():
+        by_span.setdefault((scope.bstart, scope.bend, _unit_name(scope)), scope.node_id)
+    scope_of = {}
+    for key, name, start, end in iter_rows(
         context.file.list(BYTECODE, "code_objects"), "code_unit_key", "name", "bstart", "bend"
     ):
-        if start is not None and (start, end, name) in places:
-            found[made(key)] = places[start, end, name]
-    return found
+        if start is not None and (start, end, name) in by_span:
+            scope_of[unit_id(key)] = by_span[start, end, name]
+    return scope_of
 
 
-def _unit_name(scope: Scope) -> str:
+def _unit_name(scope: GraphScope) -> str:
     if scope.subkind == "module":
         return "<module>"
     return f"<{scope.name}>" if scope.name in SCOPE_NAMES else scope.name
@@ -243,22 +245,24 @@ def _unit_name(scope: Scope) -> str:
 SCOPE_NAMES = frozenset({"lambda", "listcomp", "setcomp", "dictcomp", "genexpr"})
 
 
-class _Homes:
-    """Where the variables of scopes are bound."""
+class _BindingResolver:
+    """Resolve variables of scopes to bindings of the file."""
 
     def __init__(self, context: Context) -> None:
         self._file_id = context.file.file_id
-        self._known = set(context.once(bindings)["node_id"])
-        self._moved: dict[str, str] = dict(each(context.listed("BINDING_RESOLVES_TO"), "src_id", "dst_id"))
-        tops = [scope.node_id for scope in context.once(scopes_of).values() if scope.parent_id is None]
+        self._known = set(context.cached(bindings)["node_id"])
+        self._resolved: dict[str, str] = dict(
+            iter_rows(context.relations_of("BINDING_RESOLVES_TO"), "src_id", "dst_id")
+        )
+        tops = [scope.node_id for scope in context.cached(scopes_of).values() if scope.parent_id is None]
         self._module = tops[0] if tops else None
 
     def __call__(self, scope: str, name: str) -> str | None:
-        """The binding that a variable of a scope is; none of what the file does not bind."""
+        """Return the binding of a variable of a scope; None if the file does not bind it."""
         own = binding_id(scope, name)
-        moved = self._moved.get(own)
-        if moved is not None:
-            return moved
+        resolved = self._resolved.get(own)
+        if resolved is not None:
+            return resolved
         if own in self._known:
             return own
         top = binding_id(self._module, name) if self._module is not None else None
@@ -266,15 +270,15 @@ class _Homes:
 
 
 def anchors(context: Context, compiled: Sequence[Columns]) -> Columns:
-    """What was compiled, and the syntax nodes at its places: the innermost where several share one."""
+    """List events and instructions with the syntax node at their span: the innermost of several."""
     syntax, rows = context.syntax, []
     for node, start, end in chain.from_iterable(
-        each(found, "node_id", "bstart", "bend") for found in compiled
+        iter_rows(columns, "node_id", "bstart", "bend") for columns in compiled
     ):
         if start is None:
             continue
         exact = syntax.last(start, end)
-        # Of a call over several lines the compiler tells the place from the attribute on.
+        # The span of a call over several lines begins at the attribute.
         anchor = syntax.id_of(syntax.ending(start, end) if exact is None else exact)
         if anchor is not None:
             rows.append((node, anchor, start, end))
@@ -282,17 +286,19 @@ def anchors(context: Context, compiled: Sequence[Columns]) -> Columns:
 
 
 def instructions(context: Context) -> Columns:
-    """Instructions, by the block they are in."""
-    blocks_of = context.once(_in_order)
+    """List instructions with the block that contains them."""
+    blocks_of = context.cached(_sorted_blocks)
     rows = []
-    for key, found in each(context.file.list(BYTECODE, "code_objects"), "code_unit_key", "instructions"):
+    for key, columns in iter_rows(
+        context.file.list(BYTECODE, "code_objects"), "code_unit_key", "instructions"
+    ):
         unit = stable_id(PREFIXES["CODE_UNIT"], context.file.file_id, key)
-        made = id_maker(PREFIXES["INSTRUCTION"], unit)
+        instruction_id = id_maker(PREFIXES["INSTRUCTION"], unit)
         ordered = blocks_of.get(unit, [])[:-1]
         count: defaultdict[int, int] = defaultdict(int)
-        for offset, opname, argval, *place in each(found, "offset", "opname", "argval", *SPAN):
-            block = bisect_right(ordered, offset, key=lambda one: one[0]) - 1
-            inside = ordered[block][1] if ordered else None
-            rows.append((made(offset), argval, opname, offset, inside, count[block], *place))
+        for offset, opname, argval, *span in iter_rows(columns, "offset", "opname", "argval", *SPAN):
+            block = bisect_right(ordered, offset, key=lambda item: item[0]) - 1
+            block_id = ordered[block][1] if ordered else None
+            rows.append((instruction_id(offset), argval, opname, offset, block_id, count[block], *span))
             count[block] += 1
     return columns_of(rows, "node_id", "name", "subkind", "offset", "block_id", "ordinal", *SPAN)

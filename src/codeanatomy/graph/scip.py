@@ -1,9 +1,9 @@
-"""Facts from a SCIP index: its symbols, where they stand, and what stands there in the graph.
+"""List facts from a SCIP index: its symbols, their occurrences, and the graph nodes at them.
 
     def f(): ...          the symbol of f; defined by the function f, whose name has the occurrence
     f()                   referenced by the name f
 
-Symbols that are `local` to a document are of its file, the others of the repository.
+Symbols that are `local` to a document belong to its file, the others to the repository.
 Tests: `tests/unit/graph/test_scip.py`.
 """
 
@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.file_view import SYMBOL, Columns, columns_of, each
+from codeanatomy.graph.file_view import SYMBOL, Columns, columns_of, iter_rows
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import PREFIXES
 
 SCIP = "scip_index_v1"
 LOCAL = "local "
-# By flag of an occurrence, the first that is set.
+# The role of an occurrence: that of the first flag that is set.
 ROLES = {"is_definition": "definition", "is_import": "import", "is_write": "write", "is_read": "read"}
 RELATIONSHIPS = {
     "is_reference": "reference",
@@ -30,32 +30,32 @@ RELATIONSHIPS = {
 
 
 def symbol_id(context: Context, symbol: str) -> str:
-    """The node of a symbol."""
+    """Return the id of the node of a symbol."""
     owner = (context.file.file_id,) if symbol.startswith(LOCAL) else ()
     return stable_id(PREFIXES["SCIP_SYMBOL"], context.file.repo_id, *owner, symbol)
 
 
 def local_symbols(context: Context) -> Columns:
-    """Symbols of the document alone."""
+    """List the symbols that are local to the document."""
     return _symbols(context, is_local=True)
 
 
 def global_symbols(context: Context) -> Columns:
-    """Symbols of the repository and of others."""
+    """List the symbols of the repository and of other packages."""
     return _symbols(context, is_local=False)
 
 
 def _symbols(context: Context, *, is_local: bool) -> Columns:
-    told: dict[str, tuple[Any, ...]] = {}
+    described: dict[str, tuple[Any, ...]] = {}
     for name in ("external_symbols", "symbols"):
-        for symbol, *rest in each(context.file.list(SCIP, name), *SYMBOL):
-            told[symbol] = tuple(rest)
+        for symbol, *rest in iter_rows(context.file.list(SCIP, name), *SYMBOL):
+            described[symbol] = tuple(rest)
     mentioned = (symbol for symbol in _mentioned(context) if symbol)
     rows = []
-    for symbol in dict.fromkeys((*told, *mentioned)):
+    for symbol in dict.fromkeys((*described, *mentioned)):
         if symbol.startswith(LOCAL) != is_local:
             continue
-        shown, kind, documentation, signature = told.get(symbol, (None, None, None, None))
+        shown, kind, documentation, signature = described.get(symbol, (None, None, None, None))
         text = "\n\n".join(documentation) if documentation else None
         rows.append(
             (symbol_id(context, symbol), shown or _last_part(symbol), symbol, kind, signature or None, text)
@@ -71,50 +71,50 @@ def _mentioned(context: Context) -> Iterator[str]:
 
 
 def _last_part(symbol: str) -> str:
-    """The name at the end of a symbol.
+    """Return the name at the end of a symbol.
 
     >>> _last_part("scip-python python pkg 1 `pkg.mod`/A#run().(x)"), _last_part("local 3")
     ('x', '3')
     """
-    word = symbol.rstrip(".#/:)(").replace("`", "")
-    for mark in ("/", "#", ".", "(", " ", "["):
-        word = word.rpartition(mark)[2] or word
-    return word
+    name = symbol.rstrip(".#/:)(").replace("`", "")
+    for separator in ("/", "#", ".", "(", " ", "["):
+        name = name.rpartition(separator)[2] or name
+    return name
 
 
 def occurrences(context: Context) -> Columns:
-    """Places of symbols; those that could not be placed have none and are left out."""
+    """List occurrences of symbols; those without a span are left out."""
     rows = {}
     for symbol, _, *flags, start, end, line in _occurrences(context):
-        role = next((word for word, is_set in zip(ROLES.values(), flags, strict=True) if is_set), "reference")
+        role = next((name for name, is_set in zip(ROLES.values(), flags, strict=True) if is_set), "reference")
         node = stable_id(PREFIXES["SCIP_OCCURRENCE"], context.file.file_id, start, end, symbol)
         rows[node] = (node, _last_part(symbol), role, start, end, line + 1, symbol_id(context, symbol))
-    found = columns_of(
+    columns = columns_of(
         list(rows.values()), "node_id", "name", "subkind", "bstart", "bend", "line", "symbol_id"
     )
-    return {**found, "file_id": [context.file.file_id] * len(rows)}
+    return {**columns, "file_id": [context.file.file_id] * len(rows)}
 
 
 def _occurrences(context: Context) -> Iterator[tuple[Any, ...]]:
     columns = ("symbol", "symbol_roles", *ROLES, "bstart", "bend", "start_line")
-    for row in each(context.file.list(SCIP, "occurrences"), *columns):
+    for row in iter_rows(context.file.list(SCIP, "occurrences"), *columns):
         if row[0] and row[-3] is not None:
             yield row
 
 
 def definitions(context: Context) -> Columns:
-    """What stands where symbols are defined."""
-    return _standing(context, is_definition=True)
+    """List the nodes at definitions of symbols."""
+    return _nodes_at_occurrences(context, is_definition=True)
 
 
 def references(context: Context) -> Columns:
-    """What stands where symbols are referred to."""
-    return _standing(context, is_definition=False)
+    """List the nodes at references to symbols."""
+    return _nodes_at_occurrences(context, is_definition=False)
 
 
-def _standing(context: Context, *, is_definition: bool) -> Columns:
-    named, used = context.once(_named), context.once(_used)
-    first, second = (named, used) if is_definition else (used, named)
+def _nodes_at_occurrences(context: Context, *, is_definition: bool) -> Columns:
+    defined, used = context.cached(_definitions_by_name), context.cached(_references)
+    first, second = (defined, used) if is_definition else (used, defined)
     rows = {}
     for symbol, roles, defines, _, _, _, start, end, line in _occurrences(context):
         if bool(defines) != is_definition:
@@ -128,42 +128,42 @@ def _standing(context: Context, *, is_definition: bool) -> Columns:
     return columns_of(list(rows.values()), "src_id", "dst_id", "symbol_roles", "bstart", "bend", "line")
 
 
-def _named(context: Context) -> dict[tuple[int, int], str]:
-    """Definitions, parameters and imports by the places of their names."""
-    found: dict[tuple[int, int], str] = {}
-    for start, end in each(context.libcst("params"), "bstart", "bend"):
-        found[start, end] = context.id_at("PARAMETER", start, end)
+def _definitions_by_name(context: Context) -> dict[tuple[int, int], str]:
+    """Return definitions, parameters and imports by the spans of their names."""
+    nodes: dict[tuple[int, int], str] = {}
+    for start, end in iter_rows(context.libcst("params"), "bstart", "bend"):
+        nodes[start, end] = context.id_at("PARAMETER", start, end)
     columns = ("name", "alias_bstart", "alias_bend", "bound_bstart", "bound_bend")
-    for name, first, last, start, end in each(context.libcst("imports"), *columns):
+    for name, first, last, start, end in iter_rows(context.libcst("imports"), *columns):
         alias = context.id_at("IMPORT_ALIAS", first, last)
         if start is not None:
-            found[start, end] = alias
+            nodes[start, end] = alias
         # The name before `as`, and all of it.
-        found.setdefault((first, first + len(name.encode())), alias)
-        found.setdefault((first, last), alias)
-    for start, end, first, last in each(
+        nodes.setdefault((first, first + len(name.encode())), alias)
+        nodes.setdefault((first, last), alias)
+    for start, end, first, last in iter_rows(
         context.libcst("defs"), "name_bstart", "name_bend", "def_bstart", "def_bend"
     ):
         owner = context.owner_id(first, last)
         if start is not None and owner is not None:
-            found[start, end] = owner
-    return found
+            nodes[start, end] = owner
+    return nodes
 
 
-def _used(context: Context) -> dict[tuple[int, int], str]:
-    """Names and attributes by their places."""
+def _references(context: Context) -> dict[tuple[int, int], str]:
+    """Return names and attributes by span."""
     kinds = {"name": "NAME_REF", "attribute": "ATTRIBUTE_REF"}
     return {
         (start, end): context.id_at(kinds[kind], start, end)
-        for kind, start, end in each(context.libcst("refs"), "kind", "bstart", "bend")
+        for kind, start, end in iter_rows(context.libcst("refs"), "kind", "bstart", "bend")
     }
 
 
 def relationships(context: Context) -> Columns:
-    """How symbols are related, one row for each way."""
+    """List relationships of symbols, one row for each role."""
     rows = []
-    found = context.file.list(SCIP, "relationships")
-    for symbol, other, *flags in each(found, "symbol", "related_symbol", *RELATIONSHIPS):
+    related = context.file.list(SCIP, "relationships")
+    for symbol, other, *flags in iter_rows(related, "symbol", "related_symbol", *RELATIONSHIPS):
         for role, is_set in zip(RELATIONSHIPS.values(), flags, strict=True):
             if is_set:
                 rows.append((symbol_id(context, symbol), symbol_id(context, other), role))

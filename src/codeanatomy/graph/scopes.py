@@ -1,10 +1,10 @@
-"""Facts about scopes and the names they have, from the compiler's symbol tables.
+"""List facts about scopes and their bindings, from the compiler's symbol tables.
 
     def f(a):                scopes module and f; bindings f of the module, a and b of f
         b = a
 
-What the tables leave out is told by relations: scopes that the compiler puts into the code around them, names
-that only a `global` elsewhere binds, attributes of instances. Tests: `tests/unit/graph/test_facts.py`.
+Relations add what the tables lack: scopes that the compiler inlines into the enclosing code, names that only
+a `global` elsewhere binds, attributes of instances. Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
 from codeanatomy.node_ids import binding_id, scope_id
 
 SYMTABLE = "symtable_files_v1"
 BLOCK = ("scope_key", "parent_key", "type", "name", "symbols")
-# Who says that a scope has a name, and what of those that the symbol tables list.
-TRUST = ("origin", "rule_name", "resolution_method", "confidence")
-LISTED = ("symtable", "scope", None, 1.0)
-NOWHERE = (None, None, None, None)
-# By flag of a symbol, the first that is set.
+# Columns on the origin of a binding, and their values for bindings of the symbol tables.
+PROVENANCE = ("origin", "rule_name", "resolution_method", "confidence")
+SYMTABLE_PROVENANCE = ("symtable", "scope", None, 1.0)
+NO_OWNER = (None, None, None, None)
+# The subkind of a binding: that of the first flag that is set.
 FLAGS = {
     "is_declared_global": "global",
     "is_nonlocal": "nonlocal",
@@ -32,12 +32,12 @@ FLAGS = {
     "is_imported": "import",
     "is_local": "local",
 }
-# A name of the module is its own, though a function declares it global.
+# A name of the module is local to it, even if a function declares it global.
 MODULE_FLAGS = {"is_imported": "import", "is_local": "local", "is_declared_global": "local"}
 
 
-class Scope(NamedTuple):
-    """A scope; its place is that of the node that makes it."""
+class GraphScope(NamedTuple):
+    """A scope; its span is that of the node that creates it."""
 
     node_id: str
     parent_id: str | None
@@ -47,33 +47,33 @@ class Scope(NamedTuple):
     bstart: int | None
     bend: int | None
     line: int | None
-    # Of the edge to its parent.
+    # How its parent was resolved.
     resolution_method: str | None
 
 
-def scopes_of(context: Context) -> dict[str, Scope]:
-    """The scopes by their ids, outer ones first."""
-    owned = each(context.listed("OWNS_SCOPE"), "src_id", "dst_id", *SPAN)
-    owners = {dst: (src, start, end, line) for src, dst, start, end, line in owned}
-    named = {one.node_id: one.qualname for one in context.definitions.values()}
-    named[context.module_id] = context.module_name
-    found: dict[str, Scope] = {}
-    for node, parent, kind, name, method in _known(context):
-        src, start, end, line = owners.get(node, NOWHERE)
-        outer = found[parent].qualname if parent in found else context.module_name
-        qualname = named.get(src or "", outer if parent is None else f"{outer}.<{name}>")
-        found[node] = Scope(node, parent, kind, name, qualname, start, end, line, method)
-    return found
+def scopes_of(context: Context) -> dict[str, GraphScope]:
+    """Return the scopes by id, outer ones first."""
+    relations = iter_rows(context.relations_of("OWNS_SCOPE"), "src_id", "dst_id", *SPAN)
+    owners = {dst: (src, start, end, line) for src, dst, start, end, line in relations}
+    qualnames = {each.node_id: each.qualname for each in context.definitions.values()}
+    qualnames[context.module_id] = context.module_name
+    by_id: dict[str, GraphScope] = {}
+    for node, parent, kind, name, method in _scope_keys(context):
+        src, start, end, line = owners.get(node, NO_OWNER)
+        outer = by_id[parent].qualname if parent in by_id else context.module_name
+        qualname = qualnames.get(src or "", outer if parent is None else f"{outer}.<{name}>")
+        by_id[node] = GraphScope(node, parent, kind, name, qualname, start, end, line, method)
+    return by_id
 
 
-def _known(context: Context) -> Iterator[tuple[str, str | None, str, str, str | None]]:
-    """Id, parent, type and name of every scope, and how its parent was found: first those of the tables."""
+def _scope_keys(context: Context) -> Iterator[tuple[str, str | None, str, str, str | None]]:
+    """Yield id, parent, type, name and resolution method of each scope, those of the tables first."""
     file_id = context.file.file_id
     blocks = context.file.list(SYMTABLE, "blocks")
-    for key, parent, kind, name, _ in each(blocks, *BLOCK):
+    for key, parent, kind, name, _ in iter_rows(blocks, *BLOCK):
         yield scope_id(file_id, key), scope_id(file_id, parent) if parent else None, kind, name, None
-    told = context.listed("SCOPE_PARENT")
-    waiting = list(each(told, "src_id", "dst_id", "role", "src_qname", "resolution_method"))
+    parents = context.relations_of("SCOPE_PARENT")
+    waiting = list(iter_rows(parents, "src_id", "dst_id", "role", "src_qname", "resolution_method"))
     inner = {src for src, *_ in waiting}
     while waiting:
         ready = [row for row in waiting if row[1] not in inner] or waiting
@@ -83,27 +83,28 @@ def _known(context: Context) -> Iterator[tuple[str, str | None, str, str, str | 
 
 
 def scopes(context: Context) -> Columns:
-    """The scopes."""
-    return columns_of(list(context.once(scopes_of).values()), *Scope._fields)
+    """List the scopes."""
+    return columns_of(list(context.cached(scopes_of).values()), *GraphScope._fields)
 
 
 def bindings(context: Context) -> Columns:
-    """The names that scopes bind, or have from others."""
+    """List the names that scopes bind or take from others."""
     rows: list[tuple[Any, ...]] = []
-    known = context.once(scopes_of)
+    known = context.cached(scopes_of)
     blocks = context.file.list(SYMTABLE, "blocks")
-    for key, _, _, _, symbols in each(blocks, *BLOCK):
+    for key, _, _, _, symbols in iter_rows(blocks, *BLOCK):
         scope = scope_id(context.file.file_id, key)
         qualname = known[scope].qualname
-        meanings = FLAGS if known[scope].parent_id else MODULE_FLAGS
-        for name, *flags in each(symbols, "name", *meanings):
-            subkind = next(compress(meanings.values(), flags), None)
-            # Names that are only read, and nowhere in the file bound, are nobody's.
+        subkinds = FLAGS if known[scope].parent_id else MODULE_FLAGS
+        for name, *flags in iter_rows(symbols, "name", *subkinds):
+            subkind = next(compress(subkinds.values(), flags), None)
+            # Names that are only read and bound nowhere in the file have no binding.
             if subkind is not None:
-                rows.append((binding_id(scope, name), scope, name, f"{qualname}.{name}", subkind, *LISTED))
-    told = context.listed("SCOPE_BINDS")
-    for scope, node, name, *trust in each(told, "src_id", "dst_id", "role", *TRUST):
-        subkind = "attribute" if "attribute" in trust else "local"
+                binding = (binding_id(scope, name), scope, name, f"{qualname}.{name}", subkind)
+                rows.append((*binding, *SYMTABLE_PROVENANCE))
+    relations = context.relations_of("SCOPE_BINDS")
+    for scope, node, name, *provenance in iter_rows(relations, "src_id", "dst_id", "role", *PROVENANCE):
+        subkind = "attribute" if "attribute" in provenance else "local"
         owner = known[scope].qualname if scope in known else context.module_name
-        rows.append((node, scope, name, f"{owner}.{name}", subkind, *trust))
-    return columns_of(rows, "node_id", "scope_id", "name", "qualname", "subkind", *TRUST)
+        rows.append((node, scope, name, f"{owner}.{name}", subkind, *provenance))
+    return columns_of(rows, "node_id", "scope_id", "name", "qualname", "subkind", *PROVENANCE)

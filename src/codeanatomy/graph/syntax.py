@@ -1,6 +1,6 @@
-"""CPython's syntax tree of a file, to be looked up by place.
+"""Index CPython's syntax tree of a file by span.
 
-    syntax.at(4, 9)                          # numbers of the nodes with this span, outermost first
+    syntax.at(4, 9)                          # indexes of the nodes with this span, outermost first
     syntax.first(4, 9, ("Call",))            # the first of these classes
     syntax.ids[7]                            # id of node 7 in the graph
 
@@ -21,7 +21,7 @@ DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda", "ClassDef"
 
 
 class Syntax:
-    """The tree of one file; empty where CPython could not parse it."""
+    """The syntax tree of one file; empty if CPython could not parse it."""
 
     def __init__(self, file_id: str, nodes: Columns) -> None:
         self.columns = nodes
@@ -37,56 +37,56 @@ class Syntax:
         numbers = range(len(self.kind))
         self.ids = stable_ids(FrameCache(), PREFIXES["AST_NODE"], file_id, self.bstart, self.bend, numbers)
         self._at: dict[tuple[int | None, int | None], list[int]] = {}
-        for node, place in enumerate(zip(self.bstart, self.bend, strict=True)):
-            if place[0] is not None:
-                self._at.setdefault(place, []).append(node)
+        for node, span in enumerate(zip(self.bstart, self.bend, strict=True)):
+            if span[0] is not None:
+                self._at.setdefault(span, []).append(node)
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def at(self, bstart: int | None, bend: int | None) -> Sequence[int]:
-        """The nodes with a span, outermost first."""
+        """Return the nodes with a span, outermost first."""
         return self._at.get((bstart, bend), ())
 
     def first(self, bstart: int | None, bend: int | None, kinds: Collection[str]) -> int | None:
-        """The outermost node of these classes with a span."""
+        """Return the outermost node of these classes with a span."""
         return next((node for node in self.at(bstart, bend) if self.kind[node] in kinds), None)
 
     def last(self, bstart: int | None, bend: int | None) -> int | None:
-        """The innermost node with a span."""
-        found = self.at(bstart, bend)
-        return found[-1] if found else None
+        """Return the innermost node with a span."""
+        nodes = self.at(bstart, bend)
+        return nodes[-1] if nodes else None
 
     def ending(self, bstart: int | None, bend: int | None) -> int | None:
-        """The innermost node with an end that begins at a place or before."""
-        found = [node for node in self._ends.get(bend, ()) if (self.bstart[node] or 0) <= (bstart or 0)]
-        return max(found, key=lambda node: (self.bstart[node], node)) if found else None
+        """Return the innermost node that ends at `bend` and begins at `bstart` or before."""
+        nodes = [node for node in self._ends.get(bend, ()) if (self.bstart[node] or 0) <= (bstart or 0)]
+        return max(nodes, key=lambda node: (self.bstart[node], node)) if nodes else None
 
     @cached_property
     def _ends(self) -> dict[int | None, list[int]]:
-        found: dict[int | None, list[int]] = {}
+        nodes: dict[int | None, list[int]] = {}
         for node, (start, end) in enumerate(zip(self.bstart, self.bend, strict=True)):
             if start is not None:
-                found.setdefault(end, []).append(node)
-        return found
+                nodes.setdefault(end, []).append(node)
+        return nodes
 
     def container(self, node: int) -> int:
-        """The definition, or the module, in whose body a node stands."""
+        """Return the definition, or the module, of which the body contains a node."""
         child, parent = node, self.parent[node]
         while parent is not None and not (self.kind[parent] in DEFINITIONS and self.slot[child] == "body"):
             child, parent = parent, self.parent[parent]
         return parent or 0
 
     def children(self, node: int, slot: str) -> list[int]:
-        """The nodes in a field of a node."""
-        found, child = [], node + 1
-        # In preorder, what is below a node follows it.
+        """Return the children in a field of a node."""
+        nodes, child = [], node + 1
+        # In preorder, the descendants of a node follow it.
         while child < len(self) and (self.parent[child] or 0) >= node:
             if self.parent[child] == node and self.slot[child] == slot:
-                found.append(child)
+                nodes.append(child)
             child += 1
-        return found
+        return nodes
 
     def id_of(self, node: int | None) -> str | None:
-        """The node's id; null for none."""
+        """Return the id of a node; None for None."""
         return None if node is None else self.ids[node]

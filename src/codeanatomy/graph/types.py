@@ -1,4 +1,4 @@
-"""Facts about types: annotations, the types they mean, aliases and type parameters.
+"""List facts about types: annotations, the types they denote, aliases and type parameters.
 
     T = TypeVar("T")                   type parameter T
     class Box(Generic[T]):             T is a type parameter of Box
@@ -15,7 +15,7 @@ from typing import Any
 
 from codeanatomy.graph.context import NAMED_KIND, Context
 from codeanatomy.graph.definitions import NAMED, TEXT_CHARS
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
 
 EXPRS = "type_exprs_norm_v1"
 NODES = "type_nodes_v1"
@@ -23,14 +23,14 @@ TARGETS = {"param": "PARAMETER", "variable": "NAME_REF", "attribute": "ATTRIBUTE
 MODULES = ("typing", "typing_extensions")
 ALIAS = frozenset(f"{module}.TypeAlias" for module in MODULES)
 TYPE_VARIABLES = ("TypeVar", "ParamSpec", "TypeVarTuple")
-MAKERS = {f"{module}.{kind}": kind for module in MODULES for kind in TYPE_VARIABLES}
+TYPE_VARIABLE_CALLS = {f"{module}.{kind}": kind for module in MODULES for kind in TYPE_VARIABLES}
 GENERIC = frozenset(f"{module}.{name}" for module in MODULES for name in ("Generic", "Protocol"))
 
 
 def type_exprs(context: Context) -> Columns:
-    """Annotations, by what they are about."""
+    """List annotations with their targets."""
     syntax, rows = context.syntax, []
-    for node, role, owner_start, owner_end, name, text, type_id, start, end, line in each(
+    for node, role, owner_start, owner_end, name, text, type_id, start, end, line in iter_rows(
         context.file.rows(EXPRS),
         "expr_id",
         "expr_role",
@@ -41,79 +41,79 @@ def type_exprs(context: Context) -> Columns:
         "type_id",
         *SPAN,
     ):
-        about = _annotated(context, role, name, (start, end), (owner_start, owner_end))
+        target = _annotation_target(context, role, name, (start, end), (owner_start, owner_end))
         written = next(
             (n for n in syntax.at(start, end) if syntax.slot[n] in ("annotation", "returns")), None
         )
-        rows.append((node, text[:TEXT_CHARS], None, start, end, line, written, role, about, type_id))
+        rows.append((node, text[:TEXT_CHARS], None, start, end, line, written, role, target, type_id))
     return columns_of(rows, *NAMED, "subkind", "target_id", "type_id")
 
 
-def _annotated(
-    context: Context, role: str, name: str | None, place: tuple[Any, Any], owner: tuple[Any, Any]
+def _annotation_target(
+    context: Context, role: str, name: str | None, span: tuple[Any, Any], owner: tuple[Any, Any]
 ) -> str | None:
-    """What an annotation is about: what stands at the target, the function, or a parameter by name."""
+    """Return the target of an annotation: a name or parameter by span, a function, or a parameter by name."""
     if role in ("return", "signature"):
         return context.owner_id(*owner)
-    target = context.once(_targets).get((*place, role))
+    target = context.cached(_targets).get((*span, role))
     if target is not None:
         return context.id_at(TARGETS[role], *target)
-    # In a comment about all parameters together.
-    return context.once(_parameters).get((*owner, name)) if role == "param" else None
+    # The type is in a comment for the whole signature.
+    return context.cached(_parameters).get((*owner, name)) if role == "param" else None
 
 
 def _parameters(context: Context) -> dict[tuple[Any, Any, str | None], str]:
-    """Parameters by place of the function and name."""
+    """Return the parameters by span of the function and name."""
     columns = ("owner_bstart", "owner_bend", "name", "bstart", "bend")
     return {
         (first, last, name): context.id_at("PARAMETER", start, end)
-        for first, last, name, start, end in each(context.libcst("params"), *columns)
+        for first, last, name, start, end in iter_rows(context.libcst("params"), *columns)
     }
 
 
 def _targets(context: Context) -> dict[tuple[int, int, str], tuple[int, int]]:
-    """Places of what is annotated, by place and role of the annotation."""
-    found = context.libcst("type_exprs")
+    """Return the spans of annotated targets, by span and role of the annotation."""
+    annotations = context.libcst("type_exprs")
     columns = ("bstart", "bend", "role", "target_bstart", "target_bend")
     return {
         (start, end, role): (first, last)
-        for start, end, role, first, last in each(found, *columns)
+        for start, end, role, first, last in iter_rows(annotations, *columns)
         if first is not None
     }
 
 
 def types(context: Context) -> Columns:
-    """Types and their parts; of the repository."""
-    found: dict[str, tuple[Any, ...]] = {}
-    for node, kind, name, text in each(
+    """List types and their parts; they belong to the repository."""
+    by_id: dict[str, tuple[Any, ...]] = {}
+    for node, kind, name, text in iter_rows(
         context.file.rows(NODES), "type_id", "type_kind", "type_name", "type_repr"
     ):
-        found[node] = (node, text, name or None, kind)
-    return columns_of(list(found.values()), "node_id", "name", "qualname", "subkind")
+        by_id[node] = (node, text, name or None, kind)
+    return columns_of(list(by_id.values()), "node_id", "name", "qualname", "subkind")
 
 
 def type_arguments(context: Context) -> Columns:
-    """Types and their arguments; of the repository."""
+    """List types with their arguments; they belong to the repository."""
     rows = context.file.rows(NODES)
     columns = ("expr_id", "node_index", "type_id", "type_kind")
-    by_place = {(expr, index): (node, kind) for expr, index, node, kind in each(rows, *columns)}
-    found: dict[tuple[str, str, int | None], None] = {}
-    for expr, parent, ordinal, node in each(rows, "expr_id", "parent_index", "arg_index", "type_id"):
+    by_index = {(expr, index): (node, kind) for expr, index, node, kind in iter_rows(rows, *columns)}
+    arguments: dict[tuple[str, str, int | None], None] = {}
+    for expr, parent, ordinal, node in iter_rows(rows, "expr_id", "parent_index", "arg_index", "type_id"):
         if parent is not None:
-            outer, kind = by_place[expr, parent]
+            outer, kind = by_index[expr, parent]
             # The members of a union have no order: `int | str` is `str | int`.
-            found[outer, node, None if kind == "union" else ordinal] = None
-    return columns_of(list(found), "src_id", "dst_id", "ordinal")
+            arguments[outer, node, None if kind == "union" else ordinal] = None
+    return columns_of(list(arguments), "src_id", "dst_id", "ordinal")
 
 
 def type_aliases(context: Context) -> Columns:
-    """Names for types: the statement, or an assignment annotated as an alias."""
+    """List type aliases: `type` statements, and assignments annotated as an alias."""
     syntax, rows = context.syntax, []
     for node, kind in enumerate(syntax.kind):
         if kind == "TypeAlias":
             name = next((syntax.name[inner] for inner in syntax.children(node, "name")), None)
             rows.append(_alias(context, node, name, "statement"))
-    for text, name, start, end in each(
+    for text, name, start, end in iter_rows(
         context.file.rows(EXPRS), "type_repr", "target_name", "bstart", "bend"
     ):
         written = syntax.first(start, end, ("Name", "Attribute", "Constant")) if text in ALIAS else None
@@ -129,16 +129,16 @@ def _alias(context: Context, node: int, name: str | None, subkind: str) -> tuple
     outer = syntax.container(node)
     owner = context.definitions.get((syntax.bstart[outer], syntax.bend[outer])) if outer else None
     qualname = f"{owner.qualname if owner else context.module_name}.{name}"
-    found = context.id_at("TYPE_ALIAS", start, end)
-    around = owner.node_id if owner else context.module_id
-    return found, name, qualname, start, end, syntax.line[node], node, subkind, around
+    alias = context.id_at("TYPE_ALIAS", start, end)
+    container = owner.node_id if owner else context.module_id
+    return alias, name, qualname, start, end, syntax.line[node], node, subkind, container
 
 
 def type_params(context: Context) -> Columns:
-    """Type parameters: in brackets, or made by a call."""
+    """List type parameters: in brackets, or created by a call."""
     rows = [
         (context.id_at("TYPE_PARAM", start, end), name, None, start, end, line, node, kind)
-        for name, kind, (start, end, line), node in context.once(_type_params)
+        for name, kind, (start, end, line), node in context.cached(_type_params)
     ]
     return columns_of(rows, *NAMED, "subkind")
 
@@ -146,24 +146,24 @@ def type_params(context: Context) -> Columns:
 def _type_params(
     context: Context,
 ) -> list[tuple[str, str, tuple[int | None, int | None, int | None], int]]:
-    """Name, kind, place of the name, and syntax node of each."""
+    """Return name, kind, span of the name, and syntax node of each type parameter."""
     syntax = context.syntax
-    found: list[tuple[str, str, tuple[int | None, int | None, int | None], int]] = []
+    params: list[tuple[str, str, tuple[int | None, int | None, int | None], int]] = []
     refs = {
         (text, end): (start, end, line)
-        for text, start, end, line in each(context.libcst("refs"), "text", *SPAN)
+        for text, start, end, line in iter_rows(context.libcst("refs"), "text", *SPAN)
     }
     for node, kind in enumerate(syntax.kind):
         name, start = syntax.name[node], syntax.bstart[node]
         if kind in TYPE_VARIABLES and name is not None and start is not None:
-            # Stars may stand before the name, a bound after it.
+            # Stars may precede the name, a bound may follow it.
             stars = {"ParamSpec": 2, "TypeVarTuple": 1}.get(kind, 0)
             first = start + stars
             end = first + len(name.encode())
-            found.append((name, kind, refs.get((name, end), (first, end, syntax.line[node])), node))
+            params.append((name, kind, refs.get((name, end), (first, end, syntax.line[node])), node))
     columns = ("call_bstart", "call_bend", "qualified_names")
-    for start, end, names in each(context.libcst("callsites"), *columns):
-        kind = next((MAKERS[name] for name in names["name"] if name in MAKERS), "")
+    for start, end, names in iter_rows(context.libcst("callsites"), *columns):
+        kind = next((TYPE_VARIABLE_CALLS[name] for name in names["name"] if name in TYPE_VARIABLE_CALLS), "")
         call = syntax.first(start, end, ("Call",)) if kind else None
         statement = syntax.parent[call] if call is not None else None
         if statement is None or syntax.kind[statement] != "Assign" or syntax.slot[call or 0] != "value":
@@ -171,33 +171,33 @@ def _type_params(
         targets = syntax.children(statement, "targets")
         if len(targets) == 1 and syntax.kind[targets[0]] == "Name":
             node = targets[0]
-            place = (syntax.bstart[node], syntax.bend[node], syntax.line[node])
-            found.append((syntax.name[node] or "", kind, place, node))
-    return found
+            span = (syntax.bstart[node], syntax.bend[node], syntax.line[node])
+            params.append((syntax.name[node] or "", kind, span, node))
+    return params
 
 
 def type_param_uses(context: Context) -> Columns:
-    """Type parameters and what they are parameters of; variables of other files are left out."""
+    """List type parameters with their definitions; type variables of other files are left out."""
     syntax = context.syntax
     rows: list[tuple[Any, ...]] = []
     written, read = _bindings(context, "WRITES"), _bindings(context, "READS")
-    made: dict[str, str] = {}
-    for _, _, (start, end, _), node in context.once(_type_params):
-        found, owner = context.id_at("TYPE_PARAM", start, end), syntax.parent[node]
+    by_binding: dict[str, str] = {}
+    for _, _, (start, end, _), node in context.cached(_type_params):
+        param, owner = context.id_at("TYPE_PARAM", start, end), syntax.parent[node]
         if syntax.slot[node] == "type_params" and owner is not None:
-            rows.append((found, _parametrised(context, owner), None, start, end))
+            rows.append((param, _parametrised(context, owner), None, start, end))
         elif (binding := written.get(context.id_at("NAME_REF", start, end))) is not None:
-            made[binding] = found
+            by_binding[binding] = param
     for cls, ordinal, start, end in _generic_arguments(context):
-        variable = made.get(read.get(context.id_at("NAME_REF", start, end), ""))
+        variable = by_binding.get(read.get(context.id_at("NAME_REF", start, end), ""))
         if variable is not None:
             rows.append((variable, cls, ordinal, start, end))
     return columns_of(rows, "src_id", "dst_id", "ordinal", "bstart", "bend")
 
 
 def _bindings(context: Context, kind: str) -> dict[str, str]:
-    """The bindings that names read or write."""
-    return dict(each(context.listed(kind), "src_id", "dst_id"))
+    """Return the bindings that names read or write."""
+    return dict(iter_rows(context.relations_of(kind), "src_id", "dst_id"))
 
 
 def _parametrised(context: Context, node: int) -> str | None:
@@ -209,10 +209,12 @@ def _parametrised(context: Context, node: int) -> str | None:
 
 
 def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, int | None, int | None]]:
-    """The names in `Generic[...]` and `Protocol[...]` among bases: class, place among them, span."""
+    """Yield the names in `Generic[...]` and `Protocol[...]` bases: class, index in the brackets, span."""
     syntax = context.syntax
     generic = {
-        src for src, name in each(context.listed(NAMED_KIND), "src_id", "dst_qname") if name in GENERIC
+        src
+        for src, name in iter_rows(context.relations_of(NAMED_KIND), "src_id", "dst_qname")
+        if name in GENERIC
     }
     if not generic:
         return
@@ -225,12 +227,12 @@ def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, int 
             continue
         cls = context.owner_id(syntax.bstart[parent], syntax.bend[parent])
         names = [inner] if syntax.kind[inner] == "Name" else syntax.children(inner, "elts")
-        for ordinal, one in enumerate(names):
-            yield cls, ordinal, syntax.bstart[one], syntax.bend[one]
+        for ordinal, name in enumerate(names):
+            yield cls, ordinal, syntax.bstart[name], syntax.bend[name]
 
 
 def _reference_of(context: Context, node: int) -> set[str]:
-    """The reference that a name or attribute is."""
+    """Return the reference node of a name or attribute."""
     syntax = context.syntax
     start, end, name = syntax.bstart[node], syntax.bend[node], syntax.name[node]
     if start is None or end is None or name is None:

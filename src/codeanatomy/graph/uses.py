@@ -1,4 +1,4 @@
-"""Facts about what a file uses: names, attributes, calls, arguments, constants; and its syntax tree.
+"""List facts about the uses in a file: names, attributes, calls, arguments, literals; and its syntax tree.
 
     a.b(1, key=c)      names a, c; attribute b; one call with two arguments; literal 1
 
@@ -11,54 +11,62 @@ from typing import Any
 
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.definitions import TEXT_CHARS
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, each
+from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
 
 STARS = {"*": "star", "**": "double_star"}
 REF = ("node_id", "name", "subkind", *SPAN, "ast_id")
 REF_FIELDS = ("kind", "text", "context", "expr_bstart", "expr_bend", *SPAN)
-# Nodes that are nothing but a name.
-NAMING = frozenset({"Name", "MatchAs"})
-WORDS = {"True": "bool", "False": "bool", "None": "NoneType", "Ellipsis": "ellipsis", "...": "ellipsis"}
+# Syntax nodes that are nothing but a name.
+NAME_NODES = frozenset({"Name", "MatchAs"})
+KEYWORDS = {
+    "True": "bool",
+    "False": "bool",
+    "None": "NoneType",
+    "Ellipsis": "ellipsis",
+    "...": "ellipsis",
+}
 
 
 def names(context: Context) -> Columns:
-    """Names, where they are read, bound, deleted or declared."""
+    """List names where they are read, bound, deleted or declared."""
     rows = [
         (
             context.id_at("NAME_REF", start, end),
             text,
-            how,
+            access,
             start,
             end,
             line,
-            context.syntax.first(start, end, NAMING),
+            context.syntax.first(start, end, NAME_NODES),
         )
-        for kind, text, how, _, _, start, end, line in each(context.libcst("refs"), *REF_FIELDS)
+        for kind, text, access, _, _, start, end, line in iter_rows(context.libcst("refs"), *REF_FIELDS)
         if kind == "name"
     ]
-    return context.with_askers("NAME_REF", rows, *REF)
+    return context.with_relation_sources("NAME_REF", rows, *REF)
 
 
 def attributes(context: Context) -> Columns:
-    """Attributes, by their identifiers."""
+    """List attributes, at the span of their identifiers."""
     rows = [
         (
             context.id_at("ATTRIBUTE_REF", start, end),
             text,
-            how,
+            access,
             start,
             end,
             line,
             context.syntax.first(first, last, ("Attribute",)),
         )
-        for kind, text, how, first, last, start, end, line in each(context.libcst("refs"), *REF_FIELDS)
+        for kind, text, access, first, last, start, end, line in iter_rows(
+            context.libcst("refs"), *REF_FIELDS
+        )
         if kind == "attribute"
     ]
-    return context.with_askers("ATTRIBUTE_REF", rows, *REF)
+    return context.with_relation_sources("ATTRIBUTE_REF", rows, *REF)
 
 
 def calls(context: Context) -> Columns:
-    """Call expressions."""
+    """List call expressions."""
     rows = [
         (
             context.id_at("CALLSITE", start, end),
@@ -69,73 +77,73 @@ def calls(context: Context) -> Columns:
             line,
             context.syntax.first(start, end, ("Call",)),
         )
-        for start, end, shape, dotted, line in each(
+        for start, end, shape, dotted, line in iter_rows(
             context.libcst("callsites"), "call_bstart", "call_bend", "shape", "dotted", "line"
         )
     ]
-    return context.with_askers("CALLSITE", rows, *REF)
+    return context.with_relation_sources("CALLSITE", rows, *REF)
 
 
 def arguments(context: Context) -> Columns:
-    """Arguments, by the call they are given to."""
+    """List arguments with the call they are passed to."""
     rows = []
     generators = _bare_generators(context)
-    for call_start, call_end, index, keyword, star, *place in each(
+    for call_start, call_end, index, keyword, star, *span in iter_rows(
         context.libcst("call_args"), "call_bstart", "call_bend", "index", "keyword", "star", *SPAN
     ):
         subkind = STARS.get(star) or ("keyword" if keyword else "positional")
-        start, end, line = generators.get((call_start, call_end), place)
+        start, end, line = generators.get((call_start, call_end), span)
         node = _argument_node(context, start, end)
-        found = context.id_at("ARGUMENT", start, end)
+        argument = context.id_at("ARGUMENT", start, end)
         call = context.id_at("CALLSITE", call_start, call_end)
-        rows.append((found, keyword, subkind, start, end, line, node, call, index))
+        rows.append((argument, keyword, subkind, start, end, line, node, call, index))
     return columns_of(rows, *REF, "call_id", "index")
 
 
 def _bare_generators(context: Context) -> dict[tuple[Any, Any], list[Any]]:
-    """Of `f(x for x in y)` the place of the generator, by that of the call: the parentheses are of both."""
-    syntax, found = context.syntax, {}
+    """Return the spans of generators as in `f(x for x in y)` by call: the parentheses belong to both."""
+    syntax, generators = context.syntax, {}
     for node, kind in enumerate(syntax.kind):
         call = syntax.parent[node]
         if kind != "GeneratorExp" or syntax.slot[node] != "args" or call is None:
             continue
         if syntax.bend[node] == syntax.bend[call]:
-            place = [syntax.bstart[node], syntax.bend[node], syntax.line[node]]
-            found[syntax.bstart[call], syntax.bend[call]] = place
-    return found
+            span = [syntax.bstart[node], syntax.bend[node], syntax.line[node]]
+            generators[syntax.bstart[call], syntax.bend[call]] = span
+    return generators
 
 
 def _argument_node(context: Context, start: int, end: int) -> int | None:
     syntax = context.syntax
-    found = syntax.at(start, end)
-    given = (node for node in found if syntax.slot[node] in ("args", "value"))
-    return next(given, found[0] if found else None)
+    nodes = syntax.at(start, end)
+    arguments_at = (node for node in nodes if syntax.slot[node] in ("args", "value"))
+    return next(arguments_at, nodes[0] if nodes else None)
 
 
 def literals(context: Context) -> Columns:
-    """Constants; texts inside of f-strings are not constants of their own."""
+    """List constants; texts inside of f-strings are not constants of their own."""
     syntax, rows = context.syntax, []
     for node, (kind, start) in enumerate(zip(syntax.kind, syntax.bstart, strict=True)):
         parent = syntax.parent[node]
         if kind != "Constant" or start is None or parent is None or syntax.kind[parent] == "JoinedStr":
             continue
         end, value = syntax.bend[node], syntax.value[node]
-        found = context.id_at("LITERAL", start, end)
+        literal = context.id_at("LITERAL", start, end)
         name = None if value is None else value[:TEXT_CHARS]
-        rows.append((found, name, constant_type(value), start, end, syntax.line[node], node))
+        rows.append((literal, name, constant_type(value), start, end, syntax.line[node], node))
     return columns_of(rows, *REF)
 
 
 def constant_type(value: str | None) -> str | None:
-    """The type of a constant by the way Python spells it.
+    """Return the type of a constant from its `repr`.
 
     >>> [constant_type(text) for text in ("'a'", "b'a'", "1", "1.5", "2j", "1e+16", "inf", "None", "...")]
     ['str', 'bytes', 'int', 'float', 'complex', 'float', 'float', 'NoneType', 'ellipsis']
     """
     if not value:
         return None
-    if value in WORDS:
-        return WORDS[value]
+    if value in KEYWORDS:
+        return KEYWORDS[value]
     if value[0] in "'\"":
         return "str"
     if value[:2] in ("b'", 'b"'):
@@ -146,7 +154,7 @@ def constant_type(value: str | None) -> str | None:
 
 
 def ast(context: Context) -> Columns:
-    """The syntax tree."""
+    """List the nodes of the syntax tree."""
     syntax = context.syntax
     if not len(syntax):
         return {}

@@ -1,9 +1,9 @@
-"""Where a variable's name stands in the source: the syntax node behind a definition or use.
+"""Find where a variable is named in the source: the syntax node behind a definition or use.
 
-CPython gives every instruction a span, but not always the variable's: a definition's is the whole `def`
-statement, an import's the whole statement, a captured name of a pattern borrows its neighbour's, and code
-the compiler makes up borrows whatever came before. So the span of an event is that of the syntax node that
-names the variable there, and null where no node does:
+CPython gives every instruction a span, but not always that of the variable: a definition has the span of the
+whole `def` statement, an import that of the whole statement, a captured name of a pattern that of its
+neighbour, and code that the compiler generates whatever came before. So the span of an event is that of the
+syntax node that names the variable there, and null where no node does:
 
 | event | node |
 |---|---|
@@ -29,7 +29,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from codeanatomy.normalize.file_view import Columns, Said
+from codeanatomy.normalize.file_view import Columns, EvidenceRow
 
 Span: TypeAlias = tuple[int, int]
 Value = TypeVar("Value")
@@ -48,7 +48,7 @@ BINDERS = frozenset(
 )
 CAPTURES = frozenset({"MatchAs", "MatchStar", "MatchMapping"})
 PATTERNS = CAPTURES | {"MatchValue", "MatchSingleton", "MatchSequence", "MatchClass", "MatchOr"}
-# The nodes that are looked at, and the fields of `ast_files_v1` that are read.
+# The kinds of nodes and the fields of `ast_files_v1` that are read.
 KINDS = BINDERS | FUNCTIONS | PATTERNS | {"arg"}
 AST_LISTS = {
     "nodes": ("kind", "name", "bstart", "bend", "line"),
@@ -60,20 +60,20 @@ class _Pattern(NamedTuple):
     """The whole pattern of a case."""
 
     span: Span
-    # Places of each captured name, and the alternatives in it.
+    # Spans of each captured name, and of the alternatives.
     captures: dict[str, list[Span]]
     alternatives: list[Span]
 
 
 class Anchors:
-    """The named places of a file."""
+    """The spans of all names in a file that variables may be bound or used by."""
 
-    def __init__(self, ast: Said) -> None:
+    def __init__(self, ast: EvidenceRow) -> None:
         self.names: dict[Span, list[str]] = defaultdict(list)
         self.parameters: dict[Span, dict[str, Span]] = defaultdict(dict)
         self.imports: dict[Span, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
         self.patterns: list[_Pattern] = []
-        # Line of a place, by its first byte, and the names of each line.
+        # Line by first byte of a span, and spans by line and name.
         self.lines: dict[int, int] = {}
         self.on_line: dict[tuple[int, str], list[Span]] = defaultdict(list)
         if ast.get("nodes") is not None:
@@ -103,7 +103,7 @@ class Anchors:
                 self._read_pattern(kind, name, span)
 
     def _read_pattern(self, kind: str, name: str | None, span: Span) -> None:
-        """Nodes come in preorder, so the parts of a pattern follow it."""
+        """Add a pattern node; nodes come in preorder, so the parts of a pattern follow it."""
         if not self.patterns or not _inside(span, self.patterns[-1].span):
             self.patterns.append(_Pattern(span, defaultdict(list), []))
         pattern = self.patterns[-1]
@@ -121,16 +121,16 @@ class Anchors:
                 self.lines[start] = line
 
     def parameter(self, function: Span, variable: str) -> Span | None:
-        """The parameter of the function at a span."""
+        """Return the span of a parameter of the function at a span."""
         return _named(self.parameters.get(function, {}), variable)
 
     def use(self, span: Span, variable: str) -> Span | None:
-        """The place of a use or del whose instruction has a span."""
+        """Return the span of a use or del, given the span of its instruction."""
         names = self.names.get(span, ())
         return span if any(name in names for name in _spellings(variable)) else None
 
     def definition(self, span: Span, variable: str, ordinal: int) -> Span | None:
-        """The place of a store; `ordinal` counts the stores of that variable with the same span."""
+        """Return the span of a store; `ordinal` counts the stores of that variable with the same span."""
         if span in self.imports:
             aliases = _named(self.imports[span], variable)
             return aliases[ordinal % len(aliases)] if aliases else None
@@ -140,18 +140,18 @@ class Anchors:
         return self.use(span, variable)
 
     def fused(self, line: int | None, first: Span, variable: str) -> Span | None:
-        """The place of the second variable of an instruction that has the first one's span.
+        """Return the span of the second variable of an instruction that has the span of the first one.
 
-        The compiler fuses what stands on one line: it is the only other place of that name there, or unknown.
+        The compiler fuses accesses on one line: the only other span of that name there, or None.
         """
-        found = (self.on_line.get((line or 0, name), []) for name in _spellings(variable))
-        others = [span for spans in found for span in spans if span != first]
+        named = (self.on_line.get((line or 0, name), []) for name in _spellings(variable))
+        others = [span for spans in named for span in spans if span != first]
         return others[0] if len(others) == 1 else None
 
     def _pattern_at(self, span: Span) -> _Pattern | None:
         before = bisect_right(self.patterns, span[0], key=lambda pattern: pattern.span[0])
-        found = self.patterns[before - 1] if before else None
-        return found if found is not None and _inside(span, found.span) else None
+        pattern = self.patterns[before - 1] if before else None
+        return pattern if pattern is not None and _inside(span, pattern.span) else None
 
 
 def _captured(pattern: _Pattern, variable: str) -> Span | None:
@@ -160,32 +160,32 @@ def _captured(pattern: _Pattern, variable: str) -> Span | None:
         return None
     if len(spans) == 1:
         return spans[0]
-    return _smallest_around(spans, pattern.alternatives)
+    return _smallest_enclosing(spans, pattern.alternatives)
 
 
-def _smallest_around(spans: Iterable[Span], outer: Iterable[Span]) -> Span | None:
+def _smallest_enclosing(spans: Iterable[Span], outer: Iterable[Span]) -> Span | None:
     inner = list(spans)
-    around = [span for span in outer if all(_inside(each, span) for each in inner)]
-    return min(around, key=lambda span: span[1] - span[0], default=None)
+    enclosing = [span for span in outer if all(_inside(each, span) for each in inner)]
+    return min(enclosing, key=lambda span: span[1] - span[0], default=None)
 
 
 def _inside(inner: Span, outer: Span) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def _named(found: Mapping[str, Value], variable: str) -> Value | None:
-    return next((found[name] for name in _spellings(variable) if name in found), None)
+def _named(by_name: Mapping[str, Value], variable: str) -> Value | None:
+    return next((by_name[name] for name in _spellings(variable) if name in by_name), None)
 
 
 def _spellings(variable: str) -> Iterator[str]:
-    """How the source may spell what the compiler calls so; a class may have underscores in its name.
+    """Yield the spellings in the source of a compiled name; a class may have underscores in its name.
 
     >>> [*_spellings("x")], [*_spellings("_C__x")], [*_spellings("_C__x__")]
     (['x'], ['_C__x', '__x'], ['_C__x__'])
     """
     yield variable
     if variable.startswith("_") and not variable.endswith("__"):
-        place = variable.find("__", 1)
-        while place > 0:
-            yield variable[place:]
-            place = variable.find("__", place + 1)
+        start = variable.find("__", 1)
+        while start > 0:
+            yield variable[start:]
+            start = variable.find("__", start + 1)

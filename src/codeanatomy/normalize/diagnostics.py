@@ -1,28 +1,28 @@
-"""What is wrong with a file, by whom: `diagnostics_norm_v1`, one row per complaint.
+"""Collect the diagnostics of all witnesses of a file: `diagnostics_norm_v1`, one row per diagnostic.
 
-`print 1` in a file of its own is refused by CPython and LibCST, while tree-sitter knows Python 2:
+`print 1` in a file of its own is rejected by CPython and LibCST, while tree-sitter knows Python 2:
 
     cpython       syntax_error         1:0  Missing parentheses in call to 'print'. ...
                                             ast: parse, bytecode: compile, symtable: symtable
     libcst        parser_syntax_error  1:6  parser error: error at 1:6: expected one of ...
     disagreement  parse_outcome             ast: rejects, libcst: rejects, tree_sitter: accepts
 
-Five sources, told apart by `diag_kind`:
+There are five sources, distinguished by `diag_kind`:
 
 - `cpython`: errors and warnings of ast, symtable and bytecode; files that could not be read at all, which
-  CPython would refuse first; and bytecode of an interpreter that `opcodes` does not know.
+  CPython would reject first; and bytecode of an interpreter that `flow.opcodes` does not know.
 - `libcst`: why it did not read the file.
 - `tree_sitter`: text that fits no rule, tokens that are missing, parses and searches that were given up.
-- `scip`: what the indexer complained about, and what went wrong with reading its document.
+- `scip`: diagnostics of the indexer, and errors while reading its document.
 - `disagreement`: see `disagreements`.
 
-The code is the witness' own word in snake case: `SyntaxError` is `syntax_error`, `too_large` stays; codes of
-an indexer are as it gives them. What several witnesses say, or one says twice, is one row; its details tell
-who said it, and at which stage.
-Positions that could not be placed are rows of `span_errors_v1`, and complaints only where they cost more: the
-whole tree of LibCST, a part of a SCIP document. `rules` adds what the rules of single files have to say.
+The code is the witness' own name for the problem in snake case: `SyntaxError` is `syntax_error`, `too_large`
+stays; codes of an indexer are kept unchanged. A diagnostic that several witnesses report, or one reports
+twice, is one row; its details name the witnesses and the stage at which each failed.
+Positions that could not be converted are rows of `span_errors_v1`, and diagnostics only where they cost more:
+the whole tree of LibCST, a part of a SCIP document. `rules` adds the diagnostics of the rules themselves.
 
-Lines count from 1 and columns are bytes, both found from the span; where there is none, they are the
+Lines count from 1 and columns are bytes, both computed from the span; where there is none, they are the
 witness' own. A span that ends with a newline ends in the line of that newline. Tests:
 `tests/unit/normalize/test_diagnostics.py`.
 """
@@ -34,20 +34,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codeanatomy.catalog.tables.columns import SEVERITIES
-from codeanatomy.catalog.tables.extract import CHOSEN_REASONS
+from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.disagreements import disagreements
-from codeanatomy.normalize.file_view import Lines, Place, Said, each
+from codeanatomy.normalize.file_view import EvidenceRow, FileKey, Lines, iter_rows
 from codeanatomy.normalize.flow.opcodes import KNOWN_VERSIONS
 
-# Of a text that fits no rule, what the message quotes.
+# Length of the quotation in the message about a text that fits no rule.
 QUOTED_CHARS = 60
-HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+CASE_BOUNDARY = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
 
 
-class Identity(NamedTuple):
-    """Complaints that are equal in these are one."""
+class DiagnosticKey(NamedTuple):
+    """The fields that identify a diagnostic: reports that are equal in them are one row."""
 
     kind: str
     code: str | None
@@ -57,29 +57,28 @@ class Identity(NamedTuple):
     message: str | None
 
 
-class Complaint(NamedTuple):
-    """What somebody has to say; line and column of a witness count only without a span."""
+class ReportedDiagnostic(NamedTuple):
+    """A diagnostic of one witness; its line and column are used only without a span."""
 
-    identity: Identity
+    key: DiagnosticKey
     severity: str | None
     col: int | None
-    # Entries of the details.
-    said: Mapping[str, str]
+    details: Mapping[str, str]
 
 
 def diagnostics_norm_v1(
-    place: Place,
+    file: FileKey,
     *,
-    repo_files_v1: Said,
+    repo_files_v1: EvidenceRow,
     file_line_index_v1: Lines,
-    ast_files_v1: Said,
-    libcst_files_v1: Said,
-    tree_sitter_files_v1: Said,
-    bytecode_files_v1: Said,
-    symtable_files_v1: Said,
-    scip_index_v1: Sequence[Said],
+    ast_files_v1: EvidenceRow,
+    libcst_files_v1: EvidenceRow,
+    tree_sitter_files_v1: EvidenceRow,
+    bytecode_files_v1: EvidenceRow,
+    symtable_files_v1: EvidenceRow,
+    scip_index_v1: Sequence[EvidenceRow],
 ) -> list[dict[str, Any]]:
-    """The complaints of all witnesses of a file, and those of the witnesses about each other."""
+    """Return the diagnostics of all witnesses of a file, and their disagreements."""
     differences = disagreements(
         ast_files_v1=ast_files_v1,
         libcst_files_v1=libcst_files_v1,
@@ -87,8 +86,8 @@ def diagnostics_norm_v1(
         bytecode_files_v1=bytecode_files_v1,
         symtable_files_v1=symtable_files_v1,
     )
-    found: dict[Identity, list[Complaint]] = {}
-    for complaint in (
+    reports: dict[DiagnosticKey, list[ReportedDiagnostic]] = {}
+    for report in (
         *_unread_file(repo_files_v1),
         *_errors(ast_files_v1.get("errors"), "cpython", "ast"),
         *_errors(symtable_files_v1.get("errors"), "cpython", "symtable"),
@@ -98,73 +97,75 @@ def diagnostics_norm_v1(
         *_errors(tree_sitter_files_v1.get("parse_errors"), "tree_sitter", "tree_sitter"),
         *_error_nodes(tree_sitter_files_v1.get("errors")),
         *_missing_nodes(tree_sitter_files_v1.get("missing")),
-        # Of files that the repository lacks there is no file to complain about.
+        # A document about a file that the repository lacks has no file to report on.
         *(
-            complaint
+            report
             for document in scip_index_v1
             if not document.get("is_missing")
-            for complaint in (
+            for report in (
                 *_errors(document.get("errors"), "scip", "scip"),
                 *_scip_diagnostics(document.get("diagnostics")),
             )
         ),
         *(
-            _complaint("disagreement", one.severity, one.code, one.message, one.details, one.bstart, one.bend)
+            _diagnostic(
+                "disagreement", one.severity, one.code, one.message, one.details, one.bstart, one.bend
+            )
             for one in differences
         ),
     ):
-        found.setdefault(complaint.identity, []).append(complaint)
-    return [_row(place, identity, same, file_line_index_v1) for identity, same in found.items()]
+        reports.setdefault(report.key, []).append(report)
+    return [_row(file, key, same, file_line_index_v1) for key, same in reports.items()]
 
 
-# The sources.
+# The sources of diagnostics.
 
 
-def _unread_file(listed: Said) -> Iterator[Complaint]:
+def _unread_file(listed: EvidenceRow) -> Iterator[ReportedDiagnostic]:
     reason = listed.get("skipped_reason")
-    if reason is not None and reason not in CHOSEN_REASONS:
+    if reason is not None and reason not in DELIBERATE_SKIPS:
         message = f"the file could not be read: {reason}"
-        yield _complaint("cpython", "error", _code(reason), message, {"stage": "read"})
+        yield _diagnostic("cpython", "error", _code(reason), message, {"stage": "read"})
 
 
-def _errors(errors: Any, kind: str, witness: str) -> Iterator[Complaint]:
-    """The errors that a witness wrote down itself."""
+def _errors(errors: Any, kind: str, witness: str) -> Iterator[ReportedDiagnostic]:
+    """Yield the errors that an extractor recorded itself."""
     names = ("severity", "stage", "error_type", "message", "col", "bstart", "bend", "line")
-    for severity, stage, error, message, col, bstart, bend, line in each(errors, *names):
+    for severity, stage, error, message, col, bstart, bend, line in iter_rows(errors, *names):
         if stage is not None and stage != "position":
-            said = {witness: stage, "error_type": error}
-            yield _complaint(kind, severity, _code(error), message, said, bstart, bend, line, col)
+            details = {witness: stage, "error_type": error}
+            yield _diagnostic(kind, severity, _code(error), message, details, bstart, bend, line, col)
 
 
-def _unknown_bytecode(said: Said) -> Iterator[Complaint]:
-    version = said.get("python_version")
+def _unknown_bytecode(bytecode: EvidenceRow) -> Iterator[ReportedDiagnostic]:
+    version = bytecode.get("python_version")
     is_known = version is None or ".".join(version.split(".")[:2]) in KNOWN_VERSIONS
-    if said.get("code_objects") is not None and not is_known:
+    if bytecode.get("code_objects") is not None and not is_known:
         message = (
             f"the bytecode of Python {version} is not known: control and data flow of the file are missing"
         )
-        yield _complaint("cpython", "error", "unknown_bytecode", message, {"python_version": version})
+        yield _diagnostic("cpython", "error", "unknown_bytecode", message, {"python_version": version})
 
 
-def _error_nodes(nodes: Any) -> Iterator[Complaint]:
-    for parent, text, bstart, bend in each(nodes, "parent_kind", "text", "bstart", "bend"):
+def _error_nodes(nodes: Any) -> Iterator[ReportedDiagnostic]:
+    for parent, text, bstart, bend in iter_rows(nodes, "parent_kind", "text", "bstart", "bend"):
         message = None if text is None else f"fits no rule: {SPACES.sub(' ', text)[:QUOTED_CHARS]}"
-        said = {"parent_kind": parent}
-        yield _complaint("tree_sitter", "error", "error_node", message, said, bstart, bend)
+        details = {"parent_kind": parent}
+        yield _diagnostic("tree_sitter", "error", "error_node", message, details, bstart, bend)
 
 
-def _missing_nodes(nodes: Any) -> Iterator[Complaint]:
-    for kind, parent, bstart, bend in each(nodes, "kind", "parent_kind", "bstart", "bend"):
-        said = {"parent_kind": parent}
-        yield _complaint("tree_sitter", "error", "missing_node", f"missing: {kind}", said, bstart, bend)
+def _missing_nodes(nodes: Any) -> Iterator[ReportedDiagnostic]:
+    for kind, parent, bstart, bend in iter_rows(nodes, "kind", "parent_kind", "bstart", "bend"):
+        details = {"parent_kind": parent}
+        yield _diagnostic("tree_sitter", "error", "missing_node", f"missing: {kind}", details, bstart, bend)
 
 
-def _scip_diagnostics(diagnostics: Any) -> Iterator[Complaint]:
+def _scip_diagnostics(diagnostics: Any) -> Iterator[ReportedDiagnostic]:
     names = ("severity", "code", "message", "source", "tags", "start_line", "bstart", "bend")
-    for severity, code, message, source, tags, line, bstart, bend in each(diagnostics, *names):
-        yield _complaint(
+    for severity, code, message, source, tags, line, bstart, bend in iter_rows(diagnostics, *names):
+        yield _diagnostic(
             "scip",
-            # The protocol may learn more severities than we know.
+            # Later versions of the protocol may have more severities.
             severity if severity in SEVERITIES else "info",
             "scip" if code is None else code,
             next((text for text in (message, code) if text is not None), "the indexer gave no message"),
@@ -175,35 +176,37 @@ def _scip_diagnostics(diagnostics: Any) -> Iterator[Complaint]:
         )
 
 
-def _complaint(
+def _diagnostic(
     kind: str,
     severity: str | None,
     code: str | None,
     message: str | None,
-    said: Mapping[str, str | None],
+    details: Mapping[str, str | None],
     bstart: int | None = None,
     bend: int | None = None,
     line: int | None = None,
     col: int | None = None,
-) -> Complaint:
+) -> ReportedDiagnostic:
     if bstart is not None:
         line = col = None
-    told = {key: value for key, value in said.items() if value is not None}
-    return Complaint(Identity(kind, code, bstart, bend, line, message), severity, col, told)
+    present = {key: value for key, value in details.items() if value is not None}
+    return ReportedDiagnostic(DiagnosticKey(kind, code, bstart, bend, line, message), severity, col, present)
 
 
-def _code(word: str | None) -> str | None:
-    """The class or reason that a witness names, in snake case."""
-    return None if word is None else HUMP.sub("_", word).lower()
+def _code(name: str | None) -> str | None:
+    """Return the error class or reason that a witness names, in snake case."""
+    return None if name is None else CASE_BOUNDARY.sub("_", name).lower()
 
 
-# From complaints to rows.
+# Rows.
 
 
-def _row(place: Place, identity: Identity, same: Sequence[Complaint], lines: Lines) -> dict[str, Any]:
-    """One row per complaint, whoever made it and how often."""
-    kind, code, bstart, bend, line, message = identity
-    col = min((each.col for each in same if each.col is not None), default=None)
+def _row(
+    file: FileKey, key: DiagnosticKey, same: Sequence[ReportedDiagnostic], lines: Lines
+) -> dict[str, Any]:
+    """Return the row of a diagnostic from all equal reports of it."""
+    kind, code, bstart, bend, line, message = key
+    col = min((report.col for report in same if report.col is not None), default=None)
     first = last = (line, col)
     if bstart is not None:
         first_line, first_byte = lines.at(bstart)
@@ -211,10 +214,10 @@ def _row(place: Place, identity: Identity, same: Sequence[Complaint], lines: Lin
         first = (first_line, bstart - first_byte)
         last = (last_line, None if bend is None else bend - last_byte)
     return {
-        **place._asdict(),
-        "diag_id": stable_id("diag", place.repo_id, place.file_id, *identity),
+        **file._asdict(),
+        "diag_id": stable_id("diag", file.repo_id, file.file_id, *key),
         "diag_kind": kind,
-        "diag_severity": min((each.severity for each in same if each.severity), key=SEVERITIES.index),
+        "diag_severity": min((report.severity for report in same if report.severity), key=SEVERITIES.index),
         "diag_code": code,
         "diag_line_start": first[0],
         "diag_col_start": first[1],
@@ -227,10 +230,10 @@ def _row(place: Place, identity: Identity, same: Sequence[Complaint], lines: Lin
     }
 
 
-def _details(same: Sequence[Complaint]) -> dict[str, str]:
-    """All entries as one map; several values of a key are joined."""
+def _details(same: Sequence[ReportedDiagnostic]) -> dict[str, str]:
+    """Merge the details of all reports; several values of a key are joined."""
     values: dict[str, set[str]] = {}
-    for complaint in same:
-        for key, value in complaint.said.items():
+    for report in same:
+        for key, value in report.details.items():
             values.setdefault(key, set()).add(value)
     return {key: ", ".join(sorted(values[key])) for key in sorted(values)}

@@ -1,8 +1,8 @@
-"""Where witnesses contradict each other about a file: the fifth source of `diagnostics_norm_v1`.
+"""Compare the witnesses of a file and report where they contradict each other (`diagnostics_norm_v1`).
 
-Each witness turns what it saw into short texts, its *claims*, one list per topic: `12|12||function f` is a
-function `f` that begins at byte 12. A claim that one witness of a topic makes and another does not is
-disputed, and what is said about one place becomes one row:
+Each witness states its evidence as short texts, its *claims*, one list per topic (`topics`):
+`12|12||function f` is a function `f` that begins at byte 12. A claim that one witness of a topic makes and
+another does not is disputed, and all claims about one position become one row:
 
     code    bstart  details
     defs    12      ast: function f, libcst: function f, tree_sitter: nothing
@@ -16,17 +16,20 @@ disputed, and what is said about one place becomes one row:
 | `parameters` | symtable, bytecode | functions: name, parameters in order |
 | `scopes` | ast, symtable | number of functions, lambdas and classes |
 
-What is no disagreement:
-- A witness that could not read the file says nothing. Of tree-sitter, which reads everything, that is a file
-  with an error or a missing node, or a search that was given up: what it sees near an error follows from it.
+These are not disagreements:
+- A witness that could not read the file claims nothing. For tree-sitter, which reads everything, that is a
+  file with an error or a missing node, or a search that was given up: what it reports near an error is a
+  consequence of that error.
 - CPython normalises identifiers (NFKC), LibCST and tree-sitter keep the text. So names that are not ASCII,
-  and those that tree-sitter cut, are claimed as `?`, which fits any name of that kind at the same place.
-- Inside of f-strings that Python before 3.12 misplaces, `ast` has no places; see `span_errors_v1`.
+  and those that tree-sitter truncated, are claimed as `?`, which matches any name of that kind at the same
+  position.
+- Inside of f-strings that Python before 3.12 misplaces, `ast` has no positions; see `span_errors_v1`.
 - A definition of tree-sitter ends with the comments in its block, so only beginnings are compared.
 - The compiler drops dead code and compiles a `finally` block twice: a function of symtable may have no code
-  object or two. But every code object has parameters that symtable tells of.
+  object or two. But the parameters of every code object are in symtable.
 
-Lists are compared as they stand, and as sets where they differ. Tests: `tests/unit/normalize/test_diagnostics.py`.
+Lists are compared as lists first, and as sets where they differ.
+Tests: `tests/unit/normalize/test_diagnostics.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from codeanatomy.normalize.file_view import Said, each
+from codeanatomy.normalize.file_view import EvidenceRow, iter_rows
 from codeanatomy.normalize.topics import (
     Claims,
     ast_claims,
@@ -50,18 +53,18 @@ NOTHING = "nothing"
 
 
 class Disagreement(NamedTuple):
-    """What witnesses say differently about a place."""
+    """A position about which witnesses make different claims."""
 
     severity: str
     code: str
     bstart: int | None
     bend: int | None
     message: str
-    # By witness.
+    # The claims by witness.
     details: dict[str, str]
 
 
-class _Place(NamedTuple):
+class _Position(NamedTuple):
     bstart: int | None
     bend: int | None
     subject: str
@@ -69,89 +72,89 @@ class _Place(NamedTuple):
 
 def disagreements(
     *,
-    ast_files_v1: Said,
-    libcst_files_v1: Said,
-    tree_sitter_files_v1: Said,
-    bytecode_files_v1: Said,
-    symtable_files_v1: Said,
+    ast_files_v1: EvidenceRow,
+    libcst_files_v1: EvidenceRow,
+    tree_sitter_files_v1: EvidenceRow,
+    bytecode_files_v1: EvidenceRow,
+    symtable_files_v1: EvidenceRow,
 ) -> Iterator[Disagreement]:
-    """The disputed places of a file; a witness without a row for it has an empty one."""
+    """Yield the disputed positions of a file; the row of a witness without evidence is empty."""
     claims: defaultdict[str, dict[str, Sequence[str]]] = defaultdict(dict)
-    said: tuple[tuple[str, Claims], ...] = (
+    witnesses: tuple[tuple[str, Claims], ...] = (
         ("ast", ast_claims(ast_files_v1)),
         ("bytecode", bytecode_claims(bytecode_files_v1)),
         ("libcst", libcst_claims(libcst_files_v1)),
         ("symtable", symtable_claims(symtable_files_v1)),
         ("tree_sitter", tree_sitter_claims(tree_sitter_files_v1)),
     )
-    for witness, topics in said:
+    for witness, topics in witnesses:
         for topic, texts in topics.items():
             if texts is not None:
                 claims[topic][witness] = texts
     misplaced = [
         (bstart, bend)
-        for stage, bstart, bend in each(ast_files_v1.get("errors"), "stage", "bstart", "bend")
+        for stage, bstart, bend in iter_rows(ast_files_v1.get("errors"), "stage", "bstart", "bend")
         if stage == "position" and bstart is not None and bend is not None
     ]
     for topic, by_witness in claims.items():
         first, *others = by_witness.values()
-        # Most lists are equal as they stand, or there is but one.
+        # Most lists are equal, or there is only one.
         if any(other != first for other in others):
-            yield from _told(topic, by_witness, misplaced)
+            yield from _topic_disagreements(topic, by_witness, misplaced)
 
 
-def _told(
+def _topic_disagreements(
     topic: str, claims: dict[str, Sequence[str]], misplaced: Sequence[tuple[int, int]]
 ) -> Iterator[Disagreement]:
-    """What is disputed and none of the exceptions, in words."""
-    for place, spoken in _disputes(claims).items():
-        words = {reader: ", ".join(sorted(spoken.get(reader, ()))) or NOTHING for reader in claims}
-        if _is_agreed(spoken, claims) or _is_misplaced(spoken, claims, place, misplaced):
+    """Yield the disputed positions of a topic that are none of the exceptions."""
+    for position, disputed in _disputes(claims).items():
+        details = {witness: ", ".join(sorted(disputed.get(witness, ()))) or NOTHING for witness in claims}
+        if _is_agreed(disputed, claims) or _is_misplaced(disputed, claims, position, misplaced):
             continue
         # Dead code.
-        if topic == "parameters" and "bytecode" not in spoken:
+        if topic == "parameters" and "bytecode" not in disputed:
             continue
-        about = f"{topic} of {place.subject}" if place.subject else topic
-        sentences = "; ".join(f"{reader}: {said}" for reader, said in words.items())
+        about = f"{topic} of {position.subject}" if position.subject else topic
+        statements = "; ".join(f"{witness}: {text}" for witness, text in details.items())
         yield Disagreement(
             "info" if topic == "parse_outcome" else "warning",
             topic,
-            place.bstart,
-            place.bend,
-            f"the witnesses differ about {about}: {sentences}",
-            words,
+            position.bstart,
+            position.bend,
+            f"the witnesses differ about {about}: {statements}",
+            details,
         )
 
 
-def _disputes(claims: dict[str, Sequence[str]]) -> dict[_Place, dict[str, set[str]]]:
-    """The words of each witness about each place that is disputed."""
+def _disputes(claims: dict[str, Sequence[str]]) -> dict[_Position, dict[str, set[str]]]:
+    """Return the disputed statements by position and witness."""
     agreed = set.intersection(*map(set, claims.values()))
-    found: dict[_Place, dict[str, set[str]]] = {}
+    disputes: dict[_Position, dict[str, set[str]]] = {}
     for witness, texts in claims.items():
         for claim in texts:
             if claim not in agreed:
-                begin, end, subject, words = claim.split("|", 3)
-                place = _Place(int(begin) if begin else None, int(end) if end else None, subject)
-                found.setdefault(place, {}).setdefault(witness, set()).add(words)
-    return found
+                begin, end, subject, statement = claim.split("|", 3)
+                position = _Position(int(begin) if begin else None, int(end) if end else None, subject)
+                disputes.setdefault(position, {}).setdefault(witness, set()).add(statement)
+    return disputes
 
 
-def _is_agreed(spoken: dict[str, set[str]], claims: dict[str, Any]) -> bool:
-    """All speak of the same kind of thing, and at most one name is known."""
-    words = set().union(*spoken.values())
-    kinds = {said.split(" ", 1)[0] for said in words}
-    known = {said for said in words if not said.endswith(UNKNOWN)}
-    return spoken.keys() == claims.keys() and len(kinds) == 1 and len(known) <= 1
+def _is_agreed(disputed: dict[str, set[str]], claims: dict[str, Any]) -> bool:
+    """Return whether all witnesses claim the same kind of object, and at most one name is known."""
+    statements = set().union(*disputed.values())
+    kinds = {statement.split(" ", 1)[0] for statement in statements}
+    known = {statement for statement in statements if not statement.endswith(UNKNOWN)}
+    return disputed.keys() == claims.keys() and len(kinds) == 1 and len(known) <= 1
 
 
 def _is_misplaced(
-    spoken: dict[str, set[str]],
+    disputed: dict[str, set[str]],
     claims: dict[str, Any],
-    place: _Place,
+    position: _Position,
     misplaced: Sequence[tuple[int, int]],
 ) -> bool:
-    """CPython is silent about what stands in an f-string that it misplaces."""
-    at = place.bstart
-    if at is None or "ast" not in claims or "ast" in spoken:
+    """Return whether only `ast` is missing, because the position is in an f-string that CPython misplaces."""
+    at = position.bstart
+    if at is None or "ast" not in claims or "ast" in disputed:
         return False
     return any(begin <= at < end for begin, end in misplaced)

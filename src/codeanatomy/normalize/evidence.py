@@ -1,18 +1,18 @@
-"""Who stands behind each normalized row: one row per witness and what it contributed.
+"""Record the witnesses behind each normalized row: one row per witness and its contribution.
 
-A use event that the syntax tree anchors has two:
+A use event that is anchored in the syntax tree has two:
 
 | dataset_name | evidence_key | witness | role | confidence |
 |---|---|---|---|---|
 | py_bc_def_use_events_v1 | event:... | bytecode | use | 1.0 |
 | py_bc_def_use_events_v1 | event:... | ast | anchor | 1.0 |
 
-Confidence is on the scale of the graph: 1 is what a parser or compiler says outright; a value that flows
+Confidence is on the scale of the graph: 1 is what a parser or compiler states directly; a value that flows
 along control flow is 0.9, because a path may never be taken; through a cell or a global 0.7, because nothing
-orders the units. The parts of a type share the row of their expression.
+orders the code units. The parts of a type share the row of their expression.
 
-It is made with the rows it is about, file by file: column by column in Arrow, and row by row of complaints,
-which are few.
+The rows are made file by file with the rows they describe: column by column in Arrow, and row by row for
+diagnostics and span errors, which are few.
 
 Tests: `tests/spark/test_normalize.py`.
 """
@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.catalog.tables.columns import PLACE_NAMES
-from codeanatomy.normalize.file_view import File
+from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
+from codeanatomy.normalize.file_view import FileEvidence
 
 EVIDENCE = "normalize_evidence_v1"
 SURE, ALONG_FLOW, BETWEEN_UNITS = 1.0, 0.9, 0.7
@@ -37,15 +37,15 @@ NANOSECONDS_PER_MS = 1_000_000
 
 
 class Contribution(NamedTuple):
-    """What one witness has to do with the rows of a table; it is sure unless its role says otherwise."""
+    """The contribution of one witness to the rows of a table; confidence 1 unless given by role."""
 
     table: str
     family: str
     key: str
     witness: str
-    # A column of the table, or a word.
+    # A column of the table, or a fixed role.
     role: str
-    # Of which rows: those where this column is 0, or is there.
+    # Only for rows where this column is 0, or is not null.
     where_zero: str | None = None
     where_present: str | None = None
     confidence: Mapping[str, float] = {}
@@ -71,13 +71,13 @@ CONTRIBUTIONS = (
 )
 
 
-def evidence_of(file: File, made: Mapping[str, pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The evidence of rows that were made of one file, by table."""
-    return [_contributed(file, each, made[each.table]) for each in CONTRIBUTIONS if each.table in made]
+def table_evidence(file: FileEvidence, rows: Mapping[str, pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return the evidence for the rows of one file, given by table."""
+    return [_contributed(file, one, rows[one.table]) for one in CONTRIBUTIONS if one.table in rows]
 
 
-def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """The evidence of a file as one batch, in the order of the table."""
+def sort_evidence(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the evidence of a file as one batch in the table's sort order."""
     table = catalog.table(EVIDENCE)
     whole = pa.Table.from_batches(parts, schema=arrow_schema(table))
     ordered = whole.sort_by([(key, "ascending") for key in table.ordering])
@@ -85,21 +85,22 @@ def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batch
 
 
-def _contributed(file: File, each: Contribution, rows: pa.RecordBatch) -> pa.RecordBatch:
-    if each.where_zero is not None:
-        rows = rows.filter(pc.equal(rows.column(each.where_zero), 0))
-    if each.where_present is not None:
-        rows = rows.filter(pc.is_valid(rows.column(each.where_present)))
-    role = rows.column(each.role) if each.role in rows.schema.names else pa.repeat(each.role, rows.num_rows)
+def _contributed(file: FileEvidence, contribution: Contribution, rows: pa.RecordBatch) -> pa.RecordBatch:
+    if contribution.where_zero is not None:
+        rows = rows.filter(pc.equal(rows.column(contribution.where_zero), 0))
+    if contribution.where_present is not None:
+        rows = rows.filter(pc.is_valid(rows.column(contribution.where_present)))
+    is_column = contribution.role in rows.schema.names
+    role = rows.column(contribution.role) if is_column else pa.repeat(contribution.role, rows.num_rows)
     confidence = pa.repeat(SURE, rows.num_rows)
-    for word, trust in each.confidence.items():
-        confidence = pc.if_else(pc.equal(role, word), trust, confidence)
+    for name, value in contribution.confidence.items():
+        confidence = pc.if_else(pc.equal(role, name), value, confidence)
     columns = {
-        **{name: rows.column(name) for name in PLACE_NAMES},
-        "dataset_name": pa.repeat(each.table, rows.num_rows),
-        "evidence_key": rows.column(each.key),
-        "evidence_family": pa.repeat(each.family, rows.num_rows),
-        "witness": pa.repeat(each.witness, rows.num_rows),
+        **{name: rows.column(name) for name in FILE_COLUMN_NAMES},
+        "dataset_name": pa.repeat(contribution.table, rows.num_rows),
+        "evidence_key": rows.column(contribution.key),
+        "evidence_family": pa.repeat(contribution.family, rows.num_rows),
+        "witness": pa.repeat(contribution.witness, rows.num_rows),
         "role": role,
         "confidence": confidence,
         "bstart": rows.column("bstart"),
@@ -110,33 +111,33 @@ def _contributed(file: File, each: Contribution, rows: pa.RecordBatch) -> pa.Rec
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def evidence_of_told(
-    file: File, span_errors: Sequence[Mapping[str, Any]], diagnostics: Sequence[Mapping[str, Any]]
+def diagnostic_evidence(
+    file: FileEvidence, span_errors: Sequence[Mapping[str, Any]], diagnostics: Sequence[Mapping[str, Any]]
 ) -> list[pa.RecordBatch]:
-    """The evidence of what witnesses complain about: who says so."""
+    """Return the evidence for span errors and diagnostics: the witnesses that report them."""
     rows = [
         _row(file, "span_errors_v1", "span", row["span_error_id"], row["witness"], "position", row)
         for row in span_errors
     ]
     rows += [
-        _row(file, "diagnostics_norm_v1", "diagnostic", row["diag_id"], speaker, row["diag_severity"], row)
+        _row(file, "diagnostics_norm_v1", "diagnostic", row["diag_id"], witness, row["diag_severity"], row)
         for row in diagnostics
-        for speaker in _speakers(row)
+        for witness in _reporting_witnesses(row)
     ]
     return [pa.RecordBatch.from_pylist(rows, schema=arrow_schema(catalog.table(EVIDENCE)))] if rows else []
 
 
-def _speakers(diagnostic: Mapping[str, Any]) -> list[str]:
-    """The witnesses that the details name, else the one of its kind."""
+def _reporting_witnesses(diagnostic: Mapping[str, Any]) -> list[str]:
+    """Return the witnesses named in the details, else the kind of the diagnostic."""
     named = [name for name in diagnostic.get("details") or {} if name in WITNESSES]
     return named or [diagnostic["diag_kind"]]
 
 
 def _row(
-    file: File, dataset: str, family: str, key: str, witness: str, role: str, row: Mapping[str, Any]
+    file: FileEvidence, dataset: str, family: str, key: str, witness: str, role: str, row: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
-        **file.place._asdict(),
+        **file.key._asdict(),
         "dataset_name": dataset,
         "evidence_key": key,
         "evidence_family": family,
@@ -149,6 +150,6 @@ def _row(
     }
 
 
-def _milliseconds(file: File) -> int | None:
+def _milliseconds(file: FileEvidence) -> int | None:
     changed = file.listed.get("mtime_ns")
     return None if changed is None else changed // NANOSECONDS_PER_MS

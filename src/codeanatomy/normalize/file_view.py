@@ -1,15 +1,15 @@
-"""One file as the rules see it: what the witnesses said of it, nested lists as columns.
+"""View the evidence about one file as the normalize rules read it: nested lists as columns.
 
     file.libcst["type_exprs"]["text"]     # ["int", "str | None"]: the texts of all annotations
     file.ast["nodes"]["kind"]             # ["FunctionDef", "arg", "Name", ...]
 
 A list of structs is a dictionary of equally long lists, one per field, never a list of dictionaries: making
-an object per syntax node costs more than all that is done with it. A list the witness could not give is
-None.
+an object per syntax node costs more than all the work done with it. A list that the extractor could not
+produce is None.
 
-`witness_frames` reduces the rows of the witnesses to what the rules read; they come together by file as
-bundles do (`pipeline.bundles`), and `file_of` makes a file of them. `heard_file` does the same to rows that are at
-hand, without Spark. Tests: `tests/unit/normalize/test_file_view.py`,
+On Spark, `pipeline.input_frames.witness_frames` reduces the rows of the extractors to the fields that the
+rules read, `pipeline.bundles` groups them by file, and `file_from_parts` builds a `FileEvidence` of them.
+`file_from_rows` builds it from whole rows, without Spark. Tests: `tests/unit/normalize/test_file_view.py`,
 `tests/unit/normalize/test_diagnostics.py`.
 """
 
@@ -27,16 +27,16 @@ from codeanatomy import catalog
 from codeanatomy.arrow import to_python
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 
-# A list of structs, by field; also the rows of a table, by column.
+# A list of structs by field; also the rows of a table by column.
 Columns: TypeAlias = dict[str, list[Any]]
-# What a witness said, by list.
-Said: TypeAlias = dict[str, Any]
-# Which fields of which lists are read.
-Lists: TypeAlias = Mapping[str, Sequence[str]]
+# The row of one extractor about a file, by column.
+EvidenceRow: TypeAlias = dict[str, Any]
+# The fields that are read, by list.
+ListFields: TypeAlias = Mapping[str, Sequence[str]]
 
 
-class Place(NamedTuple):
-    """Where rows belong."""
+class FileKey(NamedTuple):
+    """Repository, id and path of a file: the first columns of every row about it."""
 
     repo_id: str
     file_id: str
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 class Lines:
-    """The line index of a file, unpacked when somebody asks: most files have nothing to place."""
+    """The line index of a file, decoded on first use: most files have no position to convert."""
 
     def __init__(self, parts: Sequence[pa.RecordBatch] = ()) -> None:
         self._parts = parts
@@ -52,100 +52,104 @@ class Lines:
     @cached_property
     def _rows(self) -> list[tuple[int, int, int, str]]:
         names = ("line_no", "line_start_byte", "line_end_byte", "newline_kind")
-        columns = [[value for part in self._parts for value in to_python(part.column(name))] for name in names]
+        columns = [
+            [value for part in self._parts for value in to_python(part.column(name))] for name in names
+        ]
         return sorted(zip(*columns, strict=True))
 
     @property
     def count(self) -> int | None:
-        """How many lines there are; after the last newline begins one more. None of a file without text."""
+        """Number of lines, with the empty one after a final newline; None for a file without text."""
         if not self._rows:
             return None
         number, _, _, newline = self._rows[-1]
         return number + (1 if newline == "none" else 2)
 
     def span(self, number: int | None) -> tuple[int | None, int | None]:
-        """The bytes of a line, counted from 0; none if there is no such line."""
+        """Return the byte span of a line, counted from 0; (None, None) if there is no such line."""
         if number is None or not 0 <= number < len(self._rows):
             return None, None
         _, begin, end, _ = self._rows[number]
         return begin, end
 
     def at(self, byte: int) -> tuple[int, int]:
-        """Number, counted from 1, and first byte of the line of a place."""
-        place = bisect_right(self._rows, byte, key=lambda row: row[1]) - 1
-        if place < 0 or byte > self._rows[place][2]:
+        """Return the number, counted from 1, and the first byte of the line that contains a byte."""
+        index = bisect_right(self._rows, byte, key=lambda row: row[1]) - 1
+        if index < 0 or byte > self._rows[index][2]:
             # A file without text has no lines in the index.
             return 1, 0
-        number, begin, end, newline = self._rows[place]
+        number, begin, end, newline = self._rows[index]
         return (number + 2, end) if byte == end and newline != "none" else (number + 1, begin)
 
 
-class File(Struct, frozen=True):
-    """A file and its witnesses; a witness without a row for the file has said nothing."""
+class FileEvidence(Struct, frozen=True):
+    """A file and the evidence of all extractors; empty for an extractor without a row about the file."""
 
     repo_id: str
     file_id: str
     path: str
-    ast: Said
-    libcst: Said
-    bytecode: Said
-    tree_sitter: Said = {}
-    symtable: Said = {}
-    # Its documents in SCIP indexes.
-    scip: tuple[Said, ...] = ()
-    # As the listing has it; nothing, if the repository has no such file.
-    listed: Said = {}
+    ast: EvidenceRow
+    libcst: EvidenceRow
+    bytecode: EvidenceRow
+    tree_sitter: EvidenceRow = {}
+    symtable: EvidenceRow = {}
+    # The documents about it in SCIP indexes.
+    scip: tuple[EvidenceRow, ...] = ()
+    # Its row in `repo_files_v1`; empty if the repository has no such file.
+    listed: EvidenceRow = {}
     lines: Lines = Lines()
 
     @property
-    def place(self) -> Place:
-        """Where its rows belong."""
-        return Place(self.repo_id, self.file_id, self.path)
+    def key(self) -> FileKey:
+        """The columns that identify the file in its rows."""
+        return FileKey(self.repo_id, self.file_id, self.path)
 
-    def said(self, table: str) -> Any:
-        """What a table says of it."""
+    def evidence_in(self, table: str) -> Any:
+        """Return the evidence about the file from a table, by the table's name."""
         names = {"repo_files_v1": "listed", "file_line_index_v1": "lines", "scip_index_v1": "scip"}
         return getattr(self, names.get(table, table.removesuffix("_files_v1")))
 
 
 class Reads(Struct, frozen=True):
-    """What the rules read of the witnesses."""
+    """The lists and fields that the rules read of each extractor."""
 
-    # Nodes of these kinds only.
+    # Only nodes of these kinds are read.
     ast_kinds: Sequence[str]
     ast_nodes: Sequence[str]
-    ast: Lists
-    libcst: Lists
+    ast: ListFields
+    libcst: ListFields
     unit: Sequence[str]
     instructions: Sequence[str]
     exception_table: Sequence[str]
-    bytecode: Lists
-    symtable: Lists
-    tree_sitter: Lists
-    # Captures of these packs only.
+    bytecode: ListFields
+    symtable: ListFields
+    tree_sitter: ListFields
+    # Only captures of these query packs are read.
     packs: Sequence[str]
     captures: Sequence[str]
-    # Occurrences without a span only.
+    # Only occurrences without a span are read.
     occurrences: Sequence[str]
-    scip: Lists
+    scip: ListFields
 
 
-def file_of(file_id: str, parts: Mapping[str, Sequence[pa.RecordBatch]]) -> File:
-    """A file from the rows of `witness_frames` that are about it."""
-    told = {
+def file_from_parts(file_id: str, parts: Mapping[str, Sequence[pa.RecordBatch]]) -> FileEvidence:
+    """Build the evidence about a file from its rows in the frames of `witness_frames`."""
+    rows = {
         table: [
             dict(zip(part.schema.names, row, strict=True))
-            for part in found
+            for part in batches
             for row in zip(*map(to_python, part.columns), strict=True)
         ]
-        for table, found in parts.items()
+        for table, batches in parts.items()
         if table != "file_line_index_v1"
     }
-    return _file(file_id, told, Lines(parts.get("file_line_index_v1", ())))
+    return _file(file_id, rows, Lines(parts.get("file_line_index_v1", ())))
 
 
-def heard_file(file_id: str, rows: Mapping[str, Sequence[pa.RecordBatch]], reads: Reads) -> File:
-    """A file from whole rows of the witnesses that are about it."""
+def file_from_rows(
+    file_id: str, batches: Mapping[str, Sequence[pa.RecordBatch]], reads: Reads
+) -> FileEvidence:
+    """Build the evidence about a file from the whole rows of the extractors."""
     columns = {
         "repo_files_v1": ("repo_id", "path", "skipped_reason", "encoding", "mtime_ns"),
         "ast_files_v1": ("nodes", *reads.ast),
@@ -155,29 +159,31 @@ def heard_file(file_id: str, rows: Mapping[str, Sequence[pa.RecordBatch]], reads
         "symtable_files_v1": tuple(reads.symtable),
         "scip_index_v1": ("repo_id", "path", "file_id", "position_encoding", "occurrences", *reads.scip),
     }
-    told: dict[str, list[Said]] = {
+    rows: dict[str, list[EvidenceRow]] = {
         table: [
             dict(zip(names, row, strict=True))
-            for part in rows.get(table, ())
+            for part in batches.get(table, ())
             for row in zip(*(to_python(part.column(name)) for name in names), strict=True)
         ]
         for table, names in columns.items()
     }
-    for said in told["tree_sitter_files_v1"]:
-        said["captures"] = _where(said["captures"], lambda each: each["pack"] in reads.packs)
-    for said in told["scip_index_v1"]:
-        said["is_missing"] = said.pop("file_id") is None
-        said["occurrences"] = _where(said["occurrences"], _is_unplaced)
-    return _file(file_id, told, Lines(rows.get("file_line_index_v1", ())))
+    for row in rows["tree_sitter_files_v1"]:
+        row["captures"] = _filter(row["captures"], lambda capture: capture["pack"] in reads.packs)
+    for document in rows["scip_index_v1"]:
+        document["is_missing"] = document.pop("file_id") is None
+        document["occurrences"] = _filter(document["occurrences"], _is_unplaced)
+    return _file(file_id, rows, Lines(batches.get("file_line_index_v1", ())))
 
 
-def _is_unplaced(occurrence: Said) -> bool:
-    is_lost = occurrence["enclosing_bstart"] is None and occurrence["enclosing_start_line"] is not None
-    return occurrence["bstart"] is None or is_lost
+def _is_unplaced(occurrence: EvidenceRow) -> bool:
+    lacks_enclosing = (
+        occurrence["enclosing_bstart"] is None and occurrence["enclosing_start_line"] is not None
+    )
+    return occurrence["bstart"] is None or lacks_enclosing
 
 
-def _where(columns: Columns | None, is_kept: Callable[[Said], bool]) -> Columns | None:
-    """The rows of a list that are wanted."""
+def _filter(columns: Columns | None, is_kept: Callable[[EvidenceRow], bool]) -> Columns | None:
+    """Keep the rows of a list that satisfy a predicate."""
     if columns is None:
         return None
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -185,13 +191,13 @@ def _where(columns: Columns | None, is_kept: Callable[[Said], bool]) -> Columns 
     return {name: [row[name] for row in kept] for name in columns}
 
 
-def _file(file_id: str, told: Mapping[str, Sequence[Said]], lines: Lines) -> File:
-    def one(table: str) -> Said:
-        return next(iter(told.get(table, ())), {})
+def _file(file_id: str, rows: Mapping[str, Sequence[EvidenceRow]], lines: Lines) -> FileEvidence:
+    def one(table: str) -> EvidenceRow:
+        return next(iter(rows.get(table, ())), {})
 
-    listed, documents = one("repo_files_v1"), told.get("scip_index_v1", ())
+    listed, documents = one("repo_files_v1"), rows.get("scip_index_v1", ())
     known = listed or documents[0]
-    return File(
+    return FileEvidence(
         known["repo_id"],
         file_id,
         known["path"],
@@ -206,17 +212,17 @@ def _file(file_id: str, told: Mapping[str, Sequence[Said]], lines: Lines) -> Fil
     )
 
 
-def each(columns: Mapping[str, Sequence[Any]] | None, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Rows of some columns; none of a list that is not there.
+def iter_rows(columns: Mapping[str, Sequence[Any]] | None, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Iterate over rows of the named columns; over nothing for a list that is None.
 
-    >>> list(each({"a": [1, 2], "b": [3, 4]}, "b", "a")), list(each(None, "a"))
+    >>> list(iter_rows({"a": [1, 2], "b": [3, 4]}, "b", "a")), list(iter_rows(None, "a"))
     ([(3, 1), (4, 2)], [])
     """
     return zip(*(columns[name] for name in names), strict=True) if columns is not None else iter(())
 
 
 def columns_of(table: str, rows: Sequence[tuple[Any, ...]]) -> Columns:
-    """Rows of a table, given in the order of its columns without those of the place, by column."""
+    """Return rows of a table by column; the rows have its columns in order, without those of the file."""
     names = catalog.table(table).column_names[len(FILE_COLUMN_NAMES) :]
     lists = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
     return dict(zip(names, lists, strict=True))

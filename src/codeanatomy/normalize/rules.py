@@ -1,14 +1,14 @@
-"""The rules that work on one file at a time, and how their rows are packed.
+"""Run the normalize rules on one file and pack the rows.
 
     rows = file_rows(file)                     # Arrow rows by table
     rows["py_bc_blocks_norm_v1"].column("bc_block_kind")
 
-A family reads a file once, and each of its tables is made from what was read by the function of the table's
-name. What the witnesses complain about, `diagnostics_norm_v1` and `span_errors_v1`, is made of all of them,
-in modules of their own; to the diagnostics this module adds what the rules themselves have to say:
-`not_normalized`, `too_many_reaches`. Evidence is made with the rows it is about.
+A family of tables reads a file once, and each of its tables is built from the result by the function of the
+table's name. `diagnostics_norm_v1` and `span_errors_v1` are built from all witnesses, in modules of their
+own; this module adds the diagnostics of the rules themselves: `not_normalized`, `too_many_reaches`. Evidence
+is built together with the rows it describes.
 
-A family that fails on a file costs the rows of that family and that file, and is told as a diagnostic.
+A family that fails on a file costs the rows of that family and that file, and becomes a diagnostic.
 Tests: `tests/unit/normalize/test_rules.py`.
 """
 
@@ -25,13 +25,13 @@ from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 from codeanatomy.ids import stable_id
 from codeanatomy.normalize.anchors import AST_LISTS, KINDS
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
-from codeanatomy.normalize.evidence import EVIDENCE, evidence_of, evidence_of_told, in_order
-from codeanatomy.normalize.file_view import Columns, File, Lists, Reads
+from codeanatomy.normalize.evidence import EVIDENCE, diagnostic_evidence, sort_evidence, table_evidence
+from codeanatomy.normalize.file_view import Columns, FileEvidence, ListFields, Reads
 from codeanatomy.normalize.flow.tables import (
     EXCEPTION_FIELDS,
     INSTRUCTION_FIELDS,
     UNIT_FIELDS,
-    flow_of,
+    analyze_flow,
     flow_problems,
     py_bc_blocks_norm_v1,
     py_bc_cfg_edges_norm_v1,
@@ -55,8 +55,8 @@ NUMBERS = ("start_line", "start_col", "end_line", "end_col", "bstart")
 IMPORT = ("kind", "level", "module", "name", "asname")
 
 
-def _both(first: Lists, second: Lists) -> Lists:
-    """All lists, each with the fields of both."""
+def _union_fields(first: ListFields, second: ListFields) -> ListFields:
+    """Return all lists of both arguments, each with the fields of both."""
     names = dict.fromkeys((*first, *second))
     return {name: tuple(dict.fromkeys((*first.get(name, ()), *second.get(name, ())))) for name in names}
 
@@ -64,7 +64,7 @@ def _both(first: Lists, second: Lists) -> Lists:
 READS = Reads(
     ast_kinds=sorted(KINDS),
     ast_nodes=AST_LISTS["nodes"],
-    ast=_both(
+    ast=_union_fields(
         {name: fields for name, fields in AST_LISTS.items() if name != "nodes"},
         {
             "defs": ("kind", "name", "bstart"),
@@ -73,7 +73,7 @@ READS = Reads(
             "errors": ERROR,
         },
     ),
-    libcst=_both(
+    libcst=_union_fields(
         LIBCST_LISTS,
         {
             "defs": ("kind", "name", "def_bstart"),
@@ -103,18 +103,18 @@ READS = Reads(
 
 
 class Family(NamedTuple):
-    """Tables that are made from one reading of a file."""
+    """Tables that are built from one analysis of a file."""
 
-    # Whose testimony is read; the kind of diagnostic when that fails.
+    # The witness that is read, and the kind of the diagnostic when that fails.
     witness: str
-    read: Callable[[File], Any]
+    read: Callable[[FileEvidence], Any]
     tables: Mapping[str, Callable[[Any], Columns]]
-    # What was left out: code and message.
+    # Diagnostics about omitted rows: code and message.
     problems: Callable[[Any], Iterator[tuple[str, str]]] = lambda _: iter(())
 
 
-class Complaint(NamedTuple):
-    """What goes into a diagnostic about a file."""
+class RuleProblem(NamedTuple):
+    """A problem of the rules with a whole file, to be reported as a diagnostic."""
 
     kind: str
     code: str
@@ -124,7 +124,7 @@ class Complaint(NamedTuple):
 FAMILIES = (
     Family(
         "cpython",
-        flow_of,
+        analyze_flow,
         {
             "py_bc_blocks_norm_v1": py_bc_blocks_norm_v1,
             "py_bc_cfg_edges_norm_v1": py_bc_cfg_edges_norm_v1,
@@ -142,56 +142,57 @@ FAMILIES = (
 FILE_TABLES = (*(name for family in FAMILIES for name in family.tables), SPAN_ERRORS, DIAGNOSTICS, EVIDENCE)
 
 
-def file_rows(file: File) -> dict[str, pa.RecordBatch]:
-    """The rows of a file, by table and in its order."""
-    made: dict[str, pa.RecordBatch] = {}
+def file_rows(file: FileEvidence) -> dict[str, pa.RecordBatch]:
+    """Return the rows of a file by table, each in the table's sort order."""
+    tables: dict[str, pa.RecordBatch] = {}
     evidence: list[pa.RecordBatch] = []
-    complaints: list[Complaint] = []
+    problems: list[RuleProblem] = []
     for family in FAMILIES if file.ast or file.libcst or file.bytecode else ():
         try:
-            found = family.read(file)
-            rows = {name: _batch(name, file, make(found)) for name, make in family.tables.items()}
-            evidence += evidence_of(file, rows)
-            made.update(rows)
-            complaints += [Complaint(family.witness, *problem) for problem in family.problems(found)]
-        # A bug of ours, or a file that nobody imagined, costs these rows and no more.
+            analysis = family.read(file)
+            rows = {name: _batch(name, file, make(analysis)) for name, make in family.tables.items()}
+            evidence += table_evidence(file, rows)
+            tables.update(rows)
+            problems += [RuleProblem(family.witness, *problem) for problem in family.problems(analysis)]
+        # A bug of ours, or a file of an unforeseen shape, costs these rows and no more.
         except Exception as error:  # noqa: BLE001
-            complaints.append(_failure(family.witness, error))
-    told = _told(file, complaints)
-    made.update({name: _batch(name, file, _columns(name, rows)) for name, rows in told.items()})
-    made.update({name: _batch(name, file, {}) for name in FILE_TABLES if name not in made})
-    made[EVIDENCE] = in_order([*evidence, *evidence_of_told(file, told[SPAN_ERRORS], told[DIAGNOSTICS])])
-    return made
+            problems.append(_failure(family.witness, error))
+    reported = _reported_rows(file, problems)
+    tables.update({name: _batch(name, file, _columns(name, rows)) for name, rows in reported.items()})
+    tables.update({name: _batch(name, file, {}) for name in FILE_TABLES if name not in tables})
+    evidence += diagnostic_evidence(file, reported[SPAN_ERRORS], reported[DIAGNOSTICS])
+    tables[EVIDENCE] = sort_evidence(evidence)
+    return tables
 
 
-def _told(file: File, complaints: list[Complaint]) -> dict[str, list[dict[str, Any]]]:
-    """What the witnesses have to say about the file and each other, and the rules about themselves."""
+def _reported_rows(file: FileEvidence, problems: list[RuleProblem]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of span errors and diagnostics: those of the witnesses and those of the rules."""
     tables: dict[str, Callable[..., list[dict[str, Any]]]] = {
         SPAN_ERRORS: span_errors_v1,
         DIAGNOSTICS: diagnostics_norm_v1,
     }
-    found: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for name, make in tables.items():
-        said = {table: file.said(table) for table in catalog.table(name).inputs}
+        inputs = {table: file.evidence_in(table) for table in catalog.table(name).inputs}
         try:
-            found[name] = make(file.place, **said)
+            rows[name] = make(file.key, **inputs)
         except Exception as error:  # noqa: BLE001
-            found[name] = []
-            complaints = [*complaints, _failure("cpython", error)]
-    found[DIAGNOSTICS] += [_diagnostic(file, complaint) for complaint in complaints]
-    return found
+            rows[name] = []
+            problems = [*problems, _failure("cpython", error)]
+    rows[DIAGNOSTICS] += [_diagnostic(file, problem) for problem in problems]
+    return rows
 
 
-def _failure(witness: str, error: Exception) -> Complaint:
-    return Complaint(witness, "not_normalized", f"{type(error).__name__}: {error}"[:MESSAGE_CHARS])
+def _failure(witness: str, error: Exception) -> RuleProblem:
+    return RuleProblem(witness, "not_normalized", f"{type(error).__name__}: {error}"[:MESSAGE_CHARS])
 
 
-def _diagnostic(file: File, complaint: Complaint) -> dict[str, Any]:
-    """A complaint about the whole file, as a row."""
-    kind, code, message = complaint
+def _diagnostic(file: FileEvidence, problem: RuleProblem) -> dict[str, Any]:
+    """Return the row of a problem with the whole file."""
+    kind, code, message = problem
     identity = (file.repo_id, file.file_id, kind, code, None, None, None, message)
     return {
-        # As `diagnostics` makes it, of a complaint without a place.
+        # Composed as in `diagnostics`, for a diagnostic without a span.
         "diag_id": stable_id("diag", *identity),
         "diag_kind": kind,
         "diag_severity": "error",
@@ -205,26 +206,26 @@ def _columns(name: str, rows: list[dict[str, Any]]) -> Columns:
     return {column: [row.get(column) for row in rows] for column in names}
 
 
-def packed_rows(file: File) -> tuple[dict[str, bytes], dict[str, int]]:
-    """The rows of a file as streams, and their counts."""
-    made = file_rows(file)
-    streams = {name: pack_rows(made[name]) for name in FILE_TABLES}
-    return streams, {name: made[name].num_rows for name in FILE_TABLES}
+def pack_file_rows(file: FileEvidence) -> tuple[dict[str, bytes], dict[str, int]]:
+    """Return the rows of a file as Arrow streams by table, and their counts."""
+    rows = file_rows(file)
+    streams = {name: pack_rows(rows[name]) for name in FILE_TABLES}
+    return streams, {name: rows[name].num_rows for name in FILE_TABLES}
 
 
-def _batch(name: str, file: File, columns: Columns) -> pa.RecordBatch:
+def _batch(name: str, file: FileEvidence, columns: Columns) -> pa.RecordBatch:
     table = catalog.table(name)
     unknown = columns.keys() - set(table.column_names)
     if unknown:
         raise ValueError(f"{name} has no columns {sorted(unknown)}")
     size = len(next(iter(columns.values()), ()))
-    place = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
+    key = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
     arrays = [
-        pa.repeat(place[column.name], size)
-        if column.name in place
+        pa.repeat(key[column.name], size)
+        if column.name in key
         else array(column, columns.get(column.name, []))
         for column in table.columns
     ]
     batch = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
-    inner = [(key, "ascending") for key in table.ordering if key not in place]
-    return batch.sort_by(inner) if inner and size > 1 else batch
+    order = [(name, "ascending") for name in table.ordering if name not in key]
+    return batch.sort_by(order) if order and size > 1 else batch

@@ -1,27 +1,27 @@
-"""Positions that could not be placed: `span_errors_v1`, one row per position; none on healthy input.
+"""Report positions that could not be converted to byte spans: `span_errors_v1`, none on healthy input.
 
-A SCIP index that is older than the sources says that `x` stands in line 10, columns 0 to 1, of a file that
-has two lines:
+A SCIP index that is older than the sources places `x` in line 10, columns 0 to 1, of a file that has two
+lines:
 
     line_out_of_range    scip    occurrence    9:0-9:1 utf16    the file has no such line
 
-| kind | what is wrong |
+| kind | problem |
 |---|---|
 | `missing_file` | the repository has no file of the document's path; its id is the one it would have |
 | `unreadable_file` | it has, but no text could be read from it |
 | `malformed_range` | there is no range, or it ends before it begins |
 | `line_out_of_range` | the file has no such line |
-| `unknown_encoding` | nobody tells what the columns count |
+| `unknown_encoding` | the unit of the columns is not specified |
 | `foreign_encoding` | the tool read the file as UTF-8, which it is not |
 | `column_out_of_range` | the line has no such column, or it is inside of a character |
 | `misplaced` | the tree does not fit the text: LibCST's, or CPython's of an f-string before 3.12 |
 
-The span is the nearest place known: the line where a range should begin, the f-string of an expression.
-Equal positions of one witness and subject are one row. LibCST writes the place of a syntax error into its
-message; if the file has no such place, that is a row too.
+The span is the nearest known one: the line where a range should begin, the f-string of an expression.
+Equal positions of one witness and subject are one row. LibCST writes the position of a syntax error into its
+message; if the file has no such position, that is a row too.
 
-What cannot be told is left out: instructions with a line and no span, since CPython also writes such
-positions for code it made up; and places of CPython's errors, of which only those that exist are kept.
+Undecidable cases are left out: instructions with a line and no span, since CPython also writes such positions
+for code it generates; and positions of CPython's errors, of which only those that exist are kept.
 
 Tests: `tests/unit/normalize/test_span_errors.py`.
 """
@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from codeanatomy.ids import stable_id
-from codeanatomy.normalize.file_view import Lines, Place, Said, each
+from codeanatomy.normalize.file_view import EvidenceRow, FileKey, Lines, iter_rows
 
 MESSAGES = {
     "missing_file": "the repository has no such file",
@@ -44,12 +44,12 @@ MESSAGES = {
     "foreign_encoding": "the file was read as UTF-8, which it is not",
     "column_out_of_range": "the line has no such column, or it is inside of a character",
 }
-# How LibCST's messages tell a place: line from 1, column from 0 in characters.
-LIBCST_PLACE = re.compile(r"error at ([0-9]{1,9}):([0-9]{1,9}): ")
+# The position in LibCST's messages: line from 1, column from 0 in characters.
+LIBCST_POSITION = re.compile(r"error at ([0-9]{1,9}):([0-9]{1,9}): ")
 
 
 class SpanError(NamedTuple):
-    """A row without its place and id; equal ones are one."""
+    """A row without the columns of the file and the id; equal ones are one row."""
 
     span_error_kind: str
     witness: str
@@ -76,24 +76,24 @@ class _Unplaced(NamedTuple):
 
 
 def span_errors_v1(
-    place: Place,
+    file: FileKey,
     *,
-    repo_files_v1: Said,
+    repo_files_v1: EvidenceRow,
     file_line_index_v1: Lines,
-    ast_files_v1: Said,
-    libcst_files_v1: Said,
-    scip_index_v1: Sequence[Said],
+    ast_files_v1: EvidenceRow,
+    libcst_files_v1: EvidenceRow,
+    scip_index_v1: Sequence[EvidenceRow],
 ) -> list[dict[str, Any]]:
-    """The positions of all witnesses of a file that could not be placed."""
-    found = dict.fromkeys(
+    """Return the positions of all witnesses of a file that could not be converted."""
+    errors = dict.fromkeys(
         (
             *(
-                _explained(unplaced, repo_files_v1, file_line_index_v1)
+                _span_error(unplaced, repo_files_v1, file_line_index_v1)
                 for document in scip_index_v1
                 for unplaced in _scip_positions(document)
             ),
             *(
-                _explained(unplaced, repo_files_v1, file_line_index_v1)
+                _span_error(unplaced, repo_files_v1, file_line_index_v1)
                 for unplaced in _libcst_positions(libcst_files_v1)
             ),
             *_misplaced(ast_files_v1.get("errors"), "ast", "expression"),
@@ -102,16 +102,16 @@ def span_errors_v1(
     )
     return [
         {
-            **place._asdict(),
-            "span_error_id": stable_id("span_error", place.repo_id, place.file_id, *row),
+            **file._asdict(),
+            "span_error_id": stable_id("span_error", file.repo_id, file.file_id, *row),
             **row._asdict(),
         }
-        for row in found
+        for row in errors
     ]
 
 
-def _scip_positions(document: Said) -> Iterator[_Unplaced]:
-    """Ranges without a span; only what a definition encloses may lack a range."""
+def _scip_positions(document: EvidenceRow) -> Iterator[_Unplaced]:
+    """Yield the ranges without a span; only the enclosing range of an occurrence may be absent."""
     unit, is_missing = document.get("position_encoding"), bool(document.get("is_missing"))
     occurrences, diagnostics = document.get("occurrences"), document.get("diagnostics")
     lists = (
@@ -121,29 +121,29 @@ def _scip_positions(document: Said) -> Iterator[_Unplaced]:
     )
     for columns, prefix, subject, is_optional in lists:
         fields = (f"{prefix}{name}" for name in ("start_line", "start_col", "end_line", "end_col", "bstart"))
-        for line, col, end_line, end_col, bstart in each(columns, *fields):
+        for line, col, end_line, end_col, bstart in iter_rows(columns, *fields):
             if bstart is None and not (is_optional and line is None):
                 yield _Unplaced("scip", subject, line, col, end_line, end_col, unit, is_missing)
 
 
-def _libcst_positions(said: Said) -> Iterator[_Unplaced]:
-    """Places in messages that are not in the file."""
-    for bstart, message in each(said.get("parse_errors"), "bstart", "message"):
-        told = LIBCST_PLACE.search(message or "") if bstart is None else None
-        if told is not None:
-            line, col = int(told[1]) - 1, int(told[2])
+def _libcst_positions(libcst: EvidenceRow) -> Iterator[_Unplaced]:
+    """Yield the positions in error messages that are not in the file."""
+    for bstart, message in iter_rows(libcst.get("parse_errors"), "bstart", "message"):
+        position = LIBCST_POSITION.search(message or "") if bstart is None else None
+        if position is not None:
+            line, col = int(position[1]) - 1, int(position[2])
             yield _Unplaced("libcst", "error", line, col, None, None, "utf32", is_missing=False)
 
 
-def _explained(unplaced: _Unplaced, listed: Said, lines: Lines) -> SpanError:
-    """A position with what is wrong with it, and the line where it should begin."""
+def _span_error(unplaced: _Unplaced, listed: EvidenceRow, lines: Lines) -> SpanError:
+    """Classify a position that has no span; its span is the line where it should begin."""
     kind = _kind(unplaced, listed, lines)
     witness, subject, line, col, end_line, end_col, unit, _ = unplaced
     bstart, bend = lines.span(line)
     return SpanError(kind, witness, subject, line, col, end_line, end_col, unit, bstart, bend, MESSAGES[kind])
 
 
-def _kind(unplaced: _Unplaced, listed: Said, lines: Lines) -> str:
+def _kind(unplaced: _Unplaced, listed: EvidenceRow, lines: Lines) -> str:
     known = [line for line in (unplaced.start_line, unplaced.end_line) if line is not None]
     if unplaced.is_missing:
         return "missing_file"
@@ -151,7 +151,7 @@ def _kind(unplaced: _Unplaced, listed: Said, lines: Lines) -> str:
         return "unreadable_file"
     if not known:
         return "malformed_range"
-    # A file without text has no lines in the index, and one to a parser.
+    # A file without text has no lines in the index, but one line for a parser.
     if max(known) >= (lines.count or 1):
         return "line_out_of_range"
     if unplaced.col_unit is None:
@@ -162,8 +162,8 @@ def _kind(unplaced: _Unplaced, listed: Said, lines: Lines) -> str:
 
 
 def _misplaced(problems: Any, witness: str, subject: str) -> Iterator[SpanError]:
-    """Problems of a witness whose own positions do not fit the text; what those were is not kept."""
-    for stage, error, bstart, bend, message in each(
+    """Yield the errors of a witness whose own positions do not fit the text; those are not recorded."""
+    for stage, error, bstart, bend, message in iter_rows(
         problems, "stage", "error_type", "bstart", "bend", "message"
     ):
         if stage == "position" or error == "Misplaced":

@@ -1,10 +1,10 @@
-"""What each witness claims of a file, by topic, in texts that can be compared; see `disagreements`.
+"""State the claims of each witness about a file, by topic, as comparable texts; see `disagreements`.
 
 >>> ast_claims({"calls": {"bstart": [4], "bend": [9]}})["calls"]
 ['4|9||call']
 
-A claim is `first byte|end|subject|words`. A topic that the witness says nothing about is None: its list is
-null, or it gave up. Claims without a place are left out.
+A claim is `first byte|end|subject|statement`. A topic about which the witness claims nothing is None: its
+list is null, or the witness gave up. Claims without a position are left out.
 
 Tests: `tests/unit/normalize/test_diagnostics.py`.
 """
@@ -15,40 +15,40 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from codeanatomy.normalize.file_view import Said, each
+from codeanatomy.normalize.file_view import EvidenceRow, iter_rows
 
 UNKNOWN = "?"
-# Errors by which CPython refuses a text; others, such as RecursionError, say nothing about it.
+# Errors by which CPython rejects a text; others, such as RecursionError, do not judge it.
 REJECTIONS = frozenset({"SyntaxError", "IndentationError", "TabError", "ValueError"})
 # Bits of co_flags.
 CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS = 2, 4, 8
-# What may stand between the parts of a dotted name.
+# Characters that may separate the parts of a dotted name.
 BETWEEN = re.compile(r"[ \t\n\x0b\f\r\\]")
-# A text that was cut: nothing we know.
+# Stands for a text that was truncated: it is not ASCII, so it is claimed as unknown.
 CUT = "\ufffd"
 CAPTURE = ("pack", "match_index", "capture", "kind", "text", "bstart", "bend")
 
 Claims: TypeAlias = Mapping[str, Sequence[str] | None]
 
 
-def ast_claims(said: Said) -> Claims:
-    """What CPython's parser claims."""
-    defs, imports, calls = said.get("defs"), said.get("imports"), said.get("calls")
+def ast_claims(row: EvidenceRow) -> Claims:
+    """Return the claims of CPython's parser."""
+    defs, imports, calls = row.get("defs"), row.get("imports"), row.get("calls")
     kinds = None if defs is None else defs["kind"]
-    errors = said.get("errors") or {}
+    errors = row.get("errors") or {}
     return {
         "parse_outcome": _outcome(kinds is not None, not REJECTIONS.isdisjoint(errors.get("error_type", ()))),
         "defs": None
         if defs is None
         else _placed(
             _definition(_def_kind(kind), name, begin)
-            for kind, name, begin in each(defs, "kind", "name", "bstart")
+            for kind, name, begin in iter_rows(defs, "kind", "name", "bstart")
         ),
         "imports": None
         if imports is None
         else _placed(
             _import(_dotted(level, module) if kind == "ImportFrom" else None, name, asname, begin)
-            for kind, level, module, name, asname, begin in each(
+            for kind, level, module, name, asname, begin in iter_rows(
                 imports, "kind", "level", "module", "name", "asname", "bstart"
             )
         ),
@@ -63,64 +63,65 @@ def ast_claims(said: Said) -> Claims:
     }
 
 
-def libcst_claims(said: Said) -> Claims:
-    """What LibCST claims."""
-    defs, imports = said.get("defs"), said.get("imports")
-    errors = said.get("parse_errors") or {}
+def libcst_claims(row: EvidenceRow) -> Claims:
+    """Return the claims of LibCST."""
+    defs, imports = row.get("defs"), row.get("imports")
+    errors = row.get("parse_errors") or {}
     return {
         "parse_outcome": _outcome(defs is not None, "ParserSyntaxError" in errors.get("error_type", ())),
         "defs": None
         if defs is None
         else _placed(
-            _definition(kind, name, begin) for kind, name, begin in each(defs, "kind", "name", "def_bstart")
+            _definition(kind, name, begin)
+            for kind, name, begin in iter_rows(defs, "kind", "name", "def_bstart")
         ),
         "imports": None
         if imports is None
         else _placed(
             _import(_dotted(level, module) if kind == "from" else None, name, asname, begin)
-            for kind, level, module, name, asname, begin in each(
+            for kind, level, module, name, asname, begin in iter_rows(
                 imports, "kind", "level", "module", "name", "asname", "alias_bstart"
             )
         ),
-        "calls": _spans(said.get("callsites"), "call_bstart", "call_bend"),
+        "calls": _spans(row.get("callsites"), "call_bstart", "call_bend"),
     }
 
 
-def tree_sitter_claims(said: Said) -> Claims:
-    """What tree-sitter claims; of a file with errors only that it has some."""
-    stats = said.get("stats")
+def tree_sitter_claims(row: EvidenceRow) -> Claims:
+    """Return the claims of tree-sitter; about a file with errors only that it is rejected."""
+    stats = row.get("stats")
     if stats is None:
         return {}
     is_broken = stats["error_count"] + stats["missing_count"] > 0
     outcome = _outcome(not is_broken, is_broken)
-    captures = said.get("captures")
+    captures = row.get("captures")
     if is_broken or stats["match_limit_exceeded"] or captures is None:
         return {"parse_outcome": outcome}
     # Captures of a match side by side, its name last.
-    found = sorted(
+    ordered = sorted(
         (
             capture
-            for capture in each(captures, *CAPTURE)
+            for capture in iter_rows(captures, *CAPTURE)
             if capture[0] in ("defs", "imports") and capture[2] != "import"
         ),
         key=_by_match,
     )
     claims: dict[str, list[str]] = {"defs": [], "imports": []}
-    for place in range(len(found)):
-        claim = _matched(found, place)
+    for index in range(len(ordered)):
+        claim = _match_claim(ordered, index)
         if claim is not None:
-            claims[found[place][0]].append(claim)
+            claims[ordered[index][0]].append(claim)
     return {"parse_outcome": outcome, **claims}
 
 
-def symtable_claims(said: Said) -> Claims:
-    """What the symbol table claims."""
-    blocks = said.get("blocks")
+def symtable_claims(row: EvidenceRow) -> Claims:
+    """Return the claims of the symbol table."""
+    blocks = row.get("blocks")
     if blocks is None:
         return {}
     functions = [
         (name, parameters)
-        for kind, name, parameters in each(blocks, "type", "name", "parameters")
+        for kind, name, parameters in iter_rows(blocks, "type", "name", "parameters")
         if kind == "function" and _is_written(parameters)
     ]
     return {
@@ -133,13 +134,13 @@ def symtable_claims(said: Said) -> Claims:
     }
 
 
-def bytecode_claims(said: Said) -> Claims:
-    """What the compiler claims."""
-    units = said.get("code_objects")
+def bytecode_claims(row: EvidenceRow) -> Claims:
+    """Return the claims of the compiler."""
+    units = row.get("code_objects")
     if units is None:
         return {}
     claims = []
-    for name, flags, arguments, keywords, variables in each(
+    for name, flags, arguments, keywords, variables in iter_rows(
         units, "name", "flags", "argcount", "kwonlyargcount", "varnames"
     ):
         count = arguments + keywords + bool(flags & CO_VARARGS) + bool(flags & CO_VARKEYWORDS)
@@ -150,7 +151,7 @@ def bytecode_claims(said: Said) -> Claims:
     return {"parameters": claims}
 
 
-# What claims are made of.
+# Composing claims.
 
 
 def _placed(claims: Iterable[str | None]) -> list[str]:
@@ -165,14 +166,14 @@ def _definition(kind: str, name: str | None, begin: int | None) -> str | None:
 
 
 def _def_kind(kind: str) -> str:
-    """CPython's kind in the words of the others."""
+    """Return the kind of a definition as the other parsers name it."""
     if kind.endswith("FunctionDef"):
         return "function"
     return "class" if kind == "ClassDef" else "lambda"
 
 
 def _import(module: str | None, name: str | None, asname: str | None, begin: int | None) -> str | None:
-    """`module` has the dots of a relative import; it is null for `import x`."""
+    """Return the claim of an import; `module` has the dots of a relative import, None for `import x`."""
     if begin is None:
         return None
     head = "import " if module is None else "from "
@@ -194,7 +195,7 @@ def _spans(calls: Any, begin: str, end: str) -> list[str] | None:
         return None
     return [
         f"{first}|{last}||call"
-        for first, last in each(calls, begin, end)
+        for first, last in iter_rows(calls, begin, end)
         if first is not None and last is not None
     ]
 
@@ -204,7 +205,7 @@ def _parameters(name: str, parameters: Sequence[str]) -> str:
 
 
 def _is_written(parameters: Sequence[str] | None) -> bool:
-    """A function or lambda of the source: comprehensions and annotations have parameters such as `.0`."""
+    """Return whether a function is written in the source: comprehensions have parameters such as `.0`."""
     return parameters is not None and not any(name.startswith(".") for name in parameters)
 
 
@@ -213,40 +214,40 @@ def _counts(**numbers: int) -> list[str]:
 
 
 def _outcome(accepted: bool, rejected: bool) -> list[str] | None:
-    """What a parser says of the file; None if it gave up for a reason of its own."""
+    """Return the verdict of a parser on the file; None if it failed for a reason of its own."""
     if not (accepted or rejected):
         return None
     return ["|||accepts" if accepted else "|||rejects"]
 
 
 def _by_match(capture: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Null comes first."""
+    """Return a sort key in which null comes first."""
     return tuple((cell is not None, cell) for cell in capture)
 
 
-def _matched(captures: Sequence[tuple[Any, ...]], place: int) -> str | None:
-    """The claim of the match whose last capture this is."""
-    pack, match, capture, kind, _, begin, _ = captures[place]
+def _match_claim(captures: Sequence[tuple[Any, ...]], index: int) -> str | None:
+    """Return the claim of the match that ends with this capture, if it does."""
+    pack, match, capture, kind, _, begin, _ = captures[index]
 
     def before(steps: int, name: str) -> tuple[Any, ...] | None:
-        found = captures[place - steps] if place >= steps else None
-        return found if found is not None and (found[1], found[2]) == (match, name) else None
+        earlier = captures[index - steps] if index >= steps else None
+        return earlier if earlier is not None and (earlier[1], earlier[2]) == (match, name) else None
 
     if pack == "defs" and kind == "lambda":
         return None if begin is None else f"{begin}|{begin}||lambda"
     if capture != "name":
         return None
     if pack == "defs":
-        definition = captures[place - 1] if place else None
+        definition = captures[index - 1] if index else None
         is_class = definition is not None and definition[3] == "class_definition"
         start = None if definition is None else definition[5]
-        return _definition("class" if is_class else "function", _text(captures[place]), start)
+        return _definition("class" if is_class else "function", _text(captures[index]), start)
     module, alias = before(1, "module"), before(1, "alias") or before(2, "alias")
-    return _import(_text(module), _text(captures[place]), _text(alias), begin)
+    return _import(_text(module), _text(captures[index]), _text(alias), begin)
 
 
 def _text(capture: tuple[Any, ...] | None) -> str | None:
-    """The text of a capture without what may stand between its parts; if it was cut, nothing we know."""
+    """Return the text of a capture without white space between its parts; `CUT` if it was truncated."""
     if capture is None:
         return None
     *_, text, begin, end = capture

@@ -1,10 +1,9 @@
-"""Tables side by side: what each of them says of the files of a task, without a join.
+"""Bring the rows of several tables about the files of a task together, without a join.
 
     bundles = bundled(frames, tasks=8)                  # rows (task, table, piece)
     for file in files_in(batches): file.rows("relations_v1")
 
-Every table is packed where it is read: the rows that belong to a task become one piece, and Spark exchanges
-pieces. So a table of millions of short rows costs no more than its bytes, where a join of lists by file would
+Every table is packed where it is read: the rows of a task become one piece, and Spark exchanges pieces. So a table of millions of short rows costs no more than its bytes, where a join of lists by file would
 make each of them a row, an aggregate and a row again. Tests: `tests/spark/test_graph.py`.
 """
 
@@ -33,16 +32,16 @@ SETTINGS = {
 }
 TASK = "task"
 PIECES = "task int, name string, piece binary"
-# Who is asked which files there are.
+# The table that lists the files.
 FILES = "repo_files_v1"
 
 
 def selected(name: str, rows: DataFrame, *, instructions: bool) -> DataFrame:
-    """What is read of a table, by file; of a nested one, lists of structs as structs of lists."""
+    """Select the columns that are read of a table; lists of structs become structs of lists."""
     key = "owner_file_id" if name == "relations_v1" else "file_id"
     columns = [_column(column, fields, instructions) for column, fields in READS[name].items()]
     places = FILE_COLUMN_NAMES if name == FILES else ()
-    # Of several rows for a file, such as documents of two indexes, the first counts.
+    # Of several rows for a file, such as documents of two indexes, the first is used.
     order = ("index_id",) if name == "scip_index_v1" else ()
     ids = [F.col(key).alias("file_id"), *(F.col(each) for each in (*places, *order) if each != "file_id")]
     return rows.select(*ids, *columns)
@@ -62,7 +61,7 @@ def _column(name: str, fields: tuple[str, ...], instructions: bool) -> Column:
 
 
 def _inner(path: str, fields: tuple[str, ...]) -> Column:
-    """Lists of structs in a list of structs."""
+    """Select fields of lists of structs inside a list of structs."""
 
     def read(one: Column) -> Column:
         return F.struct(*(one[field].alias(field) for field in fields))
@@ -71,7 +70,7 @@ def _inner(path: str, fields: tuple[str, ...]) -> Column:
 
 
 def bundled(frames: Mapping[str, DataFrame], tasks: int) -> DataFrame:
-    """The pieces of all tables, each in the partition of its task."""
+    """Return the pieces of all tables, each in the partition of its task."""
     pieces = [_pieces(name, rows, tasks) for name, rows in frames.items()]
     return reduce(DataFrame.union, pieces).repartitionById(tasks, TASK)
 
@@ -93,38 +92,38 @@ SCHEMA = pa.schema({"task": pa.int32(), "name": pa.string(), "piece": pa.binary(
 
 
 def by_file(batches: Batches) -> dict[str, dict[str, list[pa.RecordBatch]]]:
-    """What each table says of each file of a task: rows of batches, first and after the last."""
-    found: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
+    """Group the rows of each table by file."""
+    files: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
     for batch in batches:
         for name, piece in zip(batch.column(1).to_pylist(), batch.column(2), strict=True):
             for rows in unpack_rows(piece.as_buffer()):
-                _add(found, name, rows)
-    return found
+                _add(files, name, rows)
+    return files
 
 
 def files_in(batches: Batches) -> Iterator[GraphFile]:
-    """The files of a task."""
-    found = by_file(batches)
-    for file_id in sorted(found):
-        if FILES in found[file_id]:
-            said = {name: _said(name, parts) for name, parts in found[file_id].items()}
-            row = said[FILES]
-            yield GraphFile(row["repo_id"], file_id, row["path"], said)
+    """Yield the files of a task."""
+    files = by_file(batches)
+    for file_id in sorted(files):
+        if FILES in files[file_id]:
+            tables = {name: _table_columns(name, parts) for name, parts in files[file_id].items()}
+            row = tables[FILES]
+            yield GraphFile(row["repo_id"], file_id, row["path"], tables)
 
 
-def _add(found: dict[str, dict[str, list[pa.RecordBatch]]], name: str, rows: pa.RecordBatch) -> None:
+def _add(files: dict[str, dict[str, list[pa.RecordBatch]]], name: str, rows: pa.RecordBatch) -> None:
     start = 0
     for file_id, same in groupby(rows.column(0).to_pylist()):
         count = sum(1 for _ in same)
-        found[file_id].setdefault(name, []).append(rows.slice(start, count))
+        files[file_id].setdefault(name, []).append(rows.slice(start, count))
         start += count
 
 
-def _said(name: str, parts: list[pa.RecordBatch]) -> dict[str, Any]:
+def _table_columns(name: str, parts: list[pa.RecordBatch]) -> dict[str, Any]:
     names = [field for field in parts[0].schema.names if field != "file_id"]
     if name not in NESTED:
         columns = {each: [to_python(part.column(each)) for part in parts] for each in names}
-        return {each: list(chain.from_iterable(found)) for each, found in columns.items()}
+        return {each: list(chain.from_iterable(lists)) for each, lists in columns.items()}
     rows = [row for part in parts for row in _nested(part, names)]
     return min(rows, key=lambda row: str(row.get("index_id", "")))
 

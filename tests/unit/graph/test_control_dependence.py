@@ -1,8 +1,8 @@
-"""Control dependence: hand-drawn pictures, a brute-force oracle on random graphs, and large units.
+"""Control dependence: cases written by hand, a brute-force oracle on random graphs, and large units.
 
-A picture speaks of source lines and in the words of `unit/normalize/test_flow_cases.py`: "2 yes 3" says that line 3 runs
-because the test in line 2 is true; "3 raise 5", that line 5 runs because line 3 has raised. Code that only
-passes an exception on is not drawn.
+A case lists source lines in the notation of `unit/normalize/test_flow_cases.py`: "2 yes 3" means that line 3
+runs because the test in line 2 is true; "3 raise 5", that line 5 runs because line 3 has raised. Code that
+only re-raises an exception is left out.
 """
 
 from __future__ import annotations

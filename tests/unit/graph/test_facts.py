@@ -14,8 +14,8 @@ from codeanatomy.extract.file_rows import file_id
 from codeanatomy.graph import definitions
 from codeanatomy.graph import external as outside
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.facts import MADE, SHARED
-from codeanatomy.graph.file_view import File, each
+from codeanatomy.graph.facts import FILE_LISTS, SHARED_LISTS
+from codeanatomy.graph.file_view import GraphFile, iter_rows
 from codeanatomy.graph.rows import file_rows
 from codeanatomy.node_ids import module_id, node_id
 from support import callgraph_score as score
@@ -187,12 +187,12 @@ def test_lambdas_are_numbered_in_the_order_of_the_source() -> None:
 # The names of relations are those of nodes
 
 
-def named_otherwise(files: list[File]) -> Iterator[tuple[str, str, str]]:
+def named_otherwise(files: list[GraphFile]) -> Iterator[tuple[str, str, str]]:
     """Names that relations and nodes do not agree upon."""
     view = View(graph_from(files, "default"))
     for file in files:
         for end in ("src", "dst"):
-            for node, name in each(file.rows("relations_v1"), f"{end}_id", f"{end}_qname"):
+            for node, name in iter_rows(file.rows("relations_v1"), f"{end}_id", f"{end}_qname"):
                 found = view.nodes[node]["qualname"] if node is not None and name is not None else name
                 # Of scopes the name itself is told.
                 if found != name and view.nodes[node]["node_kind"] != "SCOPE":
@@ -629,7 +629,7 @@ def test_a_stub_is_one() -> None:
 
 def test_a_file_that_was_not_read_is_a_node() -> None:
     row = {"skipped_reason": "too large", "size_bytes": 7, "is_stub": False}
-    file = File("test", MAIN, "main.py", {"repo_files_v1": row})
+    file = GraphFile("test", MAIN, "main.py", {"repo_files_v1": row})
     graph = graph_from([file])
     assert problems_of(graph) == []
     view = View(graph)
@@ -656,14 +656,14 @@ SILENT = dedent("""
 UNKNOWN_WITHOUT = {"COMMENT"}
 
 
-def silenced(sources: Sources) -> list[File]:
+def silenced(sources: Sources) -> list[GraphFile]:
     """Files of which LibCST says nothing."""
     return [
-        File(
+        GraphFile(
             file.repo_id,
             file.file_id,
             file.path,
-            {**file.said, "libcst_files_v1": dict.fromkeys(file.said["libcst_files_v1"])},
+            {**file.tables, "libcst_files_v1": dict.fromkeys(file.tables["libcst_files_v1"])},
         )
         for file in graph_files(sources, {}, "test")
     ]
@@ -745,7 +745,7 @@ def test_a_list_that_fails_costs_itself_and_is_told(name: str, monkeypatch: pyte
     def fail(_: Context) -> dict[str, Any]:
         raise ValueError("ours")
 
-    monkeypatch.setitem(MADE, name, fail)
+    monkeypatch.setitem(FILE_LISTS, name, fail)
     view = View(graph_of({"main.py": "class A:\n    x: int = f()\n"}))
     row = view.one("DIAGNOSTIC", "not_graphed")
     assert view.props(row) == {"severity": "error", "message": f"{name}: ValueError: ours"}
@@ -753,12 +753,12 @@ def test_a_list_that_fails_costs_itself_and_is_told(name: str, monkeypatch: pyte
     assert view.all("NAME_REF")
 
 
-@pytest.mark.parametrize("name", sorted(SHARED.keys() - MADE.keys()))
+@pytest.mark.parametrize("name", sorted(SHARED_LISTS.keys() - FILE_LISTS.keys()))
 def test_a_list_of_the_repository_that_fails_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Context) -> dict[str, Any]:
         raise ValueError("ours")
 
-    monkeypatch.setitem(SHARED, name, fail)
+    monkeypatch.setitem(SHARED_LISTS, name, fail)
     [file] = graph_files({"main.py": "len()\n"}, {}, "test")
     made = file_rows(file, "full")
     assert "not_graphed" in made.tables["cpg_nodes"].column("name").to_pylist()
@@ -803,8 +803,8 @@ def test_single_lists(
 
 def test_an_odd_row_costs_its_list() -> None:
     (file,) = graph_files({"main.py": "def f(): ...\n"}, {}, "test")
-    odd = {**file.said, "tree_sitter_files_v1": {"errors": {"odd": [1]}, "missing": {}}}
-    made = file_rows(structs.replace(file, said=odd), "default")
+    odd = {**file.tables, "tree_sitter_files_v1": {"errors": {"odd": [1]}, "missing": {}}}
+    made = file_rows(structs.replace(file, tables=odd), "default")
     nodes = made.tables["cpg_nodes"].to_pylist()
     assert [row["name"] for row in nodes if row["node_kind"] == "DIAGNOSTIC"] == ["not_graphed"]
     assert [row["name"] for row in nodes if row["node_kind"] == "FUNCTION"] == ["f"]

@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 import pytest
 
-from codeanatomy.graph.file_view import each
+from codeanatomy.graph.file_view import iter_rows
 from support.graph_checks import CONSTRUCTS, Row, View, built, files_of, names, problems_of
 from support.graphed import graph_of
 
@@ -228,7 +228,7 @@ def test_instructions_are_in_the_blocks_that_cover_them() -> None:
     blocks: dict[str, list[Any]] = {}
     for file in files_of("requests"):
         columns = ("bc_block_id", "bc_offset_start", "bc_offset_end", "bc_block_kind")
-        blocks |= {node: place for node, *place in each(file.rows("py_bc_blocks_norm_v1"), *columns)}
+        blocks |= {node: place for node, *place in iter_rows(file.rows("py_bc_blocks_norm_v1"), *columns)}
     for block, (start, end, kind) in blocks.items():
         inside = view.targets("HAS_INSTRUCTION", view.nodes[block])
         offsets = [view.props(row)["offset"] for row in inside]

@@ -1,7 +1,8 @@
 """Goldens: the whole graph of one small program per construct of Python, as annotated source.
 
-Each folder of `tests/cases/golden` is a program; its `expected.txt` is what `annotated` shows of its graph. After a
-change that is meant, `pytest tests/unit/graph/test_goldens.py --regenerate` writes them anew, and the diff is reviewed.
+Each folder of `tests/cases/golden` is a program; its `expected.txt` is the output of `annotated` for its
+graph. After an intended change, `pytest tests/unit/graph/test_goldens.py --regenerate` rewrites them, and the
+diff is reviewed.
 """
 
 from __future__ import annotations

@@ -10,15 +10,26 @@ import pytest
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.graph.context import LISTED_KINDS, NAMED_KIND, RELATIONS, Context
-from codeanatomy.graph.file_view import READS, Columns, File, each
-from codeanatomy.graph.relation_inputs import told
-from codeanatomy.graph.rows import EDGES, FAMILY, NODES, PROPS, PROPS_MAP, Made, file_rows, link_rows
+from codeanatomy.graph.file_view import READS, Columns, GraphFile, iter_rows
+from codeanatomy.graph.relation_inputs import relation_inputs
+from codeanatomy.graph.rows import (
+    EDGES,
+    NODES,
+    PROPS,
+    PROPS_MAP,
+    RELATION_LISTS,
+    GraphRows,
+    file_rows,
+    relation_edge_rows,
+)
 from support.graph_checks import files_of
 
-LINKS = frozenset(name for name, kind in EDGE_KINDS.items() if kind.made_of.of.startswith(f"{FAMILY}."))
+LINKS = frozenset(
+    name for name, kind in EDGE_KINDS.items() if kind.made_of.of.startswith(f"{RELATION_LISTS}.")
+)
 
 
-def rest(made: Made) -> tuple[Any, ...]:
+def rest(made: GraphRows) -> tuple[Any, ...]:
     """All rows of a file but those of its relations' edges."""
     edges = made.tables[EDGES].to_pylist()
     links = {row["edge_id"] for row in edges if row["edge_kind"] in LINKS}
@@ -33,19 +44,19 @@ def rest(made: Made) -> tuple[Any, ...]:
     return made.tables[NODES].to_pylist(), others, props, shared
 
 
-def with_relations(file: File, rows: Columns) -> File:
-    return File(file.repo_id, file.file_id, file.path, {**file.said, RELATIONS: rows})
+def with_relations(file: GraphFile, rows: Columns) -> GraphFile:
+    return GraphFile(file.repo_id, file.file_id, file.path, {**file.tables, RELATIONS: rows})
 
 
 def test_no_node_is_made_of_relations_alone() -> None:
     assert LINKS
-    assert not [kind.name for kind in NODE_KINDS.values() if kind.made_of.of.startswith(f"{FAMILY}.")]
+    assert not [kind.name for kind in NODE_KINDS.values() if kind.made_of.of.startswith(f"{RELATION_LISTS}.")]
 
 
 @pytest.mark.parametrize("profile", ["default", "full"])
 def test_links_are_the_edges_of_relations(profile: Any) -> None:
     for file in files_of("requests"):
-        made, links = file_rows(file, profile).tables, link_rows(file, profile)
+        made, links = file_rows(file, profile).tables, relation_edge_rows(file, profile)
         edges = [row for row in made[EDGES].to_pylist() if row["edge_kind"] in LINKS]
         assert sorted(links[EDGES].to_pylist(), key=str) == sorted(edges, key=str)
         ids = {row["edge_id"] for row in edges}
@@ -67,7 +78,7 @@ def test_where_the_same_is_told_only_edges_differ() -> None:
             values = list(rows[column])
             values[place] = random.choice(rows[column])
             changed = {**rows, column: values}
-            if told(changed) == told(rows) and values != list(rows[column]):
+            if relation_inputs(changed) == relation_inputs(rows) and values != list(rows[column]):
                 untold[column] = untold.get(column, 0) + 1
                 assert rest(file_rows(with_relations(file, changed), "full")) == before, (file.path, column)
     # Where a call leads to is such a cell, and how it was found.
@@ -79,7 +90,7 @@ def test_where_the_same_is_told_only_edges_differ() -> None:
 def test_no_two_relations_of_a_file_are_one_edge(name: str) -> None:
     """Which of them became the edge would depend on their order."""
     for file in files_of(name):
-        rows = each(
+        rows = iter_rows(
             file.rows(RELATIONS), "relation_kind", "src_id", "dst_id", "bstart", "bend", "role", "ordinal"
         )
         edges = [row for row in rows if row[2] is not None]
@@ -90,6 +101,6 @@ def test_lists_ask_only_for_relations_that_are_told() -> None:
     [first, *_] = files_of("requests")
     context = Context(first)
     for kind in (*LISTED_KINDS, NAMED_KIND):
-        context.listed(kind)
-    with pytest.raises(ValueError, match="no list is made of CALLS"):
-        context.listed("CALLS")
+        context.relations_of(kind)
+    with pytest.raises(ValueError, match="lists may not use relations of kind CALLS"):
+        context.relations_of("CALLS")

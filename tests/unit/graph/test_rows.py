@@ -15,9 +15,19 @@ from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.catalog.kinds.spec import Facts
 from codeanatomy.graph import rows as graph_rows
-from codeanatomy.graph.file_view import File
-from codeanatomy.graph.merge import merged
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, SCHEMAS, TABLES, Made, file_rows, kinds_of
+from codeanatomy.graph.file_view import GraphFile
+from codeanatomy.graph.merge import merge_shared_rows
+from codeanatomy.graph.rows import (
+    EDGES,
+    NODES,
+    PROPS,
+    PROPS_MAP,
+    SCHEMAS,
+    TABLES,
+    GraphRows,
+    file_rows,
+    kinds_of,
+)
 from support.graph_checks import Row, View, built, files_of, graph_from, problems_of, sources_of
 from support.graphed import Graph, graph_files, graph_of
 
@@ -29,7 +39,7 @@ SMALL = {
 Tables = Mapping[str, pa.RecordBatch]
 
 
-def files() -> list[File]:
+def files() -> list[GraphFile]:
     return graph_files(SMALL, {}, "test")
 
 
@@ -85,7 +95,7 @@ def test_rows_have_the_columns_of_their_tables() -> None:
 
 def test_rows_are_in_the_order_of_their_table() -> None:
     made = [file_rows(file, "full") for file in [*files(), *files_of("requests")[:4]]]
-    for tables in [*(one.tables for one in made), merged(one.shared for one in made)]:
+    for tables in [*(one.tables for one in made), merge_shared_rows(one.shared for one in made)]:
         for name in TABLES:
             table = catalog.table(name)
             keys = [key for key in (*table.ordering, *table.primary_key) if key in table.column_names]
@@ -165,7 +175,7 @@ def test_values_of_another_type_are_refused() -> None:
 def test_nothing_makes_no_rows() -> None:
     assert made_of({}, NODE_KINDS["FUNCTION"]) == {name: [] for name in TABLES}
     assert made_of({"functions": {}}, NODE_KINDS["FUNCTION"]) == {name: [] for name in TABLES}
-    assert rows_of(merged([])) == {name: [] for name in TABLES}
+    assert rows_of(merge_shared_rows([])) == {name: [] for name in TABLES}
 
 
 def test_properties_are_kept_with_their_types() -> None:
@@ -222,23 +232,23 @@ def shared() -> list[Tables]:
 
 def test_the_order_of_files_does_not_matter() -> None:
     told = shared()
-    expected = rows_of(merged(told))
+    expected = rows_of(merge_shared_rows(told))
     for seed in range(3):
         mixed = list(told)
         Random(seed).shuffle(mixed)
-        assert rows_of(merged(mixed)) == expected
+        assert rows_of(merge_shared_rows(mixed)) == expected
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_how_files_are_split_does_not_matter(size: int) -> None:
     told = shared()
-    parts = [merged(told[start : start + size]) for start in range(0, len(told), size)]
-    assert rows_of(merged(parts)) == rows_of(merged(told))
+    parts = [merge_shared_rows(told[start : start + size]) for start in range(0, len(told), size)]
+    assert rows_of(merge_shared_rows(parts)) == rows_of(merge_shared_rows(told))
 
 
 def test_a_repository_is_merged_with_itself() -> None:
-    once = merged(shared())
-    assert rows_of(merged([once, once])) == rows_of(once)
+    once = merge_shared_rows(shared())
+    assert rows_of(merge_shared_rows([once, once])) == rows_of(once)
 
 
 def test_files_know_different_parts() -> None:
@@ -279,7 +289,7 @@ def test_two_runs_give_the_same_rows() -> None:
         assert same(file_rows(one, "full"), file_rows(other, "full"))
 
 
-def same(one: Made, other: Made) -> bool:
+def same(one: GraphRows, other: GraphRows) -> bool:
     return all(
         one.tables[name].equals(other.tables[name]) and one.shared[name].equals(other.shared[name])
         for name in TABLES

@@ -6,7 +6,12 @@ import unicodedata
 
 import pytest
 
-from codeanatomy.normalize.flow.tables import Flow, flow_of, py_bc_blocks_norm_v1, py_bc_def_use_events_v1
+from codeanatomy.normalize.flow.tables import (
+    FileFlow,
+    analyze_flow,
+    py_bc_blocks_norm_v1,
+    py_bc_def_use_events_v1,
+)
 from support import corpus
 from support.normalized import file_of, source_of, sources_in
 
@@ -14,7 +19,7 @@ from support.normalized import file_of, source_of, sources_in
 def events(text: str) -> set[str]:
     """`kind name text-under-it line` of every event, `-` where it has no place."""
     source = source_of(text)
-    rows = py_bc_def_use_events_v1(flow_of(file_of(source)))
+    rows = py_bc_def_use_events_v1(analyze_flow(file_of(source)))
     found = set()
     for place, name in enumerate(rows["bc_var_name"]):
         start, end = rows["bstart"][place], rows["bend"][place]
@@ -104,7 +109,7 @@ def test_text_under_events(case: str) -> None:
 
 def test_without_a_syntax_tree_nothing_is_anchored() -> None:
     file = file_of(source_of("def f(a):\n return a\n"))
-    rows = py_bc_def_use_events_v1(flow_of(type(file)("r", file.file_id, "a.py", {}, {}, file.bytecode)))
+    rows = py_bc_def_use_events_v1(analyze_flow(type(file)("r", file.file_id, "a.py", {}, {}, file.bytecode)))
     assert rows["bstart"] == [None, None, None]
     assert rows["line"] == [1, None, 2]
 
@@ -117,13 +122,13 @@ def test_every_place_of_a_package(name: str) -> None:
     """The text is the name, or syntax that binds it; and it lies in its unit."""
     checked = 0
     for source in sources_in(corpus.package(name)):
-        flow = flow_of(file_of(source))
+        flow = analyze_flow(file_of(source))
         checked += check_places(source.utf8, flow, source.path)
     assert checked > 5000
 
 
-def check_places(utf8: bytes, flow: Flow, path: str) -> int:
-    units = {unit.code_unit_id: (unit.unit["bstart"], unit.unit["bend"]) for unit in flow.units}
+def check_places(utf8: bytes, flow: FileFlow, path: str) -> int:
+    units = {unit.code_unit_id: (unit.code["bstart"], unit.code["bend"]) for unit in flow.units}
     events, blocks = py_bc_def_use_events_v1(flow), py_bc_blocks_norm_v1(flow)
     for rows in (events, blocks):
         for unit, start, end in zip(rows["code_unit_id"], rows["bstart"], rows["bend"], strict=True):

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.catalog.tables.columns import PLACE
+from codeanatomy.catalog.tables.columns import FILE_COLUMNS
 from codeanatomy.normalize.file_view import Columns
 from codeanatomy.normalize.flow import reaching
 from codeanatomy.normalize.flow import tables as flow_tables
 from codeanatomy.normalize.flow.tables import (
-    Flow,
-    flow_of,
+    FileFlow,
+    analyze_flow,
     flow_problems,
     py_bc_blocks_norm_v1,
     py_bc_cfg_edges_norm_v1,
@@ -32,8 +32,8 @@ TABLES = {
 }
 
 
-def flow_in(text: str) -> Flow:
-    return flow_of(file_of(source_of(text)))
+def flow_in(text: str) -> FileFlow:
+    return analyze_flow(file_of(source_of(text)))
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ def rows_of(columns: Columns) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("text", ["", "def f(x): return x\n"])
 def test_columns_are_those_of_the_catalogue(text: str) -> None:
-    place = {column.name for column in PLACE}
+    place = {column.name for column in FILE_COLUMNS}
     for name, make in TABLES.items():
         declared = [column for column in catalog.table(name).column_names if column not in place]
         assert list(make(flow_in(text))) == declared
@@ -75,7 +75,7 @@ def test_keys_and_shapes_of_a_package(name: str) -> None:
     seen: dict[str, set[str]] = {table: set() for table in TABLES}
     total = 0
     for source in sources_in(corpus.package(name)):
-        flow = flow_of(file_of(source))
+        flow = analyze_flow(file_of(source))
         made = {table: make(flow) for table, make in TABLES.items()}
         for table, columns in made.items():
             [key] = catalog.table(table).primary_key
@@ -94,18 +94,18 @@ def test_keys_and_shapes_of_a_package(name: str) -> None:
         for unit in flow.units:
             code = [block for block in unit.flow.blocks if block.kind != "exit"]
             assert [block.end for block in code[:-1]] == [block.start for block in code[1:]]
-            assert (code[0].start, code[-1].end) == (0, unit.unit["code_len"])
+            assert (code[0].start, code[-1].end) == (0, unit.code["code_len"])
     assert total > 10_000
 
 
 def test_variables_in_groups_give_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound on memory changes nothing but memory."""
     sources = sources_in(corpus.package("requests"))[:6]
-    whole = [py_bc_reaches_v1(flow_of(file_of(source))) for source in sources]
-    events = [py_bc_def_use_events_v1(flow_of(file_of(source))) for source in sources]
+    whole = [py_bc_reaches_v1(analyze_flow(file_of(source))) for source in sources]
+    events = [py_bc_def_use_events_v1(analyze_flow(file_of(source))) for source in sources]
     monkeypatch.setattr(reaching, "STATE_BITS", 1)
     for source, reaches, event in zip(sources, whole, events, strict=True):
-        flow = flow_of(file_of(source))
+        flow = analyze_flow(file_of(source))
         assert py_bc_def_use_events_v1(flow) == event
         assert sorted(py_bc_reaches_v1(flow)["bc_reach_id"]) == sorted(reaches["bc_reach_id"])
 
@@ -150,7 +150,7 @@ def test_many_names_of_one_statement_are_looked_up_by_name() -> None:
     names = [f"n{number}" for number in range(8_000)]
     began = time.process_time()
     flow = flow_in(f"from m import {', '.join(names)}\nlambda {', '.join(names)}: 0\n")
-    assert sum(place.bstart is not None for unit in flow.units for place in unit.event_places) == 16_000
+    assert sum(place.bstart is not None for unit in flow.units for place in unit.event_spans) == 16_000
     assert time.process_time() - began < 10
 
 

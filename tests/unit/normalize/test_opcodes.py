@@ -7,8 +7,8 @@ import platform
 
 import pytest
 
-from codeanatomy.normalize.flow.opcodes import EVENTS, KNOWN_VERSIONS, Opcodes, opcodes_of
-from codeanatomy.normalize.flow.tables import flow_of, py_bc_blocks_norm_v1
+from codeanatomy.normalize.flow.opcodes import ACCESSES, KNOWN_VERSIONS, Opcodes, opcodes_of
+from codeanatomy.normalize.flow.tables import analyze_flow, py_bc_blocks_norm_v1
 from support.normalized import file_of, source_of
 
 
@@ -21,18 +21,18 @@ def current() -> Opcodes:
 def test_every_jump_of_this_python_is_known() -> None:
     jumps = {dis.opname[op] for op in (*dis.hasjrel, *dis.hasjabs) if op < 256}
     rules = current()
-    assert jumps <= {*rules.jumps, *rules.steps, *rules.marks, *rules.taken}
+    assert jumps <= {*rules.jumps, *rules.iterations, *rules.offset_markers, *rules.jumps_if}
 
 
 def test_every_variable_of_this_python_is_known() -> None:
     """Operations with a local or a cell are events, but for those that hand over the cell itself."""
     touching = {dis.opname[op] for op in (*dis.haslocal, *dis.hasfree) if op < 256}
-    assert touching - set(EVENTS) == {"LOAD_CLOSURE", "MAKE_CELL"} & touching
+    assert touching - set(ACCESSES) == {"LOAD_CLOSURE", "MAKE_CELL"} & touching
 
 
 def test_names_that_are_no_variables() -> None:
     named = {dis.opname[op] for op in dis.hasname if op < 256}
-    others = named - set(EVENTS)
+    others = named - set(ACCESSES)
     assert all("ATTR" in name or "METHOD" in name or name.startswith("IMPORT_") for name in others), others
 
 
@@ -46,4 +46,4 @@ def test_an_unknown_version_is_refused(version: str) -> None:
     assert opcodes_of(version) is None
     file = file_of(source_of("x = 1\n"))
     other = type(file)("r", file.file_id, "a.py", file.ast, {}, {**file.bytecode, "python_version": version})
-    assert py_bc_blocks_norm_v1(flow_of(other))["bc_block_id"] == []
+    assert py_bc_blocks_norm_v1(analyze_flow(other))["bc_block_id"] == []

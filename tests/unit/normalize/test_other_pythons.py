@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codeanatomy.normalize.file_view import File
+from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.normalize.flow.opcodes import KNOWN_VERSIONS
-from codeanatomy.normalize.flow.tables import Flow, flow_of
+from codeanatomy.normalize.flow.tables import FileFlow, analyze_flow
 from support.normalized import file_of, source_of
 from support.recorded import recorded
 from unit.normalize.test_flow_cases import CASES
@@ -16,15 +16,15 @@ OTHERS = [version for version in KNOWN_VERSIONS if version != "3.11"]
 LAZY = {"3.14": {"annotations of a class"}}
 
 
-def reaches(flow: Flow) -> set[tuple[str, int | None, int | None]]:
+def reaches(flow: FileFlow) -> set[tuple[str, int | None, int | None]]:
     """Name, line of the definition, line of the use; kinds depend on what is inlined."""
     found = set()
     for pair in flow.pairs:
         (def_unit, definition), (use_unit, use) = pair.definition, pair.use
         name = flow.units[use_unit].events[use].name
         lines = (
-            flow.units[def_unit].event_places[definition].line,
-            flow.units[use_unit].event_places[use].line,
+            flow.units[def_unit].event_spans[definition].line,
+            flow.units[use_unit].event_spans[use].line,
         )
         # What a version makes up for itself: the iterator of a comprehension, annotations.
         if not name.startswith((".", "__")):
@@ -32,31 +32,34 @@ def reaches(flow: Flow) -> set[tuple[str, int | None, int | None]]:
     return found
 
 
-def unbound(flow: Flow) -> set[tuple[str, int | None]]:
+def unbound(flow: FileFlow) -> set[tuple[str, int | None]]:
     return {
-        (unit.events[place].name, unit.event_places[place].line)
+        (unit.events[place].name, unit.event_spans[place].line)
         for unit in flow.units
-        for place in unit.reached.unbound
+        for place in unit.reaching.unbound
         if unit.event_ids[place] is not None and unit.events[place].var_kind != "name"
     }
 
 
 @pytest.fixture(scope="module", params=OTHERS)
-def programs(request: pytest.FixtureRequest) -> dict[str, File]:
+def programs(request: pytest.FixtureRequest) -> dict[str, FileEvidence]:
     return recorded(request.param)
 
 
-def test_all_programs_are_recorded(programs: dict[str, File]) -> None:
+def test_all_programs_are_recorded(programs: dict[str, FileEvidence]) -> None:
     """Otherwise: run `python tests/support/recorded.py` under that Python."""
     assert set(programs) == set(CASES)
 
 
-def test_facts_do_not_depend_on_the_compiler(programs: dict[str, File]) -> None:
+def test_facts_do_not_depend_on_the_compiler(programs: dict[str, FileEvidence]) -> None:
     differing = {}
     for name, file in programs.items():
         if name in LAZY.get(file.bytecode["python_version"][:4], ()):
             continue
-        here, there = flow_of(file_of(source_of(CASES[name].code.removeprefix("\n")))), flow_of(file)
+        here, there = (
+            analyze_flow(file_of(source_of(CASES[name].code.removeprefix("\n")))),
+            analyze_flow(file),
+        )
         found = {
             "only here": reaches(here) - reaches(there),
             "only there": reaches(there) - reaches(here),

@@ -8,20 +8,20 @@ import pytest
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema, unpack_rows
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.extract.evidence import Testimony
+from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.normalize import rules
-from codeanatomy.normalize.file_view import File
-from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows, packed_rows
+from codeanatomy.normalize.file_view import FileEvidence
+from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows, pack_file_rows
 from support.normalized import file_of, source_of
 
 TEXT = "def f(a: int) -> str:\n    while a: a = g(a)\n    return a\n"
 
 
-def whole(text: str) -> File:
+def whole(text: str) -> FileEvidence:
     file = file_of(source_of(text))
-    said: Testimony = libcst_files_v1(source_of(text), ExtractOptions())
-    return File(file.repo_id, file.file_id, file.path, file.ast, said.cells, file.bytecode)
+    said: ExtractorResult = libcst_files_v1(source_of(text), ExtractOptions())
+    return FileEvidence(file.repo_id, file.file_id, file.path, file.ast, said.cells, file.bytecode)
 
 
 def rows(stream: bytes) -> pa.Table:
@@ -29,7 +29,7 @@ def rows(stream: bytes) -> pa.Table:
 
 
 def test_streams_have_the_schema_and_the_order_of_their_tables() -> None:
-    streams, counts = packed_rows(whole(TEXT))
+    streams, counts = pack_file_rows(whole(TEXT))
     assert tuple(streams) == FILE_TABLES
     for name, stream in streams.items():
         table, found = catalog.table(name), rows(stream)
@@ -43,15 +43,15 @@ def test_streams_have_the_schema_and_the_order_of_their_tables() -> None:
 
 
 def test_rows_depend_on_the_file_alone() -> None:
-    first, second = packed_rows(whole(TEXT)), packed_rows(whole(TEXT))
+    first, second = pack_file_rows(whole(TEXT)), pack_file_rows(whole(TEXT))
     assert first == second
 
 
 def test_silent_witnesses_give_no_rows() -> None:
-    file = File("r", "file:x", "a.py", {}, {}, {})
-    _, counts = packed_rows(file)
+    file = FileEvidence("r", "file:x", "a.py", {}, {}, {})
+    _, counts = pack_file_rows(file)
     assert set(counts.values()) == {0}
-    nothing = File(
+    nothing = FileEvidence(
         "r",
         "file:x",
         "a.py",
@@ -59,12 +59,12 @@ def test_silent_witnesses_give_no_rows() -> None:
         dict.fromkeys(READS.libcst),
         {"python_version": None, "code_objects": None},
     )
-    _, counts = packed_rows(nothing)
+    _, counts = pack_file_rows(nothing)
     assert set(counts.values()) == {0}
 
 
 def test_a_rule_that_fails_costs_its_family_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(file: File) -> object:
+    def broken(file: FileEvidence) -> object:
         raise KeyError("no such opcode")
 
     flow, types = rules.FAMILIES
@@ -75,7 +75,7 @@ def test_a_rule_that_fails_costs_its_family_and_says_so(monkeypatch: pytest.Monk
     [told] = found[DIAGNOSTICS].to_pylist()
     assert (told["diag_kind"], told["diag_code"]) == ("cpython", "not_normalized")
     assert told["message"] == "KeyError: 'no such opcode'"
-    streams, counts = packed_rows(whole(TEXT))
+    streams, counts = pack_file_rows(whole(TEXT))
     assert counts["py_bc_blocks_norm_v1"] == 0
     assert rows(streams[DIAGNOSTICS]).to_pylist() == [told]
 

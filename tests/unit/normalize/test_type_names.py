@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from codeanatomy.normalize.file_view import File
-from codeanatomy.normalize.types.names import Name, Scope, Scopes
+from codeanatomy.normalize.file_view import FileEvidence
+from codeanatomy.normalize.types.names import ResolvedName, TypeScope, TypeScopes
 from codeanatomy.normalize.types.tables import type_expressions, type_exprs_norm_v1, type_nodes_v1
 from support.libcst_rows import hear
 
 
-def file_of(code: str, path: str = "pkg/a.py") -> File:
+def file_of(code: str, path: str = "pkg/a.py") -> FileEvidence:
     said = hear(code)
     assert not said.problems, said.problems
-    return File("repo", path, path, {}, said.cells, {})
+    return FileEvidence("repo", path, path, {}, said.cells, {})
 
 
-def meaning(code: str, name: str, path: str = "pkg/a.py") -> Name:
+def meaning(code: str, name: str, path: str = "pkg/a.py") -> ResolvedName:
     """What a name means in the module."""
-    return Scopes(file_of(code, path)).module.resolve(name)
+    return TypeScopes(file_of(code, path)).module.resolve(name)
 
 
 def reprs(code: str) -> list[str]:
@@ -247,9 +247,9 @@ def test_builtins_and_locals_of_one_name_differ() -> None:
 
 
 def test_a_scope_without_bindings() -> None:
-    scope = Scope("module", "a.py")
+    scope = TypeScope("module", "a.py")
     assert scope.resolve("int").text == "builtins.int"
-    assert scope.resolve("x.y") == Name("x.y", False, "x.y", scope.unknown("x.y"))
+    assert scope.resolve("x.y") == ResolvedName("x.y", False, "x.y", scope.local_identity("x.y"))
 
 
 def test_a_nonlocal_name_has_two_meanings_in_its_function() -> None:

@@ -14,8 +14,8 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.catalog.tables.normalize import TYPE_EXPRS_NORM_V1, TYPE_NODES_V1
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.normalize.file_view import Columns, File
-from codeanatomy.normalize.types.names import Scope
+from codeanatomy.normalize.file_view import Columns, FileEvidence
+from codeanatomy.normalize.types.names import TypeScope
 from codeanatomy.normalize.types.tables import (
     LIBCST_LISTS,
     type_expressions,
@@ -32,10 +32,10 @@ def pruned(cells: Any) -> dict[str, Columns]:
     return {name: {field: cells[name][field] for field in fields} for name, fields in LIBCST_LISTS.items()}
 
 
-def file_of(code: str, path: str = "pkg/a.py") -> File:
+def file_of(code: str, path: str = "pkg/a.py") -> FileEvidence:
     said = hear(code)
     assert not said.problems, said.problems
-    return File("repo", path, path, {}, pruned(said.cells), {})
+    return FileEvidence("repo", path, path, {}, pruned(said.cells), {})
 
 
 def rows(columns: Columns, *fields: str) -> list[Any]:
@@ -114,7 +114,7 @@ def test_a_type_has_one_id_wherever_it_is() -> None:
     (whole, _), *_ = expressions(code, "type_id", "type_repr")
     ids = {type_id for type_id, text in nodes(code, "type_id", "type_repr") if text == "int | None"}
     assert ids == {whole}
-    other = File("other", "f", "pkg/a.py", {}, pruned(hear(code).cells), {})
+    other = FileEvidence("other", "f", "pkg/a.py", {}, pruned(hear(code).cells), {})
     assert type_exprs_norm_v1(type_expressions(other))["type_id"][0] != whole
 
 
@@ -145,7 +145,7 @@ def test_the_lists_read_are_those_of_the_witness() -> None:
 
 @pytest.mark.parametrize("libcst", [{}, {"type_exprs": None}, dict.fromkeys(LIBCST_LISTS)])
 def test_a_file_that_was_not_read_has_no_types(libcst: dict[str, None]) -> None:
-    assert type_expressions(File("repo", "file", "a.py", {}, libcst, {})) == []
+    assert type_expressions(FileEvidence("repo", "file", "a.py", {}, libcst, {})) == []
 
 
 # Signatures in comments.
@@ -248,7 +248,7 @@ def check(source: Source) -> int:
     said = libcst_files_v1(source, ExtractOptions()).cells
     if not said:
         return 0
-    found = type_expressions(File("repo", source.path, source.path, {}, pruned(said), {}))
+    found = type_expressions(FileEvidence("repo", source.path, source.path, {}, pruned(said), {}))
     types, parts = type_exprs_norm_v1(found), type_nodes_v1(found)
     assert len(set(types["expr_id"])) == len(found)
     places = {}
@@ -264,7 +264,7 @@ def check(source: Source) -> int:
         if (name and not qualified) or name.startswith("."):
             uncertain.add(expr_id)
     assert set(parts["expr_id"]) == set(places)
-    nowhere = Scope("module", source.path)
+    nowhere = TypeScope("module", source.path)
     for expr_id, text in rows(types, "expr_id", "type_repr"):
         if expr_id not in uncertain:
             assert read_type(text, nowhere).repr == text
@@ -284,12 +284,12 @@ def test_rows_are_the_same_each_time() -> None:
     sources = list(package("flask"))[:10]
     for source in sources:
         cells = pruned(libcst_files_v1(source, ExtractOptions()).cells)
-        one, other = (type_expressions(File("r", "f", source.path, {}, cells, {})) for _ in range(2))
+        one, other = (type_expressions(FileEvidence("r", "f", source.path, {}, cells, {})) for _ in range(2))
         assert type_exprs_norm_v1(one) == type_exprs_norm_v1(other)
         assert type_nodes_v1(one) == type_nodes_v1(other)
 
 
-def annotated(texts: list[str], imported: str) -> File:
+def annotated(texts: list[str], imported: str) -> FileEvidence:
     """A file of module variables with these annotations, made by hand: LibCST takes long for such texts."""
     empty: dict[str, Columns] = {
         name: {field: [] for field in fields} for name, fields in LIBCST_LISTS.items()
@@ -316,7 +316,7 @@ def annotated(texts: list[str], imported: str) -> File:
         "is_star": [False],
         "stmt_bstart": [0],
     }
-    return File("repo", "file", "a.py", {}, empty, {})
+    return FileEvidence("repo", "file", "a.py", {}, empty, {})
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codeanatomy.catalog.tables.normalize import TYPE_KINDS
-from codeanatomy.normalize.file_view import File
-from codeanatomy.normalize.types.names import Scope, Scopes
+from codeanatomy.normalize.file_view import FileEvidence
+from codeanatomy.normalize.types.names import TypeScope, TypeScopes
 from codeanatomy.normalize.types.text import (
     MAX_CHAIN,
     MAX_CHARS,
     MAX_DEPTH,
     Kind,
-    Part,
-    Piece,
     Signature,
+    SignatureType,
+    TypePart,
     read_signature,
     read_type,
 )
@@ -49,24 +49,24 @@ class Color: RED = 1
 """
 
 
-def scope_of(code: str, path: str = "pkg/a.py") -> Scope:
-    return Scopes(File("repo", "file", path, {}, hear(code).cells, {})).module
+def scope_of(code: str, path: str = "pkg/a.py") -> TypeScope:
+    return TypeScopes(FileEvidence("repo", "file", path, {}, hear(code).cells, {})).module
 
 
 IN = scope_of(IMPORTS)
-NOTHING = Scope("module", "pkg/a.py")
+NOTHING = TypeScope("module", "pkg/a.py")
 
 
-def shape(part: Part) -> Any:
+def shape(part: TypePart) -> Any:
     """Kinds, of the parts below too."""
     return (part.kind, *map(shape, part.args)) if part.args else part.kind
 
 
-def parts(part: Part) -> list[Part]:
+def parts(part: TypePart) -> list[TypePart]:
     return [part, *(below for arg in part.args for below in parts(arg))]
 
 
-def spans(text: str, scope: Scope = IN) -> list[str | None]:
+def spans(text: str, scope: TypeScope = IN) -> list[str | None]:
     """The texts under the spans of all parts, in preorder."""
     utf8 = text.encode()
     return [
@@ -356,7 +356,7 @@ def test_different_types_have_different_identities(different: tuple[str, ...]) -
 
 
 def test_what_is_local_or_unknown_belongs_to_its_file() -> None:
-    here, there = NOTHING, Scope("module", "pkg/b.py")
+    here, there = NOTHING, TypeScope("module", "pkg/b.py")
     for text in ("Unknown", "List[Unknown]", "f(x)", "not a type", "int | Unknown"):
         assert read_type(text, here).repr == read_type(text, there).repr
         assert read_type(text, here).identity != read_type(text, there).identity
@@ -519,14 +519,14 @@ def test_signatures(text: str, pieces: list[str]) -> None:
     assert signature is not None
     assert signature.params is not None
 
-    def shown(piece: Piece) -> str:
+    def shown(piece: SignatureType) -> str:
         return "*" * piece.stars + utf8[piece.start : piece.end].decode()
 
     assert [*map(shown, signature.params), shown(signature.result)] == [piece for piece in pieces if piece]
 
 
 def test_a_signature_may_leave_parameters_out() -> None:
-    assert read_signature("(...) -> str") == Signature(None, Piece(0, 9, 12))
+    assert read_signature("(...) -> str") == Signature(None, SignatureType(0, 9, 12))
 
 
 @pytest.mark.parametrize(

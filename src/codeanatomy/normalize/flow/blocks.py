@@ -1,4 +1,4 @@
-"""Basic blocks of a code object, and the ways between them.
+"""Build the control flow graph of a code object: basic blocks and the edges between them.
 
 `while x: f()` at module level, compiled by 3.11:
 
@@ -9,15 +9,16 @@
     30     LOAD_CONST None, RETURN_VALUE                      next -> exit
     34     LOAD_CONST None, RETURN_VALUE                      next -> exit
 
-- A block begins at the first instruction, after every jump, return and raise, at every target, and at every
-  border and handler of the exception table. So one handler at most protects a block.
-- A block that an exception may leave goes to its handler by `exception`; an explicit raise that nobody
-  catches goes to the exit by `exception`. That any call may fail and end the function is not drawn: every
-  block would lead to the exit, and nothing would depend on anything.
-- A yield is no end: the frame goes on when it is resumed.
+- A block begins at the first instruction, after every jump, return and raise, at every jump target, and at
+  every border and handler of the exception table. So at most one handler protects a block.
+- A block that an exception may leave has an `exception` edge to its handler; an explicit raise without a
+  handler has one to the exit. That any call may fail and end the function is not an edge: every block would
+  lead to the exit, and control dependence would be meaningless.
+- A yield does not end a block: the frame continues when it is resumed.
 - Unreachable code has blocks and edges too.
 
-Tests: `tests/unit/normalize/test_flow_cases.py` (hand-drawn), `tests/unit/normalize/test_flow_oracle.py` (a second implementation).
+Tests: `tests/unit/normalize/test_flow_cases.py` (graphs written by hand),
+`tests/unit/normalize/test_flow_oracle.py` (a second implementation).
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ BlockKind: TypeAlias = Literal["entry", "normal", "handler", "exit"]
 EdgeKind: TypeAlias = Literal[
     "next", "jump", "branch_true", "branch_false", "loop_body", "loop_exit", "exception"
 ]
-# Where each instruction jumps.
+# The jump target of each instruction, as an offset.
 Targets: TypeAlias = list[int | None]
 BRANCH: dict[bool, EdgeKind] = {True: "branch_true", False: "branch_false"}
 
 
 class Block(NamedTuple):
-    """Instructions `[first, last)` of the unit, which are its bytes `[start, end)`."""
+    """A basic block: instructions `[first, last)` of the code object, its bytes `[start, end)`."""
 
     start: int
     end: int
@@ -49,7 +50,7 @@ class Block(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """From block to block, by their numbers; `decider` is the instruction that chooses, if one does."""
+    """An edge between blocks, given by number; `decider` is the instruction that chooses, if one does."""
 
     kind: EdgeKind
     src: int
@@ -58,50 +59,50 @@ class Edge(NamedTuple):
 
 
 class ControlFlow(Struct, frozen=True):
-    """The graph of a unit; the exit is the last block."""
+    """The control flow graph of a code object; the exit is the last block."""
 
     blocks: list[Block]
     edges: list[Edge]
-    # By instruction: whether it may raise.
+    # Whether each instruction may raise.
     raising: list[bool]
 
 
-def control_flow(unit: dict[str, Any], rules: Opcodes) -> ControlFlow:
-    """The graph of a row of `code_objects`."""
-    steps: Columns = unit["instructions"]
-    handlers: Columns = unit["exception_table"]
+def control_flow(code: dict[str, Any], rules: Opcodes) -> ControlFlow:
+    """Build the control flow graph of a row of `code_objects`."""
+    instructions: Columns = code["instructions"]
+    handlers: Columns = code["exception_table"]
     targets = [
-        None if name in rules.marks else target
-        for name, target in zip(steps["opname"], steps["jump_target"], strict=True)
+        None if name in rules.offset_markers else target
+        for name, target in zip(instructions["opname"], instructions["jump_target"], strict=True)
     ]
-    blocks = _blocks(steps, targets, handlers, unit["code_len"], rules)
-    raising = [name not in rules.never_raises for name in steps["opname"]]
-    number = {block.start: place for place, block in enumerate(blocks)}
-    protected = _protected(blocks, handlers)
+    blocks = _blocks(instructions, targets, handlers, code["code_len"], rules)
+    raising = [name not in rules.never_raises for name in instructions["opname"]]
+    number_at = {block.start: number for number, block in enumerate(blocks)}
+    handler_of = _handlers_by_block(blocks, handlers)
     edges: list[Edge] = []
-    for place, block in enumerate(blocks[:-1]):
-        edges += _ways(place, block, steps, targets, number, rules)
-        handler = protected.get(place)
+    for number, block in enumerate(blocks[:-1]):
+        edges += _normal_edges(number, block, instructions, targets, number_at, rules)
+        handler = handler_of.get(number)
         if handler is not None and any(raising[block.first : block.last]):
-            edges.append(Edge("exception", place, number[handler], None))
-        elif handler is None and steps["opname"][block.last - 1] in rules.raises:
-            edges.append(Edge("exception", place, len(blocks) - 1, block.last - 1))
+            edges.append(Edge("exception", number, number_at[handler], None))
+        elif handler is None and instructions["opname"][block.last - 1] in rules.raises:
+            edges.append(Edge("exception", number, len(blocks) - 1, block.last - 1))
     return ControlFlow(blocks, edges, raising)
 
 
 def _blocks(
-    steps: Columns, targets: Targets, handlers: Columns, code_len: int, rules: Opcodes
+    instructions: Columns, targets: Targets, handlers: Columns, code_len: int, rules: Opcodes
 ) -> list[Block]:
-    offsets, names = steps["offset"], steps["opname"]
+    offsets, names = instructions["offset"], instructions["opname"]
     ends = rules.returns | rules.raises
     entered = set(handlers["target_offset"])
     starts = {0, *handlers["start_offset"], *handlers["end_offset"], *entered}
-    for place, (name, target) in enumerate(zip(names, targets, strict=True), start=1):
+    for following, (name, target) in enumerate(zip(names, targets, strict=True), start=1):
         if target is not None:
             starts.add(target)
-        if (target is not None or name in ends) and place < len(offsets):
-            starts.add(offsets[place])
-    firsts = [place for place, offset in enumerate(offsets) if offset in starts]
+        if (target is not None or name in ends) and following < len(offsets):
+            starts.add(offsets[following])
+    firsts = [index for index, offset in enumerate(offsets) if offset in starts]
     blocks = []
     for first, last in zip(firsts, [*firsts[1:], len(offsets)], strict=True):
         start = offsets[first]
@@ -111,36 +112,44 @@ def _blocks(
     return [*blocks, Block(code_len, code_len, "exit", len(offsets), len(offsets))]
 
 
-def _protected(blocks: list[Block], handlers: Columns) -> dict[int, int]:
-    """Offset of the handler of each protected block; of ranges that overlap, the first one counts."""
-    found: dict[int, int] = {}
+def _handlers_by_block(blocks: list[Block], handlers: Columns) -> dict[int, int]:
+    """Return the handler's offset of each protected block; of overlapping ranges the first one counts."""
+    handler_of: dict[int, int] = {}
     ranges = zip(handlers["start_offset"], handlers["end_offset"], handlers["target_offset"], strict=True)
-    places = {block.start: place for place, block in enumerate(blocks)}
+    number_at = {block.start: number for number, block in enumerate(blocks)}
     for start, end, target in ranges:
-        place = places[start]
-        while blocks[place].start < end and place < len(blocks) - 1:
-            found.setdefault(place, target)
-            place += 1
-    return found
+        number = number_at[start]
+        while blocks[number].start < end and number < len(blocks) - 1:
+            handler_of.setdefault(number, target)
+            number += 1
+    return handler_of
 
 
-def _ways(
-    place: int, block: Block, steps: Columns, targets: Targets, number: dict[int, int], rules: Opcodes
+def _normal_edges(
+    number: int,
+    block: Block,
+    instructions: Columns,
+    targets: Targets,
+    number_at: dict[int, int],
+    rules: Opcodes,
 ) -> list[Edge]:
-    """Where the last instruction of a block goes, exceptions apart."""
+    """Return the edges of a block's last instruction, other than exceptions."""
     decider = block.last - 1
-    name, target = steps["opname"][decider], targets[decider]
-    after = place + 1
+    name, target = instructions["opname"][decider], targets[decider]
+    following = number + 1
     if name in rules.returns:
-        return [Edge("next", place, len(number) - 1, decider)]
+        return [Edge("next", number, len(number_at) - 1, decider)]
     if name in rules.raises:
         return []
     if target is None:
-        return [Edge("next", place, after, None)]
-    there = number[target]
+        return [Edge("next", number, following, None)]
+    jumped_to = number_at[target]
     if name in rules.jumps:
-        return [Edge("jump", place, there, decider)]
-    if name in rules.steps:
-        return [Edge("loop_body", place, after, decider), Edge("loop_exit", place, there, decider)]
-    truth = rules.taken[name]
-    return [Edge(BRANCH[truth], place, there, decider), Edge(BRANCH[not truth], place, after, decider)]
+        return [Edge("jump", number, jumped_to, decider)]
+    if name in rules.iterations:
+        return [Edge("loop_body", number, following, decider), Edge("loop_exit", number, jumped_to, decider)]
+    truth = rules.jumps_if[name]
+    return [
+        Edge(BRANCH[truth], number, jumped_to, decider),
+        Edge(BRANCH[not truth], number, following, decider),
+    ]

@@ -1,4 +1,4 @@
-"""Definitions, uses and deletions of variables in a code object.
+"""List the definitions, uses and deletions of variables in a code object.
 
 `def f(a): b = a; del b` has four events:
 
@@ -7,10 +7,10 @@
     STORE_FAST b  def  fast
     DELETE_FAST b del  fast
 
-A variable is a name in a space of its unit: `fast`, `cell` (its own, used by inner functions), `free`
-(another unit's cell), `name` (a module or class) or `global`. Constants, attributes and items are no
-variables. Loop targets, imports, handlers' names, definitions of functions and classes are stores like any
-other. A comprehension's `.0`, the iterator it is called with, is a parameter.
+A variable is a name in a space of its code object: `fast`, `cell` (its own, used by inner functions), `free`
+(a cell of another code object), `name` (a module or class) or `global`. Constants, attributes and items are
+not variables. Loop targets, imports, names of handlers, definitions of functions and classes are stores like
+any other. A comprehension's `.0`, the iterator it is called with, is a parameter.
 
 Tests: `tests/unit/normalize/test_flow_cases.py`, `tests/unit/normalize/test_flow_oracle.py`.
 """
@@ -25,21 +25,22 @@ from codeanatomy.normalize.flow.opcodes import EventKind, Opcodes, Space
 VarKind: TypeAlias = Literal["fast", "cell", "free", "name", "global"]
 VARARGS, VARKEYWORDS = 0x04, 0x08
 ANNOTATIONS = "__annotations__"
-# Of a parameter, which no instruction defines.
+# The instruction index of a parameter, which no instruction defines.
 AT_ENTRY = -1
 
 
-class Event(NamedTuple):
-    """A touch of a variable by an instruction of the unit; `ordinal` tells events of one instruction apart.
+class VariableEvent(NamedTuple):
+    """An access of a variable by an instruction; `ordinal` distinguishes events of one instruction.
 
-    A `save` hides the variable from an inlined comprehension, and the store with `restores` brings it back:
-    they are steps of the analysis, not events of the program.
+    A `save` hides the variable from an inlined comprehension, and the store with `restores` restores it: they
+    are needed by the analysis and are not events of the program.
     """
 
     kind: EventKind
     name: str
     var_kind: VarKind
-    step: int
+    # Index of the instruction.
+    instruction: int
     ordinal: int
     restores: bool = False
 
@@ -48,43 +49,44 @@ class Event(NamedTuple):
         return self.name, self.var_kind
 
 
-def events_of(unit: dict[str, Any], rules: Opcodes) -> list[Event]:
-    """Parameters first, then by instruction."""
-    cells, frees = frozenset(unit["cellvars"]), frozenset(unit["freevars"])
+def variable_events(code: dict[str, Any], rules: Opcodes) -> list[VariableEvent]:
+    """Return the events of a code object: parameters first, then by instruction."""
+    cells, frees = frozenset(code["cellvars"]), frozenset(code["freevars"])
     shared = cells | frees
-    steps: Columns = unit["instructions"]
-    found = [
-        Event("def", name, "cell" if name in cells else "fast", AT_ENTRY, ordinal)
-        for ordinal, name in enumerate(_parameters(unit))
+    instructions: Columns = code["instructions"]
+    events = [
+        VariableEvent("def", name, "cell" if name in cells else "fast", AT_ENTRY, ordinal)
+        for ordinal, name in enumerate(_parameters(code))
     ]
-    # Variables that an inlined comprehension hides, and where: what brings them back has the same place.
+    # Variables that an inlined comprehension hides, with the span: the store that restores one has the same.
     hidden: set[tuple[str, int | None, int | None]] = set()
-    accesses = rules.events
-    for step, (opname, argval) in enumerate(zip(steps["opname"], steps["argval"], strict=True)):
-        touched = accesses.get(opname)
-        if touched is None:
+    known_accesses = rules.accesses
+    pairs = zip(instructions["opname"], instructions["argval"], strict=True)
+    for instruction, (opname, argval) in enumerate(pairs):
+        accesses = known_accesses.get(opname)
+        if accesses is None:
             continue
-        if len(touched) == 1:
-            kind, space = touched[0]
+        if len(accesses) == 1:
+            kind, space = accesses[0]
             name = argval if argval is not None else ANNOTATIONS
             if space == "fast" and name in shared:
                 continue
-            place = name, steps["bstart"][step], steps["bend"][step]
+            named_span = name, instructions["bstart"][instruction], instructions["bend"][instruction]
             if kind == "save":
-                hidden.add(place)
-            restores = kind == "def" and place in hidden
-            found.append(Event(kind, name, _kind(name, space, cells), step, 0, restores))
+                hidden.add(named_span)
+            restores = kind == "def" and named_span in hidden
+            events.append(VariableEvent(kind, name, _kind(name, space, cells), instruction, 0, restores))
         else:
-            for ordinal, ((kind, space), name) in enumerate(zip(touched, argval.split(", "), strict=True)):
+            for ordinal, ((kind, space), name) in enumerate(zip(accesses, argval.split(", "), strict=True)):
                 if name not in shared:
-                    found.append(Event(kind, name, _kind(name, space, cells), step, ordinal))
-    return found
+                    events.append(VariableEvent(kind, name, _kind(name, space, cells), instruction, ordinal))
+    return events
 
 
-def _parameters(unit: dict[str, Any]) -> list[str]:
-    count = unit["argcount"] + unit["kwonlyargcount"]
-    stars = bool(unit["flags"] & VARARGS) + bool(unit["flags"] & VARKEYWORDS)
-    names: list[str] = unit["varnames"][: count + stars]
+def _parameters(code: dict[str, Any]) -> list[str]:
+    count = code["argcount"] + code["kwonlyargcount"]
+    stars = bool(code["flags"] & VARARGS) + bool(code["flags"] & VARKEYWORDS)
+    names: list[str] = code["varnames"][: count + stars]
     return names
 
 

@@ -1,31 +1,35 @@
-"""What instructions mean for control and data flow: everything here that depends on the interpreter.
+"""Describe the effect of bytecode instructions on control and data flow, by Python version.
 
-Keyed by the operation's name, which says more than its number and changes less:
+Keyed by the operation's name, which is more descriptive than its number and changes less:
 
 >>> rules = opcodes_of("3.11.7")
->>> rules.taken["POP_JUMP_FORWARD_IF_FALSE"], rules.events["STORE_FAST"], "LOAD_CONST" in rules.never_raises
-(False, (Access(kind='def', space='fast'),), True)
+>>> rules.jumps_if["POP_JUMP_FORWARD_IF_FALSE"], "LOAD_CONST" in rules.never_raises
+(False, True)
+>>> rules.accesses["STORE_FAST"]
+(Access(kind='def', space='fast'),)
 >>> opcodes_of("2.7.18") is None
 True
 
-How an argument is packed into an instruction is not known here: witnesses give names and jump targets.
-An operation that is not listed may raise, touches no variable and goes on with the next one; a jump must be
-listed. That is why a Python that is not in KNOWN_VERSIONS is refused instead of guessed at. Its files get a
-diagnostic.
+How an argument is encoded in an instruction is not needed here: the extractor resolves names and jump
+targets. An operation that is not listed may raise, accesses no variable and continues with the next one; a
+jump must be listed. That is why a Python that is not in KNOWN_VERSIONS is rejected instead of guessed at. Its
+files get a diagnostic.
 
-- `taken`: the truth of the tested value with which a conditional jump jumps. `*_IF_NONE` tests "is None".
-- `steps` ask an iterator: one way leads into the loop's body, the jump out of it. SEND is the step of
-  `await` and `yield from`.
-- `marks` carry an offset that is no target: from 3.14 on the end of an `async for` says where the loop began.
-- `never_raises` is what makes a handler reachable or not, and what other code may run in between. Left out
-  is what only a full memory, a signal or a destructor can do, except where signals are looked for (RESUME,
-  JUMP_BACKWARD).
-- `events`: how an operation touches the variables it names. 3.13 has operations that name two. A fast slot
-  that holds a cell is handed to an inner function, which is no use of its value (`LOAD_CLOSURE`, from 3.13
+- `jumps_if`: the truth of the tested value with which a conditional jump jumps. `*_IF_NONE` tests "is None".
+- `iterations` advance an iterator: one edge leads into the loop's body, the jump out of it. SEND is the
+  iteration of `await` and `yield from`.
+- `offset_markers` carry an offset that is no jump target: from 3.14 on the end of an `async for` refers to
+  the beginning of the loop.
+- `never_raises` decides whether a handler is reachable, and where other code may run in between. Ignored are
+  failures that only exhausted memory, a signal or a destructor can cause, except where signals are checked
+  (RESUME, JUMP_BACKWARD).
+- `accesses`: how an operation accesses the variables it names. 3.13 has operations that name two. A fast slot
+  that holds a cell is passed to an inner function, which is no use of its value (`LOAD_CLOSURE`, from 3.13
   on LOAD_FAST). `save` is what 3.12 does to a variable that an inlined comprehension hides; the store that
-  brings it back is found by its place (`def_use`).
+  restores it is recognised by its span (`events`).
 
-Tests: `tests/unit/normalize/test_opcodes.py`, `tests/unit/normalize/test_other_pythons.py` (recorded bytecode of 3.12 to 3.14).
+Tests: `tests/unit/normalize/test_opcodes.py`,
+`tests/unit/normalize/test_other_pythons.py` (recorded bytecode of 3.12 to 3.14).
 """
 
 from __future__ import annotations
@@ -39,36 +43,36 @@ from msgspec import Struct
 KNOWN_VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 EventKind: TypeAlias = Literal["def", "use", "del", "save"]
-# Where the name is looked up: deref is a cell, of the unit itself or of one around it.
+# Where the name is looked up: deref is a cell, of the code object itself or of an enclosing one.
 Space: TypeAlias = Literal["fast", "deref", "name", "global"]
 
 
 class Access(NamedTuple):
-    """One touch of one variable."""
+    """One access of one variable by an instruction."""
 
     kind: EventKind
     space: Space
 
 
 class Opcodes(Struct, frozen=True):
-    """The meanings of one version's operations."""
+    """The effects of the operations of one Python version."""
 
     returns: frozenset[str]
     raises: frozenset[str]
     jumps: frozenset[str]
-    steps: frozenset[str]
-    marks: frozenset[str]
-    taken: Mapping[str, bool]
+    iterations: frozenset[str]
+    offset_markers: frozenset[str]
+    jumps_if: Mapping[str, bool]
     never_raises: frozenset[str]
-    events: Mapping[str, tuple[Access, ...]]
+    accesses: Mapping[str, tuple[Access, ...]]
 
 
 RETURNS = frozenset({"RETURN_VALUE", "RETURN_CONST", "INTERPRETER_EXIT"})
 RAISES = frozenset({"RAISE_VARARGS", "RERAISE"})
 JUMPS = frozenset({"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
-STEPS = frozenset({"FOR_ITER", "SEND"})
-MARKS = frozenset({"END_ASYNC_FOR"})
-TAKEN: Mapping[str, bool] = {
+ITERATIONS = frozenset({"FOR_ITER", "SEND"})
+OFFSET_MARKERS = frozenset({"END_ASYNC_FOR"})
+JUMPS_IF: Mapping[str, bool] = {
     "JUMP_IF_FALSE_OR_POP": False,
     "JUMP_IF_TRUE_OR_POP": True,
     **{
@@ -100,7 +104,7 @@ NEVER_RAISES = frozenset(
         "RETURN_CONST",
         "RETURN_GENERATOR",
         "LOAD_ASSERTION_ERROR",
-        *(name for name in TAKEN if name.endswith("NONE")),
+        *(name for name in JUMPS_IF if name.endswith("NONE")),
     }
 )
 # From 3.12 on a variable that may be unbound has an operation of its own, LOAD_FAST_CHECK.
@@ -123,11 +127,11 @@ NEVER_RAISES_312 = frozenset(
 )
 VERBS: Mapping[str, EventKind] = {"LOAD": "use", "STORE": "def", "DELETE": "del"}
 SPACES: Mapping[str, Space] = {"FAST": "fast", "DEREF": "deref", "NAME": "name", "GLOBAL": "global"}
-EVENTS: Mapping[str, tuple[Access, ...]] = {
+ACCESSES: Mapping[str, tuple[Access, ...]] = {
     **{
-        f"{verb}_{word}": (Access(kind, space),)
+        f"{verb}_{suffix}": (Access(kind, space),)
         for verb, kind in VERBS.items()
-        for word, space in SPACES.items()
+        for suffix, space in SPACES.items()
     },
     "LOAD_CLASSDEREF": (Access("use", "deref"),),
     "LOAD_FROM_DICT_OR_DEREF": (Access("use", "deref"),),
@@ -139,16 +143,16 @@ EVENTS: Mapping[str, tuple[Access, ...]] = {
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": (Access("use", "fast"), Access("use", "fast")),
     "STORE_FAST_LOAD_FAST": (Access("def", "fast"), Access("use", "fast")),
     "STORE_FAST_STORE_FAST": (Access("def", "fast"), Access("def", "fast")),
-    # Names no variable, and makes one.
+    # Names no variable, but defines `__annotations__`.
     "SETUP_ANNOTATIONS": (Access("def", "name"),),
 }
 
 
 @cache
 def opcodes_of(python_version: str) -> Opcodes | None:
-    """The meanings of an interpreter's operations; none if it is not known."""
+    """Return the operations of a Python version; None if the version is unknown."""
     release = ".".join(python_version.split(".")[:2])
     if release not in KNOWN_VERSIONS:
         return None
-    quiet = NEVER_RAISES if release == "3.11" else NEVER_RAISES | NEVER_RAISES_312
-    return Opcodes(RETURNS, RAISES, JUMPS, STEPS, MARKS, TAKEN, quiet, EVENTS)
+    never_raises = NEVER_RAISES if release == "3.11" else NEVER_RAISES | NEVER_RAISES_312
+    return Opcodes(RETURNS, RAISES, JUMPS, ITERATIONS, OFFSET_MARKERS, JUMPS_IF, never_raises, ACCESSES)

@@ -1,14 +1,14 @@
-"""The four tables of control and data flow, from the code objects of one file.
+"""Build the four tables of control and data flow from the code objects of one file.
 
-    flow = flow_of(file)                       # blocks, events and reaching definitions of every unit
+    flow = analyze_flow(file)                       # blocks, events, reaching definitions of all code units
     py_bc_blocks_norm_v1(flow)["bc_block_kind"]     # ["entry", "exit"]
     py_bc_reaches_v1(flow)["bc_reach_kind"]         # ["local"]
 
-Everything about a file comes from that file alone, so files are worked on in any order and on any machine.
-The parts are `control_flow`, `def_use`, `reaching` (within a unit), `scopes` (between units) and `anchors`
-(where in the source); what depends on the interpreter is in `opcodes`.
+All rows of a file come from that file alone, so files are processed in any order and on any machine. The
+parts are `blocks`, `events`, `reaching` (within a code unit), `cross_scope` (between code units) and
+`anchors` (the spans in the source); everything that depends on the Python version is in `opcodes`.
 
-Tests: `tests/unit/normalize/test_flow_tables.py`; the parts name theirs.
+Tests: `tests/unit/normalize/test_flow_tables.py`; the other modules name theirs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,17 @@ from msgspec import Struct
 
 from codeanatomy.ids import id_maker, stable_id
 from codeanatomy.normalize.anchors import Anchors, Span
-from codeanatomy.normalize.file_view import Columns, File, columns_of
+from codeanatomy.normalize.file_view import Columns, FileEvidence, columns_of
 from codeanatomy.normalize.flow.blocks import ControlFlow, control_flow
-from codeanatomy.normalize.flow.cross_scope import Pair, Solved, pairs_between
-from codeanatomy.normalize.flow.events import AT_ENTRY, Event, events_of
+from codeanatomy.normalize.flow.cross_scope import DefUsePair, SolvedUnit, cross_unit_pairs
+from codeanatomy.normalize.flow.events import AT_ENTRY, VariableEvent, variable_events
 from codeanatomy.normalize.flow.opcodes import opcodes_of
-from codeanatomy.normalize.flow.reaching import MAY_BE_UNBOUND, Budget, Reached, reaching
+from codeanatomy.normalize.flow.reaching import (
+    MAY_BE_UNBOUND,
+    PairBudget,
+    ReachingDefinitions,
+    reaching_definitions,
+)
 
 # The fields of `bytecode_files_v1` that are read.
 UNIT_FIELDS = (
@@ -44,78 +49,78 @@ UNIT_FIELDS = (
 )
 INSTRUCTION_FIELDS = ("offset", "opname", "argval", "jump_target", "bstart", "bend", "line")
 EXCEPTION_FIELDS = ("start_offset", "end_offset", "target_offset")
-# Of a file. The compiler copies `finally` blocks: twenty nested ones, of 800 bytes, are millions.
+# Per file. The compiler copies `finally` blocks: twenty nested ones, of 800 bytes, are millions.
 MAX_INSTRUCTIONS = 1_000_000
 
 
-class Place(NamedTuple):
-    """A span and its line."""
+class SourceSpan(NamedTuple):
+    """A byte span in the source and its line."""
 
     bstart: int | None
     bend: int | None
     line: int | None
 
 
-class Unit(Struct, frozen=True):
-    """A code object and all that is known of it."""
+class CodeUnitFlow(Struct, frozen=True):
+    """A code object and the result of its analysis."""
 
     code_unit_id: str
-    unit: dict[str, Any]
+    code: dict[str, Any]
     flow: ControlFlow
     block_ids: list[str]
-    # Those of the analysis alone, saves and restores, have no id.
-    events: list[Event]
+    events: list[VariableEvent]
+    # Saves and restores, which only the analysis needs, have no id.
     event_ids: list[str | None]
-    # Number of an event's block, and its place in the source.
+    # Number of each event's block, and its span in the source.
     event_blocks: list[int]
-    event_places: list[Place]
-    reached: Reached
+    event_spans: list[SourceSpan]
+    reaching: ReachingDefinitions
 
 
-class Flow(Struct, frozen=True):
-    """The units of a file, and the pairs of definition and use; so many more were left out."""
+class FileFlow(Struct, frozen=True):
+    """The code units of a file, its pairs of definition and use, and how many more were omitted."""
 
-    units: list[Unit]
-    pairs: list[Pair]
-    left_out: int = 0
-    # Instructions of a file that has too many; then nothing else is told.
-    too_many: int = 0
+    units: list[CodeUnitFlow]
+    pairs: list[DefUsePair]
+    omitted_pairs: int = 0
+    # Number of instructions of a file with too many of them, which is not analysed.
+    excess_instructions: int = 0
 
 
-def flow_of(file: File) -> Flow:
-    """Analyse the file's code objects; nothing for a file without, or of an unknown interpreter."""
+def analyze_flow(file: FileEvidence) -> FileFlow:
+    """Analyse the code objects of a file; empty if there are none, or if the Python version is unknown."""
     version, objects = file.bytecode.get("python_version"), file.bytecode.get("code_objects")
     rules = opcodes_of(version) if version is not None else None
     if rules is None or objects is None:
-        return Flow([], [])
-    size = sum(len(steps["offset"]) for steps in objects["instructions"])
+        return FileFlow([], [])
+    size = sum(len(instructions["offset"]) for instructions in objects["instructions"])
     if size > MAX_INSTRUCTIONS:
-        return Flow([], [], too_many=size)
+        return FileFlow([], [], excess_instructions=size)
     anchors = Anchors(file.ast)
-    budget = Budget()
+    budget = PairBudget()
     units = []
     names = list(objects)
     for values in zip(*objects.values(), strict=True):
-        unit = dict(zip(names, values, strict=True))
-        flow = control_flow(unit, rules)
-        events = events_of(unit, rules)
-        reached = reaching(flow, events, budget)
-        units.append(_unit(file.file_id, unit, flow, events, reached, anchors))
-    solved = [Solved(each.unit, each.events, each.reached) for each in units]
-    between = pairs_between(solved, budget)
-    return Flow(units, [*_local_pairs(units), *between], budget.left_out)
+        code = dict(zip(names, values, strict=True))
+        flow = control_flow(code, rules)
+        events = variable_events(code, rules)
+        reaching = reaching_definitions(flow, events, budget)
+        units.append(_unit(file.file_id, code, flow, events, reaching, anchors))
+    solved = [SolvedUnit(unit.code, unit.events, unit.reaching) for unit in units]
+    cross_unit = cross_unit_pairs(solved, budget)
+    return FileFlow(units, [*_local_pairs(units), *cross_unit], budget.omitted)
 
 
 def _unit(
     file_id: str,
-    unit: dict[str, Any],
+    code: dict[str, Any],
     flow: ControlFlow,
-    events: list[Event],
-    reached: Reached,
+    events: list[VariableEvent],
+    reaching: ReachingDefinitions,
     anchors: Anchors,
-) -> Unit:
-    code_unit_id = stable_id("code", file_id, unit["code_unit_key"])
-    steps: Columns = unit["instructions"]
+) -> CodeUnitFlow:
+    code_unit_id = stable_id("code", file_id, code["code_unit_key"])
+    instructions: Columns = code["instructions"]
     block_of: list[int] = []
     for number, block in enumerate(flow.blocks):
         block_of += [number] * (block.last - block.first)
@@ -125,164 +130,166 @@ def _unit(
         if event.kind == "save" or event.restores:
             ids.append(None)
         else:
-            place = "entry" if event.step == AT_ENTRY else steps["offset"][event.step]
-            ids.append(event_id(place, event.ordinal))
-    return Unit(
+            offset = "entry" if event.instruction == AT_ENTRY else instructions["offset"][event.instruction]
+            ids.append(event_id(offset, event.ordinal))
+    return CodeUnitFlow(
         code_unit_id,
-        unit,
+        code,
         flow,
         [block_id(block.start) for block in flow.blocks],
         events,
         ids,
-        [0 if event.step == AT_ENTRY else block_of[event.step] for event in events],
-        list(_event_places(unit, events, anchors)),
-        reached,
+        [0 if event.instruction == AT_ENTRY else block_of[event.instruction] for event in events],
+        list(_event_spans(code, events, anchors)),
+        reaching,
     )
 
 
-def _event_places(unit: dict[str, Any], events: list[Event], anchors: Anchors) -> Iterator[Place]:
-    steps: Columns = unit["instructions"]
-    starts, ends, lines = steps["bstart"], steps["bend"], steps["line"]
-    whole = unit["bstart"], unit["bend"]
+def _event_spans(code: dict[str, Any], events: list[VariableEvent], anchors: Anchors) -> Iterator[SourceSpan]:
+    instructions: Columns = code["instructions"]
+    starts, ends, lines = instructions["bstart"], instructions["bend"], instructions["line"]
+    whole = code["bstart"], code["bend"]
     stores: Counter[tuple[Span, str]] = Counter()
     for event in events:
-        if event.step == AT_ENTRY:
-            found, line = anchors.parameter(whole, event.name), None
+        if event.instruction == AT_ENTRY:
+            anchor, line = anchors.parameter(whole, event.name), None
         else:
-            span, line = (starts[event.step], ends[event.step]), lines[event.step]
-            if span[0] is None or _made_up(steps, event):
-                found = None
+            span = starts[event.instruction], ends[event.instruction]
+            line = lines[event.instruction]
+            if span[0] is None or _is_handler_cleanup(instructions, event):
+                anchor = None
             elif event.ordinal:
-                found = anchors.fused(line, span, event.name)
+                anchor = anchors.fused(line, span, event.name)
             elif event.kind == "def":
-                found = anchors.definition(span, event.name, stores[span, event.name])
+                anchor = anchors.definition(span, event.name, stores[span, event.name])
                 stores[span, event.name] += 1
             else:
-                found = anchors.use(span, event.name)
-        if found is None:
-            yield Place(None, None, line)
+                anchor = anchors.use(span, event.name)
+        if anchor is None:
+            yield SourceSpan(None, None, line)
         else:
-            yield Place(*found, anchors.lines[found[0]])
+            yield SourceSpan(*anchor, anchors.lines[anchor[0]])
 
 
-def _made_up(steps: Columns, event: Event) -> bool:
-    """Whether it is of the `e = None; del e` after a handler: three instructions that share one place."""
-    names = steps["opname"]
-    first = event.step - (1 if event.kind == "def" else 2)
+def _is_handler_cleanup(instructions: Columns, event: VariableEvent) -> bool:
+    """Return whether an event is of the `e = None; del e` after a handler, three instructions of one span."""
+    names = instructions["opname"]
+    first = event.instruction - (1 if event.kind == "def" else 2)
     if event.kind == "use" or first < 0 or first + 3 > len(names) or names[first] != "LOAD_CONST":
         return False
     three = slice(first, first + 3)
-    shared = len(set(zip(steps["bstart"][three], steps["bend"][three], strict=True))) == 1
+    shared = len(set(zip(instructions["bstart"][three], instructions["bend"][three], strict=True))) == 1
     stored, deleted = names[first + 1 : first + 3]
-    same = steps["argval"][first + 1] == steps["argval"][first + 2]
+    same = instructions["argval"][first + 1] == instructions["argval"][first + 2]
     return shared and same and stored.startswith("STORE_") and deleted.startswith("DELETE_")
 
 
-def _local_pairs(units: list[Unit]) -> Iterator[Pair]:
+def _local_pairs(units: list[CodeUnitFlow]) -> Iterator[DefUsePair]:
     for number, unit in enumerate(units):
-        for place, definitions in unit.reached.definitions.items():
-            if unit.events[place].kind == "use":
+        for use, definitions in unit.reaching.definitions.items():
+            if unit.events[use].kind == "use":
                 for definition in definitions:
-                    yield Pair("local", (number, definition), (number, place))
+                    yield DefUsePair("local", (number, definition), (number, use))
 
 
-def py_bc_blocks_norm_v1(flow: Flow) -> Columns:
-    """One row per basic block, and one per exit."""
+def py_bc_blocks_norm_v1(flow: FileFlow) -> Columns:
+    """Return one row per basic block, the exits included."""
     rows = []
     for unit in flow.units:
-        places = _block_places(unit)
-        for block, block_id, place in zip(unit.flow.blocks, unit.block_ids, places, strict=True):
-            rows.append((unit.code_unit_id, block_id, block.kind, block.start, block.end, *place))
+        spans = _block_spans(unit)
+        for block, block_id, span in zip(unit.flow.blocks, unit.block_ids, spans, strict=True):
+            rows.append((unit.code_unit_id, block_id, block.kind, block.start, block.end, *span))
     return columns_of("py_bc_blocks_norm_v1", rows)
 
 
-def _block_places(unit: Unit) -> Iterator[Place]:
-    """The hull of what a block's instructions come from."""
-    steps: Columns = unit.unit["instructions"]
-    low, high = unit.unit["bstart"], unit.unit["bend"]
-    places = list(zip(steps["bstart"], steps["bend"], steps["line"], strict=True))
+def _block_spans(unit: CodeUnitFlow) -> Iterator[SourceSpan]:
+    """Yield the smallest span around the instructions of each block."""
+    instructions: Columns = unit.code["instructions"]
+    low, high = unit.code["bstart"], unit.code["bend"]
+    spans = list(zip(instructions["bstart"], instructions["bend"], instructions["line"], strict=True))
     for block in unit.flow.blocks:
-        own = places[block.first : block.last]
-        inside = [place for place in own if _is_inside(place[0], place[1], low, high)]
+        own = spans[block.first : block.last]
+        inside = [span for span in own if _is_inside(span[0], span[1], low, high)]
         if inside:
             start, _, line = min(inside)
-            yield Place(start, max(place[1] for place in inside), line)
+            yield SourceSpan(start, max(span[1] for span in inside), line)
         else:
-            yield Place(None, None, next((line for *_, line in own if line is not None), None))
+            yield SourceSpan(None, None, next((line for *_, line in own if line is not None), None))
 
 
 def _is_inside(start: int | None, end: int, low: int | None, high: int) -> bool:
-    """Whether an instruction has a place, and in the unit: 3.11 misplaces parts of formatted strings."""
+    """Return whether an instruction has a span in its unit: 3.11 misplaces parts of formatted strings."""
     return start is not None and (low is None or (low <= start and end <= high))
 
 
-def py_bc_cfg_edges_norm_v1(flow: Flow) -> Columns:
-    """One row per way from block to block."""
+def py_bc_cfg_edges_norm_v1(flow: FileFlow) -> Columns:
+    """Return one row per control flow edge."""
     rows = []
     for unit in flow.units:
-        steps: Columns = unit.unit["instructions"]
+        instructions: Columns = unit.code["instructions"]
         ids = unit.block_ids
         edge_id = id_maker("cfg", unit.code_unit_id)
         for kind, src, dst, decider in unit.flow.edges:
             offset = start = end = None
             if decider is not None:
-                offset = steps["offset"][decider]
-                span = steps["bstart"][decider], steps["bend"][decider]
-                if _is_inside(*span, unit.unit["bstart"], unit.unit["bend"]):
+                offset = instructions["offset"][decider]
+                span = instructions["bstart"][decider], instructions["bend"][decider]
+                if _is_inside(*span, unit.code["bstart"], unit.code["bend"]):
                     start, end = span
-            made = edge_id(unit.flow.blocks[src].start, unit.flow.blocks[dst].start, kind)
-            rows.append((unit.code_unit_id, made, kind, ids[src], ids[dst], offset, start, end))
+            edge = edge_id(unit.flow.blocks[src].start, unit.flow.blocks[dst].start, kind)
+            rows.append((unit.code_unit_id, edge, kind, ids[src], ids[dst], offset, start, end))
     return columns_of("py_bc_cfg_edges_norm_v1", rows)
 
 
-def py_bc_def_use_events_v1(flow: Flow) -> Columns:
-    """One row per definition, use and deletion of a variable."""
+def py_bc_def_use_events_v1(flow: FileFlow) -> Columns:
+    """Return one row per definition, use and deletion of a variable."""
     rows = []
     for unit in flow.units:
-        steps: Columns = unit.unit["instructions"]
-        for place, event in enumerate(unit.events):
-            event_id = unit.event_ids[place]
+        instructions: Columns = unit.code["instructions"]
+        for index, event in enumerate(unit.events):
+            event_id = unit.event_ids[index]
             if event_id is None:
                 continue
-            entering = event.step == AT_ENTRY
+            is_parameter = event.instruction == AT_ENTRY
             unbound = None
             if event.kind != "def" and event.var_kind in MAY_BE_UNBOUND:
-                unbound = place in unit.reached.unbound
+                unbound = index in unit.reaching.unbound
             rows.append(
                 (
                     unit.code_unit_id,
-                    unit.block_ids[unit.event_blocks[place]],
+                    unit.block_ids[unit.event_blocks[index]],
                     event_id,
                     event.kind,
-                    0 if entering else steps["offset"][event.step],
+                    0 if is_parameter else instructions["offset"][event.instruction],
                     event.name,
                     event.var_kind,
-                    None if entering else steps["opname"][event.step],
-                    entering,
+                    None if is_parameter else instructions["opname"][event.instruction],
+                    is_parameter,
                     unbound,
-                    *unit.event_places[place],
+                    *unit.event_spans[index],
                 )
             )
     return columns_of("py_bc_def_use_events_v1", rows)
 
 
-def py_bc_reaches_v1(flow: Flow) -> Columns:
-    """One row per definition and use it may reach."""
+def py_bc_reaches_v1(flow: FileFlow) -> Columns:
+    """Return one row per definition and use it may reach."""
     rows = []
     for kind, (def_unit, definition), (use_unit, use) in flow.pairs:
         unit = flow.units[use_unit]
         def_id, use_id = flow.units[def_unit].event_ids[definition], unit.event_ids[use]
         reach_id = stable_id("reach", def_id, use_id)
-        place = unit.event_places[use]
-        rows.append((unit.code_unit_id, reach_id, kind, use_id, def_id, unit.events[use].name, *place))
+        span = unit.event_spans[use]
+        rows.append((unit.code_unit_id, reach_id, kind, use_id, def_id, unit.events[use].name, *span))
     return columns_of("py_bc_reaches_v1", rows)
 
 
-def flow_problems(flow: Flow) -> Iterator[tuple[str, str]]:
-    """What was left out, as code and message of a diagnostic."""
-    if flow.too_many:
-        said = f"{flow.too_many} instructions are more than {MAX_INSTRUCTIONS}: no control and data flow"
-        yield "too_much_code", said
-    if flow.left_out:
-        said = f"{flow.left_out} pairs of definition and use were left out: the file has too many"
-        yield "too_many_reaches", said
+def flow_problems(flow: FileFlow) -> Iterator[tuple[str, str]]:
+    """Yield the code and message of a diagnostic for everything that was omitted."""
+    if flow.excess_instructions:
+        count = flow.excess_instructions
+        message = f"{count} instructions are more than {MAX_INSTRUCTIONS}: no control and data flow"
+        yield "too_much_code", message
+    if flow.omitted_pairs:
+        message = f"{flow.omitted_pairs} pairs of definition and use were left out: the file has too many"
+        yield "too_many_reaches", message

@@ -1,4 +1,4 @@
-"""The types of a file: `type_exprs_norm_v1`, one row per annotation, and `type_nodes_v1`, one per part of it.
+"""Build the type tables of a file: `type_exprs_norm_v1` per annotation, `type_nodes_v1` per part of a type.
 
     from typing import Optional
     def f(x: Optional[int]): ...
@@ -6,18 +6,18 @@
     type_exprs_norm_v1      param x      Optional[int]      int | None
     type_nodes_v1           0 union      int | None         Optional[int]
                             1 name       int                int
-                            2 none       None               (no place)
+                            2 none       None               (no span)
 
-Both are made from `TypeExpr`s, so that a text is read once. Spans of parts are within that of the type, and
+Both are made from `TypeExpr`s, so that a text is parsed once. Spans of parts are within that of the type, and
 the text under a span is the part's, without quotes; the whole has its own span there too, which may be less
 than the row's: in a comment `int  # noqa` it is that of `int`.
 
-A comment that gives a function's whole signature becomes one row per parameter and one for the result. It is
-matched with the parameters by their order; the first parameter of a method may be missing. If the numbers or
-the stars do not fit, the parameters' rows have no name. `(...)` says nothing of parameters, and what CPython
-does not take for a signature is one row with the role `signature`.
+A comment with a function's whole signature becomes one row per parameter and one for the result. Its types
+are matched with the parameters by order; the first parameter of a method may be missing. If the numbers or
+the stars do not match, the rows of parameters have no name. `(...)` gives no types of parameters, and a
+comment that CPython does not accept as a signature is one row with the role `signature`.
 
-Kinds of parts and the normal form: `type_text`. Names: `type_names`. Tests: `tests/unit/normalize/test_type_tables.py`.
+Kinds of parts and the normal form: `text`. Names: `names`. Tests: `tests/unit/normalize/test_type_tables.py`.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from codeanatomy.ids import stable_id
-from codeanatomy.normalize.file_view import Columns, File, columns_of
-from codeanatomy.normalize.types.names import LISTS, Scope, Scopes, Span
-from codeanatomy.normalize.types.text import Part, Piece, read_signature, read_type
+from codeanatomy.normalize.file_view import Columns, FileEvidence, columns_of
+from codeanatomy.normalize.types.names import LISTS, Span, TypeScope, TypeScopes
+from codeanatomy.normalize.types.text import SignatureType, TypePart, read_signature, read_type
 
-# What is read of `libcst_files_v1`, by list.
+# The fields read of `libcst_files_v1`, by list.
 LIBCST_LISTS: Mapping[str, tuple[str, ...]] = {
     **LISTS,
     "type_exprs": ("owner_bstart", "owner_bend", "kind", "role", "name", "text", "bstart", "bend", "line"),
     "defs": (*LISTS["defs"], "container_kind", "decorators"),
     "params": (*LISTS["params"], "kind", "index"),
 }
+# Stars before the type of a parameter in a signature comment, by kind of parameter.
 STARS = {"vararg": 1, "kwarg": 2}
 
-
-# Owner, kind, role, name, text, place and line of a type.
+# Owner, kind, role, name, text, span and line of a type.
 Annotation: TypeAlias = tuple[Span | None, str, str, str | None, str, int, int, int]
 
 
 class TypeIds(dict[str, str]):
-    """Ids of the types of a repository, by what makes them equal."""
+    """Cache of the ids of the types of a repository, by their identity."""
 
     def __init__(self, repo_id: str) -> None:
         super().__init__()
         self._repo_id = repo_id
 
     def __missing__(self, identity: str) -> str:
-        """Most types of a file are few, and hashing takes longer than to look them up."""
+        """Hash an identity once: the same few types are used again and again in a file."""
         self[identity] = stable_id("type", self._repo_id, identity)
         return self[identity]
 
 
 class TypeExpr(Struct, frozen=True):
-    """A type at its place in a file, as read."""
+    """An annotation or type comment of a file, parsed."""
 
     expr_id: str
     kind: str
@@ -73,61 +73,61 @@ class TypeExpr(Struct, frozen=True):
     bstart: int
     bend: int
     line: int
-    type: Part
+    type: TypePart
     type_ids: TypeIds
 
 
-def type_expressions(file: File) -> list[TypeExpr]:
-    """The annotations and type comments of a file, read; none where LibCST could not read the file."""
+def type_expressions(file: FileEvidence) -> list[TypeExpr]:
+    """Parse the annotations and type comments of a file; none if LibCST could not read the file."""
     if not (file.libcst.get("type_exprs") or {}).get("text"):
         return []
-    scopes, type_ids = Scopes(file), TypeIds(file.repo_id)
+    scopes, type_ids = TypeScopes(file), TypeIds(file.repo_id)
     seen: Counter[tuple[object, ...]] = Counter()
-    # By scope and text: the same few types are everywhere.
-    read: dict[tuple[Scope, str], Part] = {}
-    found: list[TypeExpr] = []
+    # By scope and text: the same few types are used everywhere.
+    parsed: dict[tuple[TypeScope, str], TypePart] = {}
+    exprs: list[TypeExpr] = []
     for owner, kind, role, name, text, bstart, bend, line in _annotations(file):
         scope = scopes.body(owner) if role in {"variable", "attribute"} else scopes.header(owner)
-        if (scope, text) not in read:
-            read[scope, text] = read_type(text, scope)
+        if (scope, text) not in parsed:
+            parsed[scope, text] = read_type(text, scope)
         key = (bstart, bend, role)
-        # No two have one place; if ever, they are told apart by their order.
-        again = seen[key] or None
+        # No two should have one span; if they do, their order distinguishes them.
+        duplicate = seen[key] or None
         seen[key] += 1
-        expr_id = stable_id("type_expr", file.file_id, *key, again)
-        part = read[scope, text]
-        found.append(TypeExpr(expr_id, kind, role, owner, name, text, bstart, bend, line, part, type_ids))
-    return found
+        expr_id = stable_id("type_expr", file.file_id, *key, duplicate)
+        part = parsed[scope, text]
+        exprs.append(TypeExpr(expr_id, kind, role, owner, name, text, bstart, bend, line, part, type_ids))
+    return exprs
 
 
-def type_exprs_norm_v1(found: Sequence[TypeExpr]) -> Columns:
-    """One row per annotation or type comment, with the type it means."""
+def type_exprs_norm_v1(exprs: Sequence[TypeExpr]) -> Columns:
+    """Return one row per annotation or type comment, with the type it denotes."""
     return {
-        "expr_id": [expr.expr_id for expr in found],
-        "expr_kind": [expr.kind for expr in found],
-        "expr_role": [expr.role for expr in found],
-        "owner_bstart": [expr.owner[0] if expr.owner else None for expr in found],
-        "owner_bend": [expr.owner[1] if expr.owner else None for expr in found],
-        "target_name": [expr.name for expr in found],
-        "expr_text": [expr.text for expr in found],
-        "type_id": [expr.type_ids[expr.type.identity] for expr in found],
-        "type_repr": [expr.type.repr for expr in found],
-        "bstart": [expr.bstart for expr in found],
-        "bend": [expr.bend for expr in found],
-        "line": [expr.line for expr in found],
+        "expr_id": [expr.expr_id for expr in exprs],
+        "expr_kind": [expr.kind for expr in exprs],
+        "expr_role": [expr.role for expr in exprs],
+        "owner_bstart": [expr.owner[0] if expr.owner else None for expr in exprs],
+        "owner_bend": [expr.owner[1] if expr.owner else None for expr in exprs],
+        "target_name": [expr.name for expr in exprs],
+        "expr_text": [expr.text for expr in exprs],
+        "type_id": [expr.type_ids[expr.type.identity] for expr in exprs],
+        "type_repr": [expr.type.repr for expr in exprs],
+        "bstart": [expr.bstart for expr in exprs],
+        "bend": [expr.bend for expr in exprs],
+        "line": [expr.line for expr in exprs],
     }
 
 
-def type_nodes_v1(found: Sequence[TypeExpr]) -> Columns:
-    """One row per part of a type, in preorder."""
-    return columns_of("type_nodes_v1", [row for expr in found for row in _nodes(expr)])
+def type_nodes_v1(exprs: Sequence[TypeExpr]) -> Columns:
+    """Return one row per part of a type, in preorder."""
+    return columns_of("type_nodes_v1", [row for expr in exprs for row in _nodes(expr)])
 
 
 def _nodes(expr: TypeExpr) -> Iterator[tuple[Any, ...]]:
-    ahead: list[tuple[int | None, int | None, Part]] = [(None, None, expr.type)]
+    stack: list[tuple[int | None, int | None, TypePart]] = [(None, None, expr.type)]
     index = 0
-    while ahead:
-        parent, arg_index, part = ahead.pop()
+    while stack:
+        parent, arg_index, part = stack.pop()
         start, end = part.span or (None, None)
         yield (
             expr.expr_id,
@@ -142,14 +142,14 @@ def _nodes(expr: TypeExpr) -> Iterator[tuple[Any, ...]]:
             None if start is None else expr.bstart + start,
             None if end is None else expr.bstart + end,
         )
-        ahead += [(index, number, arg) for number, arg in enumerate(part.args)][::-1]
+        stack += [(index, number, arg) for number, arg in enumerate(part.args)][::-1]
         index += 1
 
 
-# Annotations, with signatures taken apart.
+# Annotations, with signature comments split into their types.
 
 
-def _annotations(file: File) -> Iterator[Annotation]:
+def _annotations(file: FileEvidence) -> Iterator[Annotation]:
     columns = file.libcst["type_exprs"]
     params: _Params | None = None
     rows = zip(*(columns[field] for field in LIBCST_LISTS["type_exprs"]), strict=True)
@@ -170,21 +170,22 @@ def _signature(whole: Annotation, params: _Params) -> Iterator[Annotation]:
         return
     utf8 = text.encode()
 
-    def annotation(role: str, name: str | None, piece: Piece) -> Annotation:
-        inside = utf8[piece.start : piece.end].decode()
+    def annotation(role: str, name: str | None, part: SignatureType) -> Annotation:
+        part_text = utf8[part.start : part.end].decode()
         # A comment has one line.
-        return owner, kind, role, name, inside, bstart + piece.start, bstart + piece.end, line
+        return owner, kind, role, name, part_text, bstart + part.start, bstart + part.end, line
 
-    pieces = signature.params or ()
-    for name, piece in zip_longest(params.named(owner, [piece.stars for piece in pieces]), pieces):
-        yield annotation("param", name, piece)
+    types = signature.params or ()
+    names = params.matching(owner, [each.stars for each in types])
+    for name, part in zip_longest(names, types):
+        yield annotation("param", name, part)
     yield annotation("return", None, signature.result)
 
 
 class _Params:
-    """The parameters of the functions of a file."""
+    """The parameters of the functions of a file, by span of the function."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: FileEvidence) -> None:
         self._params: defaultdict[Span, list[tuple[int, str, int]]] = defaultdict(list)
         params, defs = file.libcst["params"], file.libcst["defs"]
         for start, end, name, _, kind, index in zip(
@@ -199,12 +200,12 @@ class _Params:
             if container == "class" and "staticmethod" not in decorators
         }
 
-    def named(self, owner: Span | None, stars: Sequence[int]) -> list[str]:
-        """The parameters that types with so many stars are of; none if they do not fit."""
+    def matching(self, owner: Span | None, stars: Sequence[int]) -> list[str]:
+        """Return the names of a function's parameters if they match types with these stars, else nothing."""
         if owner is None:
             return []
         params = sorted(self._params[owner])
         if len(params) == len(stars) + 1 and owner in self._methods:
             params = params[1:]
-        fits = [star for _, _, star in params] == list(stars)
-        return [name for _, name, _ in params] if fits else []
+        matches = [star for _, _, star in params] == list(stars)
+        return [name for _, name, _ in params] if matches else []
