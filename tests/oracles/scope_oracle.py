@@ -30,7 +30,7 @@ from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.node_ids import binding_id, scope_id
-from codeanatomy.relate.compile.bindings import UnboundName, binding_relations
+from codeanatomy.relate.compile.bindings import UnboundName, add_binding_relations
 from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.scope_tree import Scopes, build_scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
@@ -82,7 +82,7 @@ def bound(source: Source) -> Bound | None:
     tree = Tree(ast["nodes"])
     scopes = build_scopes(tree, symbols["blocks"])
     rows = RelationRows("test", file_id("test", source.path), source.path)
-    return Bound(tree, scopes, libcst, rows, binding_relations(rows, tree, scopes, libcst))
+    return Bound(tree, scopes, libcst, rows, add_binding_relations(rows, tree, scopes, libcst))
 
 
 class Touch(NamedTuple):

@@ -13,9 +13,9 @@ import pytest
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.node_ids import ast_node_id, binding_id, module_id, node_id, package_id, scope_id
 from codeanatomy.relate import repository
-from codeanatomy.relate.compile.bindings import binding_relations
+from codeanatomy.relate.compile.bindings import add_binding_relations
 from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
-from codeanatomy.relate.compile.scope_relations import scope_relations
+from codeanatomy.relate.compile.scope_relations import add_scope_relations
 from codeanatomy.relate.compile.scope_tree import build_scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.relation_rows import RELATIONS, RelationRows
@@ -134,8 +134,8 @@ def scope_rows(
     tree = Tree(nodes or file.ast["nodes"] or {})
     scopes = build_scopes(tree, blocks or file.symtable["blocks"])
     rows = RelationRows(file.repo_id, file.file_id, file.path)
-    binding_relations(rows, tree, scopes, {name: found for name, found in file.libcst.items() if found})
-    scope_relations(rows, tree, scopes)
+    add_binding_relations(rows, tree, scopes, {name: found for name, found in file.libcst.items() if found})
+    add_scope_relations(rows, tree, scopes)
     return rows.rows()
 
 

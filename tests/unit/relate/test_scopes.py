@@ -16,7 +16,7 @@ from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.node_ids import binding_id, node_id, scope_id
-from codeanatomy.relate.compile.bindings import binding_relations
+from codeanatomy.relate.compile.bindings import add_binding_relations
 from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.scope_tree import build_scopes
 from codeanatomy.relate.compile.syntax_tree import Tree
@@ -518,7 +518,9 @@ def test_a_row_says_who_says_so() -> None:
 def test_a_file_that_the_compiler_refuses_has_open_uses_only() -> None:
     source = source_of("def f(a, a): return a\n")
     rows, tree = RelationRows("r", "file:f", "a.py"), Tree(ast_files_v1(source, OPTIONS).cells["nodes"])
-    found = binding_relations(rows, tree, build_scopes(tree, None), libcst_files_v1(source, OPTIONS).cells)
+    found = add_binding_relations(
+        rows, tree, build_scopes(tree, None), libcst_files_v1(source, OPTIONS).cells
+    )
     assert [(use.name, use.scope) for use in found] == [("a", None)]
     assert len(rows) == 0
 
@@ -531,7 +533,7 @@ def test_scopes_that_do_not_come_out_even_are_lost() -> None:
     scopes = build_scopes(tree, blocks)
     assert [tree.kind[node] for node in scopes.unmatched] == ["Lambda", "Lambda"]
     rows = RelationRows("r", "file:f", "a.py")
-    found = binding_relations(rows, tree, scopes, libcst_files_v1(source, OPTIONS).cells)
+    found = add_binding_relations(rows, tree, scopes, libcst_files_v1(source, OPTIONS).cells)
     assert [(use.name, use.scope and use.scope.state) for use in found] == [
         ("x", "unmatched"),
         ("y", "unmatched"),

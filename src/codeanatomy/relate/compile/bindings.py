@@ -60,7 +60,7 @@ class UnboundName(NamedTuple):
     scope: Scope | None
 
 
-def binding_relations(
+def add_binding_relations(
     rows: RelationRows, tree: Tree, scopes: Scopes, libcst: Mapping[str, Columns]
 ) -> list[UnboundName]:
     """Add the rows of a file's bindings; return the names that it does not bind, in source order."""

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from codeanatomy.arrow import pack_rows
-from codeanatomy.relate.compile.bindings import binding_relations
-from codeanatomy.relate.compile.scope_relations import class_names, scope_relations
+from codeanatomy.relate.compile.bindings import add_binding_relations
+from codeanatomy.relate.compile.scope_relations import add_scope_relations, class_names
 from codeanatomy.relate.compile.scope_tree import build_scopes
 from codeanatomy.relate.compile.statements import compile_module
 from codeanatomy.relate.compile.syntax_tree import Tree
@@ -35,7 +35,7 @@ class ExtractedFile(Struct, frozen=True):
     ast: Lists
     symtable: Lists
     libcst: Lists
-    # From indexers of whole repositories, which are optional.
+    # From tools that index whole repositories, which are optional: SCIP, and a type checker.
     scip: Lists = {}
     typed: Lists = {}
 
@@ -49,7 +49,7 @@ def compile_file(file: ExtractedFile) -> Program:
     scopes = build_scopes(tree, blocks)
     rows = RelationRows(file.repo_id, file.file_id, file.path)
     libcst = {name: columns for name, columns in file.libcst.items() if columns is not None}
-    unbound_uses = binding_relations(rows, tree, scopes, libcst)
+    unbound_uses = add_binding_relations(rows, tree, scopes, libcst)
     program = Program(file.repo_id, file.file_id, file.path)
     if 0 not in scopes or scopes.unmatched:
         program = _failed_program(file, "scopes_not_matched")
@@ -59,11 +59,11 @@ def compile_file(file: ExtractedFile) -> Program:
     if program.failure is not None:
         program = _failed_program(file, program.failure)
     # Last, because a scope learns of its cells when names are resolved.
-    scope_relations(rows, tree, scopes)
+    add_scope_relations(rows, tree, scopes)
     program.scope_rows = pack_rows(rows.batch())
     program.scope_names = class_names(scopes)
     program.names = definition_identifiers(file.libcst)
-    program.scip, program.checker_calls = scip_occurrences(file.scip), call_targets(file.typed)
+    program.scip, program.checker_calls = scip_occurrences(file.scip), checker_calls(file.typed)
     program.unbound_uses = [((use.bstart, use.bend, use.line), use.name) for use in unbound_uses]
     return program
 
@@ -73,7 +73,11 @@ def _failed_program(file: ExtractedFile, reason: str) -> Program:
     calls = file.libcst.get("callsites") or {}
     places = [calls[name] for name in ("call_bstart", "call_bend", "line")] if calls else []
     return Program(
-        file.repo_id, file.file_id, file.path, failure=reason, unresolved_calls=list(zip(*places, strict=True))
+        file.repo_id,
+        file.file_id,
+        file.path,
+        failure=reason,
+        unresolved_calls=list(zip(*places, strict=True)),
     )
 
 
@@ -109,7 +113,7 @@ def scip_occurrences(scip: Lists) -> list[tuple[int, int, str, int]]:
     return [row for row in rows if row[0] is not None and not row[2].startswith("local ")]
 
 
-def call_targets(typed: Lists) -> list[tuple[Any, ...]]:
+def checker_calls(checker: Lists) -> list[tuple[Any, ...]]:
     """Return the call targets that a type checker reports."""
-    targets = typed.get("call_targets") or {}
+    targets = checker.get("call_targets") or {}
     return list(zip(*(targets[name] for name in CALL_TARGETS), strict=True)) if targets else []

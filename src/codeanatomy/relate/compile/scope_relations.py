@@ -27,7 +27,7 @@ from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
 OWNERS = {"class": "CLASS", "function": "FUNCTION", "lambda": "FUNCTION"}
 
 
-def scope_relations(rows: RelationRows, tree: Tree, scopes: Scopes) -> None:
+def add_scope_relations(rows: RelationRows, tree: Tree, scopes: Scopes) -> None:
     """Add the rows of a file's scopes."""
     for scope in scopes.values():
         if scope.state == "unmatched":

@@ -31,7 +31,9 @@ def unlisted_attributes(
 ) -> Mapping[int, list[InstanceAttribute]]:
     """Return the attributes (class, name) that no class body binds, grouped by the file of the class."""
     unlisted: defaultdict[int, list[InstanceAttribute]] = defaultdict(list)
-    listed = [{key: frozenset(names) for key, names in program.scope_names.items()} for program in values.programs]
+    listed = [
+        {key: frozenset(names) for key, names in program.scope_names.items()} for program in values.programs
+    ]
     for cls, name in attributes:
         file, declared = values.cls(cls)
         key = declared.scope_key

@@ -58,7 +58,7 @@ class FileClaims:
         self.witnesses = witnesses
         self.file = file
         self.scip = Occurrences(witnesses.symbols, file)
-        self.typed = CallTargets(witnesses.index, file)
+        self.checker = CallTargets(witnesses.index, file)
         self._reported: set[tuple[int | None, str, str]] = set()
         program = witnesses.index.values.programs[file]
         # No witness has evidence about the file: all lookups return at once.
@@ -86,7 +86,7 @@ class FileClaims:
         if self.is_empty:
             return []
         start, end, _ = place
-        return [*self.scip.reference(start, end), *self.typed.reference(start, end)]
+        return [*self.scip.reference(start, end), *self.checker.reference(start, end)]
 
     def attribute(self, identifier: Place, whole: Place, name: str) -> list[Claim]:
         """Return the claims about what an attribute refers to, also those about a call of it."""
@@ -94,31 +94,31 @@ class FileClaims:
             return []
         claims = self.name(identifier)
         call = self._calls.get(whole[:2])
-        return claims if call is None else [*claims, *self.typed.called_identifier(call, name)]
+        return claims if call is None else [*claims, *self.checker.called_identifier(call, name)]
 
     def call(self, place: Place, inner: Place) -> list[Claim]:
         """Return the claims about a call, by its place and its callee's; `str(x)` also runs `__str__`."""
         if self.is_empty:
             return []
-        special = self.typed.implicit(place, ("dunder",))
-        return [*self._callable(inner, self.typed.call(place)), *special]
+        special = self.checker.implicit(place, ("dunder",))
+        return [*self._callable(inner, self.checker.call(place)), *special]
 
     def decorator(self, place: Place) -> list[Claim]:
         """Return the claims about what applying a decorator runs."""
         if self.is_empty:
             return []
-        return self._callable(place, self.typed.decorator(place))
+        return self._callable(place, self.checker.decorator(place))
 
-    def _callable(self, inner: Place, typed: Sequence[Claim]) -> list[Claim]:
+    def _callable(self, inner: Place, checker: Sequence[Claim]) -> list[Claim]:
         identifier = self._identifiers.get(inner[:2])
         scip = [] if identifier is None else self.scip.call(identifier[0], identifier[1])
-        return [claim for claim in (*scip, *typed) if not any(map(is_declaration, claim.targets))]
+        return [claim for claim in (*scip, *checker) if not any(map(is_declaration, claim.targets))]
 
     def implicit(self, place: Place, role: str) -> list[Claim]:
         """Return the claims about what an operator, a subscript, a loop and the like run."""
         if self.is_empty:
             return []
-        claims = self.typed.implicit(place, FORMS.get(role, ()))
+        claims = self.checker.implicit(place, FORMS.get(role, ()))
         if place not in self._deleted:
             return claims
         return [
@@ -129,7 +129,7 @@ class FileClaims:
         """Return the claims about functions passed to a call, which may run them."""
         if self.is_empty:
             return []
-        return self.typed.implicit(place, ("argument",))
+        return self.checker.implicit(place, ("argument",))
 
     def function(self, target: Target) -> Object | None:
         """Return the function of a target; None if it is not a function of the repository."""
