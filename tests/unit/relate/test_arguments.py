@@ -114,7 +114,7 @@ def test_a_bound_receiver_takes_the_first_parameter(
 def spread(
     signature: Signature, plan: list[tuple[int, int]], words: list[str]
 ) -> list[tuple[object, PassedArgument | None]]:
-    """A call whose arguments are given alone or by stars: what Python passes, and how `match_parameters` has it."""
+    """A call with plain and starred arguments: what Python passes, and what `match_parameters` gives."""
     args: list[Arg] = []
     values: dict[object, tuple[int, str | None]] = {}
     positional: list[object] = []

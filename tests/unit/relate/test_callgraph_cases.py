@@ -1,4 +1,4 @@
-"""The labelled cases of `tests/cases/callgraph`, each on its own: the call graph, exactly, and what names mean.
+"""The labelled cases of `tests/cases/callgraph`, each on its own: the exact call graph, and targets of names.
 
 `closures.counter` is labelled `main -> main.counter.step`; that is found, and nothing else.
 """

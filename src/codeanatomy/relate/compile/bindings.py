@@ -68,15 +68,15 @@ def add_binding_relations(
     if not scopes:
         refs = _name_refs(libcst["refs"]) if has_refs else ()
         return [UnboundName(start, end, line, name, None) for name, _, start, end, line in refs]
-    binder = _BindingRows(rows, tree, scopes)
+    bindings = _BindingRows(rows, tree, scopes)
     if has_refs:
         # Names first: a `global` precedes the names that it declares.
-        binder.names(libcst["refs"])
-        binder.definitions(libcst["defs"])
-        binder.parameters(libcst["params"])
-        binder.imports(libcst["imports"])
-    binder.free_names()
-    return sorted(binder.unbound, key=lambda use: use.bstart)
+        bindings.add_names(libcst["refs"])
+        bindings.add_definitions(libcst["defs"])
+        bindings.add_parameters(libcst["params"])
+        bindings.add_imports(libcst["imports"])
+    bindings.add_free_names()
+    return sorted(bindings.unbound, key=lambda use: use.bstart)
 
 
 def _name_refs(refs: Columns) -> Iterator[tuple[str, str, int, int, int]]:
@@ -85,7 +85,7 @@ def _name_refs(refs: Columns) -> Iterator[tuple[str, str, int, int, int]]:
     return compress(columns, (kind == "name" for kind in refs["kind"]))
 
 
-def normalized(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return an identifier as CPython normalizes it (NFKC)."""
     return name if name.isascii() else normalize("NFKC", name)
 
@@ -242,7 +242,7 @@ class _BindingRows:
         self._targets[key] = target
         return target
 
-    def free_names(self) -> None:
+    def add_free_names(self) -> None:
         """Add free names that only an inner scope uses; and `__class__`, which `super()` uses."""
         for scope in self._scopes.values():
             for name in scope.free():
@@ -278,12 +278,12 @@ class _BindingRows:
 
     # Names.
 
-    def names(self, refs: Columns) -> None:
+    def add_names(self, refs: Columns) -> None:
         """Add names that are read, written, deleted or declared."""
         nodes, scopes = self._nodes.names, self._scopes.of_node
         unplaced: defaultdict[tuple[int, str], list[tuple[str, int, int, int]]] = defaultdict(list)
         for text, context, start, end, line in _name_refs(refs):
-            name = text if text.isascii() else normalized(text)
+            name = text if text.isascii() else normalize_name(text)
             node = nodes.get(start)
             if node is None:
                 string = self._nodes.string(start)
@@ -294,11 +294,11 @@ class _BindingRows:
             if node is None:
                 self.unbound.append(UnboundName(start, end, line, name, None))
             else:
-                self._name(name, context, node, scopes[node], (start, end, line))
+                self._add_name(name, context, node, scopes[node], (start, end, line))
         for (string, name), uses in unplaced.items():
-            self._names_in_string(string, name, uses)
+            self._add_names_in_string(string, name, uses)
 
-    def _names_in_string(self, string: int, name: str, uses: Sequence[tuple[str, int, int, int]]) -> None:
+    def _add_names_in_string(self, string: int, name: str, uses: Sequence[tuple[str, int, int, int]]) -> None:
         """Add names of an f-string whose nodes have no places: in order, or if all nodes are in one scope."""
         nodes = self._nodes.in_string(string, "Name", name)
         is_matched = len(nodes) == len(uses)
@@ -307,11 +307,13 @@ class _BindingRows:
             is_matched = True
         for at, (context, start, end, line) in enumerate(uses):
             if is_matched:
-                self._name(name, context, nodes[at], self._scopes.of_node[nodes[at]], (start, end, line))
+                self._add_name(name, context, nodes[at], self._scopes.of_node[nodes[at]], (start, end, line))
             else:
                 self.unbound.append(UnboundName(start, end, line, name, None))
 
-    def _name(self, name: str, context: str, node: int, scope: Scope, place: tuple[int, int, int]) -> None:
+    def _add_name(
+        self, name: str, context: str, node: int, scope: Scope, place: tuple[int, int, int]
+    ) -> None:
         target = self._target(scope, name, place)
         if target is None:
             self.unbound.append(UnboundName(*place, name, scope))
@@ -334,38 +336,42 @@ class _BindingRows:
 
     # Definitions, parameters and imports.
 
-    def _define(self, kind: str, span: tuple[int, int], name: str, scope: Scope | None, line: int) -> None:
+    def _add_definition(
+        self, kind: str, span: tuple[int, int], name: str, scope: Scope | None, line: int
+    ) -> None:
         place = (*span, line)
-        target = None if scope is None else self._target(scope, normalized(name), place)
+        target = None if scope is None else self._target(scope, normalize_name(name), place)
         if target is not None:
             evidence = self._evidence(target, place)
             self._add("DEFINES_BINDING", kind, self._ids[kind](*span), target, place, None, evidence)
 
-    def definitions(self, defs: Columns) -> None:
+    def add_definitions(self, defs: Columns) -> None:
         """Add functions and classes, bound in their enclosing scope."""
         fields = ("kind", "name", "def_bstart", "def_bend", "line")
         for kind, name, start, end, line in zip(*(defs[field] for field in fields), strict=True):
             node = self._nodes.statements.get(start)
             if kind in DEFINITION_KINDS and node is not None:
-                self._define(DEFINITION_KINDS[kind], (start, end), name, self._scopes.of_node[node], line)
+                self._add_definition(
+                    DEFINITION_KINDS[kind], (start, end), name, self._scopes.of_node[node], line
+                )
 
-    def parameters(self, params: Columns) -> None:
+    def add_parameters(self, params: Columns) -> None:
         """Add parameters, bound in the scope of their function."""
         unplaced: defaultdict[tuple[int, str], list[tuple[int, int, int]]] = defaultdict(list)
         fields = ("name", "bstart", "bend", "line")
         for name, start, end, line in zip(*(params[field] for field in fields), strict=True):
             node = self._nodes.names.get(start)
             if node is not None:
-                self._define("PARAMETER", (start, end), name, self._scopes.of_node[node], line)
+                self._add_definition("PARAMETER", (start, end), name, self._scopes.of_node[node], line)
             elif (string := self._nodes.string(start)) is not None:
                 unplaced[string, name].append((start, end, line))
         for (string, name), places in unplaced.items():
-            nodes = self._nodes.in_string(string, "arg", normalized(name))
+            nodes = self._nodes.in_string(string, "arg", normalize_name(name))
             if len(nodes) == len(places):
                 for node, (start, end, line) in zip(nodes, places, strict=True):
-                    self._define("PARAMETER", (start, end), name, self._scopes.of_node[node], line)
+                    self._add_definition("PARAMETER", (start, end), name, self._scopes.of_node[node], line)
 
-    def imports(self, imports: Columns) -> None:
+    def add_imports(self, imports: Columns) -> None:
         """Add imports: they bind the name after `as`, or the first part of the module's name."""
         fields = ("kind", "name", "asname", "is_star", "stmt_bstart", "alias_bstart", "alias_bend", "line")
         rows = zip(*(imports[field] for field in fields), strict=True)
@@ -373,4 +379,4 @@ class _BindingRows:
             node = self._nodes.statements.get(statement)
             if node is not None and not is_star:
                 bound = asname or (name.partition(".")[0] if kind == "import" else name)
-                self._define("IMPORT_ALIAS", (start, end), bound, self._scopes.of_node[node], line)
+                self._add_definition("IMPORT_ALIAS", (start, end), bound, self._scopes.of_node[node], line)
