@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import pytest
 
-from codeanatomy.cli.main import main as cli
+from codeanatomy.cli import main as cli
 
 Ran: TypeAlias = Callable[..., tuple[int, str, str]]
 

@@ -3,8 +3,9 @@
     bundles = bundled(frames, tasks=8)                  # rows (task, table, piece)
     for file in files_in(batches): file.rows("relations_v1")
 
-Every table is packed where it is read: the rows of a task become one piece, and Spark exchanges pieces. So a table of millions of short rows costs no more than its bytes, where a join of lists by file would
-make each of them a row, an aggregate and a row again. Tests: `tests/spark/test_graph.py`.
+Every table is packed where it is read: the rows of a task become one piece, and Spark exchanges pieces. So a
+table of millions of short rows costs no more than its bytes, where a join of lists by file would make each of
+them a row, an aggregate and a row again. Tests: `tests/spark/test_graph.py`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Cache boundaries: how the frame that a step has computed is kept while its tables are committed.
+"""Keep the frame that a step has computed while its tables are committed.
 
-    with held(run, "relate", frame) as kept:
+    with cache_frame(run, "relate", frame) as kept:
         ...                                     # every table is written from it; it is computed once
 
-The catalogue says how, of the tables of the step the strongest wish counts:
+The catalogue declares how; of the tables of a step the strongest policy applies:
 
-    none             not at all: it is computed for every table anew
+    none             not at all: it is computed again for every table
     memory           in Spark's cache, spilled to disk at once, and released at the end of the block
     delta_staging    as a Delta table below the lake, until the run is published: after a run that fails, the
-                     next goes on from there, if it repeats the step with the same fingerprint
+                     next one reuses it, if it repeats the step with the same fingerprint
 
 Each use is a row of `view_cache`. Tests: `tests/spark/test_caching.py`.
 """
@@ -31,14 +31,14 @@ STRENGTH: tuple[CachePolicy, ...] = ("none", "memory", "delta_staging")
 
 
 def boundary(tables: Sequence[Table], step: str) -> Table:
-    """The table of a step whose wish counts."""
+    """Return the table of a step whose cache policy applies."""
     own = [table for table in tables if table.stage == step]
     return max(own, key=lambda table: STRENGTH.index(table.cache))
 
 
 @contextmanager
-def held(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
-    """Keep a frame until the end of the block, as the catalogue wants it."""
+def cache_frame(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
+    """Keep a frame until the end of the block, by the policy of the catalogue."""
     table = boundary(run.store.tables, step)
     made_from = fingerprint(run.fingerprints(step))
     if table.cache == "delta_staging":
@@ -61,6 +61,6 @@ def held(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def release(run: Run, step: str) -> None:
-    """Delete what a step has staged: its tables are published."""
+    """Delete the staged frame of a step whose tables are published."""
     if boundary(run.store.tables, step).cache == "delta_staging":
         clear_staged(run.spark_store, step)

@@ -1,4 +1,4 @@
-"""A run under way: what it works on, and what it has done so far. Steps read it and add to it.
+"""Hold the state of a run: its inputs, plan, pins and results so far. Steps read it and add to it.
 
 Tests: `tests/spark/test_build.py`.
 """
@@ -46,12 +46,12 @@ from codeanatomy.tracing import Span, Trace
 
 
 def new_run_id() -> str:
-    """A name for a run that sorts by time; it is never part of the data of a graph."""
+    """Make a run id that sorts by time; it is never part of the data of a graph."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
 class CacheUse(Struct, frozen=True):
-    """A use of a cache boundary."""
+    """A cached frame of a step."""
 
     table_name: str
     policy: CachePolicy
@@ -64,11 +64,11 @@ class CacheUse(Struct, frozen=True):
 
 @dataclass
 class Run:
-    """The context of every step."""
+    """The context of every step of a run."""
 
     run_id: str
     store: LakeTables
-    # Opens the session, when first something is asked of it.
+    # Opens the session on first use.
     session: Callable[[], SparkSession]
     request: BuildRequest
     build_inputs: BuildInputs
@@ -102,10 +102,10 @@ class Run:
     # What stopped a step.
     errors: dict[str, str] = field(default_factory=dict)
     caches: list[CacheUse] = field(default_factory=list)
-    # What its storage has told.
+    # Events of its reads and commits.
     observed: EventLog = field(default_factory=EventLog)
     spans: dict[str, Span] = field(default_factory=dict)
-    # Tables that a dead run has left, whose rows nobody has counted by repository.
+    # Tables taken over from a dead run, whose rows are not counted by repository yet.
     recount: set[str] = field(default_factory=set)
     # Steps under way, or done.
     steps: dict[str, Future[None]] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Run:
 
     @property
     def spark(self) -> SparkSession:
-        """The session, opened by whoever asks first."""
+        """The session, opened on first use."""
         with self.opening:
             return self._opened
 
@@ -131,25 +131,27 @@ class Run:
 
     @property
     def is_open(self) -> bool:
-        """Whether the session was asked for."""
+        """Whether the session is open."""
         return "_opened" in self.__dict__
 
     @property
     def spark_store(self) -> Store:
-        """The tables, for what only Spark does to them."""
+        """The tables, for operations that need Spark."""
         settings = structs.replace(self.settings, tables=self.store.tables)
         return Store.from_settings(settings, self.spark, self.store.root, self.observed)
 
     @cached_property
     def redacted(self) -> Callable[[Any], Any]:
-        """Hides the values of options of the storage in what is recorded."""
+        """Masks the values of storage options in everything that is recorded."""
         return redactor(self.settings.runtime)
 
     @cached_property
     def rules(self) -> dict[str, str]:
-        """What each step does to any source."""
+        """Fingerprint of the rules of each step, independent of the source."""
         request = self.plan_request
-        return rule_fingerprints(steps_of(request.tables, request.until), request.build_inputs, request.tables)
+        return rule_fingerprints(
+            steps_of(request.tables, request.until), request.build_inputs, request.tables
+        )
 
     def working(self, step: str) -> dict[str, Listing]:
         """The repositories that a step works on."""
@@ -183,20 +185,23 @@ class Run:
         made_from = fingerprint(prints) if len(prints) > 1 else next(iter(prints.values()))
         return Commit(self.run_id, sequence, made_from, inputs)
 
-    def read_otherwise(self, repo_id: str, digest: str) -> None:
-        """A source was another one when it was read: what is made of it is recorded as made of that."""
+    def source_was_read(self, repo_id: str, digest: str) -> None:
+        """Record the digest of the source that was actually read, which differs from the planned one."""
         digests = {**self.listed.digests, repo_id: digest}
         self.listed = structs.replace(self.listed, digests=digests)
-        source_inputs = {**self.plan_request.source_inputs, repo_id: {**self.plan_request.source_inputs[repo_id], "source": digest}}
+        source_inputs = {
+            **self.plan_request.source_inputs,
+            repo_id: {**self.plan_request.source_inputs[repo_id], "source": digest},
+        }
         self.plan_request = structs.replace(self.plan_request, source_inputs=source_inputs)
         self.plan = with_fingerprints(self.plan, self.plan_request)
 
     def done(self, step: str, name: str, commit: Committed) -> None:
-        """A step has committed to a table."""
+        """Record a commit of a step to a table."""
         before = self.committed.get(name)
         self.committed[name] = commit if before is None else _both(before, commit)
         self.pins[name] = commit.version
-        told: dict[str, str | int] = {
+        fields: dict[str, str | int] = {
             "table": name,
             "operation": commit.operation,
             "version": commit.version,
@@ -205,17 +210,17 @@ class Run:
             "size_bytes": commit.size_bytes,
             "attempts": commit.attempts,
         }
-        self.trace.event(f"commit {name}", commit.seconds, told, parent=self.spans.get(step))
-        Log(run_id=self.run_id, step=step).info("committed", extra=told)
+        self.trace.event(f"commit {name}", commit.seconds, fields, parent=self.spans.get(step))
+        Log(run_id=self.run_id, step=step).info("committed", extra=fields)
 
     def wait_for(self, step: str) -> None:
-        """Until another step of this run is done; its failure is ours."""
+        """Wait for another step of this run, and fail if it failed."""
         if step in self.steps:
             self.steps[step].result()
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Measure how long something takes."""
+        """Add the duration of the block to the timings of the run."""
         began = time.monotonic()
         try:
             yield
@@ -224,13 +229,13 @@ class Run:
             self.seconds[name] = round(self.seconds.get(name, 0) + took, 3)
 
     def count(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Add what a step has counted; two of them may end at the same time."""
+        """Add the counts of a step; two steps may end at the same time."""
         with self.counting:
             for repo_id, named in counts.items():
                 self.counts.setdefault(repo_id, Counter()).update(named)
 
     def step_done(self, step: str) -> StepDone:
-        """What the journal says of a step that has ended."""
+        """Return the journal entry of a finished step."""
         planned = self.plan.step(step)
         tables = (*planned.outputs, *planned.adds_to)
         # What two steps write to is counted as one: it is counted anew where that is taken over.
@@ -268,7 +273,7 @@ def _both(first: Committed, second: Committed) -> Committed:
 
 
 def recorded_counts(row: RunManifest) -> dict[str, int]:
-    """What a row of the manifest says was counted: rows by table, failures by extractor."""
+    """Return the counts in a manifest row: rows by table, failures by extractor."""
     return {**row.row_counts, **{f"{FAILURES}/{name}": count for name, count in row.error_counts.items()}}
 
 

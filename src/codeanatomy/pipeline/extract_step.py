@@ -1,10 +1,10 @@
-"""The extract stage on Spark: files spread over tasks, read once, and committed table by table.
+"""Run the extract step on Spark: spread files over tasks, read each once, commit table by table.
 
-One job runs the witnesses on the executors and keeps their rows, packed by table (`packing`). Then every
-table is committed. Nothing passes through the driver but the listing and some counts per repository.
+One job runs the extractors on the executors and keeps their rows, packed by table (`pipeline.packed_rows`).
+Then every table is committed. Only the listing and counts per repository pass through the driver.
 
     gathered = gather(spark, tasks, EXTRACTORS, options, counters)   # lazy: a row per chunk of files
-    work_through(run, "extract", gathered, said)                    # runs the witnesses, fills the cache
+    work_through(run, "extract", gathered, status)                  # runs the extractors, fills the cache
     commit_tables(run, gathered, worked)
 
 Tests: `tests/spark/test_build.py`.
@@ -30,7 +30,7 @@ from codeanatomy.pipeline.caching import cache_frame
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.inputs import step_session
 from codeanatomy.pipeline.packed_rows import (
-    Worked,
+    StepResult,
     append_packed,
     commit_all,
     packed_ddl,
@@ -46,7 +46,7 @@ from codeanatomy.sources.digest import FileStates, states_digest
 
 
 def extract_stage(run: Run) -> None:
-    """Read the files of all repositories, and commit what the witnesses say."""
+    """Read the files of all repositories and commit the evidence of the extractors."""
     options = run.settings.extract
     cores = run.spark.sparkContext.defaultParallelism
     listings = run.working(EXTRACT)
@@ -60,28 +60,28 @@ def _extract(run: Run, tasks: Sequence[Task]) -> None:
     counters = Counters(run.spark)
     gathered = gather(step_session(run, EXTRACT), tasks, EXTRACTORS, run.settings.extract, counters)
 
-    def said() -> str:
+    def status() -> str:
         return f"{counters.files.value:,}/{total:,} files, {counters.failures.value:,} failures"
 
     with cache_frame(run, EXTRACT, gathered) as kept:
-        worked = work_through(run, EXTRACT, kept, said)
+        worked = work_through(run, EXTRACT, kept, status)
         with run.timed("extract_commit"):
             commit_tables(run, kept, worked)
     for repo_id in run.working(EXTRACT):
-        tell_of_source(run, repo_id, read_file_states(run.store.root, repo_id, run.pins[FILES]))
+        warn_if_source_changed(run, repo_id, read_file_states(run.store.root, repo_id, run.pins[FILES]))
 
 
-def tell_of_source(run: Run, repo_id: str, read: FileStates) -> None:
-    """Say so if another source was read than was planned with."""
+def warn_if_source_changed(run: Run, repo_id: str, read: FileStates) -> None:
+    """Warn if the source that was read is not the one that was planned with."""
     digest = states_digest(read)
     if digest != run.listed.digests[repo_id]:
         warning = f"{repo_id} changed while it was read"
         run.progress.update(EXTRACT, warning, last=True)
         Log(run_id=run.run_id, step=EXTRACT).warning(warning)
-        run.read_otherwise(repo_id, digest)
+        run.source_was_read(repo_id, digest)
 
 
-def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:
+def commit_tables(run: Run, gathered: DataFrame, worked: StepResult) -> None:
     """Replace the repositories' rows in every table; failures are added to those of other runs."""
 
     def failures() -> Committed:
@@ -92,7 +92,7 @@ def commit_tables(run: Run, gathered: DataFrame, worked: Worked) -> None:
 
 
 class Counters:
-    """How far the tasks are; told when a task ends."""
+    """Count finished files and failures; updated when a task ends."""
 
     def __init__(self, spark: SparkSession) -> None:
         context = spark.sparkContext
@@ -108,20 +108,20 @@ class Counters:
 def gather(
     spark: SparkSession,
     todo: Sequence[Task],
-    witnesses: Sequence[Extractor],
+    extractors: Sequence[Extractor],
     options: ExtractOptions,
     counters: Counters,
 ) -> DataFrame:
-    """A frame with a row per chunk of files and a column per table; one Spark task for each of ours."""
+    """Return a frame with a row per chunk of files and a column per table; one Spark task per task."""
     # Each task decodes its own part only; the listing of a repository may be long.
     encoded = spark.sparkContext.broadcast([msgpack.encode(task) for task in todo])
-    tables = extract_tables(witnesses)
+    tables = extract_tables(extractors)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 task = msgpack.decode(encoded.value[number], type=Task)
-                for packed in extract_task(task, witnesses, options):
+                for packed in extract_task(task, extractors, options):
                     counters.add(packed)
                     yield packed_row(
                         packed.first_file_id, {name: packed.streams[name] for name in tables}, packed.counts

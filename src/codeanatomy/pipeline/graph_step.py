@@ -1,4 +1,4 @@
-"""The graph stage on Spark: nodes, edges and properties of each file, and what all files say together.
+"""Run the graph step on Spark: nodes, edges and properties of each file, and those of the repository.
 
     per_file, done = graphed(inputs, "default", tasks)     # a row per file: its rows, packed by table
     shared = together(per_file)                            # a row per repository: packages, types, ...
@@ -46,7 +46,7 @@ REPO = "repo_id"
 
 
 def graph_stage(run: Run) -> None:
-    """Make the graph of what the stages before have found, and commit it."""
+    """Make the graph from the tables of the other steps and commit it."""
     store = replace(run.spark_store, spark=step_session(run, GRAPH, SETTINGS))
     inputs = {name: input_rows(run, store, GRAPH, name) for name in READS}
     frame, done = graphed(inputs, run.request.profile, file_tasks(run, GRAPH))
@@ -61,7 +61,7 @@ def graph_stage(run: Run) -> None:
 
 @contextmanager
 def _kept(shared: DataFrame) -> Iterator[DataFrame]:
-    """Keep what the files say together, which is small, for each of the tables."""
+    """Cache the rows of the repositories, which are few, for all tables."""
     kept = shared.persist(StorageLevel.DISK_ONLY)
     try:
         yield kept
@@ -70,7 +70,7 @@ def _kept(shared: DataFrame) -> Iterator[DataFrame]:
 
 
 def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple[DataFrame, Accumulator[int]]:
-    """A frame with a row per file and a column per table, and a counter of the files that are done."""
+    """Return a frame with a row per file and a column per table, and a counter of finished files."""
     frames = {
         name: selected(name, _wanted(name, rows), instructions=profile == "full")
         for name, rows in inputs.items()
@@ -95,23 +95,22 @@ def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple
 
 
 def together(per_file: DataFrame) -> DataFrame:
-    """A frame with a row per repository and a column per table: what belongs to no file of it."""
+    """Return a frame with a row per repository and a column per table: rows that belong to no single file."""
 
     def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
         for repo_id, files in groupby(rows, key=lambda row: row[0].as_py()):
-            told = (
-                said for _, stream in files for row in unpack_rows(stream.as_buffer()) for said in unpack_shared_rows(row)
-            )
-            streams, counts = _streams({**merge_shared_rows(told), SHARED: EMPTY_SHARED})
+            batches_of_repo = (row for _, stream in files for row in unpack_rows(stream.as_buffer()))
+            parts = (part for row in batches_of_repo for part in unpack_shared_rows(row))
+            streams, counts = _streams({**merge_shared_rows(parts), SHARED: EMPTY_SHARED})
             yield packed_row(None, streams, {repo_id: counts}, **{PATH: None})
 
-    found = per_file.select(REPO, SHARED).repartition(REPO).sortWithinPartitions(REPO)
-    return found.mapInArrow(merge, packed_ddl((*TABLES, SHARED), PATH))
+    ordered = per_file.select(REPO, SHARED).repartition(REPO).sortWithinPartitions(REPO)
+    return ordered.mapInArrow(merge, packed_ddl((*TABLES, SHARED), PATH))
 
 
 def _streams(tables: Mapping[str, pa.RecordBatch]) -> tuple[dict[str, bytes], dict[str, int]]:
-    """The rows packed by table, and their counts, of the copies too."""
+    """Pack the rows by table and count them, copies included."""
     counts = {name: rows.num_rows for name, rows in tables.items()}
     copied = {copy: counts[name] for copy, name in COPIES.items()}
     return {name: pack_rows(tables[name]) for name in (*TABLES, SHARED)}, {**counts, **copied}

@@ -1,4 +1,4 @@
-"""What steps after the first read, into how many tasks it is cut, and how they add to a table.
+"""Read the inputs of the steps after extract, and decide into how many tasks they are cut.
 
     input_rows(run, store, "relate", "ast_files_v1")                  # cut into file_tasks(run, "relate")
 
@@ -20,7 +20,7 @@ from codeanatomy.delta.read.predicate import InList, Predicate
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.pipeline.context import Run
-from codeanatomy.spark.session import isolated
+from codeanatomy.spark.session import clone_session
 
 # Files that a Python worker holds at a time: one of 8 MB is a hundred times that as objects.
 FILES_PER_BATCH = 16
@@ -36,26 +36,26 @@ INTERPRETED = {
 
 
 def step_session(run: Run, step: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-    """A session for a step, with settings of its own."""
+    """Return a session for a step, with its own settings."""
     entries = (entry for listing in run.working(step).values() for entry in listing.entries)
     is_small = sum(entry.size_bytes or 0 for entry in entries) <= FEW_BYTES
-    return isolated(run.spark, {**settings, **(INTERPRETED if is_small else {})})
+    return clone_session(run.spark, {**settings, **(INTERPRETED if is_small else {})})
 
 
 def input_rows(run: Run, store: Store, step: str, name: str) -> DataFrame:
-    """The rows of the repositories that a step works on, at the version the run has pinned."""
+    """Scan the rows of the repositories that a step works on, at the pinned version."""
     return scan_rows(run, store, name, run.working(step))
 
 
 def scan_rows(run: Run, store: Store, name: str, repo_ids: Iterable[str]) -> DataFrame:
-    """The rows of repositories, at the version the run has pinned."""
+    """Scan the rows of repositories at the pinned version."""
     table = store.table(name)
     wanted = Predicate.all_of(table, InList.of(table.column("repo_id"), repo_ids))
     return scan(store, name, run.pins[name], where=wanted).rows
 
 
 def file_tasks(run: Run, step: str) -> int:
-    """Into how many tasks the files are cut."""
+    """Return the number of tasks for the files of a step."""
     options = run.settings.extract
     if options.partitions is not None:
         return options.partitions
@@ -64,5 +64,5 @@ def file_tasks(run: Run, step: str) -> int:
 
 
 def read_files(run: Run, step: str) -> int:
-    """How many files the witnesses have read, of the repositories that a step works on."""
+    """Count the files that the extractors have read, of the repositories that a step works on."""
     return sum(run.counts[repo_id]["ast_files_v1"] for repo_id in run.working(step) if repo_id in run.counts)

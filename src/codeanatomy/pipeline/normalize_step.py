@@ -1,4 +1,4 @@
-"""The normalize stage on Spark: what the witnesses said of a file, brought together and worked on there.
+"""Run the normalize step on Spark: bring the evidence about a file together and apply the rules to it.
 
     gathered = gather(inputs, partitions)          # lazy: rules run on the executors, rows packed by table
     commit_all(..., replacements(...))             # every table from its column
@@ -21,14 +21,14 @@ from pyspark.sql import DataFrame
 from codeanatomy.normalize.file_view import file_from_parts
 from codeanatomy.normalize.rules import FILE_TABLES, READS, pack_file_rows
 from codeanatomy.pipeline.bundles import SETTINGS, bundled, by_file
-from codeanatomy.pipeline.caching import held
+from codeanatomy.pipeline.caching import cache_frame
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.input_frames import witness_frames
 from codeanatomy.pipeline.inputs import file_tasks, input_rows, read_files, step_session
 from codeanatomy.pipeline.packed_rows import commit_all, packed_ddl, packed_row, replacements, work_through
 from codeanatomy.plan.steps import NORMALIZE
 
-# All that the rules read.
+# Tables that the rules read.
 FILE_INPUTS = (
     "repo_files_v1",
     "file_line_index_v1",
@@ -42,12 +42,12 @@ FILE_INPUTS = (
 
 
 def normalize_stage(run: Run) -> None:
-    """Turn what the witnesses said into flat facts, and commit them."""
+    """Turn evidence into flat facts and commit them."""
     store = replace(run.spark_store, spark=step_session(run, NORMALIZE, SETTINGS))
     inputs = {name: input_rows(run, store, NORMALIZE, name) for name in FILE_INPUTS}
     gathered, done = gather(inputs, file_tasks(run, NORMALIZE))
     total = read_files(run, NORMALIZE)
-    with held(run, NORMALIZE, gathered) as kept:
+    with cache_frame(run, NORMALIZE, gathered) as kept:
         worked = work_through(run, NORMALIZE, kept, lambda: f"{done.value:,}/{total:,} files")
         with run.timed("normalize_commit"):
             commit_all(run, NORMALIZE, replacements(run, kept, FILE_TABLES, worked))
@@ -62,13 +62,13 @@ def gather(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Ac
         # No rule makes cycles, and looking for them in millions of rows takes a sixth of the time.
         gc.disable()
         try:
-            found = by_file(batches)
-            for file_id in sorted(found):
-                file = file_from_parts(file_id, found.pop(file_id))
+            files = by_file(batches)
+            for file_id in sorted(files):
+                file = file_from_parts(file_id, files.pop(file_id))
                 streams, counts = pack_file_rows(file)
                 if file.bytecode:
                     done.add(1)
-                # Most files that are not read have nothing to tell.
+                # Most files that are not read give no rows.
                 if any(counts.values()):
                     yield packed_row(file.file_id, streams, {file.repo_id: counts})
         finally:

@@ -1,12 +1,12 @@
-"""Rows on their way from Python steps to tables: a frame with a row per piece of work, a column per table.
+"""Carry rows from Python steps to tables: a frame with one row per piece of work and one column per table.
 
     first_file_id  ast_files_v1       libcst_files_v1    counts
     file:-0aB...   <Arrow stream>     <Arrow stream>     [{requests, ast_files_v1, 18}, ...]
 
 The frame is computed once, kept in Spark's cache on disk, and each table is then unpacked and committed from
 its own column, all of them at the same time. On a local lake the executors write the data files themselves
-(`delta.write.data_files`): in the order of the frame's rows where that is the table's order, else sorted (`sorting`).
-Elsewhere Spark writes. Nothing passes through the driver but counts.
+(`delta.write.data_files`): in the order of the frame's rows where that is the table's order, otherwise sorted
+(`pipeline.sorted_tables`). On other stores Spark writes. Only counts pass through the driver.
 
 Tests: `tests/spark/test_build.py`.
 """
@@ -35,7 +35,7 @@ from codeanatomy.delta.write.adopt import adopt_files, local_folder
 from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.delta.write.data_files import write_files, write_on_executors
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.small_tables import FEW_BYTES, Part, in_groups
+from codeanatomy.pipeline.small_tables import FEW_BYTES, PackedTable, in_groups
 from codeanatomy.pipeline.sorted_tables import in_order, sort_keys, write_sorted
 from codeanatomy.progress import run_with_progress
 from codeanatomy.spark.metrics import operator_metrics
@@ -56,12 +56,12 @@ PACKED_BYTES_PER_FILE_BYTE = 2
 COMMITTERS = 8
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
-# By repository: rows by table, and other things that are counted.
+# By repository: rows by table, and other counters.
 Counts: TypeAlias = Mapping[str, Mapping[str, int]]
 
 
 def packed_ddl(tables: Sequence[str], *keys: str) -> str:
-    """The columns of the frame; `keys` are further texts that its rows can be ordered by."""
+    """Return the DDL of the frame; `keys` are further text columns that its rows can be ordered by."""
     texts = (f"{name} string" for name in (FIRST, *keys))
     return ", ".join((*texts, *(f"{name} binary" for name in tables), f"{COUNTS} {COUNTS_DDL}"))
 
@@ -69,7 +69,7 @@ def packed_ddl(tables: Sequence[str], *keys: str) -> str:
 def packed_row(
     first: str | None, streams: Mapping[str, bytes], counts: Counts, **keys: str | None
 ) -> pa.RecordBatch:
-    """A row of the frame."""
+    """Make a row of the frame."""
     counted: list[dict[str, object]] = [
         {"repo_id": repo_id, "name": name, "count": count}
         for repo_id, named in counts.items()
@@ -85,17 +85,17 @@ def packed_row(
 
 
 def count(gathered: DataFrame) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
-    """Counts by repository, and packed bytes by table. The first call does the work."""
+    """Return counts by repository and packed bytes by table. The first call computes the frame."""
 
     def sums(batches: Batches) -> Batches:
-        """What a task has counted; an exchange to add up a few numbers would be three jobs more."""
-        found: Counter[tuple[str | None, str]] = Counter()
+        """Add up the counts of a task; an exchange for a few numbers would cost three more jobs."""
+        totals: Counter[tuple[str | None, str]] = Counter()
         for batch in batches:
             each = batch.column(0).flatten()
             keys = zip(each.field("repo_id").to_pylist(), each.field("name").to_pylist(), strict=True)
             for key, number in zip(keys, each.field("count").to_pylist(), strict=True):
-                found[key] += number
-        rows = [(repo_id, name, number) for (repo_id, name), number in found.items()]
+                totals[key] += number
+        rows = [(repo_id, name, number) for (repo_id, name), number in totals.items()]
         yield pa.RecordBatch.from_pylist(
             [dict(zip(COUNTED.names, row, strict=True)) for row in rows], COUNTED
         )
@@ -108,19 +108,19 @@ def count(gathered: DataFrame) -> tuple[dict[str, dict[str, int]], dict[str, int
     return counts, sizes
 
 
-class Worked(NamedTuple):
-    """What a step has made, by table."""
+class StepResult(NamedTuple):
+    """Rows and packed bytes that a step has computed, by table."""
 
     rows: Mapping[str, int]
     packed_bytes: Mapping[str, int]
 
 
-def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], str]) -> Worked:
-    """Do the work, telling how far it is."""
+def work_through(run: Run, step: str, gathered: DataFrame, status: Callable[[], str]) -> StepResult:
+    """Compute a step's frame and report progress."""
     with run.timed(step):
         work = inheritable_thread_target(run.spark)(lambda: count(gathered))
-        counts, sizes = run_with_progress(work, lambda: run.progress.update(step, said()))
-        run.progress.update(step, said(), last=True)
+        counts, sizes = run_with_progress(work, lambda: run.progress.update(step, status()))
+        run.progress.update(step, status(), last=True)
     run.count(counts)
     rows: Counter[str] = Counter()
     for counted in counts.values():
@@ -130,11 +130,11 @@ def work_through(run: Run, step: str, gathered: DataFrame, said: Callable[[], st
     for name, used in plan_columns(gathered).items():
         if name in run.pins:
             run.observed.refine(name, run.pins[name], used.filters, used.joins)
-    return Worked(rows, sizes)
+    return StepResult(rows, sizes)
 
 
 def table_rows(gathered: DataFrame, name: str, columns: Sequence[Column]) -> DataFrame:
-    """The rows of a table."""
+    """Unpack the rows of a table."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -149,10 +149,10 @@ def replacements(
     run: Run,
     gathered: DataFrame,
     names: Sequence[str],
-    worked: Worked,
+    worked: StepResult,
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Callable[[], Committed]]:
-    """The commits of tables, the largest first: it takes longest.
+    """Return the commits of tables, the largest first because it takes longest.
 
     `columns` names the column of a table that has none of its own: a copy in another order.
     """
@@ -185,9 +185,9 @@ def _replace(
     table = run.store.table(name)
     owners, commit = sorted(run.working(table.stage)), run.commit(table.stage)
     if local_folder(run.store, name) is not None:
-        found = [] if files is None else files()
+        written = [] if files is None else files()
         run.check()
-        return adopt_files(run.store, name, found, owners, commit, by="repo_id")
+        return adopt_files(run.store, name, written, owners, commit, by="repo_id")
     size = packed_bytes // PACKED_BYTES_PER_FILE_BYTE
     rows = table_rows(gathered, column, table.columns)
     run.check()
@@ -195,9 +195,9 @@ def _replace(
 
 
 def append_packed(
-    run: Run, gathered: DataFrame, name: str, worked: Worked, commit: Commit, **constants: str
+    run: Run, gathered: DataFrame, name: str, worked: StepResult, commit: Commit, **constants: str
 ) -> Committed:
-    """Add the rows of a column to a table, with further columns that are the same for all of them."""
+    """Append the rows of a column to a table, with constant values for further columns."""
     table, folder = run.store.table(name), local_folder(run.store, name)
     if folder is None:
         columns = [column for column in table.columns if column.name not in constants]
@@ -225,15 +225,15 @@ def _with(table: Table, rows: pa.RecordBatch, constants: Mapping[str, str]) -> p
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
-def _part(run: Run, gathered: DataFrame, name: str, column: str, packed_bytes: int) -> Part:
+def _part(run: Run, gathered: DataFrame, name: str, column: str, packed_bytes: int) -> PackedTable:
     table = run.store.table(name)
     key = frame_order(table)
     in_frame = key if key in gathered.columns else None
-    return Part(table, run.store.location(name), column, in_frame, packed_bytes)
+    return PackedTable(table, run.store.location(name), column, in_frame, packed_bytes)
 
 
-def _files(gathered: DataFrame, part: Part) -> list[DataFile]:
-    """The files of a table, written by as many tasks as there are."""
+def _files(gathered: DataFrame, part: PackedTable) -> list[DataFile]:
+    """Write the files of a table, one task per file."""
     table, size = part.table, part.packed_bytes // PACKED_BYTES_PER_FILE_BYTE
     if part.key is not None:
         return write_ordered(gathered, part.column, table, part.folder, size, part.key)
@@ -242,7 +242,7 @@ def _files(gathered: DataFrame, part: Part) -> list[DataFile]:
 
 
 def frame_order(table: Table) -> str | None:
-    """The key of the frame that puts a table's rows in order, partitions apart; none where no key does."""
+    """Return the frame key that orders a table's rows within partitions; None if no key does."""
     clusters = (name for name in table.ordering if name not in table.write.partition_by)
     return {table.owner: FIRST, "file_id": FIRST, "path": PATH}.get(next(clusters, None))
 
@@ -250,7 +250,7 @@ def frame_order(table: Table) -> str | None:
 def write_ordered(
     gathered: DataFrame, column: str, table: Table, folder: str, size: int, key: str
 ) -> list[DataFile]:
-    """The rows of a table as data files in the order of the frame's key, written where they are unpacked."""
+    """Write the rows of a table as data files in the order of a frame key, where they are unpacked."""
     keys = tuple(dict.fromkeys((key, FIRST)))
     packed = gathered.select(*keys, column)
     files = math.ceil(size / table.write.target_file_size)
@@ -266,7 +266,7 @@ def write_ordered(
 
 
 def commit_all(run: Run, step: str, commits: Mapping[str, Callable[[], Committed]]) -> None:
-    """Commit tables at the same time, those named first first, and tell how far it is."""
+    """Commit tables concurrently, in the given order, and report progress."""
     rows = 0
     inherit = inheritable_thread_target(run.spark)
     with ThreadPoolExecutor(COMMITTERS) as pool:
@@ -277,5 +277,5 @@ def commit_all(run: Run, step: str, commits: Mapping[str, Callable[[], Committed
             done = future.result()
             run.done(step, pending[future], done)
             rows += done.rows
-            said = f"{ready}/{len(commits)} tables, {rows:,} rows"
-            run.progress.update("commit", said, last=ready == len(commits))
+            status = f"{ready}/{len(commits)} tables, {rows:,} rows"
+            run.progress.update("commit", status, last=ready == len(commits))

@@ -1,4 +1,4 @@
-"""The relate stage on Spark: files become programs in parallel, then every repository is solved as a whole.
+"""Run the relate step on Spark: compile files to programs in parallel, then solve each repository as a whole.
 
     programs = summaries(inputs, partitions)       # a row per file: its program, packed
     gathered = solved(programs, repositories)      # a row per file: its relations, packed by table
@@ -24,7 +24,7 @@ from pyspark import Accumulator
 from pyspark.sql import DataFrame
 
 from codeanatomy.arrow import pack_rows
-from codeanatomy.pipeline.caching import held
+from codeanatomy.pipeline.caching import cache_frame
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.input_frames import witnessed_files
 from codeanatomy.pipeline.inputs import FILES_PER_BATCH, file_tasks, input_rows, read_files, step_session
@@ -58,14 +58,14 @@ SEQUENCE = 2
 
 
 def relate_stage(run: Run) -> None:
-    """Resolve names, imports, classes, values and calls, and commit what was found."""
+    """Resolve names, imports, classes, values and calls, and commit the relations."""
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
     store = replace(run.spark_store, spark=step_session(run, RELATE, settings))
     inputs = {name: input_rows(run, store, RELATE, name) for name in INPUTS}
     programs, done = summaries(inputs, file_tasks(run, RELATE))
     gathered = solved(programs, len(run.working(RELATE)))
     total = read_files(run, RELATE)
-    with held(run, RELATE, gathered) as kept:
+    with cache_frame(run, RELATE, gathered) as kept:
         worked = work_through(run, RELATE, kept, lambda: f"{done.value:,}/{total:,} files")
         with run.timed("relate_commit"):
             commit_all(run, RELATE, replacements(run, kept, (RELATIONS, PROGRAMS), worked))
@@ -77,7 +77,7 @@ def relate_stage(run: Run) -> None:
 
 
 def summaries(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:
-    """A frame with the program of each file, and a counter of the files that are done."""
+    """Return a frame with the program of each file, and a counter of finished files."""
     files = witnessed_files(**inputs, partitions=partitions)
     done = files.sparkSession.sparkContext.accumulator(0)
 
@@ -109,8 +109,8 @@ def solved(programs: DataFrame, repositories: int) -> DataFrame:
                 files = [msgpack.decode(row[1].as_buffer(), type=Program) for row in members]
                 solved = SolvedRepository(files)
                 for number, program in enumerate(solved.programs):
-                    found = solved.file(number)
-                    made = {**found.tables(), PROGRAMS: program_row(program, found.digest())}
+                    related = solved.file(number)
+                    made = {**related.tables(), PROGRAMS: program_row(program, related.digest())}
                     counts = {name: rows.num_rows for name, rows in made.items()}
                     streams = {name: pack_rows(made[name]) for name in (*TABLES, PROGRAMS)}
                     yield packed_row(program.file_id, streams, {program.repo_id: counts})

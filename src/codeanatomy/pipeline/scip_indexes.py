@@ -1,4 +1,4 @@
-"""SCIP indexes of a run: given by the user, or made by scip-python, and cut into tasks.
+"""Collect the SCIP indexes of a run, given by the user or made by scip-python, and cut them into tasks.
 
     --scip off                  no index; rows of older ones go away with this build
     --scip PATH                 an index of the one repository
@@ -35,7 +35,7 @@ INDEX_NAME = "index.scip"
 
 
 def scip_choice(values: Sequence[str], repositories: Sequence[Repository]) -> ScipChoice:
-    """What the values of --scip mean."""
+    """Parse the values of --scip."""
     names = [repository.repo_id for repository in repositories]
     given: dict[str, Path] = {}
     auto = False
@@ -48,7 +48,7 @@ def scip_choice(values: Sequence[str], repositories: Sequence[Repository]) -> Sc
                 raise UnknownName("repository", named[1], names)
             given[named[1]] = Path(named[2])
         elif len(names) > 1:
-            raise UsageError(f"--scip {value} does not say which repository it is of", "write NAME=PATH")
+            raise UsageError(f"--scip {value} does not name its repository", "write --scip NAME=PATH")
         else:
             given[names[0]] = Path(value)
     for path in given.values():
@@ -59,7 +59,7 @@ def scip_choice(values: Sequence[str], repositories: Sequence[Repository]) -> Sc
 
 @contextmanager
 def scip_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[ScipPartition]]:
-    """The tasks that read the indexes; those that were made exist as long as the context."""
+    """Yield the tasks that read the indexes; generated indexes exist until the context ends."""
     with tempfile.TemporaryDirectory(prefix="codeanatomy-scip-") as name:
         tasks: list[ScipPartition] = []
         with run.timed("scip"):
@@ -76,8 +76,8 @@ def _made(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -
     try:
         return _indexed(repo_id, listing, work, options)
     except OSError as problem:
-        said = Problem("error", "index", "unreadable", str(problem))
-        return [failed_index(RepositoryRoot(repo_id, listing.kind, listing.root), INDEX_NAME, said)]
+        failure = Problem("error", "index", "unreadable", str(problem))
+        return [failed_index(RepositoryRoot(repo_id, listing.kind, listing.root), INDEX_NAME, failure)]
 
 
 def _indexed(repo_id: str, listing: Listing, work: Path, options: ExtractOptions) -> list[ScipPartition]:

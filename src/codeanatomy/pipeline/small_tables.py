@@ -1,4 +1,4 @@
-"""Tables of a small step, written together: a Spark job for several of them, where each would be one.
+"""Write the tables of a small step together: one Spark job for several tables instead of one each.
 
     files = in_groups(gathered, parts, groups=2)
     files["cpg_nodes"]()        # writes the files of all tables of its group, and returns those of this one
@@ -6,7 +6,7 @@
 A job costs a quarter of a second before it does anything, and in a new JVM more. So where all packed rows of
 a step are few, a task takes a group of tables and puts each in its order, in memory: the order of the frame's
 rows where that is the table's, else sorted. Large steps write each table by itself, with as many tasks as it
-has files (`packing`, `sorting`). Tests: `tests/spark/test_sorted_tables.py`.
+has files (`pipeline.packed_rows`, `pipeline.sorted_tables`). Tests: `tests/spark/test_sorted_tables.py`.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ FEW_BYTES = 32 * 1024 * 1024
 Files: TypeAlias = dict[str, list[DataFile]]
 
 
-class Part(Struct, frozen=True):
-    """A table, and where its rows are."""
+class PackedTable(Struct, frozen=True):
+    """A table, and the frame column that holds its packed rows."""
 
     table: Table
     folder: str
-    # Of the frame.
+    # Column of the frame.
     column: str
-    # Of the frame, in whose order its rows are those of the table; none: they have to be sorted.
+    # Column of the frame whose order is the order of the table; None: the rows have to be sorted.
     key: str | None
     packed_bytes: int
 
 
 class Once:
-    """Something that is made when it is first asked for, by whichever thread that is."""
+    """Compute a value on first use, in whichever thread needs it first."""
 
     def __init__(self, make: Callable[[], Files]) -> None:
         self._make = make
@@ -54,7 +54,7 @@ class Once:
         self._made: Future[Files] | None = None
 
     def __call__(self) -> Files:
-        """What was made; or what went wrong, to everybody who asks."""
+        """Return the value, or raise the error of its computation, on every call."""
         with self._lock:
             if self._made is None:
                 self._made = Future()
@@ -66,10 +66,10 @@ class Once:
 
 
 def in_groups(
-    gathered: DataFrame, parts: Sequence[Part], groups: int
+    gathered: DataFrame, parts: Sequence[PackedTable], groups: int
 ) -> dict[str, Callable[[], list[DataFile]]]:
-    """Who writes the files of each table; groups of about equal bytes run side by side."""
-    cut: list[list[Part]] = [[] for _ in range(groups)]
+    """Return a writer for the files of each table; groups of about equal bytes run concurrently."""
+    cut: list[list[PackedTable]] = [[] for _ in range(groups)]
     for part in sorted(parts, key=lambda part: -part.packed_bytes):
         min(cut, key=lambda group: sum(each.packed_bytes for each in group)).append(part)
     written: dict[str, Callable[[], list[DataFile]]] = {}
@@ -83,8 +83,8 @@ def _of(once: Once, name: str) -> list[DataFile]:
     return once().get(name, [])
 
 
-def write_together(gathered: DataFrame, parts: Sequence[Part]) -> Files:
-    """The rows of some tables as data files, by one task."""
+def write_together(gathered: DataFrame, parts: Sequence[PackedTable]) -> Files:
+    """Write the rows of several tables as data files in one task."""
     keys = [name for name in gathered.columns if any(name == part.key for part in parts)]
     columns = list(dict.fromkeys((*keys, *(part.column for part in parts))))
 
@@ -97,17 +97,17 @@ def write_together(gathered: DataFrame, parts: Sequence[Part]) -> Files:
         for part in parts:
             copied = part.column != part.table.name
             for file in write_files(part.folder, part.table, _rows(part, rows), is_copy=copied):
-                told = {"name": [part.table.name], "file": [json.encode(file).decode()]}
-                yield pa.RecordBatch.from_pydict(told)
+                row = {"name": [part.table.name], "file": [json.encode(file).decode()]}
+                yield pa.RecordBatch.from_pydict(row)
 
-    found: Files = {}
+    files: Files = {}
     for row in gathered.select(*columns).coalesce(1).mapInArrow(write, "name string, file string").collect():
-        found.setdefault(row["name"], []).append(json.decode(row["file"], type=DataFile))
-    return found
+        files.setdefault(row["name"], []).append(json.decode(row["file"], type=DataFile))
+    return files
 
 
-def _rows(part: Part, rows: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-    """The rows of a table in its order."""
+def _rows(part: PackedTable, rows: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table in its order."""
     key = part.key
     if key is None:
         yield from in_order(sort_keys(part.table), _unpacked(part.column, rows))

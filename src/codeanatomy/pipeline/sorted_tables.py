@@ -1,8 +1,8 @@
-"""Tables whose order is not that of the frame: packed rows sorted by executors, never as rows of Spark.
+"""Sort packed rows on executors, as Arrow, for tables whose order is not that of the frame.
 
-    streams            [n7 n1 n4] [n2 n9] [n3]       a row of the frame each, as the stage made them
-    sample keys        n1 n4 n9                      one for so many bytes, to the driver
-    cut                before n4                     into ranges of a size that a task can hold
+    streams            [n7 n1 n4] [n2 n9] [n3]       one row of the frame each, as the step made them
+    sample keys        n1 n4 n9                      one per so many bytes, sent to the driver
+    cut                before n4                     into ranges that fit into a task
     split              0:[n1 n2] 1:[n7 n4 n9] 0:[n3]
     exchange           file 0: 0:[n1 n2] 0:[n3]      file 1: 1:[n7 n4 n9]
     sort and write     part-...: n1 n2 n3            part-...: n4 n7 n9
@@ -53,7 +53,7 @@ Cut: TypeAlias = tuple[Any, ...]
 def write_sorted(
     streams: DataFrame, table: Table, folder: str, size: int, *, is_copy: bool = False
 ) -> list[DataFile]:
-    """Packed rows as data files in the table's order; `size` is about what they will take on disk."""
+    """Write packed rows as data files in the table's order; `size` estimates their bytes on disk."""
     files = max(1, math.ceil(size / table.write.target_file_size))
     ranges = math.ceil(size / files / RANGE_BYTES)
     return write_ranges(streams, table, folder, files, ranges, is_copy=is_copy)
@@ -69,7 +69,7 @@ def write_ranges(
     *,
     is_copy: bool = False,
 ) -> list[DataFile]:
-    """As so many files of so many ranges, or fewer; a key is sampled for every `step` packed bytes."""
+    """Write at most `files` files of `ranges` ranges each; a key is sampled for every `step` packed bytes."""
     keys = sort_keys(table)
     cuts = sampled_cuts(streams, table, files * ranges, step) if files * ranges > 1 else []
     if cuts:
@@ -92,12 +92,12 @@ def write_ranges(
 
 
 def sort_keys(table: Table) -> tuple[str, ...]:
-    """What rows are sorted by: the key decides between rows of equal order."""
+    """Return the sort columns: the table's order, then its primary key for ties."""
     return tuple(dict.fromkeys((*table.ordering, *table.primary_key)))
 
 
 def sampled_cuts(streams: DataFrame, table: Table, ranges: int, step: int) -> list[Cut]:
-    """The keys that all ranges but the first begin with."""
+    """Sample the keys at which all ranges but the first begin."""
     keys = sort_keys(table)
     fields = [table.column_names.index(key) for key in keys]
 
@@ -117,27 +117,27 @@ def sampled_cuts(streams: DataFrame, table: Table, ranges: int, step: int) -> li
                 yield from rows.take(pa.array(taken, pa.int64())).combine_chunks().to_batches()
 
     ddl = ", ".join(f"`{key}` {table.column(key).ddl}" for key in keys)
-    found = _sorted(keys, streams.mapInArrow(sample, ddl).toArrow())
-    places = sorted({found.num_rows * number // ranges for number in range(1, ranges)} - {0})
-    chosen = found.take(pa.array(places, pa.int64())).to_pylist()
+    samples = _sorted(keys, streams.mapInArrow(sample, ddl).toArrow())
+    places = sorted({samples.num_rows * number // ranges for number in range(1, ranges)} - {0})
+    chosen = samples.take(pa.array(places, pa.int64())).to_pylist()
     return list(dict.fromkeys(tuple(row[key] for key in keys) for row in chosen))
 
 
 def split(streams: DataFrame, keys: Sequence[str], cuts: Sequence[Cut], files: int) -> DataFrame:
-    """The rows of all streams in pieces that belong to one range, which belongs to one file."""
+    """Split the rows of all streams into pieces of one range, each of which belongs to one file."""
     ranges = len(cuts) + 1
 
     def run(batches: Batches) -> Batches:
         for rows in _joined(batches):
             for number, piece in split_rows(rows, keys, cuts):
-                found = {"file": number * files // ranges, "range": number, "piece": pack_rows(piece)}
-                yield pa.RecordBatch.from_pylist([found], PIECES)
+                row = {"file": number * files // ranges, "range": number, "piece": pack_rows(piece)}
+                yield pa.RecordBatch.from_pylist([row], PIECES)
 
     return streams.mapInArrow(run, PIECES_DDL)
 
 
 def _joined(batches: Batches) -> Batches:
-    """Rows of many streams at a time."""
+    """Concatenate the rows of many small streams."""
     group: list[pa.RecordBatch] = []
     held = 0
     for stream in (stream for batch in batches for stream in batch.column(0)):
@@ -154,7 +154,7 @@ def _joined(batches: Batches) -> Batches:
 def split_rows(
     rows: pa.RecordBatch, keys: Sequence[str], cuts: Sequence[Cut]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each range that has any, and its number."""
+    """Yield number and rows of each range that has any."""
     columns = [rows.column(key) for key in keys]
     numbers = pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)
     for cut in cuts:
@@ -168,7 +168,7 @@ def split_rows(
 
 
 def _before(columns: Sequence[pa.Array], cut: Cut) -> pa.Array:
-    """Which rows come before a key."""
+    """Return a mask of the rows that sort before a key."""
     column, value = columns[0], pa.scalar(cut[0], columns[0].type)
     if value.is_valid:
         less = pc.fill_null(pc.less(column, value), True)
@@ -185,14 +185,14 @@ def _pieces(streams: Iterable[pa.Scalar]) -> Batches:
 
 
 def in_order(keys: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:
-    """The rows of a range, sorted."""
-    found = list(batches)
-    if not found:
+    """Yield the rows of a range in order."""
+    parts = list(batches)
+    if not parts:
         return
-    rows = pa.concat_batches(found)
-    del found
+    rows = pa.concat_batches(parts)
+    del parts
     order = pc.sort_indices(rows, sort_keys=_ascending(keys))
-    # In steps, so that it is not all there twice.
+    # In slices, so that memory does not hold all rows twice.
     for start in range(0, rows.num_rows, STEP_ROWS):
         yield rows.take(order.slice(start, STEP_ROWS))
 

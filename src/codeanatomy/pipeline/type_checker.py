@@ -1,4 +1,4 @@
-"""The type checker in a run: its reports, made where it is installed, and cut into tasks.
+"""Run the type checker on the repositories of a run, where it is installed, and cut its reports into tasks.
 
     --types off      no report; rows of older ones go away with this build
     --types auto     pyrefly checks each repository, where it is installed; else nothing
@@ -33,7 +33,7 @@ from codeanatomy.sources.listing import Entry, Listing
 
 @contextmanager
 def type_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[TypesPartition]]:
-    """The tasks that read the reports, which exist as long as the context."""
+    """Yield the tasks that read the reports; reports exist until the context ends."""
     tool = find_pyrefly() if run.request.types == "auto" else None
     if tool is None:
         yield []
@@ -60,7 +60,7 @@ def type_tasks(run: Run, repositories: Mapping[str, Listing]) -> Iterator[list[T
 def _checked(
     tool: Path, repo_id: str, listing: Listing, work: Path, options: ExtractOptions
 ) -> tuple[CheckerReport, list[Entry]] | TypesPartition:
-    """The report on a repository with the files it is about, or why there is none."""
+    """Return the report on a repository with the files it covers, or why there is none."""
     place = RepositoryRoot(repo_id, listing.kind, listing.root)
     entries = [entry for entry in listing.entries if entry.skipped_reason is None and is_source(entry.path)]
     try:

@@ -1,11 +1,19 @@
-"""A refresh: what a change of the source reaches is redone, file by file, and nothing else.
+"""Refresh: redo, file by file, what a change of the source reaches, on local processes and without a JVM.
 
-It runs where the command runs, in as many processes as there are cores (`worker`) and without a JVM: a change
-is small, or all of the repository is built anew by Spark (`run.plan`). The same functions make the rows.
+The same functions as in the Spark steps make the rows; a change that is not small is built by Spark instead
+(`plan.run_plan`).
 
-    changes      which paths differ from what is published (`run.changes`), and what the change feed says
-    inputs       what the tables say of a file: what this run has made of it, else what is published
-    extracting, normalizing, relating, graphing      the four steps
-    writing      rows of owner files in the place of those that are there, in one commit per table
-    impact       why a file that nobody has edited is redone
+    extract         extract the changed files; run whole-program tools again
+    normalize       apply the rules to the files whose evidence changed
+    relate          solve the repository again; find the files whose relations differ
+    graph           make the graph rows of these files
+    write           replace rows by owner: data files and one commit per table
+    relink          swap single relations and edges of files that are otherwise unchanged
+    impact          why a file that was not edited is redone
+    forecast        what a refresh would redo, for `codeanatomy plan`
+    refresh_state   what changed in a repository and what is redone of it
+    file_tables     rows of a table by file: from this run, otherwise from the lake
+    row_streams     pack rows for another process, and compare them
+    worker          the process that computes
+    processes       fork work over several cores
 """

@@ -1,6 +1,6 @@
-"""The process of a refresh that computes (`worker`).
+"""Run the worker process of a refresh (`pipeline.refresh.worker`).
 
-The steps are imported before anybody asks for them: the one who starts it has something else to do meanwhile.
+The steps are imported at once, while the process that started it does other work.
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ import os
 from codeanatomy.pipeline.refresh.worker import serve
 
 serve()
-# The other side has hung up: what libraries would say while an interpreter is taken down is for nobody.
+# The parent has closed the pipe. Skip the shutdown of the interpreter: libraries print warnings there.
 os._exit(0)

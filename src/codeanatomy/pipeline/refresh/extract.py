@@ -1,10 +1,10 @@
-"""The extract step of a refresh: witnesses read the files that changed, whole-program tools all of them.
+"""Extract the files that changed; run whole-program tools on all of them.
 
     redone = extracted(run, refresh)       # by table, rows and the files they are all rows of
     refresh_extract(run)                   # the same, committed
 
-What a SCIP index or a type checker says is made anew as a whole and held against what is there: only files of
-which it says something else count. Tests: `tests/unit/pipeline/test_refresh.py`.
+SCIP indexes and type checker reports are made again as a whole and compared with the stored rows: only files
+whose rows differ count as changed. Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codeanatomy.extract.file_rows import FAILURES, table_columns
 from codeanatomy.extract.partitions import RepositoryListing, partition_files
 from codeanatomy.extract.worker import PackedChunk, Task, extract_tables, extract_task
 from codeanatomy.pipeline.context import Run, counts_of
-from codeanatomy.pipeline.extract_step import tell_of_source
+from codeanatomy.pipeline.extract_step import warn_if_source_changed
 from codeanatomy.pipeline.refresh.file_tables import by_owner
 from codeanatomy.pipeline.refresh.processes import forked, processes_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
@@ -38,7 +38,7 @@ from codeanatomy.sources.digest import stored_file_states
 
 
 def refresh_extract(run: Run) -> None:
-    """Read what changed, and replace the rows of these files."""
+    """Read the changed files and replace their rows."""
     for refresh in run.refreshing(EXTRACT):
         redone = extracted(run, refresh)
         with run.timed("extract_commit"):
@@ -47,7 +47,7 @@ def refresh_extract(run: Run) -> None:
 
 
 def extracted(run: Run, refresh: Refresh) -> dict[str, Redone]:
-    """The rows of the files that changed, also put among the inputs of the next steps."""
+    """Extract the rows of the changed files and make them inputs of the next steps."""
     with run.timed(EXTRACT):
         made = _read(run, refresh)
     gone = ids_of(refresh.changes)
@@ -56,7 +56,7 @@ def extracted(run: Run, refresh: Refresh) -> dict[str, Redone]:
     }
     for name in PROGRAM_TABLES:
         redone[name] = _differing(name, made[name], refresh)
-    _tell(run, refresh, redone[FILES].rows)
+    _warn_if_changed(run, refresh, redone[FILES].rows)
     for name, each in redone.items():
         refresh.inputs.put(name, each.owners, each.rows, is_shared=each.is_shared)
         refresh.touched[name] = frozenset(each.owners)
@@ -65,32 +65,36 @@ def extracted(run: Run, refresh: Refresh) -> dict[str, Redone]:
 
 
 def _read(run: Run, refresh: Refresh) -> dict[str, pa.Table]:
-    """What the witnesses say, by table."""
+    """Run the extractors; rows by table."""
     listing, options = run.listed.listings[refresh.repo_id], run.settings.extract
     paths = {change.path for change in refresh.read}
     entries = tuple(entry for entry in listing.entries if entry.path in paths)
     cores = processes_of(run.settings)
     tasks: list[Task] = []
     if entries:
-        tasks += partition_files([RepositoryListing(refresh.repo_id, structs.replace(listing, entries=entries))], None, cores)
+        tasks += partition_files(
+            [RepositoryListing(refresh.repo_id, structs.replace(listing, entries=entries))], None, cores
+        )
     whole = {refresh.repo_id: listing}
     with scip_tasks(run, whole) as indexes, type_tasks(run, whole) as reports:
-        packed = run.worker.call(heard, [*indexes, *reports, *tasks], options, cores)
+        packed = run.worker.call(extract_tasks, [*indexes, *reports, *tasks], options, cores)
     run.progress.update(EXTRACT, f"{len(entries):,}/{len(entries):,} changed files", last=True)
-    return {name: joined(name, (each.streams[name] for each in packed)) for name in extract_tables(EXTRACTORS)}
+    return {
+        name: joined(name, (each.streams[name] for each in packed)) for name in extract_tables(EXTRACTORS)
+    }
 
 
-def heard(tasks: Sequence[Task], options: ExtractOptions, processes: int) -> list[PackedChunk]:
-    """What the witnesses say of the files of tasks."""
+def extract_tasks(tasks: Sequence[Task], options: ExtractOptions, processes: int) -> list[PackedChunk]:
+    """Run the extractors on the files of tasks."""
 
-    def hear(number: int) -> list[PackedChunk]:
+    def extract(number: int) -> list[PackedChunk]:
         return list(extract_task(tasks[number], EXTRACTORS, options))
 
-    return [each for pieces in forked(hear, len(tasks), processes, fewest=1) for each in pieces]
+    return [each for pieces in forked(extract, len(tasks), processes, fewest=1) for each in pieces]
 
 
 def _differing(name: str, made: pa.Table, refresh: Refresh) -> Redone:
-    """Of what a tool says of all files, the rows of those of which it said something else before."""
+    """Keep the rows of the files for which a tool reported other rows before."""
     inputs, repo_id = refresh.inputs, refresh.repo_id
     table, nothing = catalog.table(name), made.schema.empty_table()
     now, before = by_owner(table, made), by_owner(table, inputs.all_files(name, repo_id))
@@ -105,14 +109,14 @@ def _differing(name: str, made: pa.Table, refresh: Refresh) -> Redone:
     return Redone(pa.concat_tables([nothing, *rows]), owners, is_shared)
 
 
-def _tell(run: Run, refresh: Refresh, files: pa.Table) -> None:
-    """Say so if a file was another one when it was read."""
+def _warn_if_changed(run: Run, refresh: Refresh, files: pa.Table) -> None:
+    """Warn if a file changed between the listing and the read."""
     planned = run.listed.file_states[refresh.repo_id]
-    tell_of_source(run, refresh.repo_id, {**planned, **stored_file_states(files.to_pylist())})
+    warn_if_source_changed(run, refresh.repo_id, {**planned, **stored_file_states(files.to_pylist())})
 
 
 def _failures(run: Run, refresh: Refresh, made: pa.Table) -> pa.Table:
-    """All failures of the repository's files: from now on it is this run that is asked for them."""
+    """Collect all failures of the repository's files: readers look them up by the newest run."""
     before = run.base.repositories[refresh.repo_id].extract_run_id
     old = refresh.inputs.where(FAILURES, {"run_id": before, "repo_id": refresh.repo_id})
     redone = pa.array(sorted(change.path for change in refresh.changes), pa.string())

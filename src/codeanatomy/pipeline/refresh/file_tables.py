@@ -1,8 +1,8 @@
-"""What tables say of files: the rows that this run has made, else those that are published.
+"""Read rows of a table by file: those that this run has made, otherwise those that are published.
 
     inputs = Inputs("lake", {"ast_files_v1": 3, ...})
-    inputs.put("ast_files_v1", ["file:a"], rows)             # made in this run, not committed perhaps
-    inputs.of_files("ast_files_v1", ["file:a", "file:b"])    # by file: of the first those, else the lake's
+    inputs.put("ast_files_v1", ["file:a"], rows)             # made in this run, perhaps not committed yet
+    inputs.of_files("ast_files_v1", ["file:a", "file:b"])    # by file: from this run, from the lake
 
 Only data files that may hold rows of the files are read, by the log's statistics, and of them only row groups
 that do. Tests: `tests/unit/pipeline/test_refresh_file_tables.py`.
@@ -31,7 +31,7 @@ from codeanatomy.delta.read.light import light_files
 
 
 class Inputs:
-    """The rows of a lake at some versions, with what was made since in their place."""
+    """The rows of a lake at pinned versions, overlaid with the rows of this run."""
 
     def __init__(self, lake: str, pins: Mapping[str, int], record: Recorder = discard) -> None:
         self._lake = lake
@@ -43,7 +43,7 @@ class Inputs:
         self._ahead: dict[tuple[str, str], Future[pa.Table]] = {}
 
     def put(self, name: str, owners: Iterable[str], rows: pa.Table, *, is_shared: bool = False) -> None:
-        """From now on the files have these rows in a table, or none; so has the repository as a whole."""
+        """Overlay the rows of files, possibly none, and with `is_shared` those without an owner."""
         made = self._made.setdefault(name, {})
         made |= dict.fromkeys(owners, rows.schema.empty_table())
         made |= by_owner(catalog.table(name), rows)
@@ -55,11 +55,11 @@ class Inputs:
     ) -> dict[str, pa.Table]:
         """The rows of files, by file, of those that have any."""
         made = self._made.get(name, {})
-        found = {owner: made[owner] for owner in owners if owner in made and made[owner].num_rows}
+        rows = {owner: made[owner] for owner in owners if owner in made and made[owner].num_rows}
         others = sorted(owner for owner in owners if owner not in made)
         if others:
-            found |= by_owner(catalog.table(name), self._stored(name, others, columns))
-        return found
+            rows |= by_owner(catalog.table(name), self._stored(name, others, columns))
+        return rows
 
     def all_files(self, name: str, repo_id: str) -> pa.Table:
         """The rows of all files of a repository."""
@@ -73,7 +73,7 @@ class Inputs:
         return pa.concat_tables([stored, *(rows for rows in made.values() if rows.num_rows)])
 
     def read_ahead(self, name: str, repo_id: str) -> None:
-        """Begin to read what `all_files` will be asked for."""
+        """Start reading in the background what `all_files` will return."""
         pool = ThreadPoolExecutor(1)
         self._ahead[name, repo_id] = pool.submit(self._stored_files, name, repo_id)
         pool.shutdown(wait=False)
@@ -134,27 +134,29 @@ class Inputs:
             )
         )
         listed = ", ".join(f'"{each}"' for each in names)
-        with translate_errors(), lookup_connection() as found:
-            asked = f"SELECT {listed} FROM ({select_rows(local_path(self._lake), name, files)}) WHERE {condition}"
-            rows: pa.Table = found.sql(asked).to_arrow_table()
+        with translate_errors(), lookup_connection() as connection:
+            query = (
+                f"SELECT {listed} FROM ({select_rows(local_path(self._lake), name, files)}) WHERE {condition}"
+            )
+            rows: pa.Table = connection.sql(query).to_arrow_table()
         return rows.cast(pa.schema([schema.field(each) for each in names]))
 
 
 def by_owner(table: Table, rows: pa.Table) -> dict[str, pa.Table]:
-    """Rows by the file that owns them; without those that no file owns."""
+    """Group rows by the file that owns them; rows without an owner are left out."""
     if not rows.num_rows:
         return {}
     owner = _owner(table)
     keys = rows.column(owner).combine_chunks()
     order = pc.sort_indices(keys)
     ordered, runs = rows.take(order), pc.run_end_encode(keys.take(order))
-    found: dict[str, pa.Table] = {}
+    groups: dict[str, pa.Table] = {}
     start = 0
     for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         if value is not None:
-            found[value] = ordered.slice(start, end - start)
+            groups[value] = ordered.slice(start, end - start)
         start = end
-    return found
+    return groups
 
 
 def _owner(table: Table) -> str:

@@ -1,8 +1,8 @@
-"""What a refresh would redo, and why: its steps up to the relations, and nothing is written.
+"""Forecast what a refresh would redo, and why: run its steps up to the relations, write nothing.
 
     foreseen(run)["app"]        # (Impact("app/b.py", "changed"), Impact("app/a.py", "lost", "app.b.f", 2))
 
-So what `codeanatomy plan` tells is what the build will record. Tests: `tests/unit/pipeline/test_refresh_impact.py`.
+So `codeanatomy plan` shows what the build will record. Tests: `tests/unit/pipeline/test_refresh_impact.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from codeanatomy.plan.steps import RELATE
 
 def foreseen(run: Run) -> dict[str, tuple[Impact, ...]]:
     """By repository, the files that would be redone."""
-    found: dict[str, tuple[Impact, ...]] = {}
+    impacts: dict[str, tuple[Impact, ...]] = {}
     for repo_id, refresh in run.refreshes.items():
         if repo_id in run.refreshed_in(RELATE):
             extracted(run, refresh)
-            found[repo_id] = related(run, refresh).impact
+            impacts[repo_id] = related(run, refresh).impact
         else:
-            found[repo_id] = refresh.impact
-    return found
+            impacts[repo_id] = refresh.impact
+    return impacts

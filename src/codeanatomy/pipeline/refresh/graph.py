@@ -1,10 +1,10 @@
-"""The graph step of a refresh: rows of the files of which any table says something else, or their edges.
+"""Make the graph rows of files whose inputs changed, or only their edges.
 
     redone = graphed(run, refresh)
     refresh_graph(run)                         # the same, committed
 
-What belongs to the repository as a whole is made of what all files say of it, which is kept by file; it is
-replaced if it differs. Files are worked through in chunks, whose rows become data files at once: a change may
+Rows of the repository as a whole are merged from parts that are stored by file, and replaced if they differ.
+Files are worked through in chunks, whose rows become data files at once: a change may
 reach all files of a repository. Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
@@ -64,10 +64,10 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
     """The rows of files, and of the repository as a whole where they differ."""
     wanted, edges = _wanted(refresh, run.request.profile)
     written: dict[str, list[DataFile]] = {name: [] for name in SOURCES}
-    told = [EMPTY_SHARED]
+    shared_parts = [EMPTY_SHARED]
     for start in range(0, len(wanted), CHUNK_FILES):
         rows = _graphed(run, refresh, wanted[start : start + CHUNK_FILES])
-        told += rows[SHARED].to_batches()
+        shared_parts += rows[SHARED].to_batches()
         with ThreadPoolExecutor(WRITERS) as pool:
             pending = {
                 name: pool.submit(written_rows, run, run.store.table(name), rows[of], is_copy=name in COPIES)
@@ -76,9 +76,9 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
             for name, future in pending.items():
                 written[name] += future.result()
         run.progress.update(GRAPH, f"{min(start + CHUNK_FILES, len(wanted)):,}/{len(wanted):,} files")
-    said = f"{len(wanted):,}/{len(wanted):,} files, edges of {len(edges.owners):,} others"
-    run.progress.update(GRAPH, said, last=True)
-    shared_rows = pa.Table.from_batches(told)
+    status = f"{len(wanted):,}/{len(wanted):,} files, edges of {len(edges.owners):,} others"
+    run.progress.update(GRAPH, status, last=True)
+    shared_rows = pa.Table.from_batches(shared_parts)
     shared = _shared(refresh, wanted, shared_rows)
     redone = {SHARED: Redone(shared_rows, wanted)}
     for name, files in written.items():
@@ -91,7 +91,7 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
 
 
 def _wanted(refresh: Refresh, profile: Profile) -> tuple[list[str], RelinkedEdges]:
-    """The files to be graphed as a whole, and the edges of those of which only these lead elsewhere."""
+    """Return the files to graph as a whole, and the changed edges of files that only differ in these."""
     whole = refresh.touched_in(FILES, SCIP, DIAGNOSTICS) | normalized_files(refresh)
     related = refresh.touched_in(RELATIONS)
     edges = relinked_edges(refresh.relinked, related - whole, profile)
@@ -100,18 +100,18 @@ def _wanted(refresh: Refresh, profile: Profile) -> tuple[list[str], RelinkedEdge
 
 def _graphed(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[str, pa.Table]:
     """The rows of some files, by table."""
-    said = {name: refresh.inputs.of_files(name, wanted) for name in READS}
-    there = [each for each in wanted if each in said[FILES] and _is_wanted(said[FILES][each])]
-    told = [
+    evidence = {name: refresh.inputs.of_files(name, wanted) for name in READS}
+    there = [each for each in wanted if each in evidence[FILES] and _is_wanted(evidence[FILES][each])]
+    files = [
         (
             refresh.repo_id,
             one,
-            said[FILES][one].column("path")[0].as_py(),
-            {name: streams_of(found[one]) for name, found in said.items() if one in found},
+            evidence[FILES][one].column("path")[0].as_py(),
+            {name: streams_of(rows[one]) for name, rows in evidence.items() if one in rows},
         )
         for one in there
     ]
-    made = run.worker.call(made_graphs, told, run.request.profile, processes_of(run.settings))
+    made = run.worker.call(made_graphs, files, run.request.profile, processes_of(run.settings))
     return {name: joined(name, [each[name] for each in made]) for name in (*TABLES, SHARED)}
 
 
@@ -136,17 +136,17 @@ def _is_wanted(rows: pa.Table) -> bool:
 
 
 def _shared(refresh: Refresh, files: Collection[str], rows: pa.Table) -> Mapping[str, pa.Table]:
-    """What all files say together, by table, of the tables in which that is something else now."""
+    """Merge the rows of the repository as a whole; only the tables in which they changed."""
     before = refresh.inputs.of_files(SHARED, files)
     if are_same(SHARED, rows, pa.concat_tables([rows.schema.empty_table(), *before.values()])):
         return {}
     refresh.inputs.put(SHARED, files, rows)
-    told = refresh.inputs.all_files(SHARED, refresh.repo_id)
-    now = merge_shared_rows(said for batch in told.to_batches() for said in unpack_shared_rows(batch))
-    found: dict[str, pa.Table] = {}
+    stored = refresh.inputs.all_files(SHARED, refresh.repo_id)
+    now = merge_shared_rows(part for batch in stored.to_batches() for part in unpack_shared_rows(batch))
+    result: dict[str, pa.Table] = {}
     for name, batch in now.items():
         schema = arrow_schema(catalog.table(name))
         rows = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
         if not are_same(name, rows, refresh.inputs.unowned(name, refresh.repo_id)):
-            found[name] = rows
-    return found
+            result[name] = rows
+    return result

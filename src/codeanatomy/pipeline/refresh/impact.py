@@ -1,19 +1,19 @@
-"""Why a file is redone that nobody has edited: what became of the things that it refers to.
+"""Explain why a file that was not edited is redone: what changed in the definitions it refers to.
 
     impact_of(refresh, relinked(before, now, owners), paths)
     # (Impact("app/b.py", "changed"), Impact("app/a.py", "resolved", "app.b.helper", 3))
 
-    resolved      a name or call that led nowhere leads somewhere now: something was added
-    lost          what it led to is gone, or cannot be told any more
-    star_import   what a star import brings is another thing
+    resolved      a name or call without a target has one now: something was added
+    lost          its target is gone or no longer known
+    star_import   what a star import brings has changed
     import        an import, or a re-export, leads elsewhere
     class         a base class, or a method that is overridden, is another one
     value         what is called or read follows from values that functions return, take or store
-    moved         the same thing, by name, at another place of its file
+    moved         the same definition, by name, at another place of its file
     reference     anything else that leads elsewhere
-    witness       nothing of that, but a SCIP index or a type checker says something else of the file
+    witness       none of these, but a SCIP index or a type checker reports other rows for the file
 
-Of a file that has several reasons the one that comes first here is told, with the number of its relations.
+A file with several reasons gets the first in this list, with the number of its relations.
 Tests: `tests/unit/pipeline/test_refresh_impact.py`.
 """
 
@@ -39,7 +39,7 @@ HIERARCHY = frozenset({"INHERITS", "OVERRIDES"})
 BY_VALUES = frozenset({"values", "callback", "mro", "self", "annotation", "calls"})
 # What is called has a kind of relation by what it is; a call that leads elsewhere is the same one.
 CALLS = {"CALLS_NAME": "CALLS", "INSTANTIATES": "CALLS"}
-# Ends that are no part of the repository: nothing was found there.
+# Targets outside of the repository.
 OUTSIDE = frozenset({"QUALIFIED_NAME", "EXTERNAL_MODULE"})
 COLUMNS = (
     "relation_kind",
@@ -53,7 +53,7 @@ COLUMNS = (
 )
 
 
-class Target(NamedTuple):
+class RelationTarget(NamedTuple):
     """Where a relation leads to."""
 
     # None if that is nothing in the repository.
@@ -64,12 +64,12 @@ class Target(NamedTuple):
 
 # Kind, source, role and place among its like: what leads somewhere.
 Source: TypeAlias = tuple[str, str, str | None, int | None]
-Targets: TypeAlias = Mapping[Source, frozenset[Target]]
+Targets: TypeAlias = Mapping[Source, frozenset[RelationTarget]]
 
 
-def impact_of(refresh: Refresh, found: Relinked, paths: Mapping[str, str]) -> tuple[Impact, ...]:
+def impact_of(refresh: Refresh, links: Relinked, paths: Mapping[str, str]) -> tuple[Impact, ...]:
     """The reasons for all files that are redone, those that were edited first; the others by their paths."""
-    before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (found.before, found.now))
+    before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (links.before, links.now))
     impact = [Impact(change.path, change.how) for change in refresh.changes]
     for owner, path in paths.items():
         was, becomes = (_targets(each.get(owner)) for each in (before, now))
@@ -78,21 +78,21 @@ def impact_of(refresh: Refresh, found: Relinked, paths: Mapping[str, str]) -> tu
     return tuple(sorted(impact, key=lambda each: (each.relations > 0, each.path)))
 
 
-def _by_witnesses(refresh: Refresh, told: frozenset[str]) -> Iterator[Impact]:
-    """The files of which a whole-program tool says something else, of those that have no other reason."""
-    files = sorted(refresh.touched_in(*PROGRAM_TABLES) - told)
+def _by_witnesses(refresh: Refresh, explained: frozenset[str]) -> Iterator[Impact]:
+    """Explain files whose whole-program evidence changed and that have no other reason."""
+    files = sorted(refresh.touched_in(*PROGRAM_TABLES) - explained)
     rows = refresh.inputs.of_files(FILES, files, ("file_id", "path"))
-    return (Impact(found.column("path")[0].as_py(), "witness") for found in rows.values())
+    return (Impact(file.column("path")[0].as_py(), "witness") for file in rows.values())
 
 
 def _targets(rows: pa.Table | None) -> Targets:
-    found: defaultdict[Source, set[Target]] = defaultdict(set)
+    targets_by_source: defaultdict[Source, set[RelationTarget]] = defaultdict(set)
     if rows is not None:
         columns = [to_python(rows.column(name).combine_chunks()) for name in COLUMNS]
         for kind, src, role, ordinal, end, node, name, method in zip(*columns, strict=True):
             source = CALLS.get(kind, kind), src, role, ordinal
-            found[source].add(Target(None if end in OUTSIDE else node, name, method))
-    return {source: frozenset(targets) for source, targets in found.items()}
+            targets_by_source[source].add(RelationTarget(None if end in OUTSIDE else node, name, method))
+    return {source: frozenset(targets) for source, targets in targets_by_source.items()}
 
 
 def _impact(path: str, was: Targets, now: Targets) -> Impact:
@@ -105,16 +105,16 @@ def _impact(path: str, was: Targets, now: Targets) -> Impact:
         reason = _reason(source[0], old, new)
         counts[reason] += 1
         names.setdefault(reason, min(_names((*(new - old), *(old - new))), default=""))
-    # What leads where it did may be said of it in another way: surer, or by another witness.
+    # The target may be the same with another confidence or origin.
     first = next((reason for reason in REASONS if counts[reason]), "reference")
     return Impact(path, first, names.get(first) or None, max(counts[first], 1))
 
 
-def _names(targets: Iterable[Target]) -> Iterator[str]:
+def _names(targets: Iterable[RelationTarget]) -> Iterator[str]:
     return (target.name for target in targets if target.name)
 
 
-def _reason(kind: str, old: frozenset[Target], new: frozenset[Target]) -> str:
+def _reason(kind: str, old: frozenset[RelationTarget], new: frozenset[RelationTarget]) -> str:
     led, leads = (any(target.node is not None for target in targets) for targets in (old, new))
     if led != leads:
         return "resolved" if leads else "lost"

@@ -1,4 +1,4 @@
-"""The normalize step of a refresh: the rules for the files of which a witness says something else.
+"""Apply the normalize rules to the files whose evidence changed.
 
     redone = normalized(run, refresh, files)
     refresh_normalize(run)                     # the same, committed
@@ -45,7 +45,7 @@ def refresh_normalize(run: Run) -> None:
 
 
 def scope(refresh: Refresh) -> frozenset[str]:
-    """The files that are redone: also those that only an index knows, if it says something else now."""
+    """The files that are redone: also those that only an index knows, if its documents changed."""
     return refresh.touched_in(FILES, SCIP) | missing_files(refresh)
 
 
@@ -58,17 +58,21 @@ def missing_files(refresh: Refresh) -> frozenset[str]:
 def normalized(run: Run, refresh: Refresh, files: Collection[str]) -> dict[str, pa.Table]:
     """The rows of files, by table."""
     wanted = sorted(files)
-    said = {name: refresh.inputs.of_files(name, wanted) for name in FILE_INPUTS}
+    evidence = {name: refresh.inputs.of_files(name, wanted) for name in FILE_INPUTS}
     documents = _missing_documents(refresh)
 
-    told: list[tuple[str, Streams]] = []
+    inputs: list[tuple[str, Streams]] = []
     for one in wanted:
-        rows = {name: streams_of(found[one]) for name, found in said.items() if one in found}
+        rows = {
+            name: streams_of(rows_by_file[one])
+            for name, rows_by_file in evidence.items()
+            if one in rows_by_file
+        }
         if SCIP not in rows and one in documents:
             rows[SCIP] = streams_of(documents[one])
         if FILES in rows or SCIP in rows:
-            told.append((one, rows))
-    made = run.worker.call(made_files, told, processes_of(run.settings))
+            inputs.append((one, rows))
+    made = run.worker.call(made_files, inputs, processes_of(run.settings))
     return {name: joined(name, [each[name] for each in made]) for name in FILE_TABLES}
 
 
@@ -86,10 +90,10 @@ def made_files(files: Sequence[tuple[str, Streams]], processes: int) -> list[dic
 def _missing_documents(refresh: Refresh, *, published: bool = False) -> Mapping[str, pa.Table]:
     """Documents of files that the repository lacks, by the file that each would be."""
     rows = refresh.inputs.unowned(SCIP, refresh.repo_id, published=published)
-    found: dict[str, pa.Table] = {}
+    documents: dict[str, pa.Table] = {}
     for number, (path, kind) in enumerate(
         zip(rows.column("path").to_pylist(), rows.column("row_kind").to_pylist(), strict=True)
     ):
         if kind == "document":
-            found[file_id(refresh.repo_id, path)] = rows.slice(number, 1)
-    return found
+            documents[file_id(refresh.repo_id, path)] = rows.slice(number, 1)
+    return documents

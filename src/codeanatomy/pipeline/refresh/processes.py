@@ -1,11 +1,12 @@
-"""Work on several cores: a process has all that its parent knows, takes one piece after the other, and sends
-what it made of them.
+"""Fork work over several cores: a child inherits its parent's data, takes piece after piece, returns results.
 
 >>> sorted(forked(lambda number: number * number, 6, processes=2))
 [0, 1, 4, 9, 16, 25]
 
-Forked, since what the work needs is large and at hand: a solved repository, rows of many files. So the parent
-must be a process of one thread, which the worker of a refresh is (`worker`). Tests: `tests/unit/pipeline/test_processes.py`.
+Fork avoids copying the input, which is large: a solved repository, rows of many files. The parent must be a
+process with one thread, such as the worker of a refresh (`pipeline.refresh.worker`).
+
+Tests: `tests/unit/pipeline/test_processes.py`.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ Given = ParamSpec("Given")
 
 
 def processes_of(settings: Settings) -> int:
-    """How many processes a refresh uses: as the settings say, else as there are cores for this one."""
+    """Return the number of processes of a refresh: the setting, otherwise the available cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return settings.refresh.processes or cores or 1
 
 
 def forked(work: Callable[[int], Made], count: int, processes: int, fewest: int = FEWEST) -> Iterator[Made]:
-    """What the work makes of each number below `count`, in any order; what it returns is pickled."""
+    """Yield the result of `work` for each number below `count`, in any order; results are pickled."""
     wanted = min(processes, count // fewest)
     return _elsewhere(work, count, wanted) if wanted > 1 else map(work, range(count))
 
 
 def apart(work: Callable[Given, Made], *arguments: Given.args, **named: Given.kwargs) -> Made:
-    """What the work makes in a process of its own: its memory is free at once, however much that was."""
+    """Run `work` in a process of its own, so that its memory is freed at once."""
     [made] = _elsewhere(lambda _: work(*arguments, **named), 1, 1)
     return made
 
 
 def _elsewhere(work: Callable[[int], Made], count: int, processes: int) -> Iterator[Made]:
-    # Who has sent what it made is told the next number: some pieces take much longer than others.
+    # A child gets its next number when it returns a result: some pieces take much longer than others.
     numbers = iter(range(count))
     lines: list[Connection] = []
     children = []
@@ -61,7 +62,7 @@ def _elsewhere(work: Callable[[int], Made], count: int, processes: int) -> Itera
             child.start()
             end.close()
             children.append(child)
-            _tell(line, next(numbers, None))
+            _send_number(line, next(numbers, None))
         while lines:
             ready = wait(lines)
             for line in [each for each in lines if each in ready]:
@@ -69,7 +70,7 @@ def _elsewhere(work: Callable[[int], Made], count: int, processes: int) -> Itera
                 if is_last:
                     lines.remove(line)
                 else:
-                    _tell(line, next(numbers, None))
+                    _send_number(line, next(numbers, None))
                     yield made
     finally:
         for child in children:
@@ -77,8 +78,8 @@ def _elsewhere(work: Callable[[int], Made], count: int, processes: int) -> Itera
             child.join()
 
 
-def _tell(line: Connection, number: int | None) -> None:
-    # Who is dead cannot be told, which is noticed when nothing comes from it.
+def _send_number(line: Connection, number: int | None) -> None:
+    # A dead child is noticed when nothing is received from it.
     with suppress(BrokenPipeError, ConnectionResetError):
         line.send(number)
 
@@ -94,7 +95,7 @@ def _received(line: Connection) -> tuple[bool, Any]:
 
 
 def _serve(inherited: Sequence[Connection], end: Connection, work: Callable[[int], Any]) -> None:
-    # While an end to read from is open here, nobody would notice that the one who reads has died.
+    # Open read ends in a child would hide the death of a reader.
     for line in inherited:
         line.close()
     # What the parent made is not garbage, and looking for some would copy its pages.

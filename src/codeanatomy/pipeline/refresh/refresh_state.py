@@ -1,4 +1,4 @@
-"""A repository that is refreshed: what changed, what is redone of it, and why.
+"""State of a repository during a refresh: what changed, what is redone, and why.
 
 Tests: `tests/unit/pipeline/test_refresh.py`.
 """
@@ -27,9 +27,9 @@ class Refresh:
     inputs: Inputs
     # By table, the files of which it has other rows now.
     touched: dict[str, frozenset[str]] = field(default_factory=dict)
-    # Of the change feeds that said so.
+    # Windows of the change feeds that were read.
     windows: tuple[ChangeWindow, ...] = ()
-    # What the normalize step complains about, until the relate step has added to it.
+    # Diagnostics of the normalize step, until the relate step has added to them.
     diagnostics: pa.Table | None = None
     # Relations of files that were not edited, and lead elsewhere.
     relinked: Relinked = NOTHING

@@ -1,13 +1,13 @@
-"""The relate step of a refresh: programs of what changed, the analysis of all, rows of whoever differs.
+"""Compile the changed files, solve the whole repository again, and emit the relations that differ.
 
-    found = related(run, refresh)
-    found.impact                        # whose relations lead elsewhere now, and why
+    result = related(run, refresh)
+    result.impact                        # whose relations lead elsewhere now, and why
     refresh_relate(run)                 # the same, committed
 
 What a name, a call or a value means may depend on any file of the repository: through imports and re-exports,
 class hierarchies, what functions return and attributes hold. So the analysis is done again as a whole, over
 the programs that are kept of all files, which is what a clean build does too; a digest of each file's rows
-then tells whose are other ones. No rule decides beforehand what a change can reach, so none can be wrong.
+then shows which files differ. No rule decides beforehand what a change can reach, so none can be wrong.
 
 Tests: `tests/unit/pipeline/test_refresh.py`.
 """
@@ -52,8 +52,8 @@ CELLS = ("file_id", "program", "rows_digest")
 COMPLAINTS = frozenset({"relate", "disagreement"})
 
 
-class Related(NamedTuple):
-    """What the relate step has redone."""
+class RefreshedRelations(NamedTuple):
+    """What the relate step of a refresh has redone."""
 
     redone: dict[str, Redone]
     # What it complains about, rows of `diagnostics_norm_v1`: of files that have other relations or are new.
@@ -72,42 +72,48 @@ class Emitted(NamedTuple):
 
 
 def refresh_relate(run: Run) -> None:
-    """Redo the relations that lead elsewhere now."""
-    # Its diagnostics are committed with ours; what is under way can be told by one name.
+    """Redo the relations whose targets changed."""
+    # The diagnostics of both steps are committed together.
     run.wait_for(NORMALIZE)
     for refresh in run.refreshing(RELATE):
         with run.timed(RELATE):
-            found = related(run, refresh)
-        refresh.impact = found.impact
+            result = related(run, refresh)
+        refresh.impact = result.impact
         with run.timed("relate_commit"):
-            redone = {**found.redone, DIAGNOSTICS: _diagnostics(run, refresh, found)}
+            redone = {**result.redone, DIAGNOSTICS: _diagnostics(run, refresh, result)}
             replace_rows(run, refresh, RELATE, redone)
             follow(run, refresh, RELATE, RELATIONS)
 
 
-def related(run: Run, refresh: Refresh) -> Related:
+def related(run: Run, refresh: Refresh) -> RefreshedRelations:
     """The relations of all files that have other ones now."""
     inputs = refresh.inputs
     scope = refresh.touched_in(FILES, SCIP, TYPES)
-    said = {name: inputs.of_files(name, sorted(scope)) for name in INPUTS}
+    evidence = {name: inputs.of_files(name, sorted(scope)) for name in INPUTS}
     new = [
         (
             *_place(rows),
-            {name: streams_of(found[file_id]) for name, found in said.items() if file_id in found},
+            {
+                name: streams_of(rows_by_file[file_id])
+                for name, rows_by_file in evidence.items()
+                if file_id in rows_by_file
+            },
         )
-        for file_id, rows in said["libcst_files_v1"].items()
+        for file_id, rows in evidence["libcst_files_v1"].items()
     ]
     kept = inputs.all_files(PROGRAMS, refresh.repo_id)
     again = normalized_files(refresh)
-    # What is solved are millions of objects that refer to each other: to find and free them takes seconds.
-    there, found = run.worker.call(apart, emitted, new, kept, scope, again, processes_of(run.settings))
+    # A solved repository is millions of objects, which take seconds to free; ending a process takes none.
+    there, emitted_files = run.worker.call(
+        apart, emitted, new, kept, scope, again, processes_of(run.settings)
+    )
     gone = frozenset(kept.column("file_id").to_pylist()) - there
-    other = {each.file_id: each.relations for each in found if each.relations is not None}
+    other = {each.file_id: each.relations for each in emitted_files if each.relations is not None}
     owners = gone | other.keys()
     total = len(there)
     run.progress.update(RELATE, f"{total:,}/{total:,} files, {len(other):,} with other relations", last=True)
     relations = joined(RELATIONS, list(other.values()))
-    programs = joined(PROGRAMS, [each.program for each in found])
+    programs = joined(PROGRAMS, [each.program for each in emitted_files])
     edited = gone | ids_of(refresh.changes)
     others = owners - edited
     published = pa.concat_tables(
@@ -125,10 +131,10 @@ def related(run: Run, refresh: Refresh) -> Related:
             owners & edited,
             picked=PickedRows("relation_id", links.gone.column("relation_id").combine_chunks(), others),
         ),
-        PROGRAMS: Redone(programs, gone | {each.file_id for each in found}),
+        PROGRAMS: Redone(programs, gone | {each.file_id for each in emitted_files}),
     }
-    told = [each.complaints for each in found if each.complaints is not None]
-    return Related(redone, joined(DIAGNOSTICS, told), impact)
+    complaints = [each.complaints for each in emitted_files if each.complaints is not None]
+    return RefreshedRelations(redone, joined(DIAGNOSTICS, complaints), impact)
 
 
 def emitted(
@@ -138,7 +144,7 @@ def emitted(
     again: frozenset[str],
     processes: int,
 ) -> tuple[frozenset[str], list[Emitted]]:
-    """All files of a repository, and the rows of those that have other ones, or have to be told again."""
+    """All files of a repository, and the rows of those that have other ones, or have to be written again."""
     programs = [
         compile_file(file_from_rows(repo_id, file_id, path, rows_in(streams)))
         for repo_id, file_id, path, streams in new
@@ -165,26 +171,26 @@ def emitted(
             pack_rows(program_row(made.program, digest)),
         )
 
-    found = [each for each in forked(emit, len(solved.programs), processes) if each is not None]
+    result = [each for each in forked(emit, len(solved.programs), processes) if each is not None]
     there = frozenset(program.file_id for program in solved.programs)
-    return there, found
+    return there, result
 
 
-def _diagnostics(run: Run, refresh: Refresh, found: Related) -> Redone:
+def _diagnostics(run: Run, refresh: Refresh, result: RefreshedRelations) -> Redone:
     """All diagnostics of the files of which one of the two steps may complain otherwise now."""
     files = normalized_files(refresh)
     own = refresh.diagnostics
-    told = set(found.complaints.column("file_id").to_pylist())
+    reported = set(result.complaints.column("file_id").to_pylist())
     others = sorted(refresh.touched_in(RELATIONS) - files)
     before = refresh.inputs.of_files(DIAGNOSTICS, others)
     # Of files that normalize has not redone, only those of which relate complains, or did.
     again = [
         each
         for each in others
-        if each in told
+        if each in reported
         or (each in before and not COMPLAINTS.isdisjoint(before[each].column("diag_kind").to_pylist()))
     ]
-    parts = [found.complaints] + ([] if own is None else [own])
+    parts = [result.complaints] + ([] if own is None else [own])
     if again:
         parts.append(normalized(run, refresh, again)[DIAGNOSTICS])
     rows = pa.concat_tables(parts)
@@ -196,14 +202,14 @@ def _diagnostics(run: Run, refresh: Refresh, found: Related) -> Redone:
 
 def _paths(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> dict[str, str]:
     """The paths of files that have, or had, relations."""
-    found = {
+    paths = {
         owner: path
         for rows in (before, now)
         for owner, path in zip(
             *(to_python(rows.column(name).combine_chunks()) for name in (OWNER, "path")), strict=True
         )
     }
-    return {owner: found[owner] for owner in sorted(owners)}
+    return {owner: paths[owner] for owner in sorted(owners)}
 
 
 def _place(rows: pa.Table) -> tuple[str, str, str]:

@@ -1,8 +1,8 @@
-"""Relations that lead elsewhere, of files that are otherwise as they were; and the edges they become.
+"""Find relations of otherwise unchanged files that have new targets, and the edges they become.
 
-    found = relinked(before, now, owners)  # rows of relations_v1, of several files
-    found.gone, found.come                 # rows that are on one side only
-    edges = relinked_edges(found, owners, "default")
+    links = relinked(before, now, owners)  # rows of relations_v1, of several files
+    links.gone, links.come                 # rows that are on one side only
+    edges = relinked_edges(links, owners, "default")
     edges.owners                           # the files of which nothing but edges differs
     edges.gone                             # ids of edges
     edges.come["cpg_edges"]                # rows, with their properties in other tables
@@ -63,30 +63,30 @@ NOTHING = Relinked(frozenset(), _NONE, _NONE, _NONE, _NONE)
 
 
 def relinked(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> Relinked:
-    """What differs between all relations of some files."""
+    """Compare all relations of some files before and now."""
     with translate_errors(), lookup_connection() as database:
         database.register("before", before)
         database.register("now", now)
-        for name, asked in ONE_SIDED.items():
-            database.register(name, database.sql(asked).to_arrow_table())
-        found = [
-            database.sql(asked).to_arrow_table().cast(arrow_schema(catalog.table(RELATIONS)))
-            for asked in (
+        for name, query in ONE_SIDED.items():
+            database.register(name, database.sql(query).to_arrow_table())
+        links = [
+            database.sql(query).to_arrow_table().cast(arrow_schema(catalog.table(RELATIONS)))
+            for query in (
                 "FROM gone ORDER BY relation_id",
                 "FROM come ORDER BY relation_id",
                 SOURCES.format(side="before"),
                 SOURCES.format(side="now"),
             )
         ]
-    return Relinked(owners, *found)
+    return Relinked(owners, *links)
 
 
-def relinked_edges(found: Relinked, owners: frozenset[str], profile: Profile) -> RelinkedEdges:
+def relinked_edges(links: Relinked, owners: frozenset[str], profile: Profile) -> RelinkedEdges:
     """The edges that come and go, of the files that were compared and have nothing else to change."""
-    before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (found.before, found.now))
+    before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (links.before, links.now))
     come: defaultdict[str, list[pa.RecordBatch]] = defaultdict(list)
     gone: list[str] = []
-    owners &= found.owners
+    owners &= links.owners
     whole: set[str] = set()
     for owner in sorted(owners & (before.keys() | now.keys())):
         old, new = (_file(owner, side.get(owner)) for side in (before, now))
@@ -104,7 +104,7 @@ def relinked_edges(found: Relinked, owners: frozenset[str], profile: Profile) ->
 
 
 def _file(file_id: str, rows: pa.Table | None) -> GraphFile:
-    """A file of which nothing is known but relations."""
+    """Make a file view with relations only."""
     if rows is None:
         return GraphFile("", file_id, "", {})
     columns: Columns = {name: to_python(rows.column(name).combine_chunks()) for name in RELATION}
@@ -113,14 +113,14 @@ def _file(file_id: str, rows: pa.Table | None) -> GraphFile:
 
 
 def _same_edges(was: Mapping[str, pa.RecordBatch], becomes: Mapping[str, pa.RecordBatch]) -> frozenset[str]:
-    """The edges of which nothing differs, nor of their properties."""
+    """Return the edges that are equal, properties included."""
     old, new = map(_by_edge, (was, becomes))
     return frozenset(edge for edge, rows in new.items() if old.get(edge) == rows)
 
 
 def _by_edge(tables: Mapping[str, pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
-    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    links: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for name in (EDGES, PROPS):
         for row in tables[name].to_pylist():
-            found[row[EDGE_IDS[name]]].append(row)
-    return found
+            links[row[EDGE_IDS[name]]].append(row)
+    return links

@@ -1,7 +1,7 @@
-"""Rows of files on their way to and from the process that computes, and whether they are the same.
+"""Pack rows for the worker process, unpack its results, and compare rows.
 
-    told = streams_of(rows)                        # packed, to be sent
-    rows_in({"ast_files_v1": told})                # there: batches by table
+    streams = streams_of(rows)                     # packed, to be sent
+    rows_in({"ast_files_v1": streams})             # there: batches by table
     joined("cpg_nodes", [stream, ...])             # here again: what was made of all files, as one table
 
 Tests: `tests/unit/pipeline/test_refresh_file_tables.py`.
@@ -24,13 +24,15 @@ Streams: TypeAlias = Mapping[str, Sequence[bytes]]
 
 
 def streams_of(rows: pa.Table) -> list[bytes]:
-    """Rows on their way to another process."""
+    """Pack rows for another process."""
     return [pack_rows(batch) for batch in rows.to_batches()]
 
 
 def rows_in(streams: Streams) -> dict[str, list[pa.RecordBatch]]:
-    """Rows that have come from another process, by table."""
-    return {name: [batch for each in found for batch in unpack_rows(each)] for name, found in streams.items()}
+    """Unpack rows from another process, by table."""
+    return {
+        name: [batch for each in packed for batch in unpack_rows(each)] for name, packed in streams.items()
+    }
 
 
 def documents_in(rows: dict[str, list[pa.RecordBatch]]) -> dict[str, list[pa.RecordBatch]]:

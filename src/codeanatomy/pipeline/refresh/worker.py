@@ -1,11 +1,13 @@
-"""A process that computes for a refresh: it has one thread, so that it may fork, and it ends with its memory.
+"""Run the computations of a refresh in a process with one thread, so that it may fork.
 
     with Worker() as worker:
         worker.call(made_files, files, processes)       # a function of a module, run there
 
 A process that reads lakes has threads of Delta and DuckDB in it. What is forked from it may wait for ever for
 a lock that one of them held. So this one is started anew, with nothing but our own modules on its path, and
-whatever has to fork does it there (`forking`). Tests: `tests/unit/pipeline/test_refresh_worker.py`.
+whatever has to fork does it there (`pipeline.refresh.processes`).
+
+Tests: `tests/unit/pipeline/test_refresh_worker.py`.
 """
 
 from __future__ import annotations
@@ -27,18 +29,18 @@ Given = ParamSpec("Given")
 
 
 class Raised:
-    """What went wrong there."""
+    """An exception of the worker process."""
 
     def __init__(self, problem: Exception) -> None:
         try:
             self.problem: Exception = pickle.loads(pickle.dumps(problem))  # noqa: S301
-        # Whatever an exception holds, its words can be sent.
+        # An exception that cannot be pickled is sent as its text.
         except Exception:  # noqa: BLE001
             self.problem = RuntimeError(f"{type(problem).__name__}: {problem}")
 
 
 class Worker:
-    """The process, started when it is first asked."""
+    """The process, started on first use."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -65,7 +67,7 @@ class Worker:
             return self._process
 
     def call(self, function: Callable[Given, Made], *arguments: Given.args, **_: Given.kwargs) -> Made:
-        """What a function makes of arguments; its exceptions are ours."""
+        """Run a function in the process and return its result; its exceptions are raised here."""
         process = self.start()
         with self._calling:
             try:
@@ -87,20 +89,20 @@ class Worker:
                 self._process.wait()
                 for line in (self._process.stdin, self._process.stdout):
                     if line is not None:
-                        # What was not sent yet has nobody to read it.
+                        # Unsent data has no reader any more.
                         with suppress(OSError):
                             line.close()
                 self._process = None
 
 
-def _send(line: Any, said: object) -> None:
-    pickle.dump(said, line, protocol=pickle.HIGHEST_PROTOCOL)
+def _send(line: Any, message: object) -> None:
+    pickle.dump(message, line, protocol=pickle.HIGHEST_PROTOCOL)
     line.flush()
 
 
 def serve() -> None:
-    """Answer calls until the other side hangs up."""
-    # What anybody prints must not get between the answers.
+    """Answer calls until the parent closes the pipe."""
+    # Output of libraries must not mix with the answers.
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)

@@ -1,9 +1,11 @@
-"""Rows of files in the place of those that are there: data files, and one commit per table.
+"""Replace rows by owner: write data files and make one commit per table.
 
     replace_rows(run, refresh, "relate", {"relations_v1": Redone(rows, owners)})
 
 New rows are new data files. Where those that they replace share a file with rows that stay, they leave it by
-a deletion vector (`delta.write.adopt`), so what is written is what was redone. Tests: `tests/unit/pipeline/test_refresh.py`.
+a deletion vector (`delta.write.adopt`), so what is written is what was redone.
+
+Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ WRITERS = 4
 
 
 class Redone(Struct, frozen=True):
-    """Rows of a table, and of which files they are all rows; of others they are single ones."""
+    """New rows of a table, and the files whose rows they replace completely."""
 
     rows: pa.Table
     owners: Collection[str]
@@ -53,7 +55,7 @@ class Redone(Struct, frozen=True):
 
 
 def replace_rows(run: Run, refresh: Refresh, step: str, redone: Mapping[str, Redone]) -> None:
-    """Commit what a step has redone, several tables at a time."""
+    """Commit the rows that a step has redone, several tables at a time."""
     with ThreadPoolExecutor(WRITERS) as pool:
         pending = {
             name: pool.submit(_replaced, run, refresh, step, name, each) for name, each in redone.items()
@@ -86,7 +88,7 @@ def _replaced(run: Run, refresh: Refresh, step: str, name: str, redone: Redone) 
     try:
         return adopt(run.store)
     except NeedsSpark:
-        # Such as one whose policy is another one now.
+        # For example a table whose policy has changed.
         return adopt(run.spark_store)
 
 
@@ -101,7 +103,7 @@ def _refuse_others(table: Table, redone: Redone) -> None:
 
 
 def written_rows(run: Run, table: Table, rows: pa.Table, *, is_copy: bool) -> list[DataFile]:
-    """Rows as data files, which belong to the table when a commit says so."""
+    """Write rows as data files, which a commit then adds to the table."""
     folder = local_folder(run.store, table.name)
     if folder is None:
         raise StorageFailure(f"{table.name} can only be written by Spark", "build with --full")
@@ -117,7 +119,7 @@ def _count(run: Run, repo_id: str, name: str, done: Committed) -> None:
 
 
 def follow(run: Run, refresh: Refresh, step: str, *names: str) -> None:
-    """Learn from the change feeds of tables which files they have other rows of, and note the windows.
+    """Read from the change feeds of tables which files have changed rows, and record the windows.
 
     The cursor of a repository is the version that its newest published row pins: it moves with publication.
     """
@@ -127,15 +129,15 @@ def follow(run: Run, refresh: Refresh, step: str, *names: str) -> None:
         first, last = cursors.get(name, -1) + 1, run.pins[name]
         owner = run.store.table(name).owner or ""
         try:
-            found = changed_owners(
+            owners = changed_owners(
                 run.store.root, name, first, last, owner, refresh.repo_id, allow_out_of_range=True
             )
         except FeedLost as lost:
-            # What differs was found by comparison, too.
-            said = f"{lost.message}: compared with what is published instead"
-            run.progress.update("feed", said, last=True)
-            Log(run_id=run.run_id, step=step).warning(said)
+            # The changed files are known from the comparison, too.
+            warning = f"{lost.message}: compared with the published rows instead"
+            run.progress.update("feed", warning, last=True)
+            Log(run_id=run.run_id, step=step).warning(warning)
             continue
-        refresh.touched[name] = found
+        refresh.touched[name] = owners
         if first <= last:
             refresh.windows += (ChangeWindow(name, first, last),)
