@@ -65,7 +65,7 @@ def _restore(kind: type[CodeAnatomyError], args: tuple[Any, ...], state: dict[st
 
 
 class CatalogError(CodeAnatomyError):
-    """The catalogue is inconsistent; only a change of the code or of table settings can cause this."""
+    """The catalogue is inconsistent; only a change of the code can cause this."""
 
     code = "CA001"
 
@@ -238,7 +238,7 @@ class NeedsSpark(CodeAnatomyError):
 
 
 class LeaseHeld(CodeAnatomyError):
-    """Another run holds the lease of the lake, and waiting was disabled or timed out."""
+    """Another run holds the lease of the lake, and this one does not wait for it."""
 
     code = "CA042"
     exit_code = EXIT_STORAGE
