@@ -23,7 +23,7 @@ from codeanatomy.errors import (
     TableMissing,
     UsageError,
 )
-from codeanatomy.spark.session import isolated
+from codeanatomy.spark.session import clone_session
 from support.things import THINGS, changed, file_id, frame, thing
 
 MakeStore = Callable[..., Store]
@@ -146,7 +146,7 @@ def test_delete_removes_what_it_says(make_store: MakeStore, spark: SparkSession)
 
 @pytest.mark.parametrize("predicate", ["bstart = 1) OR (true", "bstart =", "1; DROP TABLE x"])
 def test_delete_takes_one_condition(make_store: MakeStore, predicate: str) -> None:
-    with pytest.raises(UsageError, match="not a condition"):
+    with pytest.raises(UsageError, match="not a SQL expression"):
         delete(make_store(THINGS), "things", predicate, Commit("r1"))
 
 
@@ -161,7 +161,7 @@ def test_a_condition_over_unknown_columns_is_a_usage_error(
 
 @pytest.mark.parametrize("predicate", ["", "   ", "\n"])
 def test_delete_without_a_predicate_is_refused(make_store: MakeStore, predicate: str) -> None:
-    with pytest.raises(UsageError, match="without a predicate"):
+    with pytest.raises(UsageError, match="has an empty condition"):
         delete(make_store(THINGS), "things", predicate, Commit("r1"))
 
 
@@ -252,12 +252,12 @@ def test_a_lake_in_a_folder_with_an_odd_name(spark: SparkSession, tmp_path: Path
 
 
 def test_a_root_that_delta_cannot_address_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(UsageError, match="root"):
+    with pytest.raises(UsageError, match="path of a lake"):
         Store(spark, "/tmp/a`b")
 
 
 def test_settings_of_the_caller_do_not_change_what_is_written(tmp_path: Path, spark: SparkSession) -> None:
-    callers = isolated(spark, {})
+    callers = clone_session(spark, {})
     for key, value in {
         "spark.sql.sources.partitionOverwriteMode": "dynamic",
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
@@ -275,7 +275,7 @@ def test_settings_of_the_caller_do_not_change_what_is_written(tmp_path: Path, sp
     append(replace(store, tables=(wider,)), "things", frame(callers, thing(6)), Commit("r3"))
     assert callers.conf.get("spark.databricks.delta.write.txnAppId") == "mine"
     with pytest.raises(EnvironmentProblem, match="escapedStringLiterals"):
-        Store(isolated(spark, {"spark.sql.parser.escapedStringLiterals": "true"}), str(tmp_path))
+        Store(clone_session(spark, {"spark.sql.parser.escapedStringLiterals": "true"}), str(tmp_path))
 
 
 def test_a_lake_that_cannot_be_written_says_why(spark: SparkSession, tmp_path: Path) -> None:

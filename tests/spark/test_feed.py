@@ -17,7 +17,7 @@ from codeanatomy.delta.read.scan import snapshot
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, merge, overwrite, replace_by_owner
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
-from codeanatomy.spark.session import isolated
+from codeanatomy.spark.session import clone_session
 from support.things import THINGS, file_id, frame, thing, with_policy
 
 MakeStore = Callable[..., Store]
@@ -70,7 +70,7 @@ def test_a_window_of_times(fed: Store) -> None:
 
 
 def test_beyond_the_newest_version(fed: Store) -> None:
-    with pytest.raises(FeedOutOfRange, match="starts at version 9"):
+    with pytest.raises(FeedOutOfRange, match="start version 9 is after the newest"):
         read_feed(fed, "things", Window(starting_version=9))
     empty = read_feed(fed, "things", Window(starting_version=9, allow_out_of_range=True))
     assert (empty.count(), empty.columns[-3:]) == (
@@ -134,7 +134,7 @@ def test_a_vacuumed_window_is_lost_when_it_is_opened(make_store: MakeStore, spar
         # Vacuum lists the table in as many tasks as this, by default 10,000.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     }
-    unsafe = isolated(spark, settings)
+    unsafe = clone_session(spark, settings)
     DeltaTable.forPath(unsafe, fed.location("things")).vacuum(0)
     with pytest.raises(FeedLost, match="was vacuumed") as caught:
         read_feed(fed, "things", Window(starting_version=0))
@@ -147,7 +147,7 @@ def test_a_window_whose_log_is_gone(make_store: MakeStore, spark: SparkSession) 
     fed.log("things")._log.checkpoint()
     for name in ("00000000000000000000.json", "00000000000000000001.json"):
         (log / name).unlink()
-    with pytest.raises(FeedLost, match="starts at version 2, the window at 0"):
+    with pytest.raises(FeedLost, match="starts at version 0, but the log of things at 2"):
         read_feed(fed, "things", Window(starting_version=0))
 
 

@@ -23,7 +23,7 @@ from codeanatomy.graph.file_view import READS
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, TABLES
 from codeanatomy.pipeline.bundles import SETTINGS
 from codeanatomy.pipeline.graph_step import graphed, together
-from codeanatomy.spark.session import isolated
+from codeanatomy.spark.session import clone_session
 from support import corpus
 from support.builds import built, rows, timeless
 from support.graphed import graph_of
@@ -112,8 +112,8 @@ def test_the_layout_is_as_declared(lake: Path) -> None:
 
 @pytest.mark.parametrize("numbers", [(1, 7), pytest.param((2, 7), marks=pytest.mark.system)])
 def test_partitions_do_not_matter(spark: SparkSession, lake: Path, numbers: tuple[int, ...]) -> None:
-    store = Store.of(load_settings((), env={}, start=None), spark, str(lake))
-    store = replace(store, spark=isolated(spark, SETTINGS))
+    store = Store.from_settings(load_settings((), env={}, start=None), spark, str(lake))
+    store = replace(store, spark=clone_session(spark, SETTINGS))
     wanted = "repo_id IN ('strange', 'closures', 'reexports', 'namespace_package', 'match_structures')"
     inputs = {name: scan(store, name).rows.where(wanted) for name in READS}
     found = []

@@ -18,15 +18,15 @@ from pyspark.util import inheritable_thread_target
 from codeanatomy.spark.metrics import (
     DESCRIPTION,
     POOL,
-    Measures,
+    JobMetrics,
     OperatorMetric,
-    measured,
+    job_metrics,
     metric_name,
     operator_metrics,
-    tagged,
+    tag_jobs,
 )
 from codeanatomy.spark.plans import plan_texts
-from codeanatomy.spark.session import isolated
+from codeanatomy.spark.session import clone_session
 
 
 def doubled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -39,7 +39,7 @@ def cached(spark: SparkSession) -> Iterator[DataFrame]:
     """100 numbers twice, exchanged, kept on disk and counted with a tag."""
     rows = spark.range(0, 200, 1, 2).where("id < 100").repartition(3, "id").mapInArrow(doubled, "id bigint")
     frame = rows.persist(StorageLevel.DISK_ONLY)
-    with tagged(spark, "run/cached"):
+    with tag_jobs(spark, "run/cached"):
         assert frame.where("id >= 0").count() == 200
     yield frame
     frame.unpersist()
@@ -86,17 +86,17 @@ def test_a_plan_that_has_run_has_no_wrappers_and_no_initial_plan(cached: DataFra
 
 def test_only_jobs_with_the_tag_are_counted(spark: SparkSession, cached: DataFrame) -> None:
     numbers = spark.sparkContext.parallelize(range(6), 3)
-    with tagged(spark, "run/one"):
+    with tag_jobs(spark, "run/one"):
         assert numbers.count() == 6
-        with tagged(spark, "run/two"):
+        with tag_jobs(spark, "run/two"):
             assert numbers.count() == 6
     assert numbers.count() == 6
-    assert measured(spark, "run/two").tasks == 3
+    assert job_metrics(spark, "run/two").tasks == 3
     # A tag inside of another has both.
-    assert (measured(spark, "run/one").jobs, measured(spark, "run/one").tasks) == (2, 6)
-    assert measured(spark, "run") == Measures(jobs=0, tasks=0, spilled_bytes=0, skew=None)
+    assert (job_metrics(spark, "run/one").jobs, job_metrics(spark, "run/one").tasks) == (2, 6)
+    assert job_metrics(spark, "run") == JobMetrics(jobs=0, tasks=0, spilled_bytes=0, skew=None)
     # Two tasks before the exchange, three behind it, and those of the count.
-    assert measured(spark, "run/cached").tasks > 5
+    assert job_metrics(spark, "run/cached").tasks > 5
 
 
 def test_the_properties_of_a_thread_are_as_before(spark: SparkSession) -> None:
@@ -106,9 +106,9 @@ def test_the_properties_of_a_thread_are_as_before(spark: SparkSession) -> None:
         return [context.getLocalProperty(name) for name in (DESCRIPTION, POOL)]
 
     before = properties()
-    with tagged(spark, "run/a"):
+    with tag_jobs(spark, "run/a"):
         assert properties() == ["run/a", "run/a"]
-        with pytest.raises(ValueError, match="stop"), tagged(spark, "run/b"):
+        with pytest.raises(ValueError, match="stop"), tag_jobs(spark, "run/b"):
             raise ValueError("stop")
         assert properties() == ["run/a", "run/a"]
         assert "run/a" in context.getJobTags()
@@ -120,12 +120,12 @@ def test_threads_take_the_tag_over_if_they_are_told_to(spark: SparkSession) -> N
     def work() -> None:
         spark.sparkContext.parallelize(range(2), 2).count()
 
-    with tagged(spark, "run/threads"):
+    with tag_jobs(spark, "run/threads"):
         for target in (work, inheritable_thread_target(spark)(work)):
             thread = Thread(target=target)
             thread.start()
             thread.join()
-    assert measured(spark, "run/threads").jobs == 1
+    assert job_metrics(spark, "run/threads").jobs == 1
 
 
 def test_a_task_that_takes_long_is_skew(spark: SparkSession) -> None:
@@ -134,15 +134,15 @@ def test_a_task_that_takes_long_is_skew(spark: SparkSession) -> None:
             time.sleep(1.0 if number == 0 else 0.05)
             yield number
 
-    with tagged(spark, "run/skew"):
+    with tag_jobs(spark, "run/skew"):
         spark.sparkContext.parallelize(range(4), 4).mapPartitions(wait).count()
-    skew = measured(spark, "run/skew").skew
+    skew = job_metrics(spark, "run/skew").skew
     assert skew is not None
     assert skew > 1.5
 
 
 def test_what_does_not_fit_is_counted(spark: SparkSession) -> None:
-    tight = isolated(
+    tight = clone_session(
         spark,
         {
             "spark.sql.windowExec.buffer.in.memory.threshold": "10",
@@ -151,9 +151,9 @@ def test_what_does_not_fit_is_counted(spark: SparkSession) -> None:
     )
     window = Window.partitionBy(F.col("id") % 2).orderBy("id").rowsBetween(-1, 1)
     frame = tight.range(0, 500, 1, 1).select(F.sum("id").over(window).alias("sum"))
-    with tagged(spark, "run/spill"):
+    with tag_jobs(spark, "run/spill"):
         frame.agg(F.sum("sum")).collect()
-    assert measured(spark, "run/spill").spilled_bytes > 0
+    assert job_metrics(spark, "run/spill").spilled_bytes > 0
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ from codeanatomy.pipeline import relate_step as relation
 from codeanatomy.pipeline.bundles import selected
 from codeanatomy.relate.file_view import AST, BLOCKS, LIBCST, OCCURRENCES
 from codeanatomy.relate.program import CALL_TARGETS
-from codeanatomy.spark.plans import PlanTexts, normalised, plan_texts
-from codeanatomy.spark.session import isolated
+from codeanatomy.spark.plans import PlanTexts, normalise_plan, plan_texts
+from codeanatomy.spark.session import clone_session
 from support.folders import CASES
 
 PLANS = CASES / "plans"
@@ -76,7 +76,7 @@ def reader(spark: SparkSession, root: Path) -> Read:
         # Filters in full.
         "spark.sql.maxMetadataStringLength": "100000",
     }
-    store = Store(isolated(spark, settings), str(root))
+    store = Store(clone_session(spark, settings), str(root))
 
     @cache
     def read(name: str) -> DataFrame:
@@ -136,14 +136,14 @@ def texts(read: Read) -> Texts:
     ],
 )  # fmt: skip
 def test_what_differs_between_runs_is_taken_away(text: str, expected: str) -> None:
-    assert normalised(text) == expected
+    assert normalise_plan(text) == expected
 
 
 def test_numbers_that_mean_something_stay() -> None:
     plan = (
         "Filter ((size(a) > 0) AND (substr(b, 1, 60) = x7)) AND c IN (1,2)\nLimit 8\nSort [a ASC], false, 0"
     )
-    assert normalised(plan) == plan
+    assert normalise_plan(plan) == plan
 
 
 @pytest.mark.parametrize("step", FRAMES)

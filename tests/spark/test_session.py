@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.store import Store, normalize_root
 from codeanatomy.errors import EnvironmentProblem, RemotePathRefused, UsageError
-from codeanatomy.spark.session import isolated, open_session, require_delta, session_settings
+from codeanatomy.spark.session import clone_session, open_session, require_delta, session_settings
 
 JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
 
@@ -82,7 +82,7 @@ def test_a_second_session_is_refused(spark: SparkSession) -> None:
 
 def test_a_clone_has_settings_of_its_own(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.shuffle.partitions")
-    clone = isolated(spark, {"spark.sql.shuffle.partitions": "77"})
+    clone = clone_session(spark, {"spark.sql.shuffle.partitions": "77"})
     assert (clone.conf.get("spark.sql.shuffle.partitions"), before) == ("77", "4")
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
 
@@ -97,7 +97,7 @@ def test_a_callers_session_without_delta_is_refused(spark: SparkSession) -> None
     class Plain:
         conf = Conf()
 
-    with pytest.raises(EnvironmentProblem, match="does not speak Delta"):
+    with pytest.raises(EnvironmentProblem, match="does not support Delta"):
         require_delta(Plain())  # type: ignore[arg-type]
 
 

@@ -36,7 +36,7 @@ from msgspec import Struct
 from codeanatomy.config import CACHE_VARIABLE
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.spark.class_archive import java_options
-from codeanatomy.spark.jars import JARS, cache_folder, wrong_jars
+from codeanatomy.spark.jars import JARS, cache_folder, invalid_jars
 from codeanatomy.spark.java import find_java
 
 Status = Literal["ok", "warn", "fail"]
@@ -124,7 +124,7 @@ def _cache() -> Check:
 
 def _jars() -> Check:
     folder = cache_folder() / "jars"
-    wrong = wrong_jars(folder)
+    wrong = invalid_jars(folder)
     if wrong:
         names = ", ".join(jar.name for jar in wrong)
         return Check("jars", "fail", f"missing or damaged in {folder}: {names}", "codeanatomy setup")

@@ -27,7 +27,7 @@ from pyspark.sql import types as T
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.delta.log.jvm_log import SnapshotInfo
 from codeanatomy.errors import ContractError
-from codeanatomy.spark.jvm import sql_text
+from codeanatomy.spark.jvm import spark_literal
 
 # Prefix of our raise_error texts, which distinguishes a broken contract from a failure of the engine.
 MISFIT = "CONTRACT_MISFIT"
@@ -155,7 +155,7 @@ def _missing_column(table: Table, column: Column) -> str:
 def _literal(value: str | float | bool | None) -> str:
     if value is None:
         return "NULL"
-    return sql_text(value) if isinstance(value, str) else str(value)
+    return spark_literal(value) if isinstance(value, str) else str(value)
 
 
 def _convert(column: Column, given: T.DataType, source: str, name: str, depth: int) -> str:
@@ -189,7 +189,7 @@ def _convert_struct(column: Column, given: T.StructType, source: str, name: str,
             if field is not None
             else f"CAST({_literal(part.default)} AS {part.ddl})"
         )
-        parts.append(f"{sql_text(part.name)}, {value}")
+        parts.append(f"{spark_literal(part.name)}, {value}")
     return f"IF({source} IS NULL, NULL, named_struct({', '.join(parts)}))"
 
 
@@ -205,7 +205,7 @@ def _cast(target: str, given: T.DataType, source: str, name: str) -> str:
         if target in NUMERIC and (origin in NUMERIC or origin.startswith("decimal"))
         else f"{attempt} IS NOT NULL OR {source} IS NULL"
     )
-    prefix, suffix = sql_text(f"{MISFIT} {name}: "), sql_text(f" is not a valid {target}")
+    prefix, suffix = spark_literal(f"{MISFIT} {name}: "), spark_literal(f" is not a valid {target}")
     error_text = f"concat({prefix}, CAST({source} AS string), {suffix})"
     return f"IF({fits}, {attempt}, raise_error({error_text}))"
 

@@ -67,7 +67,7 @@ from codeanatomy.run.record import artifact_id, publish, record_artifacts, recor
 from codeanatomy.run.report import BuildReport, report_run, report_unchanged
 from codeanatomy.run.signals import raise_on_sigterm
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
-from codeanatomy.spark.metrics import tagged
+from codeanatomy.spark.metrics import tag_jobs
 from codeanatomy.tracing import NO_TRACE, Trace
 
 FULL_STEPS: dict[str, Callable[[Run], None]] = {
@@ -519,7 +519,7 @@ def _run_step(run: Run, lease: Lease, step: PlannedStep, before: Sequence[Future
         _name_step_in_errors(name),
         run.trace.span(f"step {name}", attributes, parent=run.spans[RUN_SPAN]) as span,
         run.timed(f"{name}_step"),
-        tagged(run.spark, artifact_id(run, name)) if step.runs_for else nullcontext(),
+        tag_jobs(run.spark, artifact_id(run, name)) if step.runs_for else nullcontext(),
     ):
         run.spans[name] = span
         try:

@@ -29,10 +29,10 @@ from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.inputs import scan_rows
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import catalog_hash
-from codeanatomy.spark.metrics import Measures, measured
+from codeanatomy.spark.metrics import JobMetrics, job_metrics
 
 ARTIFACTS, CACHES, IMPACT = "plan_artifacts", "view_cache", "refresh_impact"
-NOTHING_MEASURED = Measures(0, 0, 0, None)
+NOTHING_MEASURED = JobMetrics(0, 0, 0, None)
 
 
 def publish(run: Run, after: int) -> None:
@@ -209,7 +209,7 @@ def artifact_id(run: Run, step: str) -> str:
 
 def _artifact(run: Run, number: int, step: str) -> dict[str, Any]:
     error = run.errors.get(step)
-    cost = measured(run.spark, artifact_id(run, step)) if run.is_open else NOTHING_MEASURED
+    cost = job_metrics(run.spark, artifact_id(run, step)) if run.is_open else NOTHING_MEASURED
     texts = run.plans.get(step)
     written = [run.committed[name] for name in run.written(step)]
     seconds = run.seconds.get(f"{step}_step")

@@ -1,1 +1,14 @@
-"""TODO: package map."""
+"""Start Spark sessions, and read metrics and plans from Spark's JVM.
+
+    class_archive   build the JVM class-data archive, which shortens the start
+    functions       SQL functions and `Column` helpers of the domain
+    jars            fetch, verify and cache the jars that Delta needs
+    java            find and check the Java runtime
+    jvm             errors, boxed numbers and SQL literals between Python and the JVM
+    metrics         metrics of jobs and operators
+    plan_columns    table columns that a plan filters by and joins by
+    plans           plans of a frame as reproducible text
+    session         start, check, clone and stop sessions
+
+No module here knows the tables of a lake.
+"""

@@ -1,4 +1,4 @@
-"""The domain functions in Spark: `Column` helpers and SQL functions, both made from one text.
+"""Declare the domain functions of Spark: `Column` helpers and SQL functions from one definition.
 
 `FUNCTIONS` declares each function once: parameters, type, body. `register_functions` turns the
 declaration into a temporary SQL function, which the optimizer inlines and SQL calls with named arguments:
@@ -6,12 +6,12 @@ declaration into a temporary SQL function, which the optimizer inlines and SQL c
     SELECT stable_id(prefix => 'def', parts => array(path, string(bstart))) FROM defs
 
 (`string(bstart)`, because ANSI mode reads `array(text, integer)` as integers and fails on the text.)
-The helper of the same name parses the same body and puts `Column`s in the place of the parameters. It
+The helper of the same name parses the same body and substitutes `Column`s for the parameters. It
 needs no registration, and unlike a SQL function it also works inside a lambda:
 
     defs.select(stable_id("def", fn.col("path"), fn.col("bstart")).alias("def_id"))
 
-How one text serves both: a body is written in what the expression grammars of SQL and Python share
+How one body serves both: it is written in the subset that the expression grammars of SQL and Python share
 (calls, comparisons, `and`, `or`, `is not null`, a few operators), so Python's own parser reads it:
 
 >>> print(FUNCTIONS_BY_NAME["span_len"].statement)
@@ -20,15 +20,15 @@ RETURNS BIGINT
 COMMENT 'Bytes in the half-open span; null when it is not valid.'
 RETURN when(0 <= bstart and bstart <= bend, bend - bstart)
 
-The rules that follow from it: branches are `when(condition, value, ..., otherwise)`; doubles are written
+This implies some rules: branches are `when(condition, value, ..., otherwise)`; doubles are written
 `1e-3`, because `0.001` is a decimal to SQL; a comparison is never chained; no backslash, whose meaning in
 a SQL literal depends on a setting. `stable_id` is the exception: SQL has no varargs, so its SQL form folds
 an array with a lambda, while the helper builds one flat `concat` that takes part in code generation and is
 folded when all its arguments are literals (the SQL form is not, so a filter on it cannot skip files).
-Both share the texts of frame and digest.
+Both share the expressions of frame and digest.
 
-Registering costs about 0.3 s in a warm JVM and 1.3 s in a new one: only a session that accepts SQL
-from outside needs it.
+Registration takes about 0.3 s in a warm JVM and 1.3 s in a new one: only a session that accepts SQL from
+users needs it.
 
 The Python forms, and the rules for null, are in `codeanatomy.ids` and `codeanatomy.spans`.
 Tests: `tests/spark/test_functions.py`.
@@ -51,7 +51,7 @@ from codeanatomy.errors import CatalogError
 
 
 class SqlFunction(Struct, frozen=True):
-    """One declared function: `parameters` are (name, type) pairs, `body` is an expression over them."""
+    """A declared function: `parameters` are (name, type) pairs, `body` is an expression over them."""
 
     name: str
     parameters: tuple[tuple[str, str], ...]
@@ -61,13 +61,13 @@ class SqlFunction(Struct, frozen=True):
 
     @property
     def signature(self) -> str:
-        """Name and typed parameters, as SQL writes them."""
+        """Name and typed parameters in SQL syntax."""
         listed = ", ".join(f"{name} {kind}" for name, kind in self.parameters)
         return f"{self.name}({listed})"
 
     @property
     def statement(self) -> str:
-        """What registers the function in a session."""
+        """The statement that registers the function in a session."""
         return (
             f"CREATE OR REPLACE TEMPORARY FUNCTION {self.signature}\nRETURNS {self.returns}\n"
             f"COMMENT '{self.doc}'\nRETURN {self.body}"
@@ -159,7 +159,7 @@ FUNCTIONS: tuple[SqlFunction, ...] = (
         (("prefix", "STRING"), ("parts", "ARRAY<STRING>")),
         "STRING",
         _id_of(f"concat({_frame_of('prefix')}, {_FRAMED_PARTS})"),
-        "Id of the thing that parts identify; a null part is a value, a null prefix or array gives null.",
+        "Id of the entity that parts identify; a null part is a value, a null prefix or array gives null.",
     ),
     SqlFunction(
         "cpg_score",
@@ -213,16 +213,16 @@ FUNCTIONS_BY_NAME: Mapping[str, SqlFunction] = {function.name: function for func
 
 
 def version_of(functions: tuple[SqlFunction, ...]) -> str:
-    """Differs when a recipe does, and not when only its wording does."""
+    """Return a hash of the definitions, which does not depend on their documentation."""
     return ids.stable_id("functions", *(text for f in functions for text in (f.signature, f.returns, f.body)))
 
 
-# Enters fingerprints, so that a change of recipe invalidates what the old one made.
+# Enters fingerprints, so that a change of a definition invalidates the rows computed with the old one.
 FUNCTIONS_VERSION = version_of(FUNCTIONS)
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Make the SQL functions known to this session (and to no other)."""
+    """Register the SQL functions in this session only."""
     for function in FUNCTIONS:
         spark.sql(function.statement)
 
@@ -280,13 +280,13 @@ def span_len(bstart: Column, bend: Column) -> Column:
 
 
 def _call(name: str, *arguments: Column) -> Column:
-    """The declared body over `arguments`, with the casts that a call in SQL would make."""
+    """Return the body over the arguments, with the casts of a call in SQL."""
     function = FUNCTIONS_BY_NAME[name]
-    given = {
+    columns = {
         parameter: argument.cast(kind)
         for (parameter, kind), argument in zip(function.parameters, arguments, strict=True)
     }
-    return _expand(function.body, given).cast(function.returns)
+    return _expand(function.body, columns).cast(function.returns)
 
 
 def _literal(text: str | Column) -> Column:
@@ -319,7 +319,7 @@ _OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Column]] = {
 
 
 def _column(node: ast.expr, given: Mapping[str, Column]) -> Column:
-    """What the parsed body means to Spark; anything outside the shared grammar is a mistake of ours."""
+    """Convert a parsed body to a Column. Raise CatalogError for syntax outside of the shared grammar."""
     match node:
         case ast.Name(id=name):
             return given[name]
@@ -338,6 +338,6 @@ def _column(node: ast.expr, given: Mapping[str, Column]) -> Column:
         case ast.BoolOp(op=op, values=values):
             return reduce(_OPERATORS[type(op)], (_column(value, given) for value in values))
     raise CatalogError(
-        f"{ast.unparse(node)}: not in the grammar that SQL and Python share",
+        f"{ast.unparse(node)}: not in the common grammar of SQL and Python",
         "see the module docstring of codeanatomy.spark.functions",
     )

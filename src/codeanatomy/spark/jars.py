@@ -1,6 +1,6 @@
-"""The jars that Delta needs and PySpark does not bring: pinned, fetched once, verified, reused.
+"""Fetch, verify and cache the jars that Delta needs and PySpark does not include.
 
-`spark.jars.packages` would run Ivy at every start: seconds each time, a page of text, and whatever
+`spark.jars.packages` would run Ivy at every start: seconds each time, a page of output, and whatever
 version a repository serves. Instead the jars are pinned here by SHA-256 and kept in a cache folder;
 a session puts them on the driver's class path.
 
@@ -10,15 +10,15 @@ a session puts them on the driver's class path.
 Of the 33 modules that Delta's own metadata names, PySpark has most in newer versions. These seven are
 the ones that the classes of delta-spark refer to and that PySpark lacks (checked with `jdeps`).
 
-Fetching is Ivy's work: PySpark carries it (`jars/ivy-*.jar`), and so the repository, proxies and mirrors
-are configured the way Spark's own are. A mirror is an Ivy settings file named by
+Ivy, which PySpark includes (`jars/ivy-*.jar`), does the download, so repositories, proxies and mirrors are
+configured the same way as for Spark. A mirror is an Ivy settings file named by
 CODEANATOMY_IVY_SETTINGS. Ivy works in a temporary folder inside the cache; a jar is moved into place,
 atomically, only after its hash was checked, so a killed download leaves nothing that looks like a jar.
 
-On each start only size and modification time are compared with those noted in `verified.json` when the
-hash was last computed; any difference means a new hash, and a wrong hash means a new fetch. `wrong_jars`
-computes all hashes (that is what `codeanatomy doctor` does). A lock file lets one process fetch while
-others wait.
+On each start only size and modification time are compared with those recorded in `verified.json` when the
+hash was last computed; if they differ, the hash is computed again, and if it is wrong, the jar is fetched
+again. `invalid_jars` computes all hashes (that is what `codeanatomy doctor` does). A lock file lets one
+process fetch while others wait.
 
 Tests: `tests/unit/spark/test_jars.py`.
 """
@@ -47,13 +47,14 @@ from codeanatomy.config import CACHE_VARIABLE, SETTINGS_VARIABLE
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.spark.java import Java
 
-# A download that brings no byte for this long is given up: Ivy itself would wait for ever.
+# A download without progress for this long is cancelled: Ivy itself would wait for ever.
 STALL_SECONDS = 60.0
-STAMP = "verified.json"
+# Sizes and modification times of verified jars.
+VERIFIED_FILE = "verified.json"
 
 
 class Jar(Struct, frozen=True):
-    """A jar by its coordinate, and the hash of the one file that will do."""
+    """A jar: its Maven coordinate and the pinned hash of its content."""
 
     group: str
     artifact: str
@@ -62,12 +63,12 @@ class Jar(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """The file name."""
         return f"{self.artifact}-{self.version}.jar"
 
 
-class Seen(Struct, frozen=True):
-    """What a jar looked like when its hash was right."""
+class VerifiedJar(Struct, frozen=True):
+    """Size and modification time of a jar when its hash was verified."""
 
     sha256: str
     size: int
@@ -121,7 +122,7 @@ JARS = (
 
 
 def cache_folder() -> Path:
-    """The folder for what is fetched or made once per machine; created if it is not there."""
+    """Return the folder for files that are fetched or built once per machine; create it if missing."""
     folder = _cache_path()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,30 +132,30 @@ def cache_folder() -> Path:
 
 
 def ensure_jars(cache: Path, java: Java, jars: tuple[Jar, ...] = JARS) -> tuple[Path, ...]:
-    """The verified jars in class-path order; what is missing or damaged is fetched first."""
+    """Return the paths of the verified jars in class-path order; fetch missing or damaged ones first."""
     folder = cache / "jars"
     paths = tuple(folder / jar.name for jar in jars)
-    if _unchanged(folder, jars):
+    if _are_unchanged(folder, jars):
         return paths
     try:
-        if wrong_jars(folder, jars):
+        if invalid_jars(folder, jars):
             folder.mkdir(parents=True, exist_ok=True)
             with lock(folder):
-                # Another process may have fetched them while this one waited.
-                _fetch(folder, wrong_jars(folder, jars), java)
-        _note_verified(folder, jars)
+                # Another process may have fetched them meanwhile.
+                _fetch(folder, invalid_jars(folder, jars), java)
+        _record_verified(folder, jars)
     except OSError as problem:
         raise _not_writable(folder, problem) from problem
     return paths
 
 
-def wrong_jars(folder: Path, jars: Iterable[Jar] = JARS) -> tuple[Jar, ...]:
-    """The jars that are missing from the folder or whose full hash is not the pinned one."""
+def invalid_jars(folder: Path, jars: Iterable[Jar] = JARS) -> tuple[Jar, ...]:
+    """Return the jars that are missing from the folder or differ from the pinned hash."""
     return tuple(jar for jar in jars if _hash(folder / jar.name) != jar.sha256)
 
 
 def pyspark_folder() -> Path:
-    """Where the installed PySpark lies, found without importing it."""
+    """Return the folder of the installed PySpark, without importing it."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise EnvironmentProblem("PySpark is not installed", "run: make setup")
@@ -163,7 +164,7 @@ def pyspark_folder() -> Path:
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder; the system drops the lock when its holder dies."""
+    """Lock a folder against other processes; the system releases the lock if the process dies."""
     with (folder / ".lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -174,20 +175,20 @@ def _cache_path() -> Path:
     if chosen:
         return Path(chosen).absolute()
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if shared.is_absolute():  # The XDG specification says to ignore a relative one.
+    if shared.is_absolute():  # The XDG specification requires ignoring a relative path.
         return shared / "codeanatomy"
     try:
         return Path.home() / ".cache" / "codeanatomy"
     except RuntimeError as problem:
         raise EnvironmentProblem(
-            "no home folder to keep a cache in", f"set {CACHE_VARIABLE} to a folder that can be written"
+            "there is no home folder for the cache", f"set {CACHE_VARIABLE} to a writable folder"
         ) from problem
 
 
 def _not_writable(folder: Path, problem: OSError) -> EnvironmentProblem:
     return EnvironmentProblem(
         f"the cache folder {folder} cannot be used: {problem.strerror or problem}",
-        f"make it writable, or set {CACHE_VARIABLE} to a folder that is",
+        f"make it writable, or set {CACHE_VARIABLE} to a writable folder",
     )
 
 
@@ -199,47 +200,47 @@ def _hash(path: Path) -> str | None:
         return None
 
 
-def _look(path: Path, sha256: str) -> Seen:
+def _verified_jar(path: Path, sha256: str) -> VerifiedJar:
     status = path.stat()
-    return Seen(sha256, status.st_size, status.st_mtime_ns)
+    return VerifiedJar(sha256, status.st_size, status.st_mtime_ns)
 
 
-def _unchanged(folder: Path, jars: Iterable[Jar]) -> bool:
-    """Whether every jar has the pin, size and time that it had when it was last verified."""
+def _are_unchanged(folder: Path, jars: Iterable[Jar]) -> bool:
+    """Whether every jar has the pinned hash, size and time that were recorded when it was last verified."""
     try:
-        noted = msgspec.json.decode((folder / STAMP).read_bytes(), type=dict[str, Seen])
-        return all(noted.get(jar.name) == _look(folder / jar.name, jar.sha256) for jar in jars)
+        recorded = msgspec.json.decode((folder / VERIFIED_FILE).read_bytes(), type=dict[str, VerifiedJar])
+        return all(recorded.get(jar.name) == _verified_jar(folder / jar.name, jar.sha256) for jar in jars)
     except (OSError, msgspec.DecodeError):
         return False
 
 
-def _note_verified(folder: Path, jars: Iterable[Jar]) -> None:
-    seen = {jar.name: _look(folder / jar.name, jar.sha256) for jar in jars}
-    with suppress(PermissionError):  # A read-only cache with the right jars is as good, a little slower.
-        fresh = folder / f".{STAMP}-{os.getpid()}-{threading.get_ident()}"
-        fresh.write_bytes(msgspec.json.encode(seen))
-        fresh.replace(folder / STAMP)
+def _record_verified(folder: Path, jars: Iterable[Jar]) -> None:
+    verified = {jar.name: _verified_jar(folder / jar.name, jar.sha256) for jar in jars}
+    with suppress(PermissionError):  # A read-only cache works too, a little slower.
+        fresh = folder / f".{VERIFIED_FILE}-{os.getpid()}-{threading.get_ident()}"
+        fresh.write_bytes(msgspec.json.encode(verified))
+        fresh.replace(folder / VERIFIED_FILE)
 
 
 def _fetch(folder: Path, jars: tuple[Jar, ...], java: Java) -> None:
-    """Fetch into a temporary folder, verify, move into place."""
-    for leftover in folder.glob(".fetch-*"):  # Of a process that was killed; nobody else holds the lock.
+    """Fetch jars into a temporary folder, verify them, and move them into place."""
+    for leftover in folder.glob(".fetch-*"):  # Left by a killed process.
         shutil.rmtree(leftover, ignore_errors=True)
     if not jars:
         return
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as name:
         work = Path(name)
-        said = _run_ivy(work, jars, java)
-        arrived = work / "jars"
+        output = _run_ivy(work, jars, java)
+        fetched = work / "jars"
         for jar in jars:
-            actual = _hash(arrived / jar.name)
+            actual = _hash(fetched / jar.name)
             if actual != jar.sha256:
-                raise _not_fetched(folder, jar, actual, said)
-            (arrived / jar.name).replace(folder / jar.name)
+                raise _not_fetched(folder, jar, actual, output)
+            (fetched / jar.name).replace(folder / jar.name)
 
 
 def _run_ivy(work: Path, jars: tuple[Jar, ...], java: Java) -> str:
-    """Let Ivy fetch the jars into `work/jars`; what it said is returned, whether or not it succeeded."""
+    """Let Ivy fetch the jars into `work/jars`; return its output, even if it failed."""
     ivy = next(iter(sorted((pyspark_folder() / "jars").glob("ivy-*.jar"))), None)
     if ivy is None:
         raise EnvironmentProblem("the installed PySpark lacks its Ivy jar", "remove .venv, then: make setup")
@@ -259,15 +260,17 @@ def _run_ivy(work: Path, jars: tuple[Jar, ...], java: Java) -> str:
         *("-types", "jar", "bundle", "-retrieve", str(work / "jars" / "[artifact]-[revision].[ext]")),
     ]
     log = work / "ivy.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    with log.open("wb") as log_file:
+        process = subprocess.Popen(
+            command, stdout=log_file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        )
         finished = _wait_while_growing(process, work)
-    said = log.read_text(encoding="utf-8", errors="replace")
-    return said if finished else f"{said}\n(no answer within {STALL_SECONDS:.0f} s)"
+    output = log.read_text(encoding="utf-8", errors="replace")
+    return output if finished else f"{output}\n(no answer within {STALL_SECONDS:.0f} s)"
 
 
 def _wait_while_growing(process: subprocess.Popen[bytes], work: Path) -> bool:
-    """Wait for the process as long as files keep growing; end it otherwise."""
+    """Wait for the process while files keep growing, kill it otherwise; return whether it ended itself."""
     size, since = -1, time.monotonic()
     try:
         while True:
@@ -307,16 +310,16 @@ def _ivy_module(jars: Iterable[Jar]) -> str:
     )
 
 
-def _not_fetched(folder: Path, jar: Jar, actual: str | None, said: str) -> EnvironmentProblem:
+def _not_fetched(folder: Path, jar: Jar, actual: str | None, output: str) -> EnvironmentProblem:
     coordinate = f"{jar.group}:{jar.artifact}:{jar.version}"
     if actual is not None:
         return EnvironmentProblem(
-            f"{coordinate} came with SHA-256 {actual} instead of {jar.sha256} and was thrown away",
-            f"a proxy or mirror changed it: name another in {SETTINGS_VARIABLE}, "
-            f"or copy the right {jar.name} into {folder}",
+            f"{coordinate} has SHA-256 {actual} instead of {jar.sha256} and was discarded",
+            f"a proxy or mirror changed it: configure another one in {SETTINGS_VARIABLE}, "
+            f"or copy the correct {jar.name} into {folder}",
         )
-    # Ivy tells the cause at the end of a line: "Server access error at url ... (java.net.X: cause)".
-    cause = re.search(r"(?:access error.*|^)\((?:[\w.]+: )?([^()]+)\)\s*$", said, re.MULTILINE)
+    # Ivy writes the cause at the end of a line: "Server access error at url ... (java.net.X: cause)".
+    cause = re.search(r"(?:access error.*|^)\((?:[\w.]+: )?([^()]+)\)\s*$", output, re.MULTILINE)
     because = f" ({cause[1]})" if cause else ""
     return EnvironmentProblem(
         f"{coordinate} could not be fetched{because}",

@@ -1,4 +1,4 @@
-r"""Find the Java that Spark will start, and say plainly when there is none that fits.
+r"""Find the Java runtime that Spark will start, and check that it is supported.
 
 Spark's launcher takes `$JAVA_HOME/bin/java`, or the `java` on PATH when JAVA_HOME is not set; this
 module looks in the same order, so what it reports is what runs. Spark 4.2 supports Java 17, 21 and
@@ -13,8 +13,8 @@ The version comes from `java -version`, whose text differs by vendor and age:
 >>> parse_version('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "21-ea" 2023-09-19')
 (21,)
 
-A runtime cut down to a few modules lacks `jdk.incubator.vector`, which Spark's launcher asks for;
-the `release` file beside the runtime tells, and such a Java is refused here rather than by the JVM.
+A runtime reduced to a few modules lacks `jdk.incubator.vector`, which Spark's launcher requires. The
+`release` file beside the runtime lists its modules, so such a Java is rejected here rather than by the JVM.
 
 Tests: `tests/unit/spark/test_java.py`.
 """
@@ -39,7 +39,8 @@ HOW_TO_INSTALL = (
     "macOS: brew install openjdk@17; elsewhere: sdk install java 17.0.15-tem), "
     "set JAVA_HOME if it is not the first on PATH, and check with: codeanatomy doctor"
 )
-ANSWER_SECONDS = 30
+# Timeout of `java -version`.
+VERSION_SECONDS = 30
 
 
 class Java(Struct, frozen=True):
@@ -47,28 +48,28 @@ class Java(Struct, frozen=True):
 
     path: Path
     major: int
-    # What `java -version` says, without the lines that only repeat environment variables.
+    # Output of `java -version`, without the lines that only repeat environment variables.
     text: str
 
 
 def find_java() -> Java:
-    """The Java that Spark will start, or an `EnvironmentProblem` with the next step."""
+    """Return the Java that Spark will start. Raise EnvironmentProblem if none is supported."""
     path = _locate()
     text = _version_text(path)
     version = parse_version(text)
     if not version:
-        raise EnvironmentProblem(f"{path} does not tell its version: {text[:200]!r}", HOW_TO_INSTALL)
+        raise EnvironmentProblem(f"{path} -version printed no version: {text[:200]!r}", HOW_TO_INSTALL)
     _check_version(path, version)
     _check_modules(path)
     return Java(path, version[0], text)
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """The numbers of the version in the output of `java -version`, major first; empty if there is none."""
-    found = re.search(r'version "(\d+(?:[._]\d+)*)', text)
-    if found is None:
+    """Return the version in the output of `java -version` as numbers, major first; empty if there is none."""
+    match = re.search(r'version "(\d+(?:[._]\d+)*)', text)
+    if match is None:
         return ()
-    numbers = tuple(int(part) for part in re.split(r"[._]", found[1]))
+    numbers = tuple(int(part) for part in re.split(r"[._]", match[1]))
     return numbers[1:] if numbers[0] == 1 and len(numbers) > 1 else numbers
 
 
@@ -96,14 +97,14 @@ def _version_text(path: Path) -> str:
             text=True,
             errors="replace",
             check=False,
-            timeout=ANSWER_SECONDS,
+            timeout=VERSION_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise EnvironmentProblem(f"{path} does not run: {problem}", HOW_TO_INSTALL) from problem
     lines = (done.stderr + done.stdout).splitlines()
     text = "\n".join(line.strip() for line in lines if line.strip() and not line.startswith("Picked up "))
     if done.returncode:
-        # macOS has a /usr/bin/java that only says that there is no Java.
+        # macOS has a /usr/bin/java that only reports that Java is missing.
         raise EnvironmentProblem(f"{path} does not run: {text[:200]}", HOW_TO_INSTALL)
     return text
 
@@ -115,7 +116,7 @@ def _check_version(path: Path, version: tuple[int, ...]) -> None:
         raise EnvironmentProblem(f"{path} is Java {number}; Spark 4.2 runs on Java {known}", HOW_TO_INSTALL)
     if OLDEST_25[:1] <= version < OLDEST_25:
         raise EnvironmentProblem(
-            f"{path} is Java {number}, which can corrupt data; Spark 4.2 asks for 25.0.3 or newer",
+            f"{path} is Java {number}, which can corrupt data; Spark 4.2 requires 25.0.3 or newer",
             HOW_TO_INSTALL,
         )
 
@@ -125,9 +126,9 @@ def _check_modules(path: Path) -> None:
     try:
         text = release.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return  # Not every vendor ships the file; without it Spark's own start will tell.
+        return  # Not every vendor ships the file; without it the start of Spark reports the error.
     modules = re.search(r'^MODULES="([^"]*)"', text, re.MULTILINE)
     if modules and VECTOR_MODULE not in modules[1].split():
         raise EnvironmentProblem(
-            f"{path} is a cut-down Java without the module {VECTOR_MODULE}, which Spark needs", HOW_TO_INSTALL
+            f"{path} is a reduced Java without the module {VECTOR_MODULE}, which Spark needs", HOW_TO_INSTALL
         )

@@ -1,18 +1,18 @@
-"""What a step has cost, from what Spark keeps of it: jobs, tasks, spill, skew, figures of each operator.
+"""Collect the metrics of Spark jobs: tasks, spill, skew, and the metrics of each operator.
 
-    with tagged(spark, "run-7/relate"):
+    with tag_jobs(spark, "run-7/relate"):
         frame.count()
     operator_metrics(frame)[0]            # OperatorMetric(0, "MapInArrow", "output_rows", 18)
-    measured(spark, "run-7/relate")       # Measures(jobs=9, tasks=30, spilled_bytes=0, skew=1.2)
+    job_metrics(spark, "run-7/relate")    # JobMetrics(jobs=9, tasks=30, spilled_bytes=0, skew=1.2)
 
-Jobs are found by a tag that they inherit from the thread that starts them; it also is their description and
-their pool, in which independent steps share the cores. A thread that a step starts itself has to take it
-over: `pyspark.util.inheritable_thread_target(spark)`.
+Jobs are identified by a tag that they inherit from the thread that starts them; it is also their description
+and their pool, in which independent steps share the cores. A thread that a step starts must inherit it:
+`pyspark.util.inheritable_thread_target(spark)`.
 
-Jobs and stages are read from Spark's status store, which is there without the UI too. It keeps the figures
-of operators as texts for people, such as `12.3 MiB (1.0 MiB, ...)`; the exact ones are in the operators, so
+Jobs and stages are read from Spark's status store, which exists without the UI too. It keeps the metrics of
+operators as formatted text only, such as `12.3 MiB (1.0 MiB, ...)`; the exact values are in the operators, so
 these are read from the plan of the frame, while it is cached. A call to the JVM takes a tenth of a
-millisecond, so the figures of an operator are fetched as one text; those that are zero are left out.
+millisecond, so the metrics of an operator are fetched as one text; those that are zero are left out.
 
 Tests: `tests/spark/test_metrics.py`.
 """
@@ -30,43 +30,43 @@ from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.spark.plans import operators
 
-# Of the thread: what Spark shows of a job, and with whom it shares the cores.
+# Local properties of a thread: description of its jobs, and scheduler pool.
 DESCRIPTION = "spark.job.description"
 POOL = "spark.scheduler.pool"
-# How long is waited until Spark has taken down what has happened.
+# Timeout for pending events to reach the status store.
 WAIT_MS = 2000
 
 ROWS = "output_rows"
-FIGURE = re.compile(r"(\w+) -> SQLMetric\(id: \d+, name: Some\((.*?)\), value: (-?\d+)\)")
+METRIC = re.compile(r"(\w+) -> SQLMetric\(id: \d+, name: Some\((.*?)\), value: (-?\d+)\)")
 UNITS = {"size": "bytes", "timing": "ms", "nsTiming": "ns", "sum": ""}
 
 
 class OperatorMetric(Struct, frozen=True):
-    """A figure of an operator."""
+    """A metric of an operator."""
 
     # Line of the physical plan, from 0.
     operator_no: int
     operator: str
-    # With its unit, if it is no count.
+    # Name with its unit, if it is no count.
     metric: str
     value: int
 
 
-class Measures(Struct, frozen=True):
-    """What the jobs with a tag have cost."""
+class JobMetrics(Struct, frozen=True):
+    """Metrics of the jobs with a tag."""
 
     jobs: int
-    # That ran to their end.
+    # Completed tasks.
     tasks: int
-    # Written to disk because memory did not hold them.
+    # Bytes written to disk for lack of memory.
     spilled_bytes: int
-    # Longest task over the median, in the stage that took longest; none if no task ran.
+    # Longest task over the median, in the longest stage; None if no task ran.
     skew: float | None
 
 
 @contextmanager
-def tagged(spark: SparkSession, tag: str) -> Iterator[None]:
-    """Tag the jobs that this thread starts."""
+def tag_jobs(spark: SparkSession, tag: str) -> Iterator[None]:
+    """Tag the jobs that this thread starts in a `with` block."""
     context = spark.sparkContext
     before = {name: context.getLocalProperty(name) for name in (DESCRIPTION, POOL)}
     for name in before:
@@ -77,14 +77,14 @@ def tagged(spark: SparkSession, tag: str) -> Iterator[None]:
     finally:
         context.removeJobTag(tag)
         for name, value in before.items():
-            # No value takes a property away, which the annotation does not say.
+            # None removes a property, which the annotation of PySpark does not allow.
             context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
-def measured(spark: SparkSession, tag: str) -> Measures:
-    """What the jobs with a tag have cost."""
+def job_metrics(spark: SparkSession, tag: str) -> JobMetrics:
+    """Return the metrics of the jobs with a tag."""
     context = spark.sparkContext._jsc.sc()
-    # Incomplete figures are better than a build that waits for them.
+    # Incomplete metrics are better than a build that waits for them.
     with suppress(Py4JJavaError):
         context.listenerBus().waitUntilEmpty(WAIT_MS)
     store = context.statusStore()
@@ -92,7 +92,7 @@ def measured(spark: SparkSession, tag: str) -> Measures:
     numbers = {int(each) for job in jobs for each in re.findall(r"\d+", job.stageIds().toString())}
     stages = [_stage(store, number) for number in sorted(numbers)]
     ran = [stage for stage in stages if stage is not None and stage.numCompleteTasks()]
-    return Measures(
+    return JobMetrics(
         jobs=len(jobs),
         tasks=sum(stage.numCompleteTasks() for stage in ran),
         spilled_bytes=sum(stage.diskBytesSpilled() for stage in ran),
@@ -101,12 +101,12 @@ def measured(spark: SparkSession, tag: str) -> Measures:
 
 
 def operator_metrics(frame: DataFrame) -> tuple[OperatorMetric, ...]:
-    """The figures of the operators that have computed a frame, which must be persisted still."""
-    return tuple(_figures(frame))
+    """Return the metrics of the operators that computed a frame, which must still be persisted."""
+    return tuple(_operator_metrics(frame))
 
 
 def _stage(store: Any, number: int) -> Any:
-    """The last attempt of a stage; none if it is not kept any more, of thousands."""
+    """Return the last attempt of a stage; None if the status store has dropped it."""
     try:
         return store.lastStageAttempt(number)
     except Py4JJavaError:
@@ -133,13 +133,13 @@ def _ms(stage: Any) -> int:
     return int(stage.completionTime().get().getTime() - stage.submissionTime().get().getTime())
 
 
-def _figures(frame: DataFrame) -> Iterator[OperatorMetric]:
-    # By the key of a figure: its type is asked for once. Averages have no unit.
+def _operator_metrics(frame: DataFrame) -> Iterator[OperatorMetric]:
+    # Unit by key of the metric, to fetch each type once. Averages have no unit.
     units: dict[str, str | None] = {}
     for number, operator in enumerate(operators(frame)):
         for node in operator.nodes:
             metrics = node.metrics()
-            for key, name, value in FIGURE.findall(metrics.toString()):
+            for key, name, value in METRIC.findall(metrics.toString()):
                 if key not in units:
                     units[key] = UNITS.get(metrics.apply(key).metricType())
                 metric = metric_name(name, units[key])
@@ -148,12 +148,12 @@ def _figures(frame: DataFrame) -> Iterator[OperatorMetric]:
 
 
 def metric_name(name: str, unit: str | None) -> str | None:
-    """Spark's name of a figure as one word with its unit; none of averages, which do not add up.
+    """Return Spark's name of a metric in snake_case with its unit; None for averages, which do not add up.
 
     >>> metric_name("number of output rows", ""), metric_name("spill size", "bytes")
     ('output_rows', 'spill_size_bytes')
     """
     if unit is None:
         return None
-    word = re.sub(r"\W+", "_", name.lower().removeprefix("number of ")).strip("_")
-    return word if not unit or unit in word.split("_") else f"{word}_{unit}"
+    metric = re.sub(r"\W+", "_", name.lower().removeprefix("number of ")).strip("_")
+    return metric if not unit or unit in metric.split("_") else f"{metric}_{unit}"

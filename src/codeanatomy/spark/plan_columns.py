@@ -1,12 +1,11 @@
-"""Which columns of its tables a frame's plan filters by and joins by.
+"""Find the table columns that a frame's plan filters by and joins by.
 
     plan_columns(frame)
     # {"cpg_nodes": PlanColumns(filters=("repo_id",), joins=("node_id",))}
 
-Read from the optimized plan itself: the JVM writes it as JSON, node by node, with the number of each
-expression. A column counts where a Filter or a Join compares it directly, under whatever name it has come
-there; what is computed of a column, or passed through Python, is no column of a table any more. Conditions
-that the optimizer adds (`isnotnull`) tell nothing of who filters, and are left out.
+The optimized plan is read as JSON, node by node, with the id of each expression. A column counts where a
+Filter or a Join compares it directly, under whatever alias; a value computed from a column, or passed through
+Python, is no table column any more. Conditions that the optimizer adds (`isnotnull`) are left out.
 
 Tests: `tests/spark/test_plan_columns.py`.
 """
@@ -20,7 +19,7 @@ from msgspec import Struct, json
 from pyspark.sql import DataFrame
 
 from codeanatomy.spark.jvm import ENGINE_ERRORS
-from codeanatomy.spark.plans import is_cache, optimized_plan, planned_from, table_folder
+from codeanatomy.spark.plans import is_cache, logical_plan_of, optimized_plan, table_folder
 
 CONNECTIVES = ("And", "Or", "Not")
 COMPARISONS = (
@@ -38,30 +37,30 @@ COMPARISONS = (
 )
 ATTRIBUTE, ALIAS, RELATION = "AttributeReference", "Alias", "LogicalRelation"
 
-# An expression of a plan: its class, its own fields, and what it is made of.
+# A node of a plan or expression: its class, its fields and the number of its children.
 Node = dict[str, Any]
-# A table, and a column of it.
+# Table and column.
 Origin = tuple[str, str]
 
 
 class PlanColumns(Struct, frozen=True):
-    """Columns of a table."""
+    """Columns of a table that a plan filters by and joins by."""
 
     filters: tuple[str, ...] = ()
     joins: tuple[str, ...] = ()
 
 
 def plan_columns(frame: DataFrame) -> dict[str, PlanColumns]:
-    """What the plan of a frame does with the columns of the tables it reads; all of them are named."""
+    """Return the filter and join columns of each table that a frame reads; empty if that cannot be read."""
     try:
         plans = list(_plans(optimized_plan(frame), set()))
     except ENGINE_ERRORS:
-        # Such as a plan that cannot be written; it can be run all the same.
+        # A plan that cannot be written as JSON can be run all the same.
         return {}
     origins: dict[int, Origin] = {}
     filters: dict[str, set[str]] = {}
     joins: dict[str, set[str]] = {}
-    # The innermost first: what is cached, and below each node what it reads.
+    # Innermost plans and nodes first: cached plans before the plan that reads them, children before parents.
     for nodes, tables in reversed(plans):
         leaves = iter(tables)
         for node in nodes:
@@ -69,12 +68,12 @@ def plan_columns(frame: DataFrame) -> dict[str, PlanColumns]:
                 filters.setdefault(name, set())
                 origins |= {_number(each[0]): (name, each[0]["name"]) for each in node.get("output", ())}
         for node in reversed(nodes):
-            _follow(node, origins)
+            _add_aliases(node, origins)
             if _kind(node) in ("Filter", "Join"):
                 for compared, is_join in _compared(node, origins.get):
                     for name, column in compared:
-                        of = joins if is_join else filters
-                        of.setdefault(name, set()).add(column)
+                        columns_by_table = joins if is_join else filters
+                        columns_by_table.setdefault(name, set()).add(column)
     return {
         name: PlanColumns(tuple(sorted(columns)), tuple(sorted(joins.get(name, ()))))
         for name, columns in filters.items()
@@ -82,21 +81,21 @@ def plan_columns(frame: DataFrame) -> dict[str, PlanColumns]:
 
 
 def _plans(plan: Any, seen: set[int]) -> Iterator[tuple[list[Node], list[str | None]]]:
-    """A plan and those that were cached below it: their nodes, and the tables of their relations."""
+    """Yield a plan and the cached plans below it: their nodes, and the tables of their relations."""
     nodes: list[Node] = json.decode(plan.toJSON())
     leaves = plan.collectLeaves()
-    found = [leaves.apply(number) for number in range(leaves.size())]
-    yield nodes, [_table(leaf) for leaf in found if leaf.getClass().getSimpleName() == RELATION]
-    for leaf in found:
+    leaf_nodes = [leaves.apply(number) for number in range(leaves.size())]
+    yield nodes, [_table(leaf) for leaf in leaf_nodes if leaf.getClass().getSimpleName() == RELATION]
+    for leaf in leaf_nodes:
         if is_cache(leaf):
             cached = leaf.cachedPlan()
             if cached.id() not in seen:
                 seen.add(cached.id())
-                yield from _plans(planned_from(cached), seen)
+                yield from _plans(logical_plan_of(cached), seen)
 
 
 def _table(leaf: Any) -> str | None:
-    """The table that a relation reads files of; none of another relation."""
+    """Return the table whose files a relation reads; None for other relations."""
     relation = leaf.relation()
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         return None
@@ -104,8 +103,8 @@ def _table(leaf: Any) -> str | None:
     return table_folder(paths.head().toString()) if paths.nonEmpty() else None
 
 
-def _follow(node: Node, origins: dict[int, Origin]) -> None:
-    """New names for columns keep their origin."""
+def _add_aliases(node: Node, origins: dict[int, Origin]) -> None:
+    """Record the origins of aliases of columns."""
     for each in (*node.get("projectList", ()), *node.get("aggregateExpressions", ())):
         if len(each) == 2 and _kind(each[0]) == ALIAS and _kind(each[1]) == ATTRIBUTE:
             origin = origins.get(_number(each[1]))
@@ -114,18 +113,18 @@ def _follow(node: Node, origins: dict[int, Origin]) -> None:
 
 
 def _compared(node: Node, origin: Callable[[int], Origin | None]) -> Iterator[tuple[list[Origin], bool]]:
-    """The columns in each comparison of a condition, and whether it compares those of two relations."""
+    """Yield the columns of each comparison of a condition, and whether it compares two relations."""
     condition: Sequence[Node] = node.get("condition") or ()
     for comparison, parts in _comparisons(condition):
         direct = [part for part in parts if _kind(part[0]) == ATTRIBUTE]
-        found = [each for part in direct if (each := origin(_number(part[0]))) is not None]
+        columns = [each for part in direct if (each := origin(_number(part[0]))) is not None]
         is_join = _kind(node) == "Join" and len(direct) > 1 and _kind(comparison) != "In"
-        if found:
-            yield found, is_join
+        if columns:
+            yield columns, is_join
 
 
 def _comparisons(flat: Sequence[Node]) -> Iterator[tuple[Node, list[list[Node]]]]:
-    """The comparisons that a condition connects, each with its operands; it is flat, parents first."""
+    """Yield the comparisons of a condition with their operands; expressions are flat lists in preorder."""
     if not flat:
         return
     head, parts = flat[0], list(_parts(flat))
@@ -135,12 +134,12 @@ def _comparisons(flat: Sequence[Node]) -> Iterator[tuple[Node, list[list[Node]]]
     elif _kind(head) in COMPARISONS:
         yield head, parts
     elif _kind(head) == ATTRIBUTE:
-        # A truth value is a condition itself.
+        # A boolean column is a condition itself.
         yield head, [[head]]
 
 
 def _parts(flat: Sequence[Node]) -> Iterator[list[Node]]:
-    """The operands of an expression, each flat again."""
+    """Yield the operands of an expression, each a flat list."""
     start = 1
     for _ in range(flat[0]["num-children"]):
         end = start + _length(flat[start:])
@@ -149,7 +148,7 @@ def _parts(flat: Sequence[Node]) -> Iterator[list[Node]]:
 
 
 def _length(flat: Iterable[Node]) -> int:
-    """How many nodes the first expression of a flat list has."""
+    """Return the number of nodes of the first expression of a flat list."""
     missing, length = 1, 0
     for node in flat:
         missing += node["num-children"] - 1

@@ -1,11 +1,11 @@
-"""The Spark session: made from a RuntimeProfile, or the caller's own.
+"""Start a Spark session from a RuntimeProfile, or check the caller's own.
 
-    spark = open_session(RuntimeProfile(cores=2))       # ours: close it with close_session(spark)
-    require_delta(callers_session)                      # theirs: checked, never changed or stopped
+    spark = open_session(RuntimeProfile(cores=2))       # own session: close it with close_session(spark)
+    require_delta(callers_session)                      # the caller's: checked, never changed or stopped
 
-Starting is most of the cost of a short command, so: the jars lie in a cache and go straight on the
-class path (no Ivy at start), the JVM maps an archive of loaded classes, Delta reads small logs in one
-task, and there is no UI. `bench/startup.py` holds this to account. Tests: `tests/spark/test_session.py`.
+Startup is most of the cost of a short command, so: the jars come from a cache and go straight on the class
+path (no Ivy at start), the JVM maps an archive of loaded classes, Delta reads small logs in one task, and
+there is no UI. `bench/startup.py` measures it. Tests: `tests/spark/test_session.py`.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
-# What every session of ours has, and why.
+# Settings of every session started here.
 FIXED = {
     "spark.sql.extensions": DELTA_EXTENSION,
     "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
     # No Hive metastore: tables are addressed by path.
     "spark.sql.catalogImplementation": "in-memory",
-    # Results must not depend on where the machine stands.
+    # Results must not depend on the time zone of the machine.
     "spark.sql.session.timeZone": "UTC",
     # The default of 50 tasks per snapshot makes every small table slow.
     "spark.databricks.delta.snapshotPartitions": "1",
-    # Our progress is in files and rows, not in stages.
+    # Progress is reported in files and rows, not in stages.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # The driver looks at the files of a table itself: a job for it would take longer.
+    # The driver lists the files of a table itself: a Spark job would take longer.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
     # Independent tables are written at the same time and share the cores.
     "spark.scheduler.mode": "FAIR",
@@ -58,15 +58,15 @@ FIXED = {
 
 
 def open_session(profile: RuntimeProfile = RuntimeProfile()) -> SparkSession:
-    """Start a session; the process must not have one already.
+    """Start a session. Raise UsageError if the process already has one.
 
-    A process has one JVM: after `spark.stop()` a new session starts in it, with the memory and the
-    class path of the first.
+    A process has one JVM: after `spark.stop()` a new session starts in it, with the memory and the class path
+    of the first.
     """
     if SparkContext._active_spark_context is not None:
         raise UsageError(
-            "this process has a Spark session already, and it is not ours to change",
-            "pass it on as spark=..., or stop it first",
+            "this process already has a Spark session, which cannot be reconfigured",
+            "pass it as spark=..., or stop it first",
         )
     java = find_java()
     cache = cache_folder()
@@ -78,63 +78,63 @@ def open_session(profile: RuntimeProfile = RuntimeProfile()) -> SparkSession:
 
 
 def close_session(spark: SparkSession) -> None:
-    """Stop a session of ours; one whose JVM was killed has nothing left to stop."""
+    """Stop a session; ignore a JVM that is gone already."""
     with suppress(Py4JError, OSError):
         spark.stop()
 
 
 def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
-    """Start the JVM and the session; what the JVM writes to stderr is kept for the error message."""
+    """Start the JVM and the session; keep the JVM's output for the error message."""
     quiet = profile.log_level == "off"
-    with TemporaryFile("w+", errors="replace") as said:
+    with TemporaryFile("w+", errors="replace") as output:
         try:
-            # The launcher's module warning cannot be switched off, so the JVM gets another stderr.
-            streams = {"stderr": said, "stdout": said} if quiet else None
-            # PySpark keeps the first JVM of a process: a later session of ours lives in it.
-            with _signals_later():
+            # The launcher's module warning cannot be switched off, so the output is redirected.
+            streams = {"stderr": output, "stdout": output} if quiet else None
+            # PySpark keeps the first JVM of a process, and later sessions use it.
+            with _delay_signals():
                 gateway = SparkContext._gateway or launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except (PySparkException, Py4JJavaError, RuntimeError, OSError) as problem:
-            said.seek(0)
-            lines = [line.strip() for line in (*said, *str(problem).splitlines()) if line.strip()]
-            telling = [line for line in lines if "Exception" in line or "rror" in line]
-            cause = (*telling, *reversed(lines), type(problem).__name__)[0]
+            output.seek(0)
+            lines = [line.strip() for line in (*output, *str(problem).splitlines()) if line.strip()]
+            errors = [line for line in lines if "Exception" in line or "rror" in line]
+            cause = (*errors, *reversed(lines), type(problem).__name__)[0]
             raise EnvironmentProblem(
                 f"Spark did not start on {profile.master}: {cause}",
-                "run `codeanatomy doctor`; set runtime.log_level=warn to see what Spark says",
+                "run `codeanatomy doctor`; set runtime.log_level=warn to see the log of Spark",
             ) from problem
 
 
 @contextmanager
-def _signals_later() -> Iterator[None]:
-    """Hold back Ctrl-C and SIGTERM until the JVM is there; the second one is not held back.
+def _delay_signals() -> Iterator[None]:
+    """Delay Ctrl-C and SIGTERM until the JVM has started; a second signal interrupts at once.
 
-    PySpark loses sight of a JVM that is only starting: it would wait for its driver for ever.
+    PySpark loses track of a JVM that is still starting, which then waits for its driver for ever.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    arrived: list[int] = []
+    delayed: list[int] = []
 
-    def keep(number: int, frame: FrameType | None) -> None:
-        if arrived:
+    def delay(number: int, frame: FrameType | None) -> None:
+        if delayed:
             raise KeyboardInterrupt
-        arrived.append(number)
+        delayed.append(number)
 
-    before = {number: signal.signal(number, keep) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, delay) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for kept in arrived:
-        signal.raise_signal(kept)
+    for received in delayed:
+        signal.raise_signal(received)
 
 
 def session_settings(
     profile: RuntimeProfile, jars: tuple[Path, ...], jvm_options: tuple[str, ...]
 ) -> dict[str, str]:
-    """The Spark settings of a profile; what the user sets by full name wins."""
+    """Return the Spark settings of a profile; settings that the user gives by full name override them."""
     class_path = os.pathsep.join(str(jar) for jar in jars)
     logging = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -Dcodeanatomy.log={profile.log_level}"
     local = profile.master.startswith("local")
@@ -159,7 +159,8 @@ def session_settings(
     return {**settings, **profile.spark}
 
 
-# What a commit must not inherit from a caller's session, because it changes what is written.
+# Settings that a commit must not inherit from a caller's session, because they change what is written: these
+# are overridden, those with the prefixes in UNSET removed.
 NEUTRAL = {
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.sql.adaptive.enabled": "true",
@@ -170,32 +171,32 @@ UNSET = (
     "spark.databricks.delta.write.txn",
     "spark.databricks.delta.commitInfo.userMetadata",
 )
-# What the SQL of this package is written for.
+# Settings that the SQL of this package requires.
 REQUIRED = {"spark.sql.parser.escapedStringLiterals": "false", "spark.sql.caseSensitive": "false"}
 
 
 def require_delta(spark: SparkSession) -> SparkSession:
-    """A caller's own session, once it is known that it can speak Delta as we do."""
+    """Return a caller's session. Raise EnvironmentProblem if it lacks Delta or has incompatible settings."""
     for key, value in REQUIRED.items():
         if str(spark.conf.get(key, value)).lower() != value:
-            raise EnvironmentProblem(f"the given Spark session has {key} changed", f"set it to {value}")
+            raise EnvironmentProblem(f"the given Spark session has a different {key}", f"set {key}={value}")
     if DELTA_EXTENSION not in str(spark.conf.get("spark.sql.extensions", "")):
         raise EnvironmentProblem(
-            "the given Spark session does not speak Delta",
+            "the given Spark session does not support Delta",
             f"start it with spark.sql.extensions={DELTA_EXTENSION} and "
             f"spark.sql.catalog.spark_catalog={DELTA_CATALOG}",
         )
     return spark
 
 
-def isolated(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A clone of the session with settings of its own.
+def clone_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Clone a session, with other settings.
 
-    So a commit never changes the caller's session, does not depend on what the caller has set there,
-    and commits of several threads do not see each other's transaction ids.
+    So a commit never changes the caller's session, does not depend on its settings, and commits of several
+    threads do not see each other's transaction ids.
     """
     clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    # In one call: every step through a map of the JVM would be a call of its own.
+    # One call: each step of an iteration over a map of the JVM would be a call of its own.
     keys = str(clone._jsparkSession.conf().getAll().keys().mkString("\n"))
     for key in keys.splitlines():
         if key.startswith(UNSET):
@@ -206,8 +207,8 @@ def isolated(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 
 @contextmanager
-def active(spark: SparkSession) -> Iterator[None]:
-    """Make a session the one that Delta's own classes look up in this thread, for a while."""
+def activate_session(spark: SparkSession) -> Iterator[None]:
+    """Make a session the active one of this thread, which Delta's classes look up, for a `with` block."""
     sessions = cast("Any", spark._jvm).org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)

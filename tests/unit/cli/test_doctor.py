@@ -68,7 +68,7 @@ def test_a_damaged_jar_fails_by_its_full_hash(cache: Path) -> None:
 
 def test_right_jars_pass(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    monkeypatch.setattr(doctor, "wrong_jars", lambda folder: [Jar("g", "a", "1", empty)][1:])
+    monkeypatch.setattr(doctor, "invalid_jars", lambda folder: [Jar("g", "a", "1", empty)][1:])
     assert found("jars").status == "ok"
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.spark import jars as jars_module
-from codeanatomy.spark.jars import JARS, Jar, cache_folder, ensure_jars, wrong_jars
+from codeanatomy.spark.jars import JARS, Jar, cache_folder, ensure_jars, invalid_jars
 from codeanatomy.spark.java import Java, find_java
 
 SETTINGS = """<ivysettings>
@@ -89,10 +89,10 @@ def test_a_damaged_jar_is_noticed_and_fetched_again(
     (first, _) = ensure_jars(tmp_path, java, published)
     first.write_bytes(damage)
     os.utime(first, ns=(1, 1))
-    assert wrong_jars(first.parent, published) == published[:1]
+    assert invalid_jars(first.parent, published) == published[:1]
     ensure_jars(tmp_path, java, published)
     assert first.read_bytes() == b"bytes of one"
-    assert wrong_jars(first.parent, published) == ()
+    assert invalid_jars(first.parent, published) == ()
 
 
 def test_jars_copied_by_hand_are_taken(tmp_path: Path, published: tuple[Jar, ...], java: Java) -> None:
@@ -116,8 +116,8 @@ def test_a_wrong_hash_is_refused_and_nothing_is_kept(
     wrong = Jar("org.example", "one", "1.0", "f" * 64)
     with pytest.raises(EnvironmentProblem) as problem:
         ensure_jars(tmp_path, java, (wrong,))
-    assert "org.example:one:1.0 came with SHA-256" in problem.value.message
-    assert "copy the right one-1.0.jar" in problem.value.hint
+    assert "org.example:one:1.0 has SHA-256" in problem.value.message
+    assert "copy the correct one-1.0.jar" in problem.value.hint
     assert [entry.name for entry in (tmp_path / "jars").iterdir()] == [".lock"]
 
 
@@ -154,7 +154,7 @@ def test_missing_settings_are_one_clear_message(
 def test_processes_at_once_fetch_once(tmp_path: Path, published: tuple[Jar, ...]) -> None:
     script = (
         "import sys, msgspec; from pathlib import Path\n"
-        "from codeanatomy.delta import jars; from codeanatomy.spark.java import find_java\n"
+        "from codeanatomy.spark import jars; from codeanatomy.spark.java import find_java\n"
         "real = jars._run_ivy\n"
         "jars._run_ivy = lambda *args: (print('fetched'), real(*args))[1]\n"
         "pins = msgspec.json.decode(sys.argv[2], type=tuple[jars.Jar, ...])\n"
@@ -166,7 +166,7 @@ def test_processes_at_once_fetch_once(tmp_path: Path, published: tuple[Jar, ...]
     done = [run.result() for run in runs]
     assert [run.returncode for run in done] == [0] * 4, [run.stderr for run in done]
     assert "".join(run.stdout for run in done) == "fetched\n"
-    assert wrong_jars(tmp_path / "jars", published) == ()
+    assert invalid_jars(tmp_path / "jars", published) == ()
 
 
 def test_what_a_killed_fetch_left_is_cleared(tmp_path: Path, java: Java, published: tuple[Jar, ...]) -> None:

@@ -77,7 +77,7 @@ def test_a_java_home_without_java_is_refused(monkeypatch: pytest.MonkeyPatch, tm
         (says("23"), "is Java 23"),
         (says("25.0.2"), "can corrupt data"),
         (says("25-ea"), "can corrupt data"),
-        ("echo hello", "does not tell its version: 'hello'"),
+        ("echo hello", "-version printed no version: 'hello'"),
         ("echo 'Unable to locate a Java Runtime.' >&2; exit 1", "does not run: Unable to locate"),
     ],
 )

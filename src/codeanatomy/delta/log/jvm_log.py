@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
-from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, sql_text
-from codeanatomy.spark.session import active
+from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, spark_literal
+from codeanatomy.spark.session import activate_session
 
 __all__ = ["CommitRecord", "DeltaLog", "Pin", "SnapshotInfo"]
 
@@ -119,7 +119,7 @@ class DeltaLog:
     def read_files(self, pin: Pin, files: Sequence[str]) -> DataFrame:
         """Scan only the given data files of one version; paths are spelled as in the log."""
         snapshot = self._at(pin)
-        names = ", ".join(sql_text(name) for name in sorted(set(files)))
+        names = ", ".join(spark_literal(name) for name in sorted(set(files)))
         selected = list(snapshot.allFiles().filter(f"path IN ({names})").collect()) if files else []
         missing = set(files) - {action.path() for action in selected}
         if missing:
@@ -136,7 +136,7 @@ class DeltaLog:
         that is active in this thread.
         """
         try:
-            with active(self._spark):
+            with activate_session(self._spark):
                 yield
         except ENGINE_ERRORS as problem:
             raise StorageFailure(

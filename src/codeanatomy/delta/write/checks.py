@@ -26,7 +26,7 @@ from codeanatomy.catalog.semantic_types import BY_NAME, assignable
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.delta.contract import column_metadata, quote_identifier
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
-from codeanatomy.spark.jvm import sql_text
+from codeanatomy.spark.jvm import spark_literal
 
 BROKEN = "CONSTRAINT_BROKEN"
 SAMPLE_ROWS = 5
@@ -103,7 +103,7 @@ def guard_rows(table: Table, rows: DataFrame, rules: Rules) -> DataFrame:
         return rows
     first, *rest = table.columns
     checked = F.expr(
-        f"IF({_all_hold(rules)}, {quote_identifier(first.name)}, raise_error({sql_text(BROKEN)}))"
+        f"IF({_all_hold(rules)}, {quote_identifier(first.name)}, raise_error({spark_literal(BROKEN)}))"
     )
     return rows.select(
         checked.alias(first.name, metadata=column_metadata(first)),
@@ -120,7 +120,7 @@ def find_violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintVio
     broken = F.expr(
         "filter(array("
         + ", ".join(
-            f"IF(coalesce({condition}, false), NULL, {sql_text(name)})" for name, condition in rules.items()
+            f"IF(coalesce({condition}, false), NULL, {spark_literal(name)})" for name, condition in rules.items()
         )
         + "), r -> r IS NOT NULL)"
     )

@@ -73,8 +73,8 @@ from codeanatomy.errors import (
     TableMissing,
     UsageError,
 )
-from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, sql_text
-from codeanatomy.spark.session import active, isolated
+from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, spark_literal
+from codeanatomy.spark.session import activate_session, clone_session
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -219,7 +219,7 @@ def replace_by_owner(
 
 
 def _in_list(column: str, values: Sequence[str]) -> str:
-    return f"{quote_identifier(column)} IN ({', '.join(sql_text(value) for value in sorted(set(values)))})"
+    return f"{quote_identifier(column)} IN ({', '.join(spark_literal(value) for value in sorted(set(values)))})"
 
 
 def merge(
@@ -397,9 +397,9 @@ def _commit_with_retries(change: PendingCommit) -> Committed:
             repeated = LOST not in conflicts
             return _result(change, earlier, started, max(attempt, 1), conflicts, repeated=repeated)
         before = log.snapshot().version if log.exists() else -1
-        session = isolated(change.store.spark, _settings(change))
+        session = clone_session(change.store.spark, _settings(change))
         try:
-            with active(session):
+            with activate_session(session):
                 changed = change.write(session)
         except CONFLICTS as conflict:
             conflicts.append(type(conflict).__name__)

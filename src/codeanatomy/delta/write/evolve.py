@@ -41,8 +41,8 @@ from codeanatomy.delta.log.jvm_log import SnapshotInfo
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.errors import FeatureError, SchemaDrift
-from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, sql_text
-from codeanatomy.spark.session import isolated
+from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, spark_literal
+from codeanatomy.spark.session import clone_session
 
 
 def new_table(store: LakeTables, table: Table, lineage: Sequence[str] | None) -> NewTable:
@@ -222,12 +222,12 @@ def _alter_properties(
     store: Store, table: Table, changed: Mapping[str, str], stamp: str | None = None
 ) -> None:
     settings = {} if stamp is None else {"spark.databricks.delta.commitInfo.userMetadata": stamp}
-    session = isolated(store.spark, settings)
+    session = clone_session(store.spark, settings)
     address = f"delta.{quote_identifier(store.location(table.name))}"
-    pairs = [f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(changed.items()) if value]
+    pairs = [f"{spark_literal(key)} = {spark_literal(value)}" for key, value in sorted(changed.items()) if value]
     if pairs:
         session.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ({', '.join(pairs)})")
-    stale = [sql_text(key) for key, value in sorted(changed.items()) if not value]
+    stale = [spark_literal(key) for key, value in sorted(changed.items()) if not value]
     if stale:
         session.sql(f"ALTER TABLE {address} UNSET TBLPROPERTIES ({', '.join(stale)})")
 
@@ -250,7 +250,7 @@ def _add_columns(store: Store, table: Table, new: Sequence[str]) -> None:
     columns = [
         F.expr(f"CAST(NULL AS {c.ddl})").alias(c.name, metadata=column_metadata(c)) for c in table.columns
     ]
-    no_rows = isolated(store.spark, {}).range(0).select(*columns)
+    no_rows = clone_session(store.spark, {}).range(0).select(*columns)
     writer = no_rows.write.format("delta").mode("append").option("mergeSchema", "true")
     try:
         writer.save(store.location(table.name))

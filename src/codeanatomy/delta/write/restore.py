@@ -26,7 +26,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import deltalake_options, is_local
 from codeanatomy.errors import NeedsSpark, StorageFailure
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
-from codeanatomy.spark.session import isolated
+from codeanatomy.spark.session import clone_session
 
 # deltalake's error for a table that only Spark can write, such as one with row tracking.
 UNSUPPORTED = "Unsupported table features"
@@ -47,7 +47,7 @@ def restore_with_fallback(
         f"DELETE FROM {address}" if version is None else f"RESTORE TABLE {address} TO VERSION AS OF {version}"
     )
     try:
-        isolated(store.spark, settings).sql(statement)
+        clone_session(store.spark, settings).sql(statement)
     except ENGINE_ERRORS as problem:
         raise _failed(store.root, name, version, cause_of(problem)) from problem
     return store.log(name).snapshot().version
