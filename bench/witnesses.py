@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from codeanatomy.extract.pyrefly.cells import module_cells
-from codeanatomy.extract.pyrefly.names import Names
-from codeanatomy.extract.pyrefly.report import PROJECT, Module, Project, read_part
+from codeanatomy.extract.pyrefly.names import ReportNames
+from codeanatomy.extract.pyrefly.report import PROJECT, Project, ReportedModule, read_report_file
 from codeanatomy.extract.scip.documents import document_cells
-from codeanatomy.extract.scip.index_file import read_document, read_frames
+from codeanatomy.extract.scip.index_file import read_document, scan_index
 from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
 from codeanatomy.sources.source_file import Source, decode
 from support import scip_tool
@@ -35,7 +35,7 @@ def scip_cells(folder: Path, project: str) -> dict[str, Cells]:
         made = scip_tool.run(folder, index, project, SECONDS)
         if not index.is_file():
             raise RuntimeError(f"scip-python: {made}")
-        frames = read_frames(index)
+        frames = scan_index(index)
         return {
             frame.path: document_cells(
                 read_document(index, frame), sources[frame.path], frames.dialect, {}
@@ -54,11 +54,11 @@ def pyrefly_cells(folder: Path) -> dict[str, Cells]:
     with tempfile.TemporaryDirectory(prefix="codeanatomy-bench-") as name:
         work = Path(name).resolve()
         made = check_with_pyrefly(tool, folder, list(sources), work, SECONDS)
-        project = read_part(work / "report" / PROJECT, Project)
+        project = read_report_file(work / "report" / PROJECT, Project)
         if made.problems or not isinstance(project, Project):
             raise RuntimeError(f"pyrefly: {made.problems or project}")
-        names = Names(work / "report", work / "tree", project.modules)
-        modules: dict[str, list[Module]] = {}
+        names = ReportNames(work / "report", work / "tree", project.modules)
+        modules: dict[str, list[ReportedModule]] = {}
         for module in project.modules.values():
             path = names.path_of(module)
             if path is not None:

@@ -23,7 +23,7 @@ from unittest import mock
 import pytest
 
 from codeanatomy.config import SCIP_VARIABLE
-from codeanatomy.extract.tools.scip_python import Indexed, index_with_scip_python
+from codeanatomy.extract.tools.scip_python import IndexResult, index_with_scip_python
 from codeanatomy.spark.jars import cache_folder, lock
 from support import corpus
 
@@ -57,11 +57,11 @@ def index(package: str) -> Path:
     work = Path(tempfile.mkdtemp(prefix="codeanatomy-test-"))
     atexit.register(shutil.rmtree, work, ignore_errors=True)
     made = run(corpus.package(package), work / "index.scip", package)
-    assert made == Indexed("indexed")
+    assert made == IndexResult("indexed")
     return work / "index.scip"
 
 
-def run(folder: Path, output: Path, project: str, seconds: float = SECONDS) -> Indexed:
+def run(folder: Path, output: Path, project: str, seconds: float = SECONDS) -> IndexResult:
     """Index all sources below a folder with the pinned indexer."""
     paths = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.py*")) if path.is_file()]
     with mock.patch.dict("os.environ", {SCIP_VARIABLE: str(installed())}):

@@ -1,9 +1,12 @@
-"""Who is heard about every file, in this order. SCIP speaks for a whole repository: see `scip_rows`.
+"""List the extractors run on every file, in execution order.
 
->>> [witness.table for witness in EXTRACTORS]
+SCIP and the type checker report on whole repositories: see `extract.scip_index` and
+`extract.type_checker_files`.
+
+>>> [extractor.table for extractor in EXTRACTORS]
 ['ast_files_v1', 'symtable_files_v1', 'bytecode_files_v1', 'libcst_files_v1', 'tree_sitter_files_v1']
 
-Tests: one file per witness, such as `tests/unit/extract/test_ast_files.py`.
+Tests: one file per extractor, such as `tests/unit/extract/test_ast_files.py`.
 """
 
 from __future__ import annotations

@@ -1,25 +1,26 @@
-r"""The witness LibCST: a lossless tree, reduced to refs, definitions, imports, calls, comments and types.
+r"""Extract references, definitions, imports, calls, comments and types from LibCST's lossless tree.
 
 >>> from codeanatomy.catalog.settings import ExtractOptions
 >>> from codeanatomy.sources.source_file import Source
 >>> source = Source("a.py", b"", "from os import path\npath.join(x)\n", "utf-8", False)
->>> said = libcst_files_v1(source, ExtractOptions()).cells
->>> said["refs"]["text"], said["refs"]["bstart"], said["callsites"]["qualified_names"]
+>>> cells = libcst_files_v1(source, ExtractOptions()).cells
+>>> cells["refs"]["text"], cells["refs"]["bstart"], cells["callsites"]["qualified_names"]
 (['join', 'path', 'x'], [25, 20, 30], [{'name': ['os.path.join'], 'source': ['import']}])
 
-The parser is LibCST's, and so is the tree. Its metadata providers are not used: they cost eight times the
-parse, all of this a third of it.
+The parser and the tree are LibCST's. Its metadata providers are not used: they cost eight times the parse,
+all of this a third of it.
 
-    text -> parse -> libcst_walk (spans; libcst_recipes says what a node is made of)
-                  -> libcst_facts (rows; libcst_names for scopes, libcst_texts for docstrings, type comments)
+    text -> parse -> libcst.spans (spans, computed from libcst.node_layout)
+                  -> libcst.facts (rows; libcst.qualified_names for scopes, libcst.texts for docstrings)
 
-Where the tree does not give the text back, the row has a problem and no lists. LibCST reads syntax newer than
-the Python it runs on, and some that no Python accepts; each witness speaks for itself.
+If the tree does not reproduce the text, the row has a problem and no lists. LibCST accepts syntax newer than
+the Python it runs on, and some that no Python accepts; each extractor reports its own view.
 
-A syntax error is placed where LibCST's message says, which is the token after the one it does not accept; the
-error's attributes `raw_line` and `raw_column` are often wrong, and its tokenizer says no place at all.
+A syntax error has the position in LibCST's message, which is the token after the one it does not accept; the
+error's attributes `raw_line` and `raw_column` are often wrong, and errors of its tokenizer have no position.
 
-Tests: `tests/unit/extract/test_libcst_files.py`; against LibCST's own providers in `tests/unit/extract/test_libcst_oracle.py`.
+Tests: `tests/unit/extract/test_libcst_files.py`; against LibCST's own providers in
+`tests/unit/extract/test_libcst_oracle.py`.
 """
 
 from __future__ import annotations
@@ -39,46 +40,46 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Column
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.extract.evidence import MESSAGE_CHARS, ExtractorResult, Problem, problem_from
-from codeanatomy.extract.libcst.facts import Facts, Row
+from codeanatomy.extract.libcst.facts import LibcstFacts, Row
 from codeanatomy.extract.libcst.spans import NodeSpans
 from codeanatomy.sources.source_file import Source
 from codeanatomy.spans import col_to_byte
 
-# The last number is that of our own rules: another one makes all rows stale.
+# The last number is the version of our own rules: changing it makes all rows stale.
 VERSION = f"libcst {version('libcst')}, python {sys.version_info[0]}.{sys.version_info[1]}, rules 1"
-PLACED = re.compile(r"error at (\d+):(\d+): ")
-# The fields that say where a row is; elsewhere it is bstart.
-PLACE = {"defs": "def_bstart", "imports": "alias_bstart", "callsites": "call_bstart"}
+ERROR_POSITION = re.compile(r"error at (\d+):(\d+): ")
+# The field with the start of a row, by list; bstart in the others.
+START_FIELD = {"defs": "def_bstart", "imports": "alias_bstart", "callsites": "call_bstart"}
 LISTS = tuple(c for c in LIBCST_FILES_V1.columns if c.fields and c.array and c.name != "parse_errors")
 
 
 def libcst_files_v1(source: Source, options: ExtractOptions) -> ExtractorResult:
-    """What LibCST says of a file."""
-    with uncollected():
-        parsed = _parsed(source)
-        if isinstance(parsed, Problem):
-            return ExtractorResult({}, (parsed,))
+    """Extract the facts of a file from its LibCST tree; only a problem if it cannot be parsed."""
+    with without_collection():
+        module = _parse(source)
+        if isinstance(module, Problem):
+            return ExtractorResult({}, (module,))
         try:
-            return ExtractorResult(_cells(source, parsed))
-        # `Misplaced`, or a tree that is not as we think.
-        except Exception as problem:  # noqa: BLE001
-            return ExtractorResult({}, (problem_from(source, "extract", problem),))
+            return ExtractorResult(_cells(source, module))
+        # `Misplaced`, or a tree with an unexpected structure.
+        except Exception as error:  # noqa: BLE001
+            return ExtractorResult({}, (problem_from(source, "extract", error),))
 
 
-def _parsed(source: Source) -> cst.Module | Problem:
+def _parse(source: Source) -> cst.Module | Problem:
     try:
         return cst.parse_module(source.text, cst.PartialParserConfig(encoding=source.encoding))
-    except cst.ParserSyntaxError as problem:
-        return _syntax_error(source, problem)
+    except cst.ParserSyntaxError as error:
+        return _syntax_error(source, error)
     except (KeyboardInterrupt, SystemExit):
         raise
-    # A panic of the parser is no Exception.
-    except BaseException as problem:  # noqa: BLE001
-        return problem_from(source, "parse", problem)
+    # A panic of the Rust parser is not an Exception.
+    except BaseException as error:  # noqa: BLE001
+        return problem_from(source, "parse", error)
 
 
 def _cells(source: Source, module: cst.Module) -> dict[str, Any]:
-    facts = Facts(source.utf8, source.text, module, NodeSpans(module, source.utf8))
+    facts = LibcstFacts(source.utf8, source.text, module, NodeSpans(module, source.utf8))
     cells: dict[str, Any] = {
         column.name: _columns(column, facts.rows[column.name], source.line_starts) for column in LISTS
     }
@@ -86,7 +87,7 @@ def _cells(source: Source, module: cst.Module) -> dict[str, Any]:
         "encoding": module.encoding,
         "default_indent": module.default_indent,
         "default_newline": module.default_newline,
-        # LibCST misses a lone carriage return.
+        # LibCST's own flag ignores a lone carriage return.
         "has_trailing_newline": source.text.endswith(("\n", "\r")),
         "future_imports": facts.future_imports,
     }
@@ -94,29 +95,30 @@ def _cells(source: Source, module: cst.Module) -> dict[str, Any]:
 
 
 def _columns(column: Column, rows: Sequence[Row], line_starts: Sequence[int]) -> dict[str, list[Any]]:
-    """Rows as one list per field, with their lines."""
+    """Convert rows to one list per field, and add their lines."""
     names = [field.name for field in column.fields if field.name != "line"]
     lists = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
     cell = dict(zip(names, lists, strict=True))
     if "qualified_names" in cell:
-        cell["qualified_names"] = [ask(name) for ask, name in cell["qualified_names"]]
-    cell["line"] = [bisect_right(line_starts, at) for at in cell[PLACE.get(column.name, "bstart")]]
+        cell["qualified_names"] = [resolve(name) for resolve, name in cell["qualified_names"]]
+    starts = cell[START_FIELD.get(column.name, "bstart")]
+    cell["line"] = [bisect_right(line_starts, start) for start in starts]
     return cell
 
 
 def _syntax_error(source: Source, error: cst.ParserSyntaxError) -> Problem:
-    placed = PLACED.search(error.message)
-    line, chars = map(int, placed.groups()) if placed else (0, 0)
+    position = ERROR_POSITION.search(error.message)
+    line, chars = map(int, position.groups()) if position else (0, 0)
     text = source.line_text(line)
     col = None if text is None else col_to_byte(text, chars, "utf32")
-    at = None if col is None else source.offset_at(line, col)
-    known = line if text is not None else None
-    return Problem("error", "parse", "ParserSyntaxError", error.message[:MESSAGE_CHARS], col, at, at, known)
+    bstart = None if col is None else source.offset_at(line, col)
+    message, line_no = error.message[:MESSAGE_CHARS], line if text is not None else None
+    return Problem("error", "parse", "ParserSyntaxError", message, col, bstart, bstart, line_no)
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """No garbage collection: a tree is many objects without cycles, and to look for some takes longer."""
+def without_collection() -> Iterator[None]:
+    """Disable garbage collection: a tree has many objects without cycles, and searching them takes longer."""
     enabled = gc.isenabled()
     gc.disable()
     try:

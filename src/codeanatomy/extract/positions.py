@@ -1,14 +1,14 @@
-r"""Positions of other tools as byte offsets in one file; each line is looked at once.
+r"""Convert positions of other tools to byte offsets in one file; each line is converted once.
 
 >>> from codeanatomy.sources.source_file import decode
 >>> source = decode("a.py", 'e="😀"; é = e\n'.encode())
->>> places = Places(source, "utf16", None)
->>> places.at(0, 8), places.at(0, 4), places.at(0, 99)
+>>> positions = PositionConverter(source, "utf16", None)
+>>> positions.offset_at(0, 8), positions.offset_at(0, 4), positions.offset_at(0, 99)
 (10, None, None)
 
-Lines and columns are counted from 0, columns in the tool's unit. What is not a place in the file is null and
-noted by whoever asked, in `malformed` or `unplaced`; `problems` tells of both. The tools read files as UTF-8:
-in a file of another encoding only lines that have the same bytes in both are known.
+Lines and columns are counted from 0, columns in the tool's unit. A position outside of the file gives None;
+the caller records it in `malformed` or `unplaced`, and `problems` reports both. The tools read files as
+UTF-8: in a file of another encoding, only lines with the same bytes in both can be converted.
 
 Tests: `tests/unit/extract/test_scip_index.py`, `tests/unit/extract/test_pyrefly_report.py`.
 """
@@ -22,38 +22,38 @@ from codeanatomy.sources.source_file import NEWLINE, Source
 
 
 class PositionConverter:
-    """The offsets of a file's columns; `bom_columns` is what a byte order mark counts for, if known."""
+    """Offsets of the columns of a file; `bom_columns` are the columns of a byte order mark, if known."""
 
     def __init__(self, source: Source | None, encoding: str | None, bom_columns: int | None) -> None:
         self.source = source
         self.encoding = encoding
         self.bom_columns = bom_columns
-        # By line: the offset of each column, null inside a character; empty where columns are not known.
+        # By line: the offset of each column, None inside a character; empty if columns are not known.
         self.lines: dict[int, Sequence[int | None]] = {}
         self.raw_lines: list[bytes] | None = None
         self.malformed: list[list[int]] = []
         self.unplaced: list[tuple[int, ...]] = []
 
-    def at(self, line: int, col: int) -> int | None:
-        """The byte of a column, both counted from 0; the end of the line is a place."""
+    def offset_at(self, line: int, col: int) -> int | None:
+        """Return the byte offset of a line and column, both counted from 0; the end of a line is valid."""
         columns = self.lines.get(line)
         if columns is None:
-            columns = self.lines[line] = self._line(line)
+            columns = self.lines[line] = self._line_offsets(line)
         return columns[col] if col < len(columns) else None
 
     def problems(self) -> tuple[Problem, ...]:
-        """One of each kind; which ranges they are about is told by their null spans."""
+        """Return at most one problem of each kind; the ranges concerned have null spans."""
         problems = []
         if self.malformed:
-            said = f"{len(self.malformed)} ranges are malformed, the first: {self.malformed[0]}"
-            problems.append(Problem("warning", "convert", "span", said))
+            message = f"{len(self.malformed)} ranges are malformed, the first: {self.malformed[0]}"
+            problems.append(Problem("warning", "convert", "span", message))
         if self.unplaced and self.source is not None:
             first = list(self.unplaced[0])
-            said = f"{len(self.unplaced)} ranges cannot be placed in the file, the first: {first}"
-            problems.append(Problem("warning", "convert", "span", said))
+            message = f"{len(self.unplaced)} ranges cannot be placed in the file, the first: {first}"
+            problems.append(Problem("warning", "convert", "span", message))
         return tuple(problems)
 
-    def _line(self, line: int) -> Sequence[int | None]:
+    def _line_offsets(self, line: int) -> Sequence[int | None]:
         source = self.source
         if source is None or line >= len(source.line_starts):
             return ()
@@ -61,7 +61,7 @@ class PositionConverter:
         end = source.line_starts[line + 1] if line + 1 < len(source.line_starts) else len(source.utf8)
         text = source.utf8[start:end]
         columns: Sequence[int | None] = ()
-        if text.isascii() and self._is_in_the_file(line, text):
+        if text.isascii() and self._is_same_in_file(line, text):
             columns = range(start, end + 1)
         elif source.encoding == "utf-8":
             columns = list(_offsets(text, start, self.encoding))
@@ -69,8 +69,8 @@ class PositionConverter:
             return [*[0] * self.bom_columns, *columns] if self.bom_columns is not None else ()
         return columns
 
-    def _is_in_the_file(self, line: int, text: bytes) -> bool:
-        """Whether the line has the same bytes in the file, which the tool read as UTF-8."""
+    def _is_same_in_file(self, line: int, text: bytes) -> bool:
+        """Return whether a line has the same bytes in the file, which the tool reads as UTF-8."""
         if self.source is None or self.source.encoding == "utf-8":
             return True
         if self.raw_lines is None:
@@ -81,14 +81,14 @@ class PositionConverter:
 
 
 def _offsets(text: bytes, start: int, encoding: str | None) -> Iterator[int | None]:
-    """The offset of each column of a line, its end included; none if the unit is not known."""
+    """Yield the offset of each column of a line, its end included; none if the unit is not known."""
     if encoding is None:
         return
-    place = start
+    offset = start
     for char in text.decode("utf-8"):
         size = len(char.encode("utf-8"))
         units = {"utf8": size, "utf16": 1 + (char > "\uffff"), "utf32": 1}[encoding]
-        yield place
+        yield offset
         yield from [None] * (units - 1)
-        place += size
-    yield place
+        offset += size
+    yield offset

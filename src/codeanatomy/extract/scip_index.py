@@ -1,7 +1,7 @@
-"""The rows of a SCIP index: one for the index, one per document, and their failures.
+"""Build the rows of a SCIP index: one for the index, one per document, and their failures.
 
-An index is cut into shares of documents, as files are (`shares`); each document is joined with the file of
-its path, whose text gives its columns their byte offsets.
+An index is divided into partitions of documents, as files are (`extract.partitions`); each document is joined
+with the file of its path, because the text of the file is needed to convert columns to byte offsets.
 
     index.scip of requests    -> row_kind index, path index.scip
       requests/api.py         -> row_kind document, path requests/api.py, file_id of that file
@@ -20,7 +20,15 @@ from msgspec import Struct, structs
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Cells, ExtractorResult, Problem, SkippedSteps
-from codeanatomy.extract.file_rows import FAILURES, FailureRows, Rows, extractor_row, file_id
+from codeanatomy.extract.file_rows import (
+    FAILURES,
+    FILE,
+    FailureRows,
+    FileRows,
+    Row,
+    extractor_row,
+    file_id,
+)
 from codeanatomy.extract.partitions import RepositoryRoot
 from codeanatomy.extract.scip.documents import VERSION, document_cells, index_cells
 from codeanatomy.extract.scip.index_file import (
@@ -28,7 +36,7 @@ from codeanatomy.extract.scip.index_file import (
     DocumentFrame,
     read_document,
     read_external_symbols,
-    read_frames,
+    scan_index,
 )
 from codeanatomy.ids import stable_id
 from codeanatomy.sources.listing import Entry, Listing
@@ -36,146 +44,154 @@ from codeanatomy.sources.reading import read_entries
 from codeanatomy.sources.source_file import Source, decode
 
 SCIP = "scip_index_v1"
-# Bytes of documents that one task, and one chunk of it, reads.
-SHARE_BYTES = 4 * 1024 * 1024
+# Bytes of documents per task, and per chunk of a task.
+PARTITION_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
 READ, DOCUMENT = 0, 1
 
-Found: TypeAlias = tuple[DocumentFrame, Entry | None]
+# A document, and the file of its path, if the repository has it.
+DocumentEntry: TypeAlias = tuple[DocumentFrame, Entry | None]
 Symbols: TypeAlias = Mapping[str, bytes]
 
 
 class ScipPartition(Struct, frozen=True, tag=True):
-    """Documents of an index, each with the file of its path, if the repository has it."""
+    """Documents of an index for one task."""
 
-    place: RepositoryRoot
-    # Where the index is, and the name it has in the rows.
+    root: RepositoryRoot
+    # The path of the index, and its name in the rows.
     location: str
     index_path: str
     index_sha256: str
     dialect: Dialect
     external_symbols: tuple[int, int] | None
-    files: list[Found]
-    # The row of the index itself; only in its first share.
+    files: list[DocumentEntry]
+    # Cells of the row of the index itself; only in its first partition.
     index: Cells | None = None
     problems: tuple[Problem, ...] = ()
 
 
 def partition_index(repo_id: str, listing: Listing, location: Path) -> list[ScipPartition]:
-    """The shares of an index; one without documents where it cannot be read."""
-    place = RepositoryRoot(repo_id, listing.kind, listing.root)
+    """Divide the documents of an index into tasks; one task without documents if it cannot be read."""
+    root = RepositoryRoot(repo_id, listing.kind, listing.root)
     try:
-        frames = read_frames(location)
+        index = scan_index(location)
     except OSError as problem:
-        return [failed_index(place, location.name, Problem("error", "read", "unreadable", str(problem)))]
-    said = index_cells(frames)
+        return [failed_index(root, location.name, Problem("error", "read", "unreadable", str(problem)))]
+    result = index_cells(index)
     entries = {entry.path: entry for entry in listing.entries if entry.skipped_reason is None}
     whole = ScipPartition(
-        place,
+        root,
         str(location.absolute()),
         location.name,
-        frames.index_sha256,
-        frames.dialect,
-        frames.external_symbols,
-        [(frame, entries.get(frame.path)) for frame in frames.documents],
+        index.index_sha256,
+        index.dialect,
+        index.external_symbols,
+        [(frame, entries.get(frame.path)) for frame in index.documents],
     )
-    first, *others = _cut(whole, SHARE_BYTES)
-    return [structs.replace(first, index=said.cells, problems=said.problems), *others]
+    first, *others = _split(whole, PARTITION_BYTES)
+    return [structs.replace(first, index=result.cells, problems=result.problems), *others]
 
 
-def failed_index(place: RepositoryRoot, index_path: str, *problems: Problem) -> ScipPartition:
-    """The share of an index that could not be had: only its failures."""
-    return ScipPartition(place, "", index_path, "", Dialect(), None, [], None, problems)
+def failed_index(root: RepositoryRoot, index_path: str, *problems: Problem) -> ScipPartition:
+    """Return the partition of an index that could not be made or read: it has only failures."""
+    return ScipPartition(root, "", index_path, "", Dialect(), None, [], None, problems)
 
 
-def document_chunks(share: ScipPartition) -> Iterator[ScipPartition]:
-    """The share in pieces whose rows fit into memory; the first tells of the index."""
-    first, *others = _cut(share, CHUNK_BYTES)
+def document_chunks(partition: ScipPartition) -> Iterator[ScipPartition]:
+    """Split a partition into chunks with rows that fit into memory; the first has the row of the index."""
+    first, *others = _split(partition, CHUNK_BYTES)
     yield first
     yield from map(without_index, others)
 
 
-def without_index(share: ScipPartition) -> ScipPartition:
-    """The share with its documents alone: what is told of the index is told once."""
-    return structs.replace(share, index=None, problems=())
+def without_index(partition: ScipPartition) -> ScipPartition:
+    """Return the partition without the row of the index and its problems, which are written once."""
+    return structs.replace(partition, index=None, problems=())
 
 
-def _cut(share: ScipPartition, size: int) -> list[ScipPartition]:
-    parts: list[list[Found]] = [[]]
+def _split(partition: ScipPartition, size: int) -> list[ScipPartition]:
+    parts: list[list[DocumentEntry]] = [[]]
     filled = 0
-    for frame, entry in share.files:
+    for frame, entry in partition.files:
         if parts[-1] and filled + frame.length > size:
             parts.append([])
             filled = 0
         parts[-1].append((frame, entry))
         filled += frame.length
-    return [structs.replace(share, files=part) for part in parts]
+    return [structs.replace(partition, files=part) for part in parts]
 
 
 def extract_documents(
-    share: ScipPartition, options: ExtractOptions, silenced: SkippedSteps, enter: Callable[[int, int], None]
-) -> Iterator[Rows]:
-    """The rows of a chunk: of the index, and of each document."""
-    repo_id = share.place.repo_id
-    index_id = stable_id("index", repo_id, share.index_path)
-    known = {
+    partition: ScipPartition,
+    options: ExtractOptions,
+    skipped_steps: SkippedSteps,
+    enter: Callable[[int, int], None],
+) -> Iterator[FileRows]:
+    """Yield the rows of a chunk: of the index, and of each document."""
+    repo_id = partition.root.repo_id
+    index_id = stable_id("index", repo_id, partition.index_path)
+    common = {
         "repo_id": repo_id,
         "index_id": index_id,
-        "index_path": share.index_path,
+        "index_path": partition.index_path,
         "witness_version": VERSION,
     }
-    if share.index is not None or share.problems:
-        place = {"repo_id": repo_id, "path": share.index_path}
-        # Documents of another index that say the same are the same rows.
-        of_index = {**known, "index_sha256": share.index_sha256}
-        yield _rows(
-            place, of_index, "index", ExtractorResult(share.index or {}, share.problems), share.index is not None
-        )
-    if share.files:
+    if partition.index is not None or partition.problems:
+        file = {"repo_id": repo_id, "path": partition.index_path}
+        # Only here: rows of documents must not change with the digest of the index if their contents do not.
+        of_index = {**common, "index_sha256": partition.index_sha256}
+        result = ExtractorResult(partition.index or {}, partition.problems)
+        yield _rows(file, of_index, "index", result, partition.index is not None)
+    if partition.files:
         enter(0, READ)
-        symbols = _external_symbols(share, READ in silenced.get(0, {}))
-        read = _readings(share, silenced, options)
-    for number, (frame, _) in enumerate(share.files):
-        dead = silenced.get(number, {})
-        raw = read.get(frame.path)
-        place = _file_place(repo_id, frame.path, raw)
+        symbols = _external_symbols(partition, READ in skipped_steps.get(0, {}))
+        contents = _read_files(partition, skipped_steps, options)
+    for number, (frame, _) in enumerate(partition.files):
+        skipped = skipped_steps.get(number, {})
+        raw = contents.get(frame.path)
+        file = _file_columns(repo_id, frame.path, raw)
         enter(number, DOCUMENT)
-        if dead:
-            said = ExtractorResult({}, tuple(dict.fromkeys(dead.values())))
+        if skipped:
+            result = ExtractorResult({}, tuple(dict.fromkeys(skipped.values())))
         else:
-            said = _document(share, frame, raw, symbols)
-        yield _rows(place, known, "document", said, True)
+            result = _extract_document(partition, frame, raw, symbols)
+        yield _rows(file, common, "document", result, True)
 
 
-def _document(share: ScipPartition, frame: DocumentFrame, raw: bytes | None, symbols: Symbols) -> ExtractorResult:
+def _extract_document(
+    partition: ScipPartition, frame: DocumentFrame, raw: bytes | None, symbols: Symbols
+) -> ExtractorResult:
     try:
-        message = read_document(Path(share.location), frame)
+        message = read_document(Path(partition.location), frame)
     except OSError as problem:
         return ExtractorResult({}, (Problem("error", "read", "unreadable", str(problem)),))
-    return document_cells(message, _source(frame.path, raw), share.dialect, symbols)
+    return document_cells(message, _source(frame.path, raw), partition.dialect, symbols)
 
 
-def _external_symbols(share: ScipPartition, silenced: bool) -> Symbols:
+def _external_symbols(partition: ScipPartition, is_skipped: bool) -> Symbols:
     try:
-        return {} if silenced else read_external_symbols(Path(share.location), share.external_symbols)
+        location = Path(partition.location)
+        return {} if is_skipped else read_external_symbols(location, partition.external_symbols)
     except OSError:
-        # Each document will say so.
+        # Reading each document will fail, too, and is recorded.
         return {}
 
 
-def _rows(place: Rows, known: Rows, row_kind: str, said: ExtractorResult, has_row: bool) -> Rows:
+def _rows(file: Row, common: Row, row_kind: str, result: ExtractorResult, has_row: bool) -> FileRows:
     failures = FailureRows()
-    failures.add(SCIP, said.problems)
-    row = extractor_row(SCIP, {**place, **known, "row_kind": row_kind}, said) if has_row else None
-    return {"place": place, SCIP: row, FAILURES: failures.cells()}
+    failures.add(SCIP, result.problems)
+    row = extractor_row(SCIP, {**file, **common, "row_kind": row_kind}, result) if has_row else None
+    return {FILE: file, SCIP: row, FAILURES: failures.cells()}
 
 
-def _readings(share: ScipPartition, silenced: SkippedSteps, options: ExtractOptions) -> dict[str, bytes]:
-    """The bytes of the documents' files, by path."""
-    numbered = enumerate(share.files)
-    wanted = [entry for number, (_, entry) in numbered if entry and READ not in silenced.get(number, {})]
-    found = read_entries(share.place.kind, share.place.root, wanted, options)
-    return {reading.entry.path: reading.raw for reading in found if reading.raw is not None}
+def _read_files(
+    partition: ScipPartition, skipped_steps: SkippedSteps, options: ExtractOptions
+) -> dict[str, bytes]:
+    """Read the bytes of the documents' files, by path."""
+    numbered = enumerate(partition.files)
+    wanted = [entry for number, (_, entry) in numbered if entry and READ not in skipped_steps.get(number, {})]
+    readings = read_entries(partition.root.kind, partition.root.root, wanted, options)
+    return {reading.entry.path: reading.raw for reading in readings if reading.raw is not None}
 
 
 def _source(path: str, raw: bytes | None) -> Source | None:
@@ -183,8 +199,8 @@ def _source(path: str, raw: bytes | None) -> Source | None:
     return source if isinstance(source, Source) else None
 
 
-def _file_place(repo_id: str, path: str, raw: bytes | None) -> Rows:
-    place: Rows = {"repo_id": repo_id, "path": path}
+def _file_columns(repo_id: str, path: str, raw: bytes | None) -> Row:
+    columns: Row = {"repo_id": repo_id, "path": path}
     if raw is not None:
-        place |= {"file_id": file_id(repo_id, path), "file_sha256": sha256(raw).hexdigest()}
-    return place
+        columns |= {"file_id": file_id(repo_id, path), "file_sha256": sha256(raw).hexdigest()}
+    return columns

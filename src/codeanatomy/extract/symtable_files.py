@@ -1,10 +1,10 @@
-r"""CPython's symbol tables of a file: every scope, and what the compiler knows of each name in it.
+r"""Extract CPython's symbol tables: every scope, and the compiler's flags of each name in it.
 
 >>> from codeanatomy.catalog.settings import ExtractOptions
 >>> from codeanatomy.sources.source_file import Source
 >>> text = "class A:\n    def __f(self): return lambda: self\n"
->>> said = symtable_files_v1(Source("a.py", text.encode(), text, "utf-8", False), ExtractOptions())
->>> blocks = said.cells["blocks"]
+>>> result = symtable_files_v1(Source("a.py", text.encode(), text, "utf-8", False), ExtractOptions())
+>>> blocks = result.cells["blocks"]
 >>> for key, symbols in zip(blocks["scope_key"], blocks["symbols"]):
 ...     print(key, symbols["name"], symbols["is_free"], symbols["namespaces"])
 module:top@0#0 ['A'] [False] [['module:top@0#0/class:A@1#0']]
@@ -14,13 +14,13 @@ module:top@0#0/class:A@1#0/function:__f@2#0/function:lambda@2#0 ['self'] [True] 
 
 A scope's key is the key of the enclosing one and `type:name@line#n`, where n counts the scopes of that type,
 name and line among their siblings. The compiler's own entries are read, because the objects of the `symtable`
-module look through all children of a scope for each of its symbols; but what a word of flags or the number of
-a type means is asked of that module, once for each. In three places it is wrong, and we are not:
+module search all children of a scope for each of its symbols; but that module decodes each combination of
+flags and each number of a type, once. We deviate from it in three cases where it is wrong:
 
 - A function or class called `top` is not the module: its locals are not global.
 - A private name is bound by its definition: `_A__f` above is a namespace, though the scope is called `__f`.
-- A comprehension does not bind a name `genexpr` or `listcomp`, nor does it, a lambda or a class count as a
-  method; before Python 3.13 `Class.get_methods` gives the names of all scopes in the class.
+- A comprehension does not bind a name `genexpr` or `listcomp`, and neither it nor a lambda or a class is a
+  method; before Python 3.13 `Class.get_methods` returns the names of all scopes in the class.
 
 Parameters are in the compiler's order: by position, keyword-only, `*args`, `**kwargs`. The lists of a
 function are null for other scopes, methods for all but classes. Scopes of annotations and type parameters
@@ -44,17 +44,18 @@ from codeanatomy.extract.evidence import ExtractorResult, problem_from
 from codeanatomy.sources.source_file import Source
 
 VERSION = f"symtable, python {sys.version_info.major}.{sys.version_info.minor}, rules 1"
-# What CPython raises for a file that it does not like, or that is too deep for it.
-UNREAD = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, SystemError)
+# Exceptions of CPython for a file that is invalid or nested too deeply.
+PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, SystemError)
 FILENAME = "<file>"
 
 Columns: TypeAlias = dict[str, list[Any]]
-# The compiler's `symtable entry`; its `symbols` are words of flags by name, its `varnames` the parameters.
-Entry: TypeAlias = Any
+# The compiler's `symtable entry`; its `symbols` are flags by name, its `varnames` the parameters.
+TableEntry: TypeAlias = Any
 
 BLOCK_FIELDS = ("scope_key", "parent_key", "type", "name", "lineno", "is_nested", "is_optimized", "symbols")
 LIST_FIELDS = ("parameters", "locals", "globals", "nonlocals", "frees", "methods")
-# Columns of a symbol that `symtable.Symbol` has methods for; those of a newer Python are false in an older.
+# Columns of a symbol that are methods of `symtable.Symbol`; those of a newer Python are false in an older
+# one.
 FLAGS = (
     "is_referenced",
     "is_imported",
@@ -72,65 +73,65 @@ PARTITIONS = {"locals": "is_local", "globals": "is_global", "nonlocals": "is_non
 
 
 def symtable_files_v1(source: Source, options: ExtractOptions) -> ExtractorResult:
-    """The scopes of a file; nothing but a problem where the compiler refuses it."""
+    """Extract the scopes of a file; only a problem if the compiler rejects it."""
     with warnings.catch_warnings():
-        # The bytecode witness records them.
+        # The bytecode extractor records them.
         warnings.simplefilter("ignore")
         try:
             top = symtable.symtable(source.text, FILENAME, "exec")
-        except UNREAD as error:
+        except PARSE_ERRORS as error:
             return ExtractorResult({}, (problem_from(source, "symtable", error),))
-    # The public objects cost a look at every child for every symbol.
+    # The public objects would search every child for every symbol.
     return ExtractorResult({"blocks": _blocks(top._table)})  # type: ignore[attr-defined]  # noqa: SLF001
 
 
-def _blocks(top: Entry) -> Columns:
-    """Columns of all scopes, in preorder."""
+def _blocks(top: TableEntry) -> Columns:
+    """Return the columns of all scopes, in preorder."""
     blocks: Columns = {field: [] for field in (*BLOCK_FIELDS, *LIST_FIELDS)}
-    stack: list[tuple[Entry, str | None, str, str | None]] = [(top, None, f"{_label(top)}#0", None)]
+    stack: list[tuple[TableEntry, str | None, str, str | None]] = [(top, None, f"{_label(top)}#0", None)]
     while stack:
-        entry, parent_key, key, private = stack.pop()
+        entry, parent_key, key, class_name = stack.pop()
         kind, is_optimized = _type(entry)
         # Names are mangled with the innermost class around them.
-        private = entry.name if kind == "class" else private
+        class_name = entry.name if kind == "class" else class_name
         children = entry.children
         keys = _child_keys(key, children)
         bound: dict[str, list[str]] = {}
         for child, child_key in zip(children, keys, strict=True):
             if _is_definition(child):
-                bound.setdefault(_mangled(child.name, private), []).append(child_key)
+                bound.setdefault(_mangle(child.name, class_name), []).append(child_key)
         symbols = _symbols(entry.symbols, kind == "module", bound)
         row = (key, parent_key, kind, entry.name, entry.lineno, bool(entry.nested), is_optimized, symbols)
         for field, cell in zip(BLOCK_FIELDS, row, strict=True):
             blocks[field].append(cell)
-        lists = _lists(kind, entry, symbols, private)
+        lists = _lists(kind, entry, symbols, class_name)
         for field in LIST_FIELDS:
             blocks[field].append(lists.get(field))
-        below = [(child, key, child_key, private) for child, child_key in zip(children, keys, strict=True)]
-        stack.extend(reversed(below))
+        inner = [(child, key, child_key, class_name) for child, child_key in zip(children, keys, strict=True)]
+        stack.extend(reversed(inner))
     return blocks
 
 
-def _label(entry: Entry) -> str:
+def _label(entry: TableEntry) -> str:
     return f"{_type(entry)[0]}:{entry.name}@{entry.lineno}"
 
 
-def _child_keys(key: str, children: list[Entry]) -> list[str]:
-    """Keys of the scopes in a scope; equal labels are counted, as two lambdas on a line have."""
-    seen: Counter[str] = Counter()
+def _child_keys(key: str, children: list[TableEntry]) -> list[str]:
+    """Return the keys of the scopes in a scope; equal labels, as of two lambdas on a line, are numbered."""
+    counts: Counter[str] = Counter()
     keys = []
     for child in children:
         label = _label(child)
-        keys.append(f"{key}/{label}#{seen[label]}")
-        seen[label] += 1
+        keys.append(f"{key}/{label}#{counts[label]}")
+        counts[label] += 1
     return keys
 
 
 _TYPES: dict[int, tuple[str, bool]] = {}
 
 
-def _type(entry: Entry) -> tuple[str, bool]:
-    """What the `symtable` module calls the type of a scope, and whether its locals are fast."""
+def _type(entry: TableEntry) -> tuple[str, bool]:
+    """Return the type of a scope as the `symtable` module names it, and whether its locals are fast."""
     number = entry.type
     if number not in _TYPES:
         table = symtable.SymbolTable(entry, FILENAME)
@@ -138,22 +139,22 @@ def _type(entry: Entry) -> tuple[str, bool]:
     return _TYPES[number]
 
 
-class _Meanings(dict[tuple[int, bool], tuple[bool, ...]]):
-    """What a word of flags means, in the module or elsewhere, in the order of `FLAGS`."""
+class _DecodedFlags(dict[tuple[int, bool], tuple[bool, ...]]):
+    """Booleans in the order of `FLAGS`, by the compiler's flags and whether the scope is the module."""
 
-    def __missing__(self, word: tuple[int, bool]) -> tuple[bool, ...]:
-        symbol = symtable.Symbol("", word[0], module_scope=word[1])
-        meaning = self[word] = tuple(bool(getattr(symbol, flag, bool)()) for flag in FLAGS)
-        return meaning
-
-
-_MEANINGS = _Meanings()
+    def __missing__(self, key: tuple[int, bool]) -> tuple[bool, ...]:
+        symbol = symtable.Symbol("", key[0], module_scope=key[1])
+        decoded = self[key] = tuple(bool(getattr(symbol, flag, bool)()) for flag in FLAGS)
+        return decoded
 
 
-def _symbols(words: Mapping[str, int], is_module: bool, bound: Mapping[str, list[str]]) -> Columns:
-    names = sorted(words)
-    meanings = [_MEANINGS[words[name], is_module] for name in names]
-    flags = zip(*meanings, strict=True) if names else [()] * len(FLAGS)
+_DECODED_FLAGS = _DecodedFlags()
+
+
+def _symbols(flags_by_name: Mapping[str, int], is_module: bool, bound: Mapping[str, list[str]]) -> Columns:
+    names = sorted(flags_by_name)
+    decoded = [_DECODED_FLAGS[flags_by_name[name], is_module] for name in names]
+    flags = zip(*decoded, strict=True) if names else [()] * len(FLAGS)
     columns: Columns = {flag: list(values) for flag, values in zip(FLAGS, flags, strict=True)}
     columns["name"] = names
     columns["is_namespace"] = [name in bound for name in names]
@@ -161,8 +162,8 @@ def _symbols(words: Mapping[str, int], is_module: bool, bound: Mapping[str, list
     return columns
 
 
-def _lists(kind: str, entry: Entry, symbols: Columns, private: str | None) -> Columns:
-    """The names of a function by what they are to it, or the methods of a class."""
+def _lists(kind: str, entry: TableEntry, symbols: Columns, class_name: str | None) -> Columns:
+    """Return the names of a function by kind, or the methods of a class."""
     names = symbols["name"]
     if kind == "function":
         lists = {field: list(compress(names, symbols[flag])) for field, flag in PARTITIONS.items()}
@@ -170,27 +171,27 @@ def _lists(kind: str, entry: Entry, symbols: Columns, private: str | None) -> Co
     if kind == "class":
         own = set(compress(names, symbols["is_local"]))
         functions = {child.name for child in entry.children if _is_function(child)}
-        return {"methods": sorted(name for name in functions if _mangled(name, private) in own)}
+        return {"methods": sorted(name for name in functions if _mangle(name, class_name) in own)}
     return {}
 
 
-def _is_definition(entry: Entry) -> bool:
-    """Whether the scope has its name from the source: a comprehension's first parameter shows it has not."""
+def _is_definition(entry: TableEntry) -> bool:
+    """Return whether the source names a scope; a comprehension is recognized by its first parameter."""
     return ".0" not in entry.symbols and _type(entry)[0] != "annotation"
 
 
-def _is_function(entry: Entry) -> bool:
-    """A function, or the type parameters around one."""
+def _is_function(entry: TableEntry) -> bool:
+    """Return whether a scope is a function, or the type parameters around one."""
     kind, _ = _type(entry)
     if kind == "function":
         return _is_definition(entry)
-    named_alike = (child for child in entry.children if child.name == entry.name)
-    return kind != "class" and any(_type(child)[0] == "function" for child in named_alike)
+    same_name = (child for child in entry.children if child.name == entry.name)
+    return kind != "class" and any(_type(child)[0] == "function" for child in same_name)
 
 
-def _mangled(name: str, private: str | None) -> str:
-    """A name as the compiler spells it inside of a class."""
-    prefix = (private or "").lstrip("_")
+def _mangle(name: str, class_name: str | None) -> str:
+    """Mangle a private name as the compiler does inside of a class."""
+    prefix = (class_name or "").lstrip("_")
     if not prefix or not name.startswith("__") or name.endswith("__"):
         return name
     return f"_{prefix}{name}"

@@ -1,9 +1,9 @@
-"""The rows of a type checker: one per file that it was shown, and their failures.
+"""Build the rows of a type checker's report: one per checked file, and their failures.
 
-Reports are made for whole repositories; their files are spread over tasks as all files are (`shares`), in the
-order of their ids, and each task reads the parts of the report that it needs.
+A report covers a whole repository; its files are divided into tasks like all files (`extract.partitions`), in
+the order of their ids, and each task reads the parts of the report that it needs.
 
-    Reported(place of requests, ".../report", ".../tree", "pyrefly 1.4.0, rules 1")
+    CheckerReport(root of requests, ".../report", ".../tree", "pyrefly 1.4.0, rules 1")
       requests/api.py -> call_graphs/requests.api:1003.json, ... -> a row of type_checker_files_v1
 
 Tests: `tests/unit/extract/test_pyrefly_report.py`.
@@ -20,147 +20,161 @@ from msgspec import Struct, structs
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import ExtractorResult, Problem, SkippedSteps
-from codeanatomy.extract.file_rows import FAILURES, FailureRows, Rows, extractor_row, file_id
+from codeanatomy.extract.file_rows import (
+    FAILURES,
+    FILE,
+    FailureRows,
+    FileRows,
+    Row,
+    extractor_row,
+    file_id,
+)
 from codeanatomy.extract.partitions import RepositoryRoot, file_cost
 from codeanatomy.extract.pyrefly.cells import module_cells
-from codeanatomy.extract.pyrefly.names import Names
-from codeanatomy.extract.pyrefly.report import PROJECT, Module, Project, read_part
+from codeanatomy.extract.pyrefly.names import ReportNames
+from codeanatomy.extract.pyrefly.report import PROJECT, Project, ReportedModule, read_report_file
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import read_entries
 from codeanatomy.sources.source_file import Source, decode
 
 TYPES = "type_checker_files_v1"
 RULES = "rules 1"
-# Bytes of source whose reports one task, and one chunk of it, reads.
-SHARE_BYTES = 4 * 1024 * 1024
+# Bytes of source per task, and per chunk of a task.
+PARTITION_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
 READ, CELLS = 0, 1
 
 
 class CheckerReport(Struct, frozen=True, array_like=True):
-    """A report on a repository: where it is, and the tree of links that the tool has seen."""
+    """A report on a repository: its folder, and the tree of links that the tool has checked."""
 
-    place: RepositoryRoot
+    root: RepositoryRoot
     folder: str
     tree: str
-    # Of the tool and of our reading.
+    # Of the tool and of our rules.
     version: str
 
 
 class TypesPartition(Struct, frozen=True, tag=True):
-    """Files of one task, each with the number of its report."""
+    """Files of one task, each with the index of its report."""
 
     reports: list[CheckerReport]
     files: list[tuple[int, Entry]]
-    # Of the first report as a whole; then there are no files.
+    # Of the first report as a whole, which then has no files.
     problems: tuple[Problem, ...] = ()
 
 
 # By path.
-Modules: TypeAlias = Mapping[str, Sequence[Module]]
+Modules: TypeAlias = Mapping[str, Sequence[ReportedModule]]
 
 
 def partition_reports(reports: Sequence[tuple[CheckerReport, Sequence[Entry]]]) -> list[TypesPartition]:
-    """The shares of these reports, each with the files that were shown to the tool."""
+    """Divide the files of reports into tasks; each report is given with the files that were checked."""
     numbered = [(number, entry) for number, (_, entries) in enumerate(reports) for entry in entries]
-    numbered.sort(key=lambda file: file_id(reports[file[0]][0].place.repo_id, file[1].path))
+    numbered.sort(key=lambda file: file_id(reports[file[0]][0].root.repo_id, file[1].path))
     whole = TypesPartition([report for report, _ in reports], numbered)
-    return list(_cut(whole, SHARE_BYTES)) if numbered else []
+    return list(_split(whole, PARTITION_BYTES)) if numbered else []
 
 
-def failed_report(place: RepositoryRoot, *problems: Problem) -> TypesPartition:
-    """The share of a report that could not be had: only its failures."""
-    return TypesPartition([CheckerReport(place, "", "", "")], [], problems)
+def failed_report(root: RepositoryRoot, *problems: Problem) -> TypesPartition:
+    """Return the partition of a report that could not be made: it has only failures."""
+    return TypesPartition([CheckerReport(root, "", "", "")], [], problems)
 
 
-def report_chunks(share: TypesPartition) -> Iterator[TypesPartition]:
-    """The share in pieces whose rows fit into memory."""
-    return _cut(share, CHUNK_BYTES)
+def report_chunks(partition: TypesPartition) -> Iterator[TypesPartition]:
+    """Split a partition into chunks with rows that fit into memory."""
+    return _split(partition, CHUNK_BYTES)
 
 
-def _cut(share: TypesPartition, size: int) -> Iterator[TypesPartition]:
-    part: list[tuple[int, Entry]] = []
+def _split(partition: TypesPartition, size: int) -> Iterator[TypesPartition]:
+    files: list[tuple[int, Entry]] = []
     filled = 0
-    for file in share.files:
-        if part and filled + file_cost(file[1]) > size:
-            yield structs.replace(share, files=part)
-            part, filled = [], 0
-        part.append(file)
+    for file in partition.files:
+        if files and filled + file_cost(file[1]) > size:
+            yield structs.replace(partition, files=files)
+            files, filled = [], 0
+        files.append(file)
         filled += file_cost(file[1])
-    yield structs.replace(share, files=part)
+    yield structs.replace(partition, files=files)
 
 
 def extract_types(
-    share: TypesPartition, options: ExtractOptions, silenced: SkippedSteps, enter: Callable[[int, int], None]
-) -> Iterator[Rows]:
-    """The rows of a chunk: of each file, or of what failed for all of them."""
-    if share.problems:
-        place = {"repo_id": share.reports[0].place.repo_id, "path": "."}
-        yield _rows(place, None, share.problems)
-    if share.files:
+    partition: TypesPartition,
+    options: ExtractOptions,
+    skipped_steps: SkippedSteps,
+    enter: Callable[[int, int], None],
+) -> Iterator[FileRows]:
+    """Yield the rows of a chunk: of each file, or of a failure that concerns all of them."""
+    if partition.problems:
+        file = {"repo_id": partition.reports[0].root.repo_id, "path": "."}
+        yield _rows(file, None, partition.problems)
+    if partition.files:
         enter(0, READ)
-        read = _readings(share, silenced, options)
-        opened = {number: _open(share.reports[number]) for number in {number for number, _ in share.files}}
-    for file, (number, entry) in enumerate(share.files):
-        report, raw = share.reports[number], read.get((number, entry.path))
-        repo_id = report.place.repo_id
-        place = {"repo_id": repo_id, "file_id": file_id(repo_id, entry.path), "path": entry.path}
-        enter(file, CELLS)
+        contents = _read_files(partition, skipped_steps, options)
+        used = {number for number, _ in partition.files}
+        opened = {number: _open_report(partition.reports[number]) for number in used}
+    for position, (number, entry) in enumerate(partition.files):
+        report, raw = partition.reports[number], contents.get((number, entry.path))
+        repo_id = report.root.repo_id
+        file = {"repo_id": repo_id, "file_id": file_id(repo_id, entry.path), "path": entry.path}
+        enter(position, CELLS)
+        skips = tuple(dict.fromkeys(skipped_steps.get(position, {}).values()))
         source = None if raw is None else decode(entry.path, raw)
         if raw is None or not isinstance(source, Source):
-            # That it cannot be read is told where files are.
-            yield _rows(place, None, tuple(dict.fromkeys(silenced.get(file, {}).values())))
+            # The failure to read it is recorded with `repo_files_v1`.
+            yield _rows(file, None, skips)
             continue
-        place["file_sha256"] = sha256(raw).hexdigest()
-        dead = silenced.get(file, {})
-        said = ExtractorResult({}, tuple(dict.fromkeys(dead.values()))) if dead else _said(opened[number], source)
-        row = extractor_row(TYPES, {**place, "witness_version": report.version}, said)
-        yield _rows(place, row, said.problems)
+        file["file_sha256"] = sha256(raw).hexdigest()
+        result = ExtractorResult({}, skips) if skips else _extract_file(opened[number], source)
+        row = extractor_row(TYPES, {**file, "witness_version": report.version}, result)
+        yield _rows(file, row, result.problems)
 
 
-class _Opened(Struct, frozen=True):
-    """A report that is being read."""
+class _OpenReport(Struct, frozen=True):
+    """The names and modules of a report."""
 
-    names: Names
+    names: ReportNames
     modules: Modules
 
 
-def _open(report: CheckerReport) -> _Opened | Problem:
+def _open_report(report: CheckerReport) -> _OpenReport | Problem:
     folder = Path(report.folder)
-    project = read_part(folder / PROJECT, Project)
+    project = read_report_file(folder / PROJECT, Project)
     if isinstance(project, Problem):
         return project
-    names = Names(folder, Path(report.tree), project.modules)
-    found: dict[str, list[Module]] = {}
+    names = ReportNames(folder, Path(report.tree), project.modules)
+    by_path: dict[str, list[ReportedModule]] = {}
     for module in sorted(project.modules.values(), key=lambda each: each.module_name):
         path = names.path_of(module)
         if path is not None:
-            found.setdefault(path, []).append(module)
-    return _Opened(names, found)
+            by_path.setdefault(path, []).append(module)
+    return _OpenReport(names, by_path)
 
 
-def _said(opened: _Opened | Problem, source: Source) -> ExtractorResult:
-    if isinstance(opened, Problem):
-        return ExtractorResult({}, (opened,))
-    return module_cells(opened.names, opened.modules.get(source.path, ()), source)
+def _extract_file(report: _OpenReport | Problem, source: Source) -> ExtractorResult:
+    if isinstance(report, Problem):
+        return ExtractorResult({}, (report,))
+    return module_cells(report.names, report.modules.get(source.path, ()), source)
 
 
-def _readings(share: TypesPartition, silenced: SkippedSteps, options: ExtractOptions) -> dict[tuple[int, str], bytes]:
-    """The bytes of the files, by report and path."""
+def _read_files(
+    partition: TypesPartition, skipped_steps: SkippedSteps, options: ExtractOptions
+) -> dict[tuple[int, str], bytes]:
+    """Read the bytes of the files, by report and path."""
     wanted: dict[int, list[Entry]] = {}
-    for file, (number, entry) in enumerate(share.files):
-        if READ not in silenced.get(file, {}):
+    for position, (number, entry) in enumerate(partition.files):
+        if READ not in skipped_steps.get(position, {}):
             wanted.setdefault(number, []).append(entry)
-    found = {}
+    contents = {}
     for number, entries in wanted.items():
-        place = share.reports[number].place
-        for reading in read_entries(place.kind, place.root, entries, options):
+        root = partition.reports[number].root
+        for reading in read_entries(root.kind, root.root, entries, options):
             if reading.raw is not None:
-                found[number, reading.entry.path] = reading.raw
-    return found
+                contents[number, reading.entry.path] = reading.raw
+    return contents
 
 
-def _rows(place: Rows, row: Rows | None, problems: Sequence[Problem]) -> Rows:
+def _rows(file: Row, row: Row | None, problems: Sequence[Problem]) -> FileRows:
     failures = FailureRows()
     failures.add(TYPES, problems)
-    return {"place": place, TYPES: row, FAILURES: failures.cells()}
+    return {FILE: file, TYPES: row, FAILURES: failures.cells()}

@@ -1,16 +1,16 @@
-"""A share of files into rows, whatever the files do.
+"""Run the extractors on a partition of files in a child process that may crash or hang.
 
-A parser may crash the interpreter (deep nesting overflows its C stack), eat all memory or never end. So
-the witnesses run in a child process; before every step the child notes in shared memory which file and
-which witness it is at. When it dies or takes too long, that one step is silenced, with the reason, and the
-chunk is done again in a new child:
+A parser may crash the interpreter (deep nesting overflows its C stack), use up all memory or never end. So
+the extractors run in a child process; before every step the child writes the number of the file and of the
+extractor to shared memory. If it dies or takes too long, that one step is skipped, with the reason, and the
+chunk is repeated in a new child:
 
     parent                      child
-    ask(chunk)          ->      read, decode, ast, libcst, ...   (note: file 3, step 2)
-    ask(next chunk)     <-      rows of each table, as Arrow streams
+    send(chunk)         ->      read, decode, ast, libcst, ...   (progress: file 3, step 2)
+    send(next chunk)    <-      rows of each table, as Arrow streams
     yield to Spark              ... already at the next chunk
 
-The rows stay packed as Arrow streams (`arrow.packed`), one per table, until a table is written.
+The rows stay packed as Arrow streams (`arrow.pack_rows`), one per table, until a table is written.
 
 Tests: `tests/unit/extract/test_worker.py`.
 """
@@ -41,9 +41,10 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Extractor, Problem, SkippedSteps
 from codeanatomy.extract.file_rows import (
     FAILURES,
+    FILE,
     LINES,
     SOURCES,
-    Rows,
+    FileRows,
     count_rows,
     extract_file,
     table_batches,
@@ -60,9 +61,9 @@ from codeanatomy.extract.type_checker_files import TYPES, TypesPartition, extrac
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading, read_entries
 
-# File, step, when the step began (seconds of the monotonic clock, which processes share).
-NOTE = struct.Struct("iid")
-# A child whose parent is gone ends by itself, after so many times the limit of a step.
+# File, step, start of the step (seconds of the monotonic clock, which processes share).
+PROGRESS = struct.Struct("iid")
+# A child without a parent ends by itself, after this many times the time limit of a step.
 ORPHAN_LIMITS = 2
 POLL_SECONDS = 0.2
 FORK = get_context("fork")
@@ -74,49 +75,51 @@ EnterFile: TypeAlias = Callable[[int, int], None]
 
 
 class ChunkRequest(Struct, frozen=True, array_like=True):
-    """What the parent asks for."""
+    """A chunk to extract, sent to the child."""
 
     task: Task
-    silenced: SkippedSteps
+    skipped_steps: SkippedSteps
 
 
 class PackedChunk(Struct, frozen=True, tag=True):
     """The rows of a chunk: an Arrow stream by table, and their counts by repository."""
 
-    # Id of the first file: chunks of files do not overlap, so they are in order by it.
-    first: str
+    # Chunks of files do not overlap, so this orders them.
+    first_file_id: str
     streams: dict[str, bytes]
     counts: dict[str, dict[str, int]]
 
 
-class Broke(Struct, frozen=True, tag=True):
-    """What a child raised, which is a bug of ours."""
+class WorkerError(Struct, frozen=True, tag=True):
+    """An exception of the child, which is a bug of ours."""
 
-    said: str
+    message: str
 
 
-class Died(Struct, frozen=True):
-    """Where a child was when it ended, and how."""
+class StepFailure(Struct, frozen=True):
+    """The file and step at which a child died or took too long, and the reason."""
 
     file: int
     step: int
     problem: Problem
 
 
-def extract_task(task: Task, witnesses: Sequence[Extractor], options: ExtractOptions) -> Iterator[PackedChunk]:
-    """The rows of a task's files, chunk by chunk; more pieces where a chunk had to be taken apart."""
-    child = _Child(witnesses, options)
+def extract_task(
+    task: Task, extractors: Sequence[Extractor], options: ExtractOptions
+) -> Iterator[PackedChunk]:
+    """Yield the rows of a task's files, chunk by chunk; more pieces for a chunk that had to be split."""
+    child = _ChildProcess(extractors, options)
     try:
-        ahead = _chunks(task)
-        chunk = next(ahead, None)
+        chunks = _chunks(task)
+        chunk = next(chunks, None)
         if chunk is not None:
-            child.ask(ChunkRequest(chunk, {}))
+            child.send(ChunkRequest(chunk, {}))
         while chunk is not None:
-            answers = _answers(child, chunk)
-            chunk = next(ahead, None)
+            packed = _receive_chunk(child, chunk)
+            chunk = next(chunks, None)
             if chunk is not None:
-                child.ask(ChunkRequest(chunk, {}))
-            yield from answers
+                child.send(ChunkRequest(chunk, {}))
+            yield from packed
     finally:
         child.stop()
 
@@ -127,219 +130,230 @@ def _chunks(task: Task) -> Iterator[Task]:
     return document_chunks(task) if isinstance(task, ScipPartition) else report_chunks(task)
 
 
-def extract_tables(witnesses: Sequence[Extractor]) -> tuple[str, ...]:
-    """The tables that `extract_task` fills."""
-    return (*SOURCES, LINES, *(witness.table for witness in witnesses), SCIP, TYPES, FAILURES)
+def extract_tables(extractors: Sequence[Extractor]) -> tuple[str, ...]:
+    """Return the tables that `extract_task` fills."""
+    return (*SOURCES, LINES, *(extractor.table for extractor in extractors), SCIP, TYPES, FAILURES)
 
 
-def _answers(child: _Child, chunk: Task) -> list[PackedChunk]:
-    """The rows of a chunk that was asked for, asked again as often as a step has to be silenced."""
-    silenced: SkippedSteps = {}
-    last = len(child.witnesses) + 1
+def _receive_chunk(child: _ChildProcess, chunk: Task) -> list[PackedChunk]:
+    """Wait for the rows of a chunk; send it again, with the failed step skipped, until there are rows."""
+    skipped_steps: SkippedSteps = {}
+    pack_step = len(child.extractors) + 1
     while True:
-        answer = child.answer()
+        answer = child.receive()
         if isinstance(answer, PackedChunk):
             return [answer]
-        if answer.step == last and len(chunk.files) > 1:
-            return [part for single in _singles(chunk) for part in _asked(child, single)]
-        steps = silenced.setdefault(answer.file, {})
-        failed = range(1, last) if answer.step == last else (answer.step,)
-        # If that does not help, only that the file is there is kept.
-        left = [step for step in failed if step not in steps] or [step for step in (0,) if step not in steps]
-        if not left:
+        if answer.step == pack_step and len(chunk.files) > 1:
+            return [part for single in _single_files(chunk) for part in _extract_chunk(child, single)]
+        skipped = skipped_steps.setdefault(answer.file, {})
+        failed = range(1, pack_step) if answer.step == pack_step else (answer.step,)
+        # If that does not help, skip reading: then only the file's existence is recorded.
+        added = [step for step in failed if step not in skipped] or [
+            step for step in (0,) if step not in skipped
+        ]
+        if not added:
             raise RuntimeError(f"a process that examines files keeps failing: {answer.problem.message}")
-        steps.update(dict.fromkeys(left, answer.problem))
-        child.ask(ChunkRequest(chunk, silenced))
+        skipped.update(dict.fromkeys(added, answer.problem))
+        child.send(ChunkRequest(chunk, skipped_steps))
 
 
-def _asked(child: _Child, chunk: Task) -> list[PackedChunk]:
-    child.ask(ChunkRequest(chunk, {}))
-    return _answers(child, chunk)
+def _extract_chunk(child: _ChildProcess, chunk: Task) -> list[PackedChunk]:
+    child.send(ChunkRequest(chunk, {}))
+    return _receive_chunk(child, chunk)
 
 
-def _singles(chunk: Task) -> Iterator[Task]:
+def _single_files(chunk: Task) -> Iterator[Task]:
+    """Split a chunk into chunks of one file."""
     for number, file in enumerate(chunk.files):
         rest = without_index(chunk) if number > 0 and isinstance(chunk, ScipPartition) else chunk
         yield structs.replace(rest, files=[file])
 
 
-class _Note:
-    """Which step of which file a child is at, in memory that parent and child share."""
+class _SharedProgress:
+    """The step of the file that a child is at, in memory shared with the parent."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, NOTE.size)
+        self._memory = mmap.mmap(-1, PROGRESS.size)
 
     def write(self, file: int, step: int) -> None:
-        NOTE.pack_into(self._memory, 0, file, step, time.monotonic())
+        PROGRESS.pack_into(self._memory, 0, file, step, time.monotonic())
 
     def read(self) -> tuple[int, int, float]:
-        file, step, since = NOTE.unpack_from(self._memory)
+        file, step, since = PROGRESS.unpack_from(self._memory)
         return file, step, since
 
 
 @dataclass
-class _Child:
-    """The process that runs the witnesses, started when it is needed."""
+class _ChildProcess:
+    """The process that runs the extractors, started with the first request."""
 
-    witnesses: Sequence[Extractor]
+    extractors: Sequence[Extractor]
     options: ExtractOptions
-    note: _Note = field(default_factory=_Note)
+    progress: _SharedProgress = field(default_factory=_SharedProgress)
     process: Any = None
-    line: Connection | None = None
+    connection: Connection | None = None
 
-    def ask(self, request: ChunkRequest) -> None:
+    def send(self, request: ChunkRequest) -> None:
         if self.process is None:
-            self.line, end = FORK.Pipe()
-            self.note.write(0, 0)
-            arguments = (end, self.line, self.note, self.witnesses, self.options)
+            self.connection, child_end = FORK.Pipe()
+            self.progress.write(0, 0)
+            arguments = (child_end, self.connection, self.progress, self.extractors, self.options)
             self.process = FORK.Process(target=_serve, args=arguments, daemon=True)
             self.process.start()
-            end.close()
-        # If it has died since the last chunk, the next answer tells.
+            child_end.close()
+        # If it has died since the last chunk, `receive` reports it.
         with suppress(OSError):
-            self._line.send_bytes(msgpack.encode(request))
+            self._open_connection.send_bytes(msgpack.encode(request))
 
-    def answer(self) -> PackedChunk | Died:
-        """The rows, or how the child failed."""
+    def receive(self) -> PackedChunk | StepFailure:
+        """Wait for the rows, or for the failure of the child."""
         try:
-            while not self._line.poll(POLL_SECONDS):
-                file, step, since = self.note.read()
+            while not self._open_connection.poll(POLL_SECONDS):
+                file, step, since = self.progress.read()
                 if time.monotonic() - since > self.options.file_seconds:
                     limit = f"took longer than extract.file_seconds = {self.options.file_seconds:g}"
                     self.stop()
-                    return Died(file, step, Problem("error", "extract", "time_limit", limit))
-            said = msgpack.decode(self._line.recv_bytes(), type=PackedChunk | Broke)
+                    return StepFailure(file, step, Problem("error", "extract", "time_limit", limit))
+            answer = msgpack.decode(self._open_connection.recv_bytes(), type=PackedChunk | WorkerError)
         except (EOFError, OSError):
-            file, step, _ = self.note.read()
+            file, step, _ = self.progress.read()
             self.process.join()
-            how = _ending(self.process.exitcode)
+            cause = _describe_exit(self.process.exitcode)
             self.stop()
-            return Died(file, step, Problem("error", "extract", "crashed", how))
-        if isinstance(said, PackedChunk):
-            return said
-        return Died(0, len(self.witnesses) + 1, Problem("error", "extract", "broken_rows", said.said))
+            return StepFailure(file, step, Problem("error", "extract", "crashed", cause))
+        if isinstance(answer, PackedChunk):
+            return answer
+        problem = Problem("error", "extract", "broken_rows", answer.message)
+        return StepFailure(0, len(self.extractors) + 1, problem)
 
     def stop(self) -> None:
         if self.process is not None:
             self.process.kill()
             self.process.join()
-            self._line.close()
-            self.process = self.line = None
+            self._open_connection.close()
+            self.process = self.connection = None
 
     @property
-    def _line(self) -> Connection:
-        if self.line is None:
+    def _open_connection(self) -> Connection:
+        if self.connection is None:
             raise EOFError
-        return self.line
+        return self.connection
 
 
-def _ending(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     if code is not None and code < 0:
         return f"the process that ran it died of {signal.Signals(-code).name}"
     return f"the process that ran it ended with code {code}"
 
 
 def _serve(
-    line: Connection,
-    other_end: Connection,
-    note: _Note,
-    witnesses: Sequence[Extractor],
+    connection: Connection,
+    parent_end: Connection,
+    progress: _SharedProgress,
+    extractors: Sequence[Extractor],
     options: ExtractOptions,
 ) -> None:
-    """The child: answer requests until the parent hangs up."""
-    # Inherited by the fork; while it is open here, the parent's end would never be seen to close.
-    other_end.close()
+    """Run in the child: answer requests until the parent closes the connection."""
+    # Inherited by the fork; while it is open here, closing it in the parent would not be noticed.
+    parent_end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A crash would be told on stderr, which is the user's; the parent tells it in a row.
+    # A crash would be printed on the user's stderr; the parent records it in a row.
     faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     _limit_memory(options.max_memory_size)
-    # Syntax trees have no cycles; collecting among millions of their nodes costs a third of the time. What
-    # the child was born with is not looked at when it does collect, between two chunks.
+    # Syntax trees have no cycles; collecting among millions of their nodes costs a third of the time. Objects
+    # from before the fork are left out of the collections between two chunks.
     gc.disable()
     gc.freeze()
 
     def enter(file: int, step: int) -> None:
-        note.write(file, step)
+        progress.write(file, step)
         signal.setitimer(signal.ITIMER_REAL, ORPHAN_LIMITS * options.file_seconds)
 
     while True:
         signal.setitimer(signal.ITIMER_REAL, 0)
         try:
-            request = msgpack.decode(line.recv_bytes(), type=ChunkRequest)
+            request = msgpack.decode(connection.recv_bytes(), type=ChunkRequest)
         except EOFError:
             os._exit(0)
         try:
-            answer: PackedChunk | Broke = _packed(request, enter, witnesses, options)
+            answer: PackedChunk | WorkerError = _pack_chunk(request, enter, extractors, options)
         # A bug of ours costs a file, too.
-        except Exception as problem:  # noqa: BLE001
-            answer = Broke(f"{type(problem).__name__}: {problem}")
-        line.send_bytes(msgpack.encode(answer))
+        except Exception as error:  # noqa: BLE001
+            answer = WorkerError(f"{type(error).__name__}: {error}")
+        connection.send_bytes(msgpack.encode(answer))
         del answer
         gc.collect()
 
 
-def _packed(
-    request: ChunkRequest, enter: EnterFile, witnesses: Sequence[Extractor], options: ExtractOptions
+def _pack_chunk(
+    request: ChunkRequest, enter: EnterFile, extractors: Sequence[Extractor], options: ExtractOptions
 ) -> PackedChunk:
-    task, silenced = request.task, request.silenced
+    task, skipped_steps = request.task, request.skipped_steps
     if isinstance(task, FilePartition):
-        rows = list(_examined(task, silenced, enter, witnesses, options))
+        files = list(_extract_files(task, skipped_steps, enter, extractors, options))
     elif isinstance(task, ScipPartition):
-        rows = list(extract_documents(task, options, silenced, enter))
+        files = list(extract_documents(task, options, skipped_steps, enter))
     else:
-        rows = list(extract_types(task, options, silenced, enter))
-    enter(0, len(witnesses) + 1)
-    streams = {name: pack_rows(part) for name, part in table_batches(extract_tables(witnesses), rows).items()}
-    first = rows[0]["place"].get("file_id") if rows else None
-    return PackedChunk(first or "", streams, count_rows(rows))
+        files = list(extract_types(task, options, skipped_steps, enter))
+    enter(0, len(extractors) + 1)
+    batches = table_batches(extract_tables(extractors), files)
+    streams = {name: pack_rows(batch) for name, batch in batches.items()}
+    first = files[0][FILE].get("file_id") if files else None
+    return PackedChunk(first or "", streams, count_rows(files))
 
 
-def _examined(
-    share: FilePartition,
-    silenced: SkippedSteps,
+def _extract_files(
+    partition: FilePartition,
+    skipped_steps: SkippedSteps,
     enter: EnterFile,
-    witnesses: Sequence[Extractor],
+    extractors: Sequence[Extractor],
     options: ExtractOptions,
-) -> Iterator[Rows]:
-    read = _readings(share, silenced, options, partial(enter, 0, 0))
-    for file, (number, _) in enumerate(share.files):
+) -> Iterator[FileRows]:
+    readings = _read_files(partition, skipped_steps, options, partial(enter, 0, 0))
+    for file, (number, _) in enumerate(partition.files):
         enter(file, 0)
-        reading = next(read[number])
-        repo_id = share.places[number].repo_id
-        yield extract_file(repo_id, reading, witnesses, options, silenced.get(file, {}), partial(enter, file))
+        reading = next(readings[number])
+        repo_id, skipped = partition.roots[number].repo_id, skipped_steps.get(file, {})
+        yield extract_file(repo_id, reading, extractors, options, skipped, partial(enter, file))
 
 
-def _readings(
-    share: FilePartition, silenced: SkippedSteps, options: ExtractOptions, touch: Callable[[], None]
+def _read_files(
+    partition: FilePartition, skipped_steps: SkippedSteps, options: ExtractOptions, touch: Callable[[], None]
 ) -> dict[int, Iterator[Reading]]:
-    """For each place its files in the order they stand in the share; what is skipped is not opened."""
+    """Read the files of each root in the order of the partition; skipped files are not opened."""
     entries: dict[int, list[tuple[Entry, bool]]] = {}
-    for file, (number, entry) in enumerate(share.files):
-        skipped = entry.skipped_reason is not None or 0 in silenced.get(file, {})
+    for file, (number, entry) in enumerate(partition.files):
+        skipped = entry.skipped_reason is not None or 0 in skipped_steps.get(file, {})
         entries.setdefault(number, []).append((entry, skipped))
-    return {number: _read(share.places[number], wanted, options, touch) for number, wanted in entries.items()}
+    return {
+        number: _read_root(partition.roots[number], of_root, options, touch)
+        for number, of_root in entries.items()
+    }
 
 
-def _read(
-    place: RepositoryRoot, entries: Sequence[tuple[Entry, bool]], options: ExtractOptions, touch: Callable[[], None]
+def _read_root(
+    root: RepositoryRoot,
+    entries: Sequence[tuple[Entry, bool]],
+    options: ExtractOptions,
+    touch: Callable[[], None],
 ) -> Iterator[Reading]:
     wanted = [entry for entry, skipped in entries if not skipped]
-    found = read_entries(place.kind, place.root, wanted, options)
-    if place.kind == "tar":
-        # A tar has no index: its members come in one pass, in its own order.
+    readings = read_entries(root.kind, root.root, wanted, options)
+    if root.kind == "tar":
+        # A tar has no index: its members are read in one pass, in the order of the archive.
         by_path = {}
-        for reading in found:
-            # The limit is one of a file, not of the archive.
+        for reading in readings:
+            # The time limit is for a file, not for the archive.
             touch()
             by_path[reading.entry.path] = reading
-        found = (by_path[entry.path] for entry in wanted)
+        readings = (by_path[entry.path] for entry in wanted)
     for entry, skipped in entries:
-        yield Reading(entry, None, None, None) if skipped else next(found)
+        yield Reading(entry, None, None, None) if skipped else next(readings)
 
 
 def _limit_memory(size: int) -> None:
-    """Allow the process this much more memory than it has, where the system tells how much that is."""
+    """Limit the memory of the process to its present use and `size`, if the system reports its use."""
     try:
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * mmap.PAGESIZE
     except OSError:

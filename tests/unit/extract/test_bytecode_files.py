@@ -16,8 +16,8 @@ from codeanatomy.arrow import array
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.tables.extract_cpython import BYTECODE_FILES_V1
 from codeanatomy.extract import bytecode_files
-from codeanatomy.extract.bytecode.instructions import by_dis, by_tables
-from codeanatomy.extract.bytecode_files import bytecode_files_v1, spelled
+from codeanatomy.extract.bytecode.instructions import decode_by_dis, decode_by_tables
+from codeanatomy.extract.bytecode_files import bytecode_files_v1, constant_text
 from codeanatomy.extract.evidence import Problem
 from codeanatomy.sources.source_file import Source, decode
 from oracles.bytecode_oracle import OPTIONS, Row, check, code_objects, compiled, rows, source_of
@@ -89,8 +89,8 @@ def test_asking_dis_gives_the_same_columns_as_our_tables() -> None:
         source = decode(path.name, path.read_bytes())
         if isinstance(source, Source) and compiles(source):
             for code in code_objects(compiled(source)):
-                texts = [spelled(value) for value in code.co_consts]
-                assert by_tables(code, texts) == by_dis(code, texts)
+                texts = [constant_text(value) for value in code.co_consts]
+                assert decode_by_tables(code, texts) == decode_by_dis(code, texts)
                 count += dis.EXTENDED_ARG in code.co_code[::2]
     assert count > 5
 
@@ -329,10 +329,10 @@ NUMBER = 16**2000 - 1
         (-NUMBER, "-0x" + "f" * 2000),
         ((10**5000,), f"({hex(10**5000)},)"),
     ],
-    ids=lambda value: spelled(value)[:30],
+    ids=lambda value: constant_text(value)[:30],
 )
 def test_spelled_constants(value: object, text: str) -> None:
-    assert spelled(value) == text
+    assert constant_text(value) == text
 
 
 def test_constants_are_cut() -> None:

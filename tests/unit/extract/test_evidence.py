@@ -198,7 +198,9 @@ def test_other_exceptions_say_what_and_not_where() -> None:
 # Witnesses.
 
 
-def witness(speak: Callable[[Source, ExtractOptions], ExtractorResult], max_size: str = "max_file_size") -> Extractor:
+def witness(
+    speak: Callable[[Source, ExtractOptions], ExtractorResult], max_size: str = "max_file_size"
+) -> Extractor:
     return Extractor("ast_files_v1", speak, "test 1", max_size)
 
 

@@ -452,7 +452,7 @@ def cost(sources: list[Source]) -> tuple[float, float]:
     """CPU seconds of the bare parse and of the witness, garbage collection off; the lesser of two."""
 
     def parse(source: Source) -> None:
-        with libcst_files.uncollected():
+        with libcst_files.without_collection():
             try:
                 cst.parse_module(source.text)
             except Exception:  # noqa: BLE001 - the witness meets it too

@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 from libcst.metadata import MetadataWrapper, QualifiedNameProvider
 
-from codeanatomy.extract.libcst.qualified_names import NOTHING, Scope
+from codeanatomy.extract.libcst.qualified_names import NO_CANDIDATES, NameScope
 from support.libcst_rows import names, rows
 
 
@@ -144,8 +144,8 @@ def test_names_are_compared_as_the_compiler_reads_them() -> None:
 
 
 def test_an_unknown_name_has_no_candidates() -> None:
-    scope = Scope()
-    assert scope.resolve("a.b") == scope.resolve(None) == NOTHING == {"name": [], "source": []}
+    scope = NameScope()
+    assert scope.resolve("a.b") == scope.resolve(None) == NO_CANDIDATES == {"name": [], "source": []}
     scope.bind("a")
     # Answers are kept, so questions come after the last binding.
-    assert Scope("function", scope, "f").resolve("a.b") == {"name": ["a.b"], "source": ["local"]}
+    assert NameScope("function", scope, "f").resolve("a.b") == {"name": ["a.b"], "source": ["local"]}

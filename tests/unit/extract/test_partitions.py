@@ -5,7 +5,7 @@ from __future__ import annotations
 from codeanatomy.extract.partitions import (
     CHUNK_BYTES,
     CHUNK_FILES,
-    SHARES_PER_CORE,
+    PARTITIONS_PER_CORE,
     FilePartition,
     RepositoryListing,
     file_cost,
@@ -22,7 +22,7 @@ def sourced(name: str, *sizes: int) -> RepositoryListing:
 
 def files(shares: list[FilePartition]) -> list[tuple[str, str]]:
     return sorted(
-        (share.places[place].repo_id, entry.path) for share in shares for place, entry in share.files
+        (share.roots[place].repo_id, entry.path) for share in shares for place, entry in share.files
     )
 
 
@@ -39,7 +39,7 @@ def test_every_file_is_in_one_share_whatever_their_number() -> None:
 def test_shares_are_even_and_the_heaviest_comes_first() -> None:
     shares = partition_files([sourced("a", *[20_000] * 2_000)], cores=2)
     weights = [sum(file_cost(entry) for _, entry in share.files) for share in shares]
-    assert len(shares) == 2 * SHARES_PER_CORE
+    assert len(shares) == 2 * PARTITIONS_PER_CORE
     assert max(weights) < 1.1 * min(weights)
     assert weights == sorted(weights, reverse=True)
 
@@ -47,12 +47,12 @@ def test_shares_are_even_and_the_heaviest_comes_first() -> None:
 def test_small_repositories_share_tasks() -> None:
     shares = partition_files([sourced(f"r{n}", 100) for n in range(100)], cores=8)
     assert len(shares) == 2
-    assert sum(len(share.places) for share in shares) == 100
+    assert sum(len(share.roots) for share in shares) == 100
 
 
 def test_a_share_names_only_the_places_it_needs() -> None:
     shares = partition_files([sourced(f"r{n}", 200_000) for n in range(10)], tasks=10)
-    assert all(len(share.places) == len({place for place, _ in share.files}) for share in shares)
+    assert all(len(share.roots) == len({place for place, _ in share.files}) for share in shares)
 
 
 def test_chunks_are_bounded_and_complete() -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import SkippedSteps
 from codeanatomy.extract.file_rows import FAILURES
-from codeanatomy.extract.tools.pyrefly import Checked, check_with_pyrefly, find_pyrefly
+from codeanatomy.extract.tools.pyrefly import CheckResult, check_with_pyrefly, find_pyrefly
 from codeanatomy.extract.type_checker_files import TYPES, TypesPartition, extract_types, partition_reports
 from codeanatomy.pipeline import type_checker
 from codeanatomy.plan.repositories import Repository, list_repositories
@@ -92,7 +92,7 @@ def checked_rows(folder: Path, work: Path) -> dict[str, Json]:
     assert not isinstance(report, TypesPartition), report.problems
     shares = partition_reports([report])
     found = [row for share in shares for row in extract_types(share, options, NOTHING_SILENCED, _nothing)]
-    return {row["place"]["path"]: row[TYPES] for row in found}
+    return {row["file"]["path"]: row[TYPES] for row in found}
 
 
 def _nothing(file: int, step: int) -> None:
@@ -213,7 +213,7 @@ class Impostor:
         self.command = folder / "impostor"
         self.source = write(folder / "source", {"a.py": "x = 1\n"})
 
-    def checked(self, script: str, seconds: float = 20) -> Checked:
+    def checked(self, script: str, seconds: float = 20) -> CheckResult:
         self.command.write_text(f"#!{sys.executable}\nimport sys, time\nfrom pathlib import Path\n{script}\n")
         self.command.chmod(0o755)
         work = self.folder / "work"

@@ -13,8 +13,8 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Problem
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.partitions import RepositoryRoot
-from codeanatomy.extract.pyrefly.names import placed, places_of
-from codeanatomy.extract.pyrefly.report import CallGraphs, Project, read_part
+from codeanatomy.extract.pyrefly.names import positions_in, span_of
+from codeanatomy.extract.pyrefly.report import ModuleCallGraphs, Project, read_report_file
 from codeanatomy.extract.type_checker_files import (
     TYPES,
     CheckerReport,
@@ -126,12 +126,14 @@ class Report:
             for path, raw in self.sources.items()
         ]
         root = RepositoryRoot("r", "folder", str(self.tree))
-        (share,) = partition_reports([(CheckerReport(root, str(self.folder), str(self.tree), "by hand"), entries)])
+        (share,) = partition_reports(
+            [(CheckerReport(root, str(self.folder), str(self.tree), "by hand"), entries)]
+        )
         return share
 
     def rows(self) -> dict[str, Json]:
         found = extract_types(self.share(), ExtractOptions(), {}, lambda file, step: None)
-        return {rows["place"]["path"]: rows for rows in found}
+        return {rows["file"]["path"]: rows for rows in found}
 
     def row(self, path: str = "use.py") -> Json:
         row: Json = self.rows()[path][TYPES]
@@ -303,8 +305,8 @@ def test_types_are_kept_where_they_name_a_class_or_a_module(report: Report) -> N
 def test_positions(raw: bytes, location: str, found: str | None) -> None:
     source = decode("a.py", raw)
     assert isinstance(source, Source)
-    places = places_of(source)
-    bstart, bend = placed(places, location)
+    places = positions_in(source)
+    bstart, bend = span_of(places, location)
     assert (None if bstart is None else text_at(source.utf8, bstart, bend or 0)) == found
     assert (len(places.problems()) == 1) == (found is None)
 
@@ -374,13 +376,13 @@ def test_definitions_that_cannot_be_read_leave_the_names_they_have(report: Repor
 
 def test_parts_are_bounded_and_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     part = tmp_path / "part.json"
-    missing = read_part(part, CallGraphs)
+    missing = read_report_file(part, ModuleCallGraphs)
     assert isinstance(missing, Problem)
     assert missing.error_type == "unreadable"
     part.write_text('{"format_version": 1, "modules": {}}')
-    assert isinstance(read_part(part, Project), Project)
+    assert isinstance(read_report_file(part, Project), Project)
     monkeypatch.setattr("codeanatomy.extract.pyrefly.report.MAX_PART_BYTES", 10)
-    large = read_part(part, Project)
+    large = read_report_file(part, Project)
     assert isinstance(large, Problem)
     assert large.error_type == "too_large"
 
@@ -398,6 +400,8 @@ def test_a_worker_makes_the_same_rows_and_tells_of_no_report(report: Report) -> 
     assert packed.counts["r"][TYPES] == 2
     assert len(list(report_chunks(share))) == 1
     said = Problem("error", "check", "time_limit", "too long")
-    (packed,) = extract_task(failed_report(RepositoryRoot("r", "folder", "/nowhere"), said), (), ExtractOptions())
+    (packed,) = extract_task(
+        failed_report(RepositoryRoot("r", "folder", "/nowhere"), said), (), ExtractOptions()
+    )
     assert (packed.counts["r"][TYPES], packed.counts["r"][FAILURES]) == (0, 1)
     assert partition_reports([]) == []

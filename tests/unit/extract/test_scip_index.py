@@ -27,11 +27,11 @@ from codeanatomy.extract.scip.documents import VERSION, document_cells, index_ce
 from codeanatomy.extract.scip.index_file import (
     MAX_PROBLEMS,
     Dialect,
-    Frames,
+    IndexScan,
     copy_without_root,
     read_document,
     read_external_symbols,
-    read_frames,
+    scan_index,
 )
 from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence, SymbolInformation
 from codeanatomy.sources.source_file import Source, decode
@@ -66,12 +66,12 @@ def spans_of(raw: bytes, *ranges: list[int], dialect: Dialect = UTF16, encoding:
     return list(zip(occurrences["bstart"], occurrences["bend"], strict=True))
 
 
-def frames_of(folder: Path, content: bytes) -> Frames:
+def frames_of(folder: Path, content: bytes) -> IndexScan:
     (folder / "index.scip").write_bytes(content)
-    return read_frames(folder / "index.scip")
+    return scan_index(folder / "index.scip")
 
 
-def kinds(frames: Frames) -> list[str]:
+def kinds(frames: IndexScan) -> list[str]:
     return [problem.error_type for problem in frames.problems]
 
 
@@ -548,7 +548,7 @@ def test_an_index_is_not_held_in_memory(tmp_path: Path) -> None:
             file.write(Index(documents=[document]).SerializeToString())
     tracemalloc.start()
     try:
-        frames = read_frames(path)
+        frames = scan_index(path)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -645,7 +645,7 @@ def test_definitions_are_those_of_larger_syntax_trees(package: str) -> None:
 def real(package: str) -> Iterator[tuple[Source, Mapping[str, list[Any]]]]:
     """Each file of the package with its occurrences; every file must have some, and no problem."""
     index, folder = scip_tool.index(package), corpus.package(package)
-    frames = read_frames(index)
+    frames = scan_index(index)
     assert frames.problems == ()
     assert frames.dialect.package == f"scip-python python {package} "
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}

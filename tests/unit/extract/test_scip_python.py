@@ -15,11 +15,11 @@ import pytest
 
 from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.scip.documents import document_cells
-from codeanatomy.extract.scip.index_file import Frames, read_document, read_frames
+from codeanatomy.extract.scip.index_file import IndexScan, read_document, scan_index
 from codeanatomy.extract.scip.schema import Document, Index, Metadata
 from codeanatomy.extract.tools.scip_python import (
     MAX_LEFT_OUT,
-    Indexed,
+    IndexResult,
     find_scip_python,
     index_with_scip_python,
 )
@@ -62,13 +62,13 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 
 @pytest.fixture(scope="module")
-def traps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Frames]:
+def traps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, IndexScan]:
     work = tmp_path_factory.mktemp("traps")
-    assert scip_tool.run(put(work / "tree", SOURCES), work / "index.scip", "traps") == Indexed("indexed")
-    return work / "index.scip", read_frames(work / "index.scip")
+    assert scip_tool.run(put(work / "tree", SOURCES), work / "index.scip", "traps") == IndexResult("indexed")
+    return work / "index.scip", scan_index(work / "index.scip")
 
 
-def occurrences(traps: tuple[Path, Frames], path: str) -> tuple[Source, Any]:
+def occurrences(traps: tuple[Path, IndexScan], path: str) -> tuple[Source, Any]:
     index, frames = traps
     source = decode(path, SOURCES[path])
     assert isinstance(source, Source)
@@ -76,13 +76,13 @@ def occurrences(traps: tuple[Path, Frames], path: str) -> tuple[Source, Any]:
     return source, document_cells(read_document(index, frame), source, frames.dialect, {})
 
 
-def test_every_file_is_a_document(traps: tuple[Path, Frames]) -> None:
+def test_every_file_is_a_document(traps: tuple[Path, IndexScan]) -> None:
     assert {frame.path for frame in traps[1].documents} == set(SOURCES)
     assert traps[1].problems == ()
 
 
 @pytest.mark.parametrize("path", sorted(set(SOURCES) - {"latin.py"}))
-def test_the_text_below_each_span_is_the_name(traps: tuple[Path, Frames], path: str) -> None:
+def test_the_text_below_each_span_is_the_name(traps: tuple[Path, IndexScan], path: str) -> None:
     source, said = occurrences(traps, path)
     assert said.problems == ()
     seen = said.cells["occurrences"]
@@ -100,7 +100,7 @@ def test_the_text_below_each_span_is_the_name(traps: tuple[Path, Frames], path: 
     assert assigned <= names
 
 
-def test_of_a_file_in_latin_1_only_ascii_lines_have_spans(traps: tuple[Path, Frames]) -> None:
+def test_of_a_file_in_latin_1_only_ascii_lines_have_spans(traps: tuple[Path, IndexScan]) -> None:
     source, said = occurrences(traps, "latin.py")
     seen = said.cells["occurrences"]
     placed = [
@@ -114,7 +114,7 @@ def test_of_a_file_in_latin_1_only_ascii_lines_have_spans(traps: tuple[Path, Fra
     ]
 
 
-def test_folders_named_src_are_roots_of_imports(traps: tuple[Path, Frames]) -> None:
+def test_folders_named_src_are_roots_of_imports(traps: tuple[Path, IndexScan]) -> None:
     _, inside = occurrences(traps, "src/pkg/inside.py")
     _, user = occurrences(traps, ".hidden/user.py")
     symbol = "scip-python python traps 0 `pkg.inside`/g()."
@@ -153,19 +153,19 @@ def test_it_runs_nothing_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PYTHONPATH", str(tree))
     before = contents(tree)
-    assert scip_tool.run(tree, tmp_path / "out" / "index.scip", "traps") == Indexed("indexed")
+    assert scip_tool.run(tree, tmp_path / "out" / "index.scip", "traps") == IndexResult("indexed")
     assert list(marks.iterdir()) == []
     assert contents(tree) == before
     assert list((tmp_path / "home").iterdir()) == []
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["index.scip"]
-    frames = read_frames(tmp_path / "out" / "index.scip")
+    frames = scan_index(tmp_path / "out" / "index.scip")
     assert {frame.path for frame in frames.documents} == {name for name in files if name.endswith(".py")}
     assert (frames.dialect.package, frames.dialect.package_version) == ("scip-python python traps ", "0")
 
 
-def test_the_same_sources_give_the_same_bytes(tmp_path: Path, traps: tuple[Path, Frames]) -> None:
+def test_the_same_sources_give_the_same_bytes(tmp_path: Path, traps: tuple[Path, IndexScan]) -> None:
     again = put(tmp_path / "somewhere" / "else", SOURCES)
-    assert scip_tool.run(again, tmp_path / "index.scip", "traps") == Indexed("indexed")
+    assert scip_tool.run(again, tmp_path / "index.scip", "traps") == IndexResult("indexed")
     assert (tmp_path / "index.scip").read_bytes() == traps[0].read_bytes()
 
 
@@ -217,7 +217,7 @@ class Impostor:
         monkeypatch.setenv(SCIP_VARIABLE, str(self.command))
         monkeypatch.setenv("NOTE", str(self.note))
 
-    def run(self, program: str, seconds: float = 60, paths: Iterable[str] = PATHS) -> Indexed:
+    def run(self, program: str, seconds: float = 60, paths: Iterable[str] = PATHS) -> IndexResult:
         self.command.write_text(f"#!{sys.executable}\nwhole = {WHOLE!r}\n{IMPOSTOR}\n{program}")
         self.command.chmod(0o755)
         return index_with_scip_python(self.tree, paths, self.output, "project", seconds)
@@ -231,20 +231,20 @@ def impostor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Impostor:
     return Impostor(tmp_path, monkeypatch)
 
 
-def said(made: Indexed) -> list[tuple[str, str]]:
+def said(made: IndexResult) -> list[tuple[str, str]]:
     return [(problem.error_type, problem.message) for problem in made.problems]
 
 
 def test_what_it_is_asked(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NODE_OPTIONS", "--no-warnings")
-    assert impostor.run("output.write_bytes(whole)") == Indexed("indexed")
+    assert impostor.run("output.write_bytes(whole)") == IndexResult("indexed")
     (arguments, config, node, linked) = impostor.runs()[0]
     assert arguments[0] == "index"
     assert arguments[arguments.index("--project-version") + 1] == "0"
     assert config["exclude"] == ["scip-pyrightconfig.json"]
     assert re.fullmatch(r"--no-warnings --max-old-space-size=\d+", node)
     assert linked == ["a.py", "b.py", "scip-pyrightconfig.json", "sub"]
-    assert read_frames(impostor.output).documents[0].path == "a.py"
+    assert scan_index(impostor.output).documents[0].path == "a.py"
     assert b"file:///" not in impostor.output.read_bytes()
     monkeypatch.setenv("NODE_OPTIONS", "--max-old-space-size=99")
     impostor.run("output.write_bytes(whole)")
@@ -260,10 +260,10 @@ def test_a_package_named_src_is_no_root(impostor: Impostor) -> None:
 def test_no_sources_and_no_index(impostor: Impostor) -> None:
     made = impostor.run("", paths=[])
     assert (made.status, said(made)) == ("failed", [("indexer_failed", "the indexer wrote no index")])
-    assert impostor.run("output.write_bytes(b'')", paths=[]) == Indexed("indexed")
+    assert impostor.run("output.write_bytes(b'')", paths=[]) == IndexResult("indexed")
     real = str(scip_tool.installed())
-    assert impostor.run(f"os.execv({real!r}, [{real!r}, *sys.argv[1:]])", paths=[]) == Indexed("indexed")
-    assert (read_frames(impostor.output).documents, read_frames(impostor.output).problems) == ((), ())
+    assert impostor.run(f"os.execv({real!r}, [{real!r}, *sys.argv[1:]])", paths=[]) == IndexResult("indexed")
+    assert (scan_index(impostor.output).documents, scan_index(impostor.output).problems) == ((), ())
 
 
 def test_a_file_on_which_it_fails_is_left_out(impostor: Impostor) -> None:
@@ -281,7 +281,7 @@ def test_the_real_indexer_goes_on_without_it(impostor: Impostor) -> None:
     real = str(scip_tool.installed())
     made = impostor.run(f"fail_on('b.py')\nos.execv({real!r}, [{real!r}, *sys.argv[1:]])")
     assert (made.status, len(made.problems)) == ("indexed", 1)
-    assert [frame.path for frame in read_frames(impostor.output).documents] == ["a.py", "sub/c.py"]
+    assert [frame.path for frame in scan_index(impostor.output).documents] == ["a.py", "sub/c.py"]
 
 
 def test_after_some_files_the_partial_index_is_kept(impostor: Impostor) -> None:
@@ -289,7 +289,7 @@ def test_after_some_files_the_partial_index_is_kept(impostor: Impostor) -> None:
     put(impostor.tree, dict.fromkeys(names, b""))
     made = impostor.run(f"fail_on(*{names})", paths=names)
     assert (made.status, len(made.problems)) == ("partial", MAX_LEFT_OUT + 1)
-    assert [frame.path for frame in read_frames(impostor.output).documents] == ["a.py"]
+    assert [frame.path for frame in scan_index(impostor.output).documents] == ["a.py"]
 
 
 def test_a_file_that_it_was_not_given_is_not_believed(impostor: Impostor) -> None:
@@ -329,7 +329,7 @@ time.sleep(60)
     assert time.monotonic() - begun < 20
     assert (made.status, said(made)) == ("partial", [("time_limit", "the indexer was ended after 2 s")])
     assert ended(int(impostor.note.read_text()))
-    assert [frame.path for frame in read_frames(impostor.output).documents] == ["a.py"]
+    assert [frame.path for frame in scan_index(impostor.output).documents] == ["a.py"]
 
 
 def ended(pid: int) -> bool:

@@ -78,8 +78,8 @@ def test_every_cut_of_a_program_has_a_tree() -> None:
 @pytest.mark.parametrize("size", [4, 5, 7, 64])
 def test_the_size_of_the_pieces_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where one ends inside a character or a line end. Any character has room in four bytes."""
-    monkeypatch.setattr(tree_sitter_files, "LARGE", 0)
-    monkeypatch.setattr(tree_sitter_files, "PIECE", size)
+    monkeypatch.setattr(tree_sitter_files, "LARGE_BYTES", 0)
+    monkeypatch.setattr(tree_sitter_files, "PIECE_BYTES", size)
     for text in TRAPS:
         check_tree(source_of(text), speak(text).cells)
 

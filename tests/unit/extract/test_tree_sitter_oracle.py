@@ -61,7 +61,9 @@ def parsed(raw: bytes) -> ast.Module:
 
 
 def place(source: Source, node: Any) -> tuple[int | None, int | None]:
-    return source.offset_at(node.lineno, node.col_offset), source.offset_at(node.end_lineno, node.end_col_offset)
+    return source.offset_at(node.lineno, node.col_offset), source.offset_at(
+        node.end_lineno, node.end_col_offset
+    )
 
 
 def _facts_of(source: Source, node: ast.AST) -> Iterator[Any]:

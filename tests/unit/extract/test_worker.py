@@ -55,7 +55,10 @@ def honest(source: Source, options: ExtractOptions) -> ExtractorResult:
     )
 
 
-EXTRACTORS = (Extractor("ast_files_v1", misbehave, "test 1"), Extractor("symtable_files_v1", honest, "test 1"))
+EXTRACTORS = (
+    Extractor("ast_files_v1", misbehave, "test 1"),
+    Extractor("symtable_files_v1", honest, "test 1"),
+)
 
 
 def shares_of(folder: Path, options: ExtractOptions, tasks: int = 1) -> list[FilePartition]:
@@ -183,7 +186,7 @@ def test_a_process_with_a_memory_limit_of_its_own(tmp_path: Path) -> None:
     program = (
         "import resource, sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
         "resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, 8 * 2**30));"
-        "import test_worker as t; o = t.ExtractOptions(max_memory_size=2**50);"
+        "from unit.extract import test_worker as t; o = t.ExtractOptions(max_memory_size=2**50);"
         "print(len(t.extracted(t.shares_of(Path(sys.argv[2]), o), o)['ast_files_v1']))"
     )
     command = [sys.executable, "-c", program, str(TESTS), str(tmp_path)]
@@ -197,7 +200,7 @@ def test_a_child_does_not_outlive_its_parent_for_long(tmp_path: Path) -> None:
     write(tmp_path, a="hang")
     program = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
-        "import test_worker as t; o = t.ExtractOptions(file_seconds=1.5);"
+        "from unit.extract import test_worker as t; o = t.ExtractOptions(file_seconds=1.5);"
         "(share,) = t.shares_of(Path(sys.argv[2]), o); print('ready', flush=True);"
         "list(t.extract_task(share, t.EXTRACTORS, o))"
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.extract.ast_files import FSTRINGS_ARE_PARSED_APART
+from codeanatomy.extract.ast_files import FSTRINGS_ARE_PARSED_SEPARATELY
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import Dialect
@@ -112,7 +112,7 @@ def errors(found: list[dict[str, Any]], path: str) -> list[tuple[str, str, str, 
 
 
 def test_the_function_is_what_the_catalogue_says(found: list[dict[str, Any]]) -> None:
-    assert tuple(signature(span_errors_v1).parameters) == ("place", *TABLE.inputs)
+    assert tuple(signature(span_errors_v1).parameters) == ("file", *TABLE.inputs)
     assert tuple(found[0]) == TABLE.column_names
 
 
@@ -174,7 +174,7 @@ def test_trees_that_do_not_fit_the_text(found: list[dict[str, Any]]) -> None:
     position = "None:None-None:None None"
     assert errors(found, "misplaced.py") == [("misplaced", "libcst", "tree", position, (None, None))]
     misplaced = ("misplaced", "ast", "expression", position, (4, len(FSTRING) - 1))
-    assert errors(found, "fstring.py") == ([misplaced] if FSTRINGS_ARE_PARSED_APART else [])
+    assert errors(found, "fstring.py") == ([misplaced] if FSTRINGS_ARE_PARSED_SEPARATELY else [])
 
 
 def test_none_on_healthy_input(found: list[dict[str, Any]]) -> None:

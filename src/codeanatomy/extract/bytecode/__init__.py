@@ -1,1 +1,5 @@
-"""TODO: package map."""
+"""Decode the instructions of a code object.
+
+instructions  opcodes, arguments and jump targets
+stack_depth   stack depth before each instruction
+"""

@@ -1,22 +1,22 @@
-"""What a LibCST tree says of a file, gathered from its nodes in source order.
+"""Collect facts from the nodes of a LibCST tree, in source order.
 
     @cached                    ref cached; decorator cached
     def f(x: int = N):         def f; param x with annotation and default; refs int, N; type expression int
         g(*x)                  callsite g with one argument; refs g, x
 
-Nodes come from `libcst_walk` with their spans, an outer node before what is in it; so a statement can say of
-the names below it that they are assigned (`_roles`), and a definition where its scope begins and ends.
-Rows are tuples in the order of the catalogue's fields, without the line; in the place of the qualified names
-stands a question and its argument, for they are known when all bindings are.
+`libcst.spans` gives the nodes with their spans, an outer node before its inner ones; so a statement can mark
+the names in it as assigned (`_contexts`), and a definition can register where its scope begins and ends. Rows
+are tuples in the order of the catalogue's fields, without the line; instead of the qualified names they have
+a function and its argument, because names can be resolved only when all bindings are known.
 
-What is a ref: every name and attribute that is read, assigned or deleted, and as `declare` the names in
-`global` and `nonlocal`. Not refs are the names of functions, classes and parameters (`defs`, `params`), what
-stands in an import (`imports`), keywords of calls and of class patterns, and None, True and False.
-Contexts are those of CPython, which are also those of LibCST's `ExpressionContextProvider`, but for captures
-of patterns, type parameters and names of `type` statements, which that provider takes for loads.
+Refs are every name and attribute that is read, assigned or deleted, and as `declare` the names in `global`
+and `nonlocal`. Not refs are the names of functions, classes and parameters (`defs`, `params`), names in an
+import (`imports`), keywords of calls and of class patterns, and None, True and False. Contexts are those of
+CPython, which are also those of LibCST's `ExpressionContextProvider`, except for captures of patterns, type
+parameters and names of `type` statements, which are loads there.
 
-The scope of a definition is its body. So defaults, decorators, annotations and bases lie in the scope around
-it, and `container` and `owner` follow: a lambda that is a default belongs to what the function belongs to.
+The scope of a definition is its body. So defaults, decorators, annotations and bases are in the scope around
+it, and `container` and `owner` follow: a lambda that is a default has the same container as the function.
 
 Tests: `tests/unit/extract/test_libcst_files.py`.
 """
@@ -30,15 +30,15 @@ from typing import Any, TypeAlias
 
 import libcst as cst
 
-from codeanatomy.extract.libcst.qualified_names import Scope, ScopeKind, plain
+from codeanatomy.extract.libcst.qualified_names import NameScope, ScopeKind, normalize_name
 from codeanatomy.extract.libcst.spans import NodeSpans
 from codeanatomy.extract.libcst.texts import (
-    NOWHERE,
+    NO_SPAN,
     Span,
     TypeComments,
-    annotated,
+    annotation_target,
     docstring_of,
-    evaluated,
+    evaluate_string,
 )
 
 Row: TypeAlias = tuple[Any, ...]
@@ -46,14 +46,14 @@ Row: TypeAlias = tuple[Any, ...]
 CONSTANTS = frozenset({"None", "True", "False"})
 SHAPES = {cst.Name: "name", cst.Attribute: "attribute", cst.Subscript: "subscript", cst.Call: "call"}
 STRINGS = (cst.SimpleString, cst.ConcatenatedString)
-# Longer chains of attributes are not written out: each of them holds all that are in it.
+# Longer chains of attributes have no dotted text: the total size would be quadratic.
 MAX_PARTS = 64
 
 
-def dotted(node: Any, most: int = MAX_PARTS) -> str | None:
-    """The expression, if it is names joined by dots."""
+def dotted(node: Any, max_parts: int = MAX_PARTS) -> str | None:
+    """Return the text of an expression that is names joined by dots, else None."""
     parts: list[str] = []
-    while node.__class__ is cst.Attribute and len(parts) < most:
+    while node.__class__ is cst.Attribute and len(parts) < max_parts:
         parts.append(node.attr.value)
         node = node.value
     if node.__class__ is not cst.Name:
@@ -61,7 +61,7 @@ def dotted(node: Any, most: int = MAX_PARTS) -> str | None:
     return ".".join((node.value, *parts[::-1])) if parts else node.value
 
 
-def size(text: str) -> int:
+def byte_length(text: str) -> int:
     return len(text.encode())
 
 
@@ -69,32 +69,32 @@ def _start(row: Row) -> int:
     return row[-2]  # type: ignore[no-any-return]
 
 
-class Facts:
+class LibcstFacts:
     """The rows of one file, by column of the catalogue."""
 
-    def __init__(self, utf8: bytes, text: str, module: cst.Module, places: NodeSpans) -> None:
+    def __init__(self, utf8: bytes, text: str, module: cst.Module, spans: NodeSpans) -> None:
         self.rows: defaultdict[str, list[Row]] = defaultdict(list)
         self.future_imports: list[str] = []
         self._utf8 = utf8
-        self._span = places.span
-        self._places = places
-        # Contexts of the names and attributes that are not read; empty for what is no ref.
-        self._roles: dict[int, str] = {}
-        # The scope of this place and its end, those around it, and those that begin later, the next one last.
-        self._scope, self._end = Scope(), len(utf8) + 1
-        self._around: list[tuple[Scope, int]] = []
-        self._later: list[tuple[int, int, Scope]] = []
-        self._comments = TypeComments(text, places)
-        self._docstring(NOWHERE, "module", module.body)
-        self._gather(places)
+        self._span = spans.span
+        self._spans = spans
+        # Contexts of the names and attributes that are not read; empty for those that are not refs.
+        self._contexts: dict[int, str] = {}
+        # The current scope and its end, the scopes around it, and those that begin later, the next one last.
+        self._scope, self._end = NameScope(), len(utf8) + 1
+        self._outer_scopes: list[tuple[NameScope, int]] = []
+        self._upcoming: list[tuple[int, int, NameScope]] = []
+        self._comments = TypeComments(text, spans)
+        self._docstring(NO_SPAN, "module", module.body)
+        self._collect(spans)
         if self._comments.rows:
             self.rows["type_exprs"] = sorted([*self.rows["type_exprs"], *self._comments.rows], key=_start)
 
-    def _gather(self, places: NodeSpans) -> None:
-        """Names and attributes here, because they are many; other nodes by their handlers."""
-        add_ref, context_of = self.rows["refs"].append, self._roles.get
+    def _collect(self, spans: NodeSpans) -> None:
+        """Collect names and attributes here, because they are many; other nodes by their handlers."""
+        add_ref, context_of = self.rows["refs"].append, self._contexts.get
         node: Any
-        for node, start, end in zip(places.nodes, places.starts, places.ends, strict=True):
+        for node, start, end in zip(spans.nodes, spans.starts, spans.ends, strict=True):
             kind = node.__class__
             if kind is cst.Name:
                 context, text = context_of(id(node), "load"), node.value
@@ -102,7 +102,7 @@ class Facts:
                     add_ref((text, "name", context, text, start, end, start, end))
             elif kind is cst.Attribute:
                 context, text = context_of(id(node), "load"), node.attr.value
-                add_ref((text, "attribute", context, dotted(node), start, end, end - size(text), end))
+                add_ref((text, "attribute", context, dotted(node), start, end, end - byte_length(text), end))
             elif kind in HANDLERS:
                 HANDLERS[kind](self, node, start, end)
 
@@ -111,75 +111,75 @@ class Facts:
 
     # Scopes.
 
-    def _at(self, start: int) -> Scope:
-        """The scope of a node that begins here; nodes come in the order of their beginnings."""
+    def _scope_at(self, start: int) -> NameScope:
+        """Return the scope of a node that begins at an offset; nodes come in the order of their starts."""
         while start >= self._end:
-            self._scope, self._end = self._around.pop()
-        while self._later and self._later[-1][0] <= start:
-            _, end, scope = self._later.pop()
+            self._scope, self._end = self._outer_scopes.pop()
+        while self._upcoming and self._upcoming[-1][0] <= start:
+            _, end, scope = self._upcoming.pop()
             if start < end:
                 self._enter(scope, end)
         return self._scope
 
-    def _enter(self, scope: Scope, end: int) -> None:
-        self._around.append((self._scope, self._end))
+    def _enter(self, scope: NameScope, end: int) -> None:
+        self._outer_scopes.append((self._scope, self._end))
         self._scope, self._end = scope, end
 
-    def _scopes(self, kind: ScopeKind, node: Any, name: str | None, span: tuple[int, int]) -> Scope:
-        """The scope of a definition, which begins with its body, in one that begins with type parameters."""
-        outer = self._at(span[0])
+    def _add_scope(self, kind: ScopeKind, node: Any, name: str | None, span: tuple[int, int]) -> NameScope:
+        """Add the scope of a definition, which is its body, and one around it for type parameters."""
+        outer = self._scope_at(span[0])
         types = getattr(node, "type_parameters", None)
-        inner = Scope(kind, Scope("types", outer) if types else outer, name, span)
-        self._later.append((*self._span(node.body), inner))
+        inner = NameScope(kind, NameScope("types", outer) if types else outer, name, span)
+        self._upcoming.append((*self._span(node.body), inner))
         if types and inner.parent:
-            self._later.append((self._span(types)[0], span[1], inner.parent))
+            self._upcoming.append((self._span(types)[0], span[1], inner.parent))
         return inner
 
     def comprehension(self, node: Any, start: int, end: int) -> None:
-        """A scope of its own, except for the first thing iterated over."""
-        outer = self._at(start)
-        self._enter(Scope("comprehension", outer), end)
-        self._later.append((*self._span(node.for_in.iter), outer))
+        """Enter the scope of a comprehension, which excludes its first iterable."""
+        outer = self._scope_at(start)
+        self._enter(NameScope("comprehension", outer), end)
+        self._upcoming.append((*self._span(node.for_in.iter), outer))
 
     # Definitions.
 
-    def _definition(self, scope: Scope, node: Any, start: int, end: int) -> None:
-        """Rows that functions and classes have in common."""
-        outer, name, span = self._at(start), node.name.value, (start, end)
+    def _definition(self, scope: NameScope, node: Any, start: int, end: int) -> None:
+        """Add the rows that functions and classes have in common."""
+        outer, name, span = self._scope_at(start), node.name.value, (start, end)
         outer.bind(name)
-        self._roles[id(node.name)] = ""
+        self._contexts[id(node.name)] = ""
         decorators = []
         for index, decorator in enumerate(node.decorators):
-            place = self._span(decorator.decorator)
-            decorators.append(self._text(place))
-            self.rows["decorators"].append((*span, index, decorators[-1], *place))
-        home = outer.definition
+            decorator_span = self._span(decorator.decorator)
+            decorators.append(self._text(decorator_span))
+            self.rows["decorators"].append((*span, index, decorators[-1], *decorator_span))
+        container = outer.definition
         head = (scope.kind, name, getattr(node, "asynchronous", None) is not None)
-        spans = (*(home.span or NOWHERE), *span, *self._span(node.name), *self._span(node.body))
-        self.rows["defs"].append((*head, home.kind, *spans, (outer.defined, name), decorators))
+        spans = (*(container.span or NO_SPAN), *span, *self._span(node.name), *self._span(node.body))
+        self.rows["defs"].append((*head, container.kind, *spans, (outer.defined, name), decorators))
         self._docstring(span, scope.kind, node.body)
 
     def function(self, node: cst.FunctionDef, start: int, end: int) -> None:
-        scope = self._scopes("function", node, node.name.value, (start, end))
+        scope = self._add_scope("function", node, node.name.value, (start, end))
         self._definition(scope, node, start, end)
         self._params(node.params, scope, (start, end))
         if node.returns:
-            self._annotation((start, end), "return", None, NOWHERE, node.returns)
+            self._annotation((start, end), "return", None, NO_SPAN, node.returns)
         if self._comments.present:
-            self._comments.function(node, (start, end))
+            self._comments.add_function(node, (start, end))
 
-    def klass(self, node: cst.ClassDef, start: int, end: int) -> None:
-        scope = self._scopes("class", node, node.name.value, (start, end))
+    def class_(self, node: cst.ClassDef, start: int, end: int) -> None:
+        scope = self._add_scope("class", node, node.name.value, (start, end))
         self._definition(scope, node, start, end)
 
     def lambda_(self, node: cst.Lambda, start: int, end: int) -> None:
-        scope = self._scopes("lambda", node, None, (start, end))
-        home = self._scope.definition
-        spans = (*(home.span or NOWHERE), start, end, *NOWHERE, *self._span(node.body))
-        self.rows["defs"].append(("lambda", None, False, home.kind, *spans, (scope.resolve, None), []))
+        scope = self._add_scope("lambda", node, None, (start, end))
+        container = self._scope.definition
+        spans = (*(container.span or NO_SPAN), start, end, *NO_SPAN, *self._span(node.body))
+        self.rows["defs"].append(("lambda", None, False, container.kind, *spans, (scope.resolve, None), []))
         self._params(node.params, scope, (start, end))
 
-    def _params(self, params: cst.Parameters, scope: Scope, owner: tuple[int, int]) -> None:
+    def _params(self, params: cst.Parameters, scope: NameScope, owner: tuple[int, int]) -> None:
         kinds = (
             ("positional_only", params.posonly_params),
             ("positional", params.params),
@@ -189,37 +189,37 @@ class Facts:
         )
         named = [(kind, param) for kind, group in kinds for param in group if isinstance(param, cst.Param)]
         for index, (kind, param) in enumerate(named):
-            name, place = param.name.value, self._span(param)
+            name, span = param.name.value, self._span(param)
             scope.bind(name)
-            default = self._span(param.default) if param.default else NOWHERE
-            annotation = NOWHERE
+            default = self._span(param.default) if param.default else NO_SPAN
+            annotation = NO_SPAN
             if param.annotation:
-                annotation = self._annotation(owner, "param", name, place, param.annotation)
-            self.rows["params"].append((*owner, name, kind, index, *default, *annotation, *place))
+                annotation = self._annotation(owner, "param", name, span, param.annotation)
+            self.rows["params"].append((*owner, name, kind, index, *default, *annotation, *span))
             if self._comments.present:
-                self._comments.param(param, owner)
+                self._comments.add_param(param, owner)
 
     def _docstring(self, owner: Span, kind: str, body: Any) -> None:
         literal = docstring_of(body)
         if literal is not None:
-            place = self._span(literal)
-            self.rows["docstrings"].append((*owner, kind, evaluated(self._text(place)), *place))
+            span = self._span(literal)
+            self.rows["docstrings"].append((*owner, kind, evaluate_string(self._text(span)), *span))
 
     def _annotation(
         self, owner: Span, role: str, name: str | None, target: Span, node: cst.Annotation
     ) -> tuple[int, int]:
-        place = self._span(node.annotation)
+        span = self._span(node.annotation)
         kind = "string_annotation" if isinstance(node.annotation, STRINGS) else "annotation"
-        self.rows["type_exprs"].append((*owner, kind, role, name, self._text(place), *target, *place))
-        return place
+        self.rows["type_exprs"].append((*owner, kind, role, name, self._text(span), *target, *span))
+        return span
 
     # Calls.
 
     def call(self, node: cst.Call, start: int, end: int) -> None:
         callee, name = node.func, dotted(node.func)
         shape = SHAPES.get(callee.__class__, "other")
-        question = (self._at(start).resolve, name)
-        row = (start, end, *self._span(callee), shape, name, len(node.args), question)
+        qualified_names = (self._scope_at(start).resolve, name)
+        row = (start, end, *self._span(callee), shape, name, len(node.args), qualified_names)
         self.rows["callsites"].append(row)
         add = self.rows["call_args"].append
         for index, arg in enumerate(node.args):
@@ -229,9 +229,9 @@ class Facts:
     # Imports.
 
     def import_(self, node: cst.Import, start: int, end: int) -> None:
-        scope = self._at(start)
+        scope = self._scope_at(start)
         for index, alias in enumerate(node.names):
-            name, asname, place, bound = self._alias(alias)
+            name, asname, span, bound = self._alias(alias)
             if asname:
                 scope.bind_import(asname, name)
             else:
@@ -239,41 +239,41 @@ class Facts:
                 for count in range(1, min(len(parts), MAX_PARTS) + 1):
                     prefix = ".".join(parts[:count])
                     scope.bind_import(prefix, prefix)
-                bound = (place[0], place[0] + size(parts[0]))
-            row = ("import", None, name, asname, index, 0, False, start, end, *place, *bound)
+                bound = (span[0], span[0] + byte_length(parts[0]))
+            row = ("import", None, name, asname, index, 0, False, start, end, *span, *bound)
             self.rows["imports"].append(row)
 
     def import_from(self, node: cst.ImportFrom, start: int, end: int) -> None:
         module, level = dotted(node.module, maxsize) if node.module else None, len(node.relative)
         head, stmt = ("from", module), (start, end)
         if isinstance(node.names, cst.ImportStar):
-            place = self._span(node.names)
-            self.rows["imports"].append((*head, "*", None, 0, level, True, *stmt, *place, *NOWHERE))
+            span = self._span(node.names)
+            self.rows["imports"].append((*head, "*", None, 0, level, True, *stmt, *span, *NO_SPAN))
             return
-        scope = self._at(start)
+        scope = self._scope_at(start)
         package = "." * level + (f"{module}." if module else "")
         for index, alias in enumerate(node.names):
-            name, asname, place, bound = self._alias(alias)
+            name, asname, span, bound = self._alias(alias)
             scope.bind_import(asname or name, f"{package}{name}")
-            self.rows["imports"].append((*head, name, asname, index, level, False, *stmt, *place, *bound))
+            self.rows["imports"].append((*head, name, asname, index, level, False, *stmt, *span, *bound))
             if package == "__future__.":
                 self.future_imports.append(name)
 
     def _alias(self, alias: cst.ImportAlias) -> tuple[str, str | None, tuple[int, int], tuple[int, int]]:
-        """Name, name after `as`, place, and place of the last identifier."""
-        name, place = dotted(alias.name, maxsize) or "", self._span(alias)
+        """Return name, name after `as`, span, and span of the last identifier."""
+        name, span = dotted(alias.name, maxsize) or "", self._span(alias)
         asname = dotted(alias.asname.name) if alias.asname else None
-        return name, asname, place, (place[1] - size(asname or name), place[1])
+        return name, asname, span, (span[1] - byte_length(asname or name), span[1])
 
-    # What binds names.
+    # Bindings.
 
-    def _store(self, target: cst.CSTNode | None, scope: Scope, context: str = "store") -> None:
-        """Names and attributes in a target get their context, and names are bound."""
+    def _store(self, target: cst.CSTNode | None, scope: NameScope, context: str = "store") -> None:
+        """Set the context of names and attributes in a target, and bind the names."""
         targets: list[Any] = [target]
         while targets:
             node = targets.pop()
             if isinstance(node, cst.Name | cst.Attribute):
-                self._roles[id(node)] = context
+                self._contexts[id(node)] = context
                 if isinstance(node, cst.Name) and context == "store":
                     scope.bind(node.value)
             elif isinstance(node, cst.Tuple | cst.List):
@@ -282,50 +282,52 @@ class Facts:
                 targets.append(node.value)
 
     def assign(self, node: cst.Assign, start: int, _end: int) -> None:
-        scope = self._at(start)
+        scope = self._scope_at(start)
         for target in node.targets:
             self._store(target.target, scope)
 
     def target(self, node: Any, start: int, _end: int) -> None:
-        """`x += 1`, `for x in y` and, in a comprehension, the same."""
-        self._store(node.target, self._at(start))
+        """Bind the target of `x += 1` and of `for x in y`, also in a comprehension."""
+        self._store(node.target, self._scope_at(start))
 
     def name(self, node: Any, start: int, _end: int) -> None:
-        """`with a as x`, `except A as x`, `case x`, `type x = a`, `def f[x]()`."""
-        self._store(node.name, self._at(start))
+        """Bind the name in `with a as x`, `except A as x`, `case x`, `type x = a`, `def f[x]()`."""
+        self._store(node.name, self._scope_at(start))
 
     def loop(self, node: Any, start: int, end: int) -> None:
         if isinstance(node, cst.For):
             self.target(node, start, end)
         if self._comments.present:
-            self._comments.loop(node, self._at(start).definition.span or NOWHERE)
+            self._comments.add_loop(node, self._scope_at(start).definition.span or NO_SPAN)
 
     def rest(self, node: cst.MatchMapping, start: int, _end: int) -> None:
-        self._store(node.rest, self._at(start))
+        self._store(node.rest, self._scope_at(start))
 
     def walrus(self, node: cst.NamedExpr, start: int, _end: int) -> None:
-        self._store(node.target, self._at(start).without_comprehensions)
+        self._store(node.target, self._scope_at(start).without_comprehensions)
 
     def delete(self, node: cst.Del, start: int, _end: int) -> None:
-        self._store(node.target, self._at(start), "del")
+        self._store(node.target, self._scope_at(start), "del")
 
     def annotated(self, node: cst.AnnAssign, start: int, _end: int) -> None:
-        scope = self._at(start)
+        scope = self._scope_at(start)
         self._store(node.target, scope)
-        role, name, place = annotated(node.target, self._places)
-        self._annotation(scope.definition.span or NOWHERE, role, name, place, node.annotation)
+        role, name, span = annotation_target(node.target, self._spans)
+        self._annotation(scope.definition.span or NO_SPAN, role, name, span, node.annotation)
 
     def declare(self, node: Any, start: int, _end: int) -> None:
-        scope = self._at(start)
+        scope = self._scope_at(start)
         for item in node.names:
             self._store(item.name, scope, "declare")
-            (scope.globals if isinstance(node, cst.Global) else scope.nonlocals).add(plain(item.name.value))
+            (scope.globals if isinstance(node, cst.Global) else scope.nonlocals).add(
+                normalize_name(item.name.value)
+            )
 
     def type_alias(self, node: cst.TypeAlias, start: int, end: int) -> None:
-        outer = self._at(start)
+        outer = self._scope_at(start)
         self._store(node.name, outer)
         if node.type_parameters:
-            self._later.append((self._span(node.type_parameters)[0], end, Scope("types", outer)))
+            self._upcoming.append((self._span(node.type_parameters)[0], end, NameScope("types", outer)))
 
     # Comments.
 
@@ -334,41 +336,41 @@ class Facts:
 
     def line(self, node: cst.SimpleStatementLine, start: int, _end: int) -> None:
         if self._comments.present:
-            self._comments.line(node, self._at(start).definition.span or NOWHERE)
+            self._comments.add_line(node, self._scope_at(start).definition.span or NO_SPAN)
 
 
-HANDLERS: Mapping[type, Callable[[Facts, Any, int, int], None]] = {
-    cst.Call: Facts.call,
-    cst.Comment: Facts.comment,
-    cst.SimpleStatementLine: Facts.line,
-    cst.Assign: Facts.assign,
-    cst.AnnAssign: Facts.annotated,
-    cst.AugAssign: Facts.target,
-    cst.NamedExpr: Facts.walrus,
-    cst.Del: Facts.delete,
-    cst.Global: Facts.declare,
-    cst.Nonlocal: Facts.declare,
-    cst.For: Facts.loop,
-    cst.With: Facts.loop,
-    cst.AsName: Facts.name,
-    cst.FunctionDef: Facts.function,
-    cst.ClassDef: Facts.klass,
-    cst.Lambda: Facts.lambda_,
-    cst.ListComp: Facts.comprehension,
-    cst.SetComp: Facts.comprehension,
-    cst.DictComp: Facts.comprehension,
-    cst.StarredDictComp: Facts.comprehension,
-    cst.GeneratorExp: Facts.comprehension,
-    cst.CompFor: Facts.target,
-    cst.Import: Facts.import_,
-    cst.ImportFrom: Facts.import_from,
-    cst.LazyImport: Facts.import_,
-    cst.LazyImportFrom: Facts.import_from,
-    cst.MatchAs: Facts.name,
-    cst.MatchStar: Facts.name,
-    cst.MatchMapping: Facts.rest,
-    cst.TypeAlias: Facts.type_alias,
-    cst.TypeVar: Facts.name,
-    cst.TypeVarTuple: Facts.name,
-    cst.ParamSpec: Facts.name,
+HANDLERS: Mapping[type, Callable[[LibcstFacts, Any, int, int], None]] = {
+    cst.Call: LibcstFacts.call,
+    cst.Comment: LibcstFacts.comment,
+    cst.SimpleStatementLine: LibcstFacts.line,
+    cst.Assign: LibcstFacts.assign,
+    cst.AnnAssign: LibcstFacts.annotated,
+    cst.AugAssign: LibcstFacts.target,
+    cst.NamedExpr: LibcstFacts.walrus,
+    cst.Del: LibcstFacts.delete,
+    cst.Global: LibcstFacts.declare,
+    cst.Nonlocal: LibcstFacts.declare,
+    cst.For: LibcstFacts.loop,
+    cst.With: LibcstFacts.loop,
+    cst.AsName: LibcstFacts.name,
+    cst.FunctionDef: LibcstFacts.function,
+    cst.ClassDef: LibcstFacts.class_,
+    cst.Lambda: LibcstFacts.lambda_,
+    cst.ListComp: LibcstFacts.comprehension,
+    cst.SetComp: LibcstFacts.comprehension,
+    cst.DictComp: LibcstFacts.comprehension,
+    cst.StarredDictComp: LibcstFacts.comprehension,
+    cst.GeneratorExp: LibcstFacts.comprehension,
+    cst.CompFor: LibcstFacts.target,
+    cst.Import: LibcstFacts.import_,
+    cst.ImportFrom: LibcstFacts.import_from,
+    cst.LazyImport: LibcstFacts.import_,
+    cst.LazyImportFrom: LibcstFacts.import_from,
+    cst.MatchAs: LibcstFacts.name,
+    cst.MatchStar: LibcstFacts.name,
+    cst.MatchMapping: LibcstFacts.rest,
+    cst.TypeAlias: LibcstFacts.type_alias,
+    cst.TypeVar: LibcstFacts.name,
+    cst.TypeVarTuple: LibcstFacts.name,
+    cst.ParamSpec: LibcstFacts.name,
 }

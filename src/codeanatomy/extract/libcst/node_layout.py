@@ -1,11 +1,11 @@
-"""What each LibCST node is made of, in source order: its children, its whitespace and its own tokens.
+"""Declare the layout of each LibCST node: its children, its whitespace and its own tokens, in source order.
 
-A recipe turns a node into a tuple of pieces. A string is text that stands in the source, a node is followed
-further, `None` and LibCST's "left to default" stand for nothing. So `f(x)`, a `Call`, is made of
+A layout converts a node to a tuple of pieces. A string is text in the source, a node is expanded further,
+`None` and LibCST's `MaybeSentinel.DEFAULT` are empty. So `f(x)`, a `Call`, has the pieces
 
     (n.func, n.whitespace_after_func, "(", n.whitespace_before_args, *n.args, ")")
 
-Three tables, by how the span of a node follows from its pieces:
+Three tables, by how the span of a node is computed from its pieces:
 
 | table | span | the rest |
 |---|---|---|
@@ -14,8 +14,8 @@ Three tables, by how the span of a node follows from its pieces:
 | `OTHERS` | between `BEGIN, n` and an end, if it has one | lines before it, commas after it |
 
 Identifiers that are not uses of a name are given as text, not as `Name` nodes: attributes, keywords,
-parameters and what stands in an import. `libcst_walk` follows the recipes and checks each text against the
-source, so a wrong recipe is found out by the first file that has the node.
+parameters and names in an import. `libcst.spans` expands the layouts and checks each text against the source,
+so a wrong layout is detected by the first file that has the node.
 
 Tests: `tests/unit/extract/test_libcst_spans.py`.
 """
@@ -28,20 +28,20 @@ from typing import Any, TypeAlias
 
 import libcst as cst
 
-Recipe: TypeAlias = Callable[[Any], tuple[object, ...]]
+Layout: TypeAlias = Callable[[Any], tuple[object, ...]]
 
 
 class Mark(Enum):
-    """What a recipe says besides text; `BEGIN`, `BLOCK` and `INDENT` are about the piece that follows."""
+    """Markers in a layout; `BEGIN`, `BLOCK` and `INDENT` apply to the piece that follows."""
 
     BEGIN = "the span of the next piece, a node, begins here"
-    END = "... and ends here"
+    END = "the innermost open span ends here"
     BLOCK = "the span of the next piece, a block, begins with its first statement"
     LAST = "the innermost open span ends where the last small statement ended"
-    MARGIN = "white space as the source has it, above all the indentation of a statement"
+    MARGIN = "white space in the source, mainly the indentation of a statement"
     PADDING = "the indentation of the block"
-    INDENT = "lines are indented further by the next piece"
-    DEDENT = "... and no more"
+    INDENT = "the next piece is added to the indentation"
+    DEDENT = "the last addition to the indentation ends"
 
 
 BEGIN, END, BLOCK, LAST = Mark.BEGIN, Mark.END, Mark.BLOCK, Mark.LAST
@@ -58,7 +58,7 @@ class Elif:
 
 
 def dotted(name: cst.BaseExpression | None) -> tuple[object, ...]:
-    """The pieces of a dotted name in an import, none of which is a use."""
+    """Return the pieces of a dotted name in an import, none of which is a use of a name."""
     pieces: list[object] = []
     while isinstance(name, cst.Attribute):
         pieces += (name.attr.value, name.dot)
@@ -221,7 +221,7 @@ def _string(n: Any) -> tuple[object, ...]:
     return (n.start, *n.parts, n.end)
 
 
-EXPRESSIONS: Mapping[type, Recipe] = {
+EXPRESSIONS: Mapping[type, Layout] = {
     cst.Name: _value,
     cst.Integer: _value,
     cst.Float: _value,
@@ -261,7 +261,7 @@ EXPRESSIONS: Mapping[type, Recipe] = {
     cst.MatchOr: lambda n: tuple(n.patterns),
 }
 
-STATEMENTS: Mapping[type, Recipe] = {
+STATEMENTS: Mapping[type, Layout] = {
     cst.Pass: lambda _: ("pass",),
     cst.Break: lambda _: ("break",),
     cst.Continue: lambda _: ("continue",),
@@ -282,7 +282,7 @@ STATEMENTS: Mapping[type, Recipe] = {
     cst.TypeAlias: _type_alias,
 }
 
-OTHERS: dict[type, Recipe] = {
+OTHERS: dict[type, Layout] = {
     type(None): lambda _: (),
     cst.MaybeSentinel: lambda _: (),
     cst.Module: lambda n: (*n.header, *n.body, *n.footer),
@@ -384,8 +384,8 @@ OTHERS: dict[type, Recipe] = {
 }
 
 
-def _operator(kind: type[cst.CSTNode]) -> Recipe:
-    """The recipe of an operator that is one token; LibCST itself says which."""
+def _operator(kind: type[cst.CSTNode]) -> Layout:
+    """Return the layout of an operator that is one token, which LibCST generates."""
     token = cst.Module([]).code_for_node(kind()).strip()
     if issubclass(kind, cst.BaseUnaryOp):
         return lambda n: (token, n.whitespace_after)

@@ -1,22 +1,22 @@
-r"""Where the nodes of a LibCST tree stand: one pass over the tree, in source order.
+r"""Compute the byte spans of the nodes of a LibCST tree in one pass, in source order.
 
-LibCST keeps no positions. Its providers print the module again to find them, which takes longer than to parse
-it; here the recipes of `libcst_recipes` are followed with a stack of pieces and a byte offset, and nothing
-is printed. Each text piece must be what the source has at the offset, so a place is never wrong: what does
-not fit raises `Misplaced`.
+LibCST stores no positions. Its providers generate the code again to compute them, which takes longer than the
+parse; here the layouts of `libcst.node_layout` are followed with a stack of pieces and a byte offset, and no
+code is generated. Each text piece must equal the source at the offset, so a span is never wrong: a difference
+raises `Misplaced`.
 
 >>> import libcst
->>> places = Places(libcst.parse_module("é = (f)(x)\n"), "é = (f)(x)\n".encode())
->>> [(type(node).__name__, *span) for node, *span in zip(places.nodes, places.starts, places.ends)][1:]
+>>> spans = NodeSpans(libcst.parse_module("é = (f)(x)\n"), "é = (f)(x)\n".encode())
+>>> [(type(node).__name__, *span) for node, *span in zip(spans.nodes, spans.starts, spans.ends)][1:]
 [('Assign', 0, 11), ('Name', 0, 2), ('Call', 5, 11), ('Name', 6, 7), ('Name', 9, 10)]
 
-Listed in source order, an outer node before what is in it, are all expressions, small statements, comments
-and the nodes whose recipes say `BEGIN`. Spans are those of LibCST's `ByteSpanPositionProvider`, but for two
-things: a tuple or generator expression includes its own parentheses, as in CPython (LibCST takes `()` for
-nothing at all); a block whose first statement is decorated begins at the decorator.
+All expressions, small statements, comments and the nodes with `BEGIN` in their layout are listed in source
+order, an outer node before its inner ones. Spans are those of LibCST's `ByteSpanPositionProvider`, with two
+exceptions: a tuple or generator expression includes its own parentheses, as in CPython (LibCST gives `()` an
+empty span); a block whose first statement is decorated begins at the decorator.
 
-The walk does not recurse: its depth is that of the input. LibCST forgets a form feed in the indentation of a
-statement, so there all white space is skipped.
+The walk is not recursive, because its depth is that of the input. LibCST loses a form feed in the indentation
+of a statement, so all white space is skipped there.
 
 Tests: `tests/unit/extract/test_libcst_spans.py`.
 """
@@ -50,7 +50,7 @@ SPACE = re.compile(rb"(?:[ \t\f]|\\(?:\r\n?|\n))*")
 
 
 class Misplaced(Exception):
-    """The tree and the source do not fit together."""
+    """Raised if the tree and the source do not match."""
 
 
 class NodeSpans:
@@ -61,7 +61,7 @@ class NodeSpans:
         self.starts: list[int] = []
         self.ends: list[int] = []
         self._walk(module, utf8)
-        # The tree is alive, so an id is a node's own.
+        # The tree is kept alive, so ids are unique.
         self._index = dict(zip(map(id, self.nodes), count()))
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
@@ -72,13 +72,13 @@ class NodeSpans:
     def _walk(self, module: cst.Module, utf8: bytes) -> None:  # noqa: C901, PLR0912, PLR0915
         nodes, starts, ends = self.nodes, self.starts, self.ends
         newline, indent = module.default_newline, module.default_indent
-        # It matches anywhere, if only nothing.
+        # Always matches, possibly an empty text.
         space: Callable[[bytes, int], re.Match[bytes]] = SPACE.match  # type: ignore[assignment]
         margins = [0]
-        # Indices of the nodes whose spans are open, and of the block that waits for its first statement.
+        # Indexes of the nodes whose spans are open, and of the block before its first statement.
         opened: list[int] = []
         block: int | None = None
-        # Where the text followed so far ends, and where the last expression or statement in it did.
+        # End of the text so far, and of the last expression or statement in it.
         at = last = 0
         stack: list[Any] = [module]
         pop, extend = stack.pop, stack.extend
@@ -142,15 +142,15 @@ class NodeSpans:
                 ends.append(at + len(piece.value.encode()))
             else:
                 raise Misplaced(f"{kind.__name__} has no recipe")
-        # Where the file ends without a newline, LibCST has one nevertheless.
+        # If the file ends without a newline, LibCST adds one.
         if len(utf8) not in {at, at - len(newline)}:
             raise Misplaced(f"the tree ends at byte {at} of {len(utf8)}")
 
 
 def _parenthesized(node: Any) -> tuple[object, ...]:
-    """An expression in parentheses; the innermost pair is part of a tuple and of a generator expression."""
-    inner, own = EXPRESSIONS[node.__class__](node), isinstance(node, cst.Tuple | cst.GeneratorExp)
-    if own:
+    """Return the pieces of an expression in parentheses; a tuple or generator includes the innermost pair."""
+    inner, includes_pair = EXPRESSIONS[node.__class__](node), isinstance(node, cst.Tuple | cst.GeneratorExp)
+    if includes_pair:
         inner = (node.lpar[-1], *inner, node.rpar[0])
-    lpar, rpar = (node.lpar[:-1], node.rpar[1:]) if own else (node.lpar, node.rpar)
+    lpar, rpar = (node.lpar[:-1], node.rpar[1:]) if includes_pair else (node.lpar, node.rpar)
     return (*lpar, BEGIN, node, *inner, END, *rpar)

@@ -1,17 +1,17 @@
-r"""The format of pyrefly's report of a program: JSON files by module.
+r"""Read the files of pyrefly's report: JSON files by module.
 
-    report/pyrefly.pysa.json                    modules by number: name, file, name of the files below
+    report/pyrefly.pysa.json                    modules by number: name, source file, name of the files below
     report/call_graphs/pkg.use:17.json          {"F:1": {"3:5-3:9": {"Call": {"call_targets": [...]}}}}
     report/type_of_expressions/pkg.use:17.json  {"F:1": {"type_table": [...], "locations": {"3:5-3:7": 0}}}
     report/definitions/pkg.use:17.json          functions and classes by number, with their parents
 
-Only what rows need is declared here; msgspec skips the rest. Numbers (of modules, functions, classes) are of
-one report and change with every run, so that none may get into a row: see `pyrefly_names`.
+Only the fields that rows need are declared here; msgspec skips the rest. Numbers (of modules, functions,
+classes) are valid in one report and change with every run, so none may get into a row: see `pyrefly.names`.
 
-The files are the tool's, but their contents follow from a repository. One that is missing, damaged, too large
-or of another format version is a `Problem`, not an exception:
+The tool writes the files, but their contents depend on an untrusted repository. One that is missing, damaged,
+too large or of another format version is a `Problem`, not an exception:
 
->>> read_part(Path("nowhere.json"), Project).message
+>>> read_report_file(Path("nowhere.json"), Project).message
 'nowhere.json: No such file or directory'
 
 Tests: `tests/unit/extract/test_pyrefly_report.py`.
@@ -31,30 +31,30 @@ PROJECT = "pyrefly.pysa.json"
 MAX_PART_BYTES = 256 * 1024 * 1024
 
 
-class Part(Struct, frozen=True):
-    """Any of the files."""
+class ReportFile(Struct, frozen=True):
+    """Any file of the report."""
 
     format_version: int
 
 
-class Module(Struct, frozen=True):
-    """A module of the program or of what it uses; the key of its path says which."""
+class ReportedModule(Struct, frozen=True):
+    """A module of the repository or of its dependencies; the key in `source_path` distinguishes them."""
 
     module_name: str
-    # None for a module that it did not get to.
+    # None for a module that was not checked.
     info_filename: str | None
     source_path: dict[str, str]
     failed_to_load: bool = False
 
 
-class Project(Part, frozen=True):
-    """`pyrefly.pysa.json`."""
+class Project(ReportFile, frozen=True):
+    """The file `pyrefly.pysa.json`: the modules by number."""
 
-    modules: dict[int, Module]
+    modules: dict[int, ReportedModule]
 
 
 class FunctionRef(Struct, frozen=True):
-    """A function; the names are for people."""
+    """A reference to a function by number; the names are not unique."""
 
     module_id: int
     function_id: str
@@ -63,7 +63,7 @@ class FunctionRef(Struct, frozen=True):
 
 
 class ClassRef(Struct, frozen=True):
-    """A class; the names are for people."""
+    """A reference to a class by number; the names are not unique."""
 
     module_id: int
     class_id: int
@@ -71,39 +71,39 @@ class ClassRef(Struct, frozen=True):
     class_name: str
 
 
-class Target(Struct, frozen=True):
-    """A function that runs: `{"Function": ...}` or `{"Overrides": ...}`; texts are no functions."""
+class CallTarget(Struct, frozen=True):
+    """A function that is called: `{"Function": ...}` or `{"Overrides": ...}`; a text is not a function."""
 
     target: dict[str, FunctionRef] | str
     receiver_class: ClassRef | None = None
 
 
 class Callees(Struct, frozen=True):
-    """What runs at a place: the union of the fields of all its kinds."""
+    """The callees at a location: the union of the fields of all kinds of them."""
 
-    call_targets: tuple[Target, ...] = ()
-    init_targets: tuple[Target, ...] = ()
-    new_targets: tuple[Target, ...] = ()
-    property_getters: tuple[Target, ...] = ()
-    property_setters: tuple[Target, ...] = ()
-    # Of a part of a formatted string.
-    targets: tuple[Target, ...] = ()
-    # Of an argument: its place.
+    call_targets: tuple[CallTarget, ...] = ()
+    init_targets: tuple[CallTarget, ...] = ()
+    new_targets: tuple[CallTarget, ...] = ()
+    property_getters: tuple[CallTarget, ...] = ()
+    property_setters: tuple[CallTarget, ...] = ()
+    # For a part of a formatted string.
+    targets: tuple[CallTarget, ...] = ()
+    # For an argument: its position.
     index: int | None = None
     higher_order_parameters: dict[str, Callees] = {}
-    # Of a name or an attribute that is not called here.
+    # For a name or an attribute that is not called here.
     if_called: Callees | None = None
     unresolved: dict[str, str] | str | None = None
 
 
-class CallGraphs(Part, frozen=True):
-    """By function, by place, by kind."""
+class ModuleCallGraphs(ReportFile, frozen=True):
+    """Callees by function, location and kind."""
 
     call_graphs: dict[str, dict[str, dict[str, Callees]]]
 
 
 class TypeClass(Struct, frozen=True):
-    """A class in a type, and how it occurs there."""
+    """A class in a type, and the modifiers around it."""
 
     class_ref: ClassRef = field(name="class")
     modifiers: tuple[str, ...] = ()
@@ -117,46 +117,46 @@ class TypeClasses(Struct, frozen=True):
 
 
 class KnownType(Struct, frozen=True):
-    """A type."""
+    """The type of an expression."""
 
     string: str
     class_names: TypeClasses | None = None
 
 
 class TypeTable(Struct, frozen=True):
-    """Types of a function's expressions, by number, and the number at each place."""
+    """Types of a function's expressions, and the index of the type at each location."""
 
     type_table: tuple[KnownType, ...]
     locations: dict[str, int]
 
 
-class Types(Part, frozen=True):
-    """By function."""
+class ModuleTypes(ReportFile, frozen=True):
+    """Types of expressions by function."""
 
     functions: dict[str, TypeTable]
 
 
-class Definition(Struct, frozen=True):
-    """A function or class; one that no statement defines has no location."""
+class ReportedDefinition(Struct, frozen=True):
+    """A function or class; one that is not defined by a statement has no location."""
 
     name: str
-    # A word at the top level, else the id by kind: a class_id of a Class, a func_def_index of a Function.
+    # A string at the top level, else the id by kind: a class_id of a Class, a func_def_index of a Function.
     parent: str | dict[str, dict[str, int]]
     name_location: str | None = None
 
 
-class Definitions(Part, frozen=True):
-    """By id."""
+class ModuleDefinitions(ReportFile, frozen=True):
+    """Functions and classes by id."""
 
-    function_definitions: dict[str, Definition]
-    class_definitions: dict[str, Definition]
-
-
-PartT = TypeVar("PartT", bound=Part)
+    function_definitions: dict[str, ReportedDefinition]
+    class_definitions: dict[str, ReportedDefinition]
 
 
-def read_part(path: Path, kind: type[PartT]) -> PartT | Problem:
-    """A file of the report, or why it cannot be had."""
+FileT = TypeVar("FileT", bound=ReportFile)
+
+
+def read_report_file(path: Path, kind: type[FileT]) -> FileT | Problem:
+    """Read a file of the report, or return why that is not possible."""
     try:
         size = path.stat().st_size
         if size > MAX_PART_BYTES:
@@ -165,15 +165,15 @@ def read_part(path: Path, kind: type[PartT]) -> PartT | Problem:
     except OSError as problem:
         return _problem("unreadable", f"{path.name}: {problem.strerror}")
     try:
-        # First, because another format may have any shape.
-        version = json.decode(raw, type=Part).format_version
+        # Check the version first, because another format may have any structure.
+        version = json.decode(raw, type=ReportFile).format_version
         if version != FORMAT_VERSION:
-            said = f"{path.name} has format version {version}, known is {FORMAT_VERSION}"
-            return _problem("unknown_format", said)
+            message = f"{path.name} has format version {version}, known is {FORMAT_VERSION}"
+            return _problem("unknown_format", message)
         return json.decode(raw, type=kind)
     except (DecodeError, UnicodeDecodeError, RecursionError) as problem:
         return _problem("corrupt_report", f"{path.name}: {problem}")
 
 
-def _problem(error_type: str, said: str) -> Problem:
-    return Problem("error", "read", error_type, said[:MESSAGE_CHARS])
+def _problem(error_type: str, message: str) -> Problem:
+    return Problem("error", "read", error_type, message[:MESSAGE_CHARS])

@@ -1,8 +1,8 @@
-"""The part of the SCIP protocol that is read, as protobuf messages without generated code.
+"""Declare the part of the SCIP protocol that is read, as protobuf messages without generated code.
 
-SCIP is one protobuf schema; a field is known by its number, so the tables below are all that a reader
-needs. `*` marks a field that repeats. Enums travel as numbers and are declared as such; their names are in
-`KINDS` and its neighbours.
+SCIP is one protobuf schema; a field is identified by its number, so the tables below are all that a reader
+needs. `*` marks a repeated field. Enums are encoded as numbers and are declared as such; their names are in
+`KINDS`, `SYNTAX_KINDS` and the other tables of names.
 
 >>> message = Occurrence(range=[4, 0, 7], symbol="local 1", symbol_roles=1)
 >>> message.SerializeToString().hex(), name_of(KINDS, 26), name_of(KINDS, 0), name_of(KINDS, 9999)
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Protobuf brings no types.
+# Protobuf has no type hints.
 from google.protobuf import (  # type: ignore[import-untyped]
     descriptor_pb2,
     descriptor_pool,
@@ -98,7 +98,7 @@ SYNTAX_KINDS = dict(enumerate((
     "StringLiteralSpecial", "StringLiteralKey", "CharacterLiteral", "NumericLiteral", "BooleanLiteral",
     "Tag", "TagAttribute", "TagDelimiter",
 ), start=1))
-# 83 was never given out.
+# 83 is not assigned.
 KINDS = dict(enumerate((
     "Array", "Assertion", "AssociatedType", "Attribute", "Axiom", "Boolean", "Class", "Constant",
     "Constructor", "DataFamily", "Enum", "EnumMember", "Event", "Fact", "Field", "File", "Function",
@@ -116,12 +116,12 @@ KINDS = dict(enumerate((
 
 
 def name_of(names: Mapping[int, str], number: int) -> str | None:
-    """The name of an enum value; null where it is unspecified, the digits where it is newer than we are."""
+    """Return the name of an enum value; None if unspecified, its digits if it is newer than our tables."""
     return (names.get(number) or str(number)) if number else None
 
 
 def _classes() -> dict[str, Any]:
-    """The message classes, in a pool of their own: another package may bring its own SCIP."""
+    """Create the message classes in a separate pool, because another package may register its own SCIP."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{PACKAGE}.proto", package=PACKAGE, syntax="proto3")
     scalars = {
         "int": descriptor_pb2.FieldDescriptorProto.TYPE_INT32,

@@ -1,11 +1,11 @@
-"""A foreign tool on a repository: it sees links to the sources and no more, for a limited time.
+"""Run an external tool on links to the sources of a repository, for a limited time.
 
-    tree/requests/api.py -> the file          no pyproject.toml, no other file that could steer the tool
-    ended = run_limited(command, environment, log, deadline)
-    ended.code        # none if the time was up
+    tree/requests/api.py -> the file          no pyproject.toml, no other file that could configure the tool
+    exit = run_limited(command, environment, log, deadline)
+    exit.code         # None if the time was up
 
-The analysed code must not run, and nothing may be written beside it. What else that takes is told with each
-tool: `scip_python`, `pyrefly`.
+The analysed code must not run, and nothing may be written beside it. The modules of the tools describe what
+else that requires: `tools.scip_python`, `tools.pyrefly`.
 
 Tests: `tests/unit/extract/test_scip_python.py`, `tests/unit/extract/test_pyrefly.py`.
 """
@@ -32,28 +32,28 @@ VERSION_SECONDS = 20.0
 RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
-class Ended(Struct, frozen=True):
-    """How a tool ended; no code if the time was up."""
+class ToolExit(Struct, frozen=True):
+    """Exit code (None if the time was up), output and duration of a tool."""
 
     code: int | None
-    said: str
+    output: str
     seconds: float
 
     @property
     def last_lines(self) -> str:
-        """The end of what it said, which tells most."""
-        lines = [line for line in self.said.splitlines() if line.strip()]
+        """The end of the output, which usually has the error."""
+        lines = [line for line in self.output.splitlines() if line.strip()]
         return "\n".join(lines[-LAST_LINES:])
 
 
 def is_source(path: str) -> bool:
-    """Whether the tools look at such a file."""
+    """Return whether the tools analyse a file with this path."""
     parts = PurePosixPath(path)
     return parts.suffix in SUFFIXES and not parts.is_absolute() and ".." not in parts.parts
 
 
 def link_sources(folder: Path, paths: Iterable[str], tree: Path) -> list[str]:
-    """Links to the sources among the paths; others are of no use to the tools."""
+    """Create links to the sources among the paths; return the paths that were linked."""
     tree.mkdir()
     linked = [path for path in sorted(set(paths)) if is_source(path)]
     for path in linked:
@@ -64,7 +64,7 @@ def link_sources(folder: Path, paths: Iterable[str], tree: Path) -> list[str]:
 
 
 def import_roots(sources: Iterable[str]) -> list[str]:
-    """The folders named `src` that are no packages: `src/pkg/a.py` is `pkg.a`.
+    """Return the folders named `src` that are not packages: `src/pkg/a.py` is imported as `pkg.a`.
 
     >>> import_roots(["src/pkg/a.py", "lib/src/__init__.py", "lib/src/b.py"])
     ['src']
@@ -77,10 +77,10 @@ def import_roots(sources: Iterable[str]) -> list[str]:
 def sources_folder(
     listing: Listing, entries: Sequence[Entry], unpacked: Path, options: ExtractOptions
 ) -> Path:
-    """Where the sources are files: the folder itself, or where an archive's were unpacked to."""
+    """Return a folder with the sources as files: the listed one, or that where an archive is unpacked."""
     if listing.kind == "folder":
         return Path(decode_location(listing.root))
-    # Paths of a listing never lead out.
+    # Paths of a listing never lead out of its root.
     for reading in read_entries(listing.kind, listing.root, entries, options):
         if reading.raw is not None:
             path = unpacked / reading.entry.path
@@ -96,50 +96,50 @@ def run_limited(
     deadline: float,
     *,
     cwd: Path | None = None,
-) -> Ended:
-    """Run a tool in a session of its own, so that nothing of it outlives its time."""
-    begun = time.monotonic()
-    with log.open("wb") as output:
+) -> ToolExit:
+    """Run a tool in a session of its own, so that its child processes end with it."""
+    started = time.monotonic()
+    with log.open("wb") as log_file:
         try:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
+                stdout=log_file,
                 stderr=subprocess.STDOUT,
                 env=environment,
                 cwd=cwd,
                 start_new_session=True,
             )
         except OSError as problem:
-            return Ended(127, str(problem), 0)
+            return ToolExit(127, str(problem), 0)
         RUNNING.add(process)
         try:
-            code: int | None = process.wait(max(0.0, deadline - begun))
+            code: int | None = process.wait(max(0.0, deadline - started))
         except subprocess.TimeoutExpired:
             code = None
         finally:
             RUNNING.discard(process)
-            _end(process)
-    said = log.read_text(encoding="utf-8", errors="replace")
-    return Ended(code, said, time.monotonic() - begun)
+            _kill(process)
+    output = log.read_text(encoding="utf-8", errors="replace")
+    return ToolExit(code, output, time.monotonic() - started)
 
 
-def end_tools() -> None:
-    """End the tools that are running: nobody waits for them any more."""
+def kill_tools() -> None:
+    """Kill the tools that are still running when a run is cancelled."""
     for process in tuple(RUNNING):
-        _end(process)
+        _kill(process)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 def tool_version(tool: Path) -> str:
-    """What a tool says of its version, in its own words; its name if it says nothing."""
+    """Return the first line that a tool prints for `--version`; its name if that fails."""
     with tempfile.TemporaryDirectory(prefix="codeanatomy-tool-") as work:
         deadline = time.monotonic() + VERSION_SECONDS
-        ended = run_limited([str(tool), "--version"], os.environ, Path(work) / "said", deadline)
-    said = ended.said.strip().partition("\n")[0][:100] if ended.code == 0 else ""
-    return said or tool.name
+        result = run_limited([str(tool), "--version"], os.environ, Path(work) / "log", deadline)
+    version = result.output.strip().partition("\n")[0][:100] if result.code == 0 else ""
+    return version or tool.name

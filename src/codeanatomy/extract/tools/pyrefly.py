@@ -1,19 +1,19 @@
-"""pyrefly, run on links to the sources: the type checker behind `type_checker_files_v1`.
+"""Run the type checker pyrefly on links to the sources, for `type_checker_files_v1`.
 
-    made = check_with_pyrefly(tool, folder, ["requests/api.py", ...], work, 600)
-    made.version           # pyrefly 1.4.0; a report is in work / "report" unless there are problems
+    result = check_with_pyrefly(tool, folder, ["requests/api.py", ...], work, 600)
+    result.version         # pyrefly 1.4.0; a report is in work / "report" unless there are problems
 
-It sees a folder of links to just the files that were asked for (`foreign`), and a configuration of ours:
+It runs on a folder of links to just the listed files (`tools.external_tool`), with a configuration of ours:
 
-- `skip-interpreter-query`, no site packages and fixed versions: it would ask a Python for its
-  packages otherwise. What is not in the repository or in its copy of typeshed is unknown to it everywhere;
+- `skip-interpreter-query`, no site packages and fixed versions: otherwise it would query a Python for its
+  packages. What is not in the repository or in its copy of typeshed is unknown to it on every machine;
 - all platforms: code for one would be unreachable on any other, and left out;
 - no excludes and no ignore files: what is listed is what is checked, hidden folders too;
 - folders named `src` are roots of imports, before the repository's own root, unless they are packages;
-- settings of its own in the environment are taken away.
+- its environment variables (`PYREFLY_*`) are removed.
 
-The report is in JSON, for which the tool has one word: that of another analyser, Pysa. It ends with code 1 if
-it has found type errors, which are no failure here; what they are is not read.
+The JSON report is the one made for another analyser, Pysa, hence the name of the option. The exit code is 1
+if there are type errors, which are not a failure here; they are not read.
 
 Tests: `tests/unit/extract/test_pyrefly.py`.
 """
@@ -30,9 +30,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem
-from codeanatomy.extract.pyrefly.report import PROJECT, Project, read_part
+from codeanatomy.extract.pyrefly.report import PROJECT, Project, read_report_file
 from codeanatomy.extract.tools.external_tool import (
-    Ended,
+    ToolExit,
     import_roots,
     link_sources,
     run_limited,
@@ -40,7 +40,7 @@ from codeanatomy.extract.tools.external_tool import (
 )
 
 PYREFLY = "pyrefly"
-# As for scip-python: of older code more is known to it than of the newest is unknown.
+# As for scip-python: more code uses what newer versions have removed than what they have added.
 PYTHON_VERSION = "3.11"
 CONFIGURATION = f"""\
 project-includes = ["tree"]
@@ -55,32 +55,34 @@ python-platform = "all"
 check-unannotated-defs = true
 ignore-errors-in-generated-code = false
 """
-# With type errors, and without.
+# Exit codes without and with type errors.
 FINISHED = (0, 1)
 
 
-class Checked(Struct, frozen=True):
-    """How it ended: there is a report unless there are problems."""
+class CheckResult(Struct, frozen=True):
+    """The result of a check: there is a report unless there are problems."""
 
     version: str
     problems: tuple[Problem, ...] = ()
 
 
 def find_pyrefly() -> Path | None:
-    """The checker: what is installed beside our Python, else what is on the path."""
-    found = shutil.which(PYREFLY, path=sysconfig.get_path("scripts")) or shutil.which(PYREFLY)
-    return Path(found) if found else None
+    """Find the checker: installed beside our Python, else on the PATH."""
+    tool = shutil.which(PYREFLY, path=sysconfig.get_path("scripts")) or shutil.which(PYREFLY)
+    return Path(tool) if tool else None
 
 
-def check_with_pyrefly(tool: Path, folder: Path, paths: Iterable[str], work: Path, seconds: float) -> Checked:
-    """Check these files of a folder, given by their paths below it, within so many seconds."""
+def check_with_pyrefly(
+    tool: Path, folder: Path, paths: Iterable[str], work: Path, seconds: float
+) -> CheckResult:
+    """Check files of a folder, given by relative paths, within a time limit."""
     deadline = time.monotonic() + seconds
     sources = link_sources(folder.absolute(), paths, work / "tree")
     (work / "pyrefly.toml").write_text(CONFIGURATION, encoding="utf-8")
     version = tool_version(tool)
-    ended = run_limited(_command(tool, work, sources), _environment(work), work / "log", deadline, cwd=work)
-    problem = _failure(ended, work)
-    return Checked(version, () if problem is None else (problem,))
+    result = run_limited(_command(tool, work, sources), _environment(work), work / "log", deadline, cwd=work)
+    problem = _failure(result, work)
+    return CheckResult(version, () if problem is None else (problem,))
 
 
 def _command(tool: Path, work: Path, sources: Sequence[str]) -> list[str]:
@@ -103,15 +105,15 @@ def _environment(work: Path) -> dict[str, str]:
     return kept | {"TMPDIR": str(work)}
 
 
-def _failure(ended: Ended, work: Path) -> Problem | None:
-    if ended.code is None:
-        return _problem("time_limit", f"the type checker was ended after {ended.seconds:.0f} s")
-    if ended.code not in FINISHED or not (work / "report" / PROJECT).is_file():
-        said = f"the type checker ended with code {ended.code}: {ended.last_lines}"
-        return _problem("checker_failed", said)
-    project = read_part(work / "report" / PROJECT, Project)
+def _failure(result: ToolExit, work: Path) -> Problem | None:
+    if result.code is None:
+        return _problem("time_limit", f"the type checker was ended after {result.seconds:.0f} s")
+    if result.code not in FINISHED or not (work / "report" / PROJECT).is_file():
+        message = f"the type checker ended with code {result.code}: {result.last_lines}"
+        return _problem("checker_failed", message)
+    project = read_report_file(work / "report" / PROJECT, Project)
     return project if isinstance(project, Problem) else None
 
 
-def _problem(error_type: str, said: str) -> Problem:
-    return Problem("error", "check", error_type, said[:MESSAGE_CHARS])
+def _problem(error_type: str, message: str) -> Problem:
+    return Problem("error", "check", error_type, message[:MESSAGE_CHARS])

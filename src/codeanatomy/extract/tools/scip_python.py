@@ -1,23 +1,23 @@
-"""scip-python, run on links to the sources: the type-aware indexer behind `scip_index_v1`.
+"""Run the type-aware indexer scip-python on links to the sources, for `scip_index_v1`.
 
-    made = index_with_scip_python(folder, ["requests/api.py", ...], Path("index.scip"), "requests", 600)
-    made.status    # indexed, partial, failed or missing_tool; an index is there after the first two
+    result = index_with_scip_python(folder, ["requests/api.py", ...], Path("index.scip"), "requests", 600)
+    result.status    # indexed, partial, failed or missing_tool; the first two have an index
 
-The analysed code must not run, and nothing may be written beside it. So the indexer sees a temporary folder
-of links to just the files that were asked for, with a configuration of ours instead of the repository's:
+The analysed code must not run, and nothing may be written beside it. So the indexer runs on a temporary
+folder of links to just the listed files, with a configuration of ours instead of the repository's:
 
-- `--environment` with an empty list: it would ask pip for the installed packages otherwise;
-- `--project-version`: it would ask git, and the commit would be in every symbol;
-- a `python3` and a `python` of ours, before the others on its path: it runs `python3 -c` in the repository's
-  folder to ask for `sys.path`. Ours only say that there is none. What is not in the repository or in its
-  copy of typeshed is unknown to it, on every machine alike;
+- `--environment` with an empty list: otherwise it would query pip for the installed packages; -
+`--project-version`: otherwise it would query git, and the commit would be in every symbol; - a `python3` and
+a `python` of ours, first on its PATH: it runs `python3 -c` in the repository's folder to get
+  `sys.path`. Ours only print an empty one. What is not in the repository or in its copy of typeshed is
+  unknown to it, on every machine;
 - folders named `src` are roots of imports, unless they are packages: `src/pkg/a.py` is `pkg.a`.
 
-It gives up on the whole index when it fails on one file. The link to that file is then taken away (to exclude
-it would not do: it comes back when another file imports it) and the run is repeated, a few times and within
-the time limit; what was written until then is the partial index.
+It fails to write the index if it fails on one file. The link to that file is then removed (excluding it is
+not enough: it comes back when another file imports it) and the run is repeated, a few times and within the
+time limit; what was written until then is the partial index.
 
-In the index, only the place of the folder depends on where it was made. That is taken out, so that the same
+In the index, only the path of the folder depends on where it was made. It is removed, so that the same
 sources give the same bytes.
 
 Tests: `tests/unit/extract/test_scip_python.py`.
@@ -40,73 +40,73 @@ from msgspec import Struct
 from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.evidence import MESSAGE_CHARS, Problem
 from codeanatomy.extract.scip.documents import PROJECT_VERSION
-from codeanatomy.extract.scip.index_file import SCIP_PYTHON, copy_without_root, read_frames
-from codeanatomy.extract.tools.external_tool import Ended, import_roots, link_sources, run_limited
+from codeanatomy.extract.scip.index_file import SCIP_PYTHON, copy_without_root, scan_index
+from codeanatomy.extract.tools.external_tool import ToolExit, import_roots, link_sources, run_limited
 
-# The newest that scip-python 0.6 knows.
+# The newest version that scip-python 0.6 supports.
 PYTHON_VERSION = "3.11"
 CONFIGURATION = "scip-pyrightconfig.json"
-# One answer to both of its questions, for search paths and for the version.
+# One output for both of its queries, for search paths and for the version.
 PYTHON = """#!/bin/sh
 echo '{"path": [], "prefix": "", "major": 3, "minor": 11}'
 """
 # Files that may be left out one after the other: each costs a whole run.
 MAX_LEFT_OUT = 5
-# Of the machine's memory; Node's own limit is 4 GB or less, too little for a few thousand files.
-HEAP_SHARE = 0.5
+# Part of the machine's memory; Node's default is 4 GB or less, too little for a few thousand files.
+HEAP_FRACTION = 0.5
 FAILED_ON = re.compile(r"^\s*currentFilepath: '(.*)',$", re.MULTILINE)
 ERROR = re.compile(r"^\s*error: (.*)$", re.MULTILINE)
 
 
-class Indexed(Struct, frozen=True):
-    """How it ended; the index, unless there is none, may lack the files that the problems name."""
+class IndexResult(Struct, frozen=True):
+    """The result of indexing; an index may lack the files named in the problems."""
 
     status: Literal["indexed", "partial", "failed", "missing_tool"]
     problems: tuple[Problem, ...] = ()
 
 
 def find_scip_python() -> Path | None:
-    """The indexer: what the environment names, else what is on the path."""
-    found = shutil.which(os.environ.get(SCIP_VARIABLE) or SCIP_PYTHON)
-    return Path(found) if found else None
+    """Find the indexer: named by the environment variable, else on the PATH."""
+    tool = shutil.which(os.environ.get(SCIP_VARIABLE) or SCIP_PYTHON)
+    return Path(tool) if tool else None
 
 
 def index_with_scip_python(
     folder: Path, paths: Iterable[str], output: Path, project: str, seconds: float
-) -> Indexed:
-    """Index these files of a folder, given by their paths below it, within so many seconds."""
+) -> IndexResult:
+    """Index files of a folder, given by relative paths, within a time limit."""
     tool = find_scip_python()
     if tool is None:
-        said = f"there is no {SCIP_PYTHON} on PATH, and {SCIP_VARIABLE} names none"
-        return Indexed("missing_tool", (_problem("missing_tool", said),))
+        message = f"there is no {SCIP_PYTHON} on PATH, and {SCIP_VARIABLE} names none"
+        return IndexResult("missing_tool", (_problem("missing_tool", message),))
     deadline = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="codeanatomy-scip-") as name:
         work = Path(name).resolve()
         sources = link_sources(folder.absolute(), paths, work / "tree")
-        return _repeated(tool, work, sources, output, project, deadline)
+        return _run_with_retries(tool, work, sources, output, project, deadline)
 
 
-def _repeated(
+def _run_with_retries(
     tool: Path, work: Path, sources: Sequence[str], output: Path, project: str, deadline: float
-) -> Indexed:
+) -> IndexResult:
     _configure(work, sources)
     problems: list[Problem] = []
     while True:
         run = run_limited(_command(tool, work, project), _environment(work), work / "log", deadline)
         if run.code == 0:
-            return _kept("indexed", work, output, problems)
-        path = _failed_on(run, work / "tree")
-        problems.append(_ending(run, path))
+            return _publish_index("indexed", work, output, problems)
+        path = _failed_path(run, work / "tree")
+        problems.append(_run_problem(run, path))
         in_time = time.monotonic() + run.seconds < deadline
         if path is None or len(problems) > MAX_LEFT_OUT or not in_time:
-            return _kept("partial", work, output, problems)
+            return _publish_index("partial", work, output, problems)
         (work / "tree" / path).unlink()
 
 
 def _configure(work: Path, sources: Iterable[str]) -> None:
     configuration = {
         "include": ["."],
-        # An empty list would stand for its own, which has hidden folders in it.
+        # An empty list would select its default, which excludes hidden folders.
         "exclude": [CONFIGURATION],
         "extraPaths": import_roots(sources),
         "pythonVersion": PYTHON_VERSION,
@@ -137,43 +137,43 @@ def _environment(work: Path) -> dict[str, str]:
     options = inherited.get("NODE_OPTIONS", "")
     if "max-old-space-size" not in options:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2
-        options = f"{options} --max-old-space-size={int(memory * HEAP_SHARE)}".strip()
+        options = f"{options} --max-old-space-size={int(memory * HEAP_FRACTION)}".strip()
     path = os.pathsep.join((str(work / "bin"), inherited.get("PATH", os.defpath)))
     return inherited | {"PATH": path, "NODE_OPTIONS": options, "TMPDIR": str(work)}
 
 
-def _failed_on(run: Ended, tree: Path) -> str | None:
-    """The file on which the indexer says that it failed; only one of those that it was given."""
-    found = FAILED_ON.search(run.said)
-    path = Path(found[1]) if found and run.code is not None else None
+def _failed_path(run: ToolExit, tree: Path) -> str | None:
+    """Return the path of the file that made the indexer fail, according to its log, if it is one of ours."""
+    match = FAILED_ON.search(run.output)
+    path = Path(match[1]) if match and run.code is not None else None
     if path is None or not path.is_symlink() or not path.is_relative_to(tree):
         return None
     return path.relative_to(tree).as_posix()
 
 
-def _ending(run: Ended, path: str | None) -> Problem:
+def _run_problem(run: ToolExit, path: str | None) -> Problem:
     if run.code is None:
         return _problem("time_limit", f"the indexer was ended after {run.seconds:.0f} s")
     if path is not None:
-        error = ERROR.search(run.said)
+        error = ERROR.search(run.output)
         return _problem(
             "indexer_failed", f"the indexer fails on {path}: {error[1] if error else 'no reason'}"
         )
     return _problem("indexer_failed", f"the indexer ended with code {run.code}: {run.last_lines}")
 
 
-def _kept(
+def _publish_index(
     status: Literal["indexed", "partial"], work: Path, output: Path, problems: Sequence[Problem]
-) -> Indexed:
-    """Put the index in its place; a part of one needs a document to be of use."""
-    made = work / "index.scip"
-    if not made.is_file() or (status == "partial" and not read_frames(made).documents):
-        silent = _problem("indexer_failed", "the indexer wrote no index")
-        return Indexed("failed", tuple(problems) or (silent,))
+) -> IndexResult:
+    """Copy the index to its target; a partial one needs a document to be useful."""
+    index = work / "index.scip"
+    if not index.is_file() or (status == "partial" and not scan_index(index).documents):
+        missing = _problem("indexer_failed", "the indexer wrote no index")
+        return IndexResult("failed", tuple(problems) or (missing,))
     output.parent.mkdir(parents=True, exist_ok=True)
-    copy_without_root(made, output)
-    return Indexed(status, tuple(problems))
+    copy_without_root(index, output)
+    return IndexResult(status, tuple(problems))
 
 
-def _problem(error_type: str, said: str) -> Problem:
-    return Problem("error", "index", error_type, said[:MESSAGE_CHARS])
+def _problem(error_type: str, message: str) -> Problem:
+    return Problem("error", "index", error_type, message[:MESSAGE_CHARS])
