@@ -44,7 +44,7 @@ from codeanatomy.delta.read.duck import open_database, select_rows
 from codeanatomy.delta.read.readable import require_readable
 from codeanatomy.errors import CodeAnatomyError, TableMissing, VersionGone
 from codeanatomy.lake.snapshot import RecordedRun, Snapshot, recorded_runs
-from codeanatomy.maintain.maintenance import Upkeep, conditions
+from codeanatomy.maintain.inspection import LakeInspection, MaintenanceRequest
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.engines.statements import Query, Slice, nodes
@@ -252,7 +252,7 @@ def pruned(root: Path, node_id: str) -> dict[str, tuple[int, int]]:
 
 def state(root: Path, asked: Sequence[Subject]) -> State:
     """Everything that is measured of a lake without a change to it."""
-    found = conditions(Upkeep(str(root), load_settings(env={}, start=None))).values()
+    found = LakeInspection(MaintenanceRequest(str(root), load_settings(env={}, start=None))).states.values()
 
     def whole(name: str) -> int:
         return sum(getattr(one, name) for one in found)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.config import load_settings
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.maintain.inspection import Upkeep
+from codeanatomy.maintain.inspection import MaintenanceRequest
 from codeanatomy.maintain.maintenance import maintain
 from codeanatomy.progress import Progress
 from codeanatomy.query.engines.light import LightReader
@@ -27,7 +27,7 @@ def ordered_lake(spark: SparkSession, lake: Path, package: str) -> Path:
     """A lake of a package whose largest tables are in many files, in Z-order."""
     clean_lake(lake, {package: corpus.package(package)})
     settings = load_settings(SMALL_FILES, env={}, start=None)
-    asked = Upkeep(str(lake), settings, TABLES, ("zorder",), by_hand=True)
+    asked = MaintenanceRequest(str(lake), settings, TABLES, ("zorder",), by_hand=True)
     report = maintain(asked, Progress(io.StringIO()), lambda: spark)
     assert [(each.operation, each.outcome) for each in report.outcomes] == [("zorder", "done")] * 3
     return lake

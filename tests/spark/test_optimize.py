@@ -16,7 +16,7 @@ from codeanatomy.delta.log.replay import read_actions, replay_log
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.optimize import optimize
-from codeanatomy.maintain.table_state import Condition, condition_of
+from codeanatomy.maintain.table_state import TableState, inspect_table
 from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
 from unit.delta.test_light_feed import fed
 
@@ -38,8 +38,8 @@ def lake(store: Store) -> Lake:
     return made
 
 
-def looked_at(lake: Lake) -> Condition:
-    found = condition_of(lake.location, lake.table)
+def looked_at(lake: Lake) -> TableState:
+    found = inspect_table(lake.location, lake.table)
     assert found is not None
     return found
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.maintain import inspection as looking
-from codeanatomy.maintain.retention import Guard
+from codeanatomy.maintain import inspection
+from codeanatomy.maintain.retention import RetentionGuard
 from support.clean import clean_lake, refreshed
 
 RUNS = 6
@@ -43,4 +43,4 @@ def copied(lake: Path, folder: Path) -> Path:
 def in_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
     """Maintenance looks at files and logs long after they were written."""
     later = datetime.now(UTC) + timedelta(hours=24 * 365)
-    monkeypatch.setattr(looking, "Guard", lambda root: Guard(root, later))
+    monkeypatch.setattr(inspection, "RetentionGuard", lambda root: RetentionGuard(root, later))

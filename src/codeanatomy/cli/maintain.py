@@ -27,7 +27,7 @@ from codeanatomy.errors import EXIT_FINDINGS, EXIT_STORAGE
 
 if TYPE_CHECKING:
     from codeanatomy.maintain.inspection import Outcome
-    from codeanatomy.maintain.maintenance import UpkeepReport
+    from codeanatomy.maintain.maintenance import MaintenanceReport
 
 Command = Callable[..., Any]
 # The commands that do one operation.
@@ -166,13 +166,13 @@ def features(
 
 def _run(flags: tuple[str, ...], form: Format, **options: Any) -> int:
     """Run the maintenance and print its report; return the number of operations."""
-    from codeanatomy.maintain.inspection import Upkeep
+    from codeanatomy.maintain.inspection import MaintenanceRequest
     from codeanatomy.maintain.maintenance import maintain as maintain_lake
     from codeanatomy.progress import Progress
 
     settings = load_settings(flags)
     with Progress(sys.stderr) as progress, session_for(settings, progress) as session:
-        report = maintain_lake(Upkeep(settings=settings, **options), progress, session)
+        report = maintain_lake(MaintenanceRequest(settings=settings, **options), progress, session)
     if form == "json":
         print_json(msgspec.to_builtins(report))
     else:
@@ -183,7 +183,7 @@ def _run(flags: tuple[str, ...], form: Format, **options: Any) -> int:
     return len(report.outcomes)
 
 
-def _print_report(report: UpkeepReport) -> None:
+def _print_report(report: MaintenanceReport) -> None:
     if report.outcomes:
         print_table(
             ("table", "operation", "outcome", "version", "files", "MB", "seconds", "why"),
@@ -204,7 +204,7 @@ def _print_report(report: UpkeepReport) -> None:
     )
 
 
-def _summary(report: UpkeepReport) -> str:
+def _summary(report: MaintenanceReport) -> str:
     count = f"{len(report.outcomes):,} operation{'s' if len(report.outcomes) > 1 else ''}"
     if not report.outcomes:
         return "nothing to do"

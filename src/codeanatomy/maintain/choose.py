@@ -1,10 +1,10 @@
-"""What a table needs, by its policy and its state: a task for each operation that is worth doing, and why.
+"""Choose the maintenance operations that a table needs, by its policy and its state.
 
-    for task in tasks_of(table, condition, now):
+    for task in choose_tasks(table, state, now):
         task.operation, task.reason      # "optimize", "96 of 102 files are below 128 MB in 31 partitions"
 
-Pure: what is looked at is in the condition (`maintain.table_state`). Which files and log entries may go is found
-by looking at them (`maintain.removal`). Tests: `tests/unit/maintain/test_choose.py`.
+Pure: all input is in the state (`maintain.table_state`). The files and log entries that may be deleted are
+chosen by reading the lake (`maintain.removal`). Tests: `tests/unit/maintain/test_choose.py`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from msgspec import Struct
 from codeanatomy.catalog.describe import size_text
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.layout import recorded_lineage, resolve_stats_columns, table_properties
-from codeanatomy.maintain.table_state import SMALL, Condition, Part
+from codeanatomy.maintain.table_state import SMALL_FILE_SHARE, PartitionState, TableState
 
 Operation = Literal["properties", "optimize", "zorder", "checkpoint", "vacuum", "cleanup_log"]
-# In the order in which they are done.
+# In execution order.
 OPERATIONS: tuple[Operation, ...] = (
     "properties",
     "optimize",
@@ -33,63 +33,64 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 class Task(Struct, frozen=True):
-    """An operation on a table, and why."""
+    """An operation on a table, and the reason for it."""
 
     table: str
     operation: Operation
     reason: str
-    # Partitions that it is about, by the values of their columns; none: all.
+    # The partitions to process, by the values of their columns; empty: all.
     partitions: tuple[dict[str, str | None], ...] = ()
 
 
-def tasks_of(table: Table, found: Condition, now: datetime, *, by_hand: bool = False) -> Iterator[Task]:
-    """What the log of a table says should be done; by hand, whatever would change something."""
-    changed = differing(table, found)
+def choose_tasks(table: Table, state: TableState, now: datetime, *, by_hand: bool = False) -> Iterator[Task]:
+    """Yield the operations that the policy requires; `by_hand`, all that would change something."""
+    changed = differing_properties(table, state)
     if changed:
-        named = f"{', '.join(sorted(changed)[:3])}{', ...' if len(changed) > 3 else ''}"
-        yield Task(table.name, "properties", f"{len(changed)} differ from the catalogue: {named}")
-    ordered = [part for part in found.parts if _is_unordered(table, part, now, by_hand=by_hand)]
-    compacted = [part for part in found.parts if _is_scattered(table, part, by_hand=by_hand)]
-    if ordered and z_order(table):
-        yield Task(table.name, "zorder", _unordered(table, ordered), _values(table, ordered))
-    # What is ordered is compacted, too.
-    left = [part for part in compacted if by_hand or part not in ordered or not z_order(table)]
+        names = f"{', '.join(sorted(changed)[:3])}{', ...' if len(changed) > 3 else ''}"
+        yield Task(table.name, "properties", f"{len(changed)} differ from the catalogue: {names}")
+    unordered = [part for part in state.parts if _needs_z_order(table, part, now, by_hand=by_hand)]
+    scattered = [part for part in state.parts if _needs_compaction(table, part, by_hand=by_hand)]
+    if unordered and z_order_columns(table):
+        reason = _z_order_reason(table, unordered)
+        yield Task(table.name, "zorder", reason, _partition_values(table, unordered))
+    # A Z-order compacts, too.
+    left = [part for part in scattered if by_hand or part not in unordered or not z_order_columns(table)]
     if left:
-        yield Task(table.name, "optimize", _scattered(table, left), _values(table, left))
-    if found.since_checkpoint >= (1 if by_hand else table.upkeep.checkpoint_interval):
-        told = f"{found.since_checkpoint} versions since the last"
-        yield Task(table.name, "checkpoint", f"{told}, one every {table.upkeep.checkpoint_interval}")
+        yield Task(table.name, "optimize", _compaction_reason(table, left), _partition_values(table, left))
+    if state.since_checkpoint >= (1 if by_hand else table.upkeep.checkpoint_interval):
+        since = f"{state.since_checkpoint} versions since the last"
+        yield Task(table.name, "checkpoint", f"{since}, one every {table.upkeep.checkpoint_interval}")
 
 
-def z_order(table: Table) -> tuple[str, ...]:
-    """The columns of a table's Z-order that Delta can order by: those with statistics."""
+def z_order_columns(table: Table) -> tuple[str, ...]:
+    """Return the columns of a table's Z-order that Delta can order by: those with statistics."""
     known = resolve_stats_columns(table)
     return tuple(name for name in table.z_order if name in known)
 
 
-def differing(table: Table, found: Condition) -> dict[str, str]:
-    """Properties of the policy that the table has not, with the values that they shall have."""
-    lineage = recorded_lineage(found.properties)
-    wanted = table_properties(table, resolve_stats_columns(table, lineage), lineage)
-    return {key: value for key, value in wanted.items() if found.properties.get(key) != value}
+def differing_properties(table: Table, state: TableState) -> dict[str, str]:
+    """Return the properties of the policy that the table lacks or has with another value."""
+    lineage = recorded_lineage(state.properties)
+    declared = table_properties(table, resolve_stats_columns(table, lineage), lineage)
+    return {key: value for key, value in declared.items() if state.properties.get(key) != value}
 
 
-def _is_scattered(table: Table, part: Part, *, by_hand: bool) -> bool:
-    """Whether a partition has small files to be made one, or many rows that are not the table's."""
+def _needs_compaction(table: Table, part: PartitionState, *, by_hand: bool) -> bool:
+    """Whether a partition has enough small files or deleted rows to be compacted."""
     upkeep = table.upkeep
-    # More than, as Delta has it.
+    # Strictly greater, as in Delta.
     return part.small_files >= (2 if by_hand else upkeep.compact_files) or part.deleted_share > (
         0 if by_hand else upkeep.compact_deleted
     )
 
 
-def _is_unordered(table: Table, part: Part, now: datetime, *, by_hand: bool) -> bool:
-    """Whether a partition is to be put in order again; a single file is in the order of its writer."""
+def _needs_z_order(table: Table, part: PartitionState, now: datetime, *, by_hand: bool) -> bool:
+    """Whether a partition is to be Z-ordered; a single file keeps the order of its writer."""
     if by_hand:
         return part.unordered_bytes > 0
     upkeep = table.upkeep
-    complete = part.newest_ms <= _ago(now, upkeep.complete_hours)
-    due = part.ordered_ms is None or part.ordered_ms <= _ago(now, upkeep.z_order_hours)
+    complete = part.newest_ms <= _hours_before_ms(now, upkeep.complete_hours)
+    due = part.ordered_ms is None or part.ordered_ms <= _hours_before_ms(now, upkeep.z_order_hours)
     return (
         due
         and part.files > 1
@@ -99,33 +100,33 @@ def _is_unordered(table: Table, part: Part, now: datetime, *, by_hand: bool) -> 
     )
 
 
-def _ago(now: datetime, hours: float) -> float:
-    """So many hours before now, in milliseconds since the epoch."""
+def _hours_before_ms(now: datetime, hours: float) -> float:
+    """Return the time `hours` before now, in milliseconds since the epoch."""
     return (now - timedelta(hours=hours)).timestamp() * 1000
 
 
-def _scattered(table: Table, parts: Sequence[Part]) -> str:
+def _compaction_reason(table: Table, parts: Sequence[PartitionState]) -> str:
     small, files = sum(part.small_files for part in parts), sum(part.files for part in parts)
     deleted, rows = sum(part.deleted_rows for part in parts), sum(part.rows for part in parts)
-    told = f"{small:,} of {files:,} files are below {size_text(int(table.write.target_file_size * SMALL))}"
-    gone = f", {deleted:,} of {rows:,} rows are removed" if deleted else ""
-    return f"{told}{gone}{_in(parts)}"
+    limit = size_text(int(table.write.target_file_size * SMALL_FILE_SHARE))
+    removed = f", {deleted:,} of {rows:,} rows are removed" if deleted else ""
+    return f"{small:,} of {files:,} files are below {limit}{removed}{_partition_count(parts)}"
 
 
-def _unordered(table: Table, parts: Sequence[Part]) -> str:
+def _z_order_reason(table: Table, parts: Sequence[PartitionState]) -> str:
     unordered, size = sum(part.unordered_bytes for part in parts), sum(part.bytes for part in parts)
     files = sum(part.files for part in parts)
     return (
         f"{unordered / size:.0%} of {size / 2**20:,.1f} MB in {files:,} files were written since the last "
-        f"Z-order by {', '.join(z_order(table))}{_in(parts)}"
+        f"Z-order by {', '.join(z_order_columns(table))}{_partition_count(parts)}"
     )
 
 
-def _in(parts: Sequence[Part]) -> str:
+def _partition_count(parts: Sequence[PartitionState]) -> str:
     return f", in {len(parts):,} partition{'s' if len(parts) > 1 else ''}" if parts[0].values else ""
 
 
-def _values(table: Table, parts: Sequence[Part]) -> tuple[dict[str, str | None], ...]:
-    """The partitions by name; a table whose columns have other names in its log is taken as a whole."""
+def _partition_values(table: Table, parts: Sequence[PartitionState]) -> tuple[dict[str, str | None], ...]:
+    """Return the partitions by column; empty, which means all, if the log has mapped column names."""
     is_mapped = table.schema.column_mapping_mode is not None
     return () if is_mapped else tuple(dict(part.values) for part in parts if part.values)

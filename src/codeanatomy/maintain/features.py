@@ -1,10 +1,10 @@
-"""Protocol features of the tables of a lake: which there are, and how one is switched on.
+"""Show the protocol features of tables, and enable one.
 
     protocols("lake", settings, ("cpg_nodes",))[0].features      # ("changeDataFeed",)
     enable_feature("lake", settings, ("cpg_nodes",), "deletion_vectors", progress, open_session)
 
-A feature can ask more of readers and writers than they can do, and most cannot be taken back. So only those
-are switched on that the policy of the table names as optional or wants anyway. The version that has it is
+A feature can require more of readers and writers than they support, and most cannot be removed. So only
+those can be enabled that the table's policy enables or lists as optional. The version that has the feature is
 published, as after any maintenance. Tests: `tests/unit/maintain/test_maintain_command.py`.
 """
 
@@ -23,15 +23,15 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import newest_version, table_facts
 from codeanatomy.delta.write.evolve import alter_feature
 from codeanatomy.errors import FeatureError, StorageFailure, TableMissing, UsageError
-from codeanatomy.maintain.maintenance_run import Ask, checked, writing
+from codeanatomy.maintain.maintenance_run import WriteRequest, open_maintenance_run, resolve_request
 from codeanatomy.progress import Progress
 
-# Tables that are named in an error.
-SHOWN = 3
+# Tables that an error lists.
+MAX_LISTED = 3
 
 
 class Protocol(Struct, frozen=True):
-    """What a table asks of readers and writers, and what it may be made to ask."""
+    """What a table requires of readers and writers, and the features that may be enabled."""
 
     table: str
     version: int
@@ -42,8 +42,8 @@ class Protocol(Struct, frozen=True):
 
 
 def protocols(lake: str, settings: Settings, tables: Sequence[str]) -> list[Protocol]:
-    """The protocol of the newest version of each table that is there, or of those that are named."""
-    found = []
+    """Return the protocol of the newest version of the given tables, or of all tables of the lake."""
+    rows = []
     for name in tables or [table.name for table in catalog.TABLES]:
         table = catalog.table(name, settings.tables)
         try:
@@ -53,7 +53,7 @@ def protocols(lake: str, settings: Settings, tables: Sequence[str]) -> list[Prot
                 raise
             continue
         facts = table_facts(lake, table.name, version)
-        found.append(
+        rows.append(
             Protocol(
                 table.name,
                 version,
@@ -63,9 +63,9 @@ def protocols(lake: str, settings: Settings, tables: Sequence[str]) -> list[Prot
                 _allowed(table),
             )
         )
-    if not found:
-        raise TableMissing(f"there is no table in {lake}", "name a lake that was built")
-    return found
+    if not rows:
+        raise TableMissing(f"{lake} has no tables", "give a lake that was built, or build it first")
+    return rows
 
 
 def enable_feature(
@@ -76,9 +76,9 @@ def enable_feature(
     progress: Progress,
     session: Callable[[], SparkSession],
 ) -> None:
-    """Switch a feature on for the tables that are named, and publish the versions that have it."""
+    """Enable a feature of the given tables, and publish the versions that have it."""
     if not tables:
-        raise UsageError("a feature is switched on table by table", "name the tables")
+        raise UsageError("--enable needs the names of tables", "name each TABLE that gets the feature")
     for name in tables:
         allowed = _allowed(catalog.table(name, settings.tables))
         if feature not in allowed:
@@ -87,25 +87,27 @@ def enable_feature(
                 f"add it to tables.{name}.upkeep.optional_features; allowed: {', '.join(allowed) or 'none'}",
             )
         newest_version(lake, name)
-    with writing(checked(Ask(lake, settings)), ("all, for a feature",), progress, session) as run:
+    request = resolve_request(WriteRequest(lake, settings))
+    with open_maintenance_run(request, ("all, for a feature",), progress, session) as run:
         pins = {} if run.current is None else run.current.pins
-        stray = [name for name, pin in pins.items() if run.floor.get(name, pin.version) != pin.version]
-        if stray:
+        unpublished = [name for name, pin in pins.items() if run.floor.get(name, pin.version) != pin.version]
+        if unpublished:
             raise StorageFailure(
-                f"{', '.join(stray[:SHOWN])} has versions that nobody has published", "build again first"
+                f"{', '.join(unpublished[:MAX_LISTED])} has versions that no run has published",
+                "run codeanatomy build first",
             )
-        store, made, events = run.store(), dict[str, int](), list[dict[str, Any]]()
+        store, versions, events = run.store(), dict[str, int](), list[dict[str, Any]]()
         try:
             for name in tables:
                 before, table = newest_version(lake, name), catalog.table(name, settings.tables)
-                made[name] = alter_feature(store, table, feature, Commit(run.run_id))
-                told = {"outcome": "done", "from_version": before, "delta_version": made[name]}
-                events.append(run.event(name, "features", f"{feature} was asked for", **told))
+                versions[name] = alter_feature(store, table, feature, Commit(run.run_id))
+                fields = {"outcome": "done", "from_version": before, "delta_version": versions[name]}
+                events.append(run.event(name, "features", f"{feature} was asked for", **fields))
         finally:
-            # Also if a later table cannot have it.
-            versions = {name: version for name, version in made.items() if name in pins}
-            if run.current is not None and versions:
-                run.publish(run.current, versions, "maintenance")
+            # Also if it fails for a later table.
+            published = {name: version for name, version in versions.items() if name in pins}
+            if run.current is not None and published:
+                run.publish(run.current, published, "maintenance")
             run.record(events)
 
 

@@ -1,15 +1,16 @@
-"""Maintenance: the tables of a lake are looked at, and what their policies ask for is done and recorded.
+"""Maintain the tables of a lake: inspect them, do what their policies require, and record it.
 
-    asked = Upkeep("lake", settings)
-    report = maintain(asked, progress, open_session)
+    request = MaintenanceRequest("lake", settings)
+    report = maintain(request, progress, open_session)
     report.outcomes[0].operation, report.outcomes[0].reason, report.outcomes[0].outcome
 
-Where nothing is to be done nothing is written, and no session is opened. Else the lease of the lake is taken:
-no build writes meanwhile. Tables are optimized, the new versions are published (`maintain.republish`), for readers
-open what the manifest pins; then files and log entries go that nobody needs, and all of it is recorded in
-delta_maintenance. A table that fails does not stop the others. Where a build that has died has left versions
-that nobody has published, no published table gets a new one before the next build, which undoes that or goes
-on with it. What maintenance itself has left so is published by the next one: no row of it is another.
+If there is nothing to do, nothing is written and no session is opened. Otherwise maintenance takes the
+lease of the lake, so that no build writes meanwhile. It optimizes tables and publishes the new versions
+(`maintain.republish`), because readers open the versions that the manifest pins; then it deletes files and
+log entries that no reader needs, and records everything in delta_maintenance. A table that fails does not
+stop the others. If a build died and left unpublished versions, no published table gets a new version before
+the next build, which undoes or continues that build. Unpublished versions of maintenance itself are
+published by the next maintenance: they have the same rows.
 
 Tests: `tests/unit/maintain/test_maintenance.py`.
 """
@@ -35,23 +36,29 @@ from codeanatomy.delta.store_policy import is_local
 from codeanatomy.delta.write.evolve import evolve
 from codeanatomy.errors import CodeAnatomyError, LeaseLost, StillNeeded, UsageError
 from codeanatomy.lake.manifest import TABLE as MANIFEST
-from codeanatomy.maintain.choose import OPERATIONS, Task, z_order
+from codeanatomy.maintain.choose import OPERATIONS, Task, z_order_columns
 from codeanatomy.maintain.inspection import (
-    BY_SPARK,
-    DAMAGE,
-    REMOVING,
-    Look,
+    DELETING_OPERATIONS,
+    READ_ERRORS,
+    SPARK_OPERATIONS,
+    LakeInspection,
+    MaintenanceRequest,
     Outcome,
-    Result,
-    Upkeep,
+    OutcomeStatus,
     kept_text,
-    refuse_unsafe,
+    refuse_short_retention,
     removal_text,
 )
-from codeanatomy.maintain.maintenance_run import Ask, Writing, checked, ms_since, writing
+from codeanatomy.maintain.maintenance_run import (
+    MaintenanceRun,
+    WriteRequest,
+    milliseconds_since,
+    open_maintenance_run,
+    resolve_request,
+)
 from codeanatomy.maintain.optimize import optimize
 from codeanatomy.maintain.removal import remove
-from codeanatomy.maintain.table_state import Condition, label
+from codeanatomy.maintain.table_state import TableState, partition_folder
 from codeanatomy.progress import Progress
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 
@@ -59,95 +66,106 @@ from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 TABLES_AT_ONCE = 3
 
 
-class UpkeepReport(Struct, frozen=True):
-    """What was found, and what was done."""
+class MaintenanceReport(Struct, frozen=True):
+    """The state of the tables before, and the operations that were done."""
 
     lake: str
-    # None: nothing was done.
+    # None if nothing was done.
     run_id: str | None
-    # Whether it has published new versions.
+    # Whether new versions were published.
     published: bool
-    before: tuple[Condition, ...]
+    before: tuple[TableState, ...]
     outcomes: tuple[Outcome, ...]
-    # Tables that were left alone, and why.
+    # Tables that must wait for a build, and why.
     left_alone: dict[str, str]
-    # By table, for whom that was kept which is old enough to go.
+    # By table: the readers of files that are old enough to be deleted.
     kept: dict[str, str]
     seconds: float
 
 
-def maintain(asked: Upkeep, progress: Progress, session: Callable[[], SparkSession]) -> UpkeepReport:
-    """Look at the tables, and do what is worth doing."""
+def maintain(
+    request: MaintenanceRequest, progress: Progress, session: Callable[[], SparkSession]
+) -> MaintenanceReport:
+    """Inspect the tables, and do what is worth doing."""
     began = time.monotonic()
-    ask = checked(Ask(asked.lake, asked.settings, asked.wait))
-    if not is_local(ask.lake):
+    target = resolve_request(WriteRequest(request.lake, request.settings, request.wait))
+    if not is_local(target.lake):
         raise UsageError(
-            f"{ask.lake} is no local folder", "maintain it where its files are, or with Spark's SQL"
+            f"{target.lake} is not a local folder",
+            "run this on the machine that has the files, or use the SQL of Spark and Delta",
         )
-    asked = structs.replace(asked, lake=local_path(ask.lake))
-    refuse_unsafe(asked)
-    before = Look(asked)
+    request = structs.replace(request, lake=local_path(target.lake))
+    refuse_short_retention(request)
+    before = LakeInspection(request)
     tasks = list(before.tasks())
-    if asked.dry_run or not (tasks or before.unpublished):
-        planned = tuple(_planned(before, task) for task in tasks)
-        return _report(asked, None, before, (*planned, *before.broken), began)
-    with writing(ask, ("all, for maintenance",), progress, session) as run:
-        # Somebody may have written since.
-        now = Look(asked)
-        outcomes = _carried_out(run, now)
-        return _report(asked, run, now, (*outcomes, *now.broken), began)
+    if request.dry_run or not (tasks or before.unpublished):
+        planned = tuple(_planned_outcome(before, task) for task in tasks)
+        return _report(request, None, before, (*planned, *before.unreadable), began)
+    with open_maintenance_run(target, ("all, for maintenance",), progress, session) as run:
+        # Another run may have written since.
+        now = LakeInspection(request)
+        outcomes = _execute(run, now)
+        return _report(request, run, now, (*outcomes, *now.unreadable), began)
 
 
 def _report(
-    asked: Upkeep, run: Writing | None, found: Look, outcomes: tuple[Outcome, ...], began: float
-) -> UpkeepReport:
-    return UpkeepReport(
-        asked.lake,
+    request: MaintenanceRequest,
+    run: MaintenanceRun | None,
+    inspection: LakeInspection,
+    outcomes: tuple[Outcome, ...],
+    began: float,
+) -> MaintenanceReport:
+    return MaintenanceReport(
+        request.lake,
         None if run is None else run.run_id,
         run is not None and run.has_published,
-        tuple(found.conditions.values()),
+        tuple(inspection.states.values()),
         outcomes,
-        found.left_alone,
-        found.kept,
+        inspection.left_alone,
+        inspection.kept,
         round(time.monotonic() - began, 3),
     )
 
 
-def _planned(found: Look, task: Task) -> Outcome:
-    outcome = _begun(found, task, "planned")
-    if task.operation not in REMOVING:
+def _planned_outcome(inspection: LakeInspection, task: Task) -> Outcome:
+    outcome = _new_outcome(inspection, task, "planned")
+    if task.operation not in DELETING_OPERATIONS:
         return outcome
-    removal = found.removal(task.table, task.operation)
+    removal = inspection.removal(task.table, task.operation)
     return structs.replace(
         outcome,
-        retention_hours=found.hours(task.table, task.operation),
+        retention_hours=inspection.hours(task.table, task.operation),
         files_removed=len(removal.files),
         bytes_removed=removal.size_bytes,
     )
 
 
-def _begun(found: Look, task: Task, outcome: Result) -> Outcome:
-    version = found.conditions[task.table].version
-    partitions = tuple(label(sorted(part.items())) for part in task.partitions)
+def _new_outcome(inspection: LakeInspection, task: Task, outcome: OutcomeStatus) -> Outcome:
+    version = inspection.states[task.table].version
+    partitions = tuple(partition_folder(sorted(part.items())) for part in task.partitions)
     return Outcome(task.table, task.operation, task.reason, outcome, version, partitions=partitions)
 
 
-def _carried_out(run: Writing, found: Look) -> tuple[Outcome, ...]:
-    """Do it, publish it and record it, also if it ends before all is done."""
+def _execute(run: MaintenanceRun, inspection: LakeInspection) -> tuple[Outcome, ...]:
+    """Run the tasks, publish and record the results, also if a later task fails."""
     outcomes: list[Outcome] = []
     try:
-        tasks = list(found.tasks())
-        _with_spark(run, found, [task for task in tasks if task.operation in BY_SPARK], outcomes)
-        _publish(run, found, outcomes)
-        later = [task for task in tasks if task.operation not in BY_SPARK]
-        # There may be new versions, and a run that reads them.
-        now = Look(found.asked) if later and outcomes else found
+        tasks = list(inspection.tasks())
+        _run_spark_tasks(
+            run, inspection, [task for task in tasks if task.operation in SPARK_OPERATIONS], outcomes
+        )
+        _publish(run, inspection, outcomes)
+        later = [task for task in tasks if task.operation not in SPARK_OPERATIONS]
+        # The optimized tables have new versions, and a new run reads them.
+        now = LakeInspection(inspection.request) if later and outcomes else inspection
         for number, task in enumerate(later, start=1):
             run.lease.check()
-            outcomes.append(_attempt(_begun(found, task, "done"), partial(_light, now, task)))
+            outcomes.append(
+                _attempt(_new_outcome(inspection, task, "done"), partial(_run_local_task, now, task))
+            )
             run.progress.update("upkeep", f"{number}/{len(later)} tables", last=number == len(later))
     except LeaseLost:
-        # Who has lost the lease may not write.
+        # Without the lease nothing may be written.
         raise
     except BaseException:
         with suppress(CodeAnatomyError, OSError):
@@ -157,77 +175,86 @@ def _carried_out(run: Writing, found: Look) -> tuple[Outcome, ...]:
     return tuple(outcomes)
 
 
-def _publish(run: Writing, found: Look, outcomes: Sequence[Outcome]) -> None:
-    """Let readers see the versions that were made, now or by maintenance that has died."""
+def _publish(run: MaintenanceRun, inspection: LakeInspection, outcomes: Sequence[Outcome]) -> None:
+    """Publish the new versions, and those of earlier maintenance that died before it published."""
     lake = run.current
     if lake is None:
         return
-    made = {each.table_name: each.delta_version for each in outcomes if each.delta_version is not None}
-    # The manifest is one of the tables that were optimized.
-    run.manifest = made.get(MANIFEST, run.manifest)
-    versions = {**found.unpublished, **made}
-    new = {
+    new_versions = {
+        each.table_name: each.delta_version for each in outcomes if each.delta_version is not None
+    }
+    # The manifest may itself be an optimized table.
+    run.manifest = new_versions.get(MANIFEST, run.manifest)
+    versions = {**inspection.unpublished, **new_versions}
+    changed = {
         name: version
         for name, version in versions.items()
         if name in lake.pins and version != lake.pins[name].version
     }
-    if new:
-        run.publish(lake, new, "maintenance", {"optimize": ms_since(run.began)})
+    if changed:
+        run.publish(lake, changed, "maintenance", {"optimize": milliseconds_since(run.began)})
 
 
-def _record(run: Writing, outcomes: Sequence[Outcome]) -> None:
-    run.record([run.event(each.table_name, each.operation, each.reason, **_told(each)) for each in outcomes])
+def _record(run: MaintenanceRun, outcomes: Sequence[Outcome]) -> None:
+    run.record(
+        [run.event(each.table_name, each.operation, each.reason, **_event_fields(each)) for each in outcomes]
+    )
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
-    """What is recorded of an outcome beside its table, operation and reason."""
+def _event_fields(outcome: Outcome) -> dict[str, Any]:
+    """Return the fields of an outcome to record beside table, operation and reason."""
     fields = structs.asdict(outcome)
     return {name: fields[name] for name in fields if name not in ("table_name", "operation", "reason")}
 
 
-def _with_spark(run: Writing, found: Look, tasks: Sequence[Task], outcomes: list[Outcome]) -> None:
-    """The operations that make new versions, several tables at a time."""
+def _run_spark_tasks(
+    run: MaintenanceRun, inspection: LakeInspection, tasks: Sequence[Task], outcomes: list[Outcome]
+) -> None:
+    """Run the operations that make new versions, several tables at a time."""
     if not tasks:
         return
     store = run.store()
     by_table: dict[str, list[Task]] = {}
     for task in sorted(tasks, key=lambda task: OPERATIONS.index(task.operation)):
         by_table.setdefault(task.table, []).append(task)
-    work = inheritable_thread_target(store.spark)(partial(_of_table, run, found, store))
+    work = inheritable_thread_target(store.spark)(partial(_run_table_tasks, run, inspection, store))
     with ThreadPoolExecutor(TABLES_AT_ONCE, "upkeep") as threads:
         for number, done in enumerate(threads.map(work, by_table.values()), start=1):
             outcomes += done
-            told = f"{number:,}/{len(by_table):,} tables"
-            run.progress.update("optimize", told, last=number == len(by_table))
+            text = f"{number:,}/{len(by_table):,} tables"
+            run.progress.update("optimize", text, last=number == len(by_table))
 
 
-def _of_table(run: Writing, found: Look, store: Store, tasks: Sequence[Task]) -> list[Outcome]:
+def _run_table_tasks(
+    run: MaintenanceRun, inspection: LakeInspection, store: Store, tasks: Sequence[Task]
+) -> list[Outcome]:
     return [
-        _attempt(_begun(found, task, "done"), partial(_heavy, run, found, store, task, number))
+        _attempt(
+            _new_outcome(inspection, task, "done"),
+            partial(_run_spark_task, run, inspection, store, task, number),
+        )
         for number, task in enumerate(tasks)
     ]
 
 
-def _attempt(outcome: Outcome, do: Callable[[Outcome], Outcome]) -> Outcome:
-    """An operation; what goes wrong with one table is told and stops no other."""
+def _attempt(outcome: Outcome, operation: Callable[[Outcome], Outcome]) -> Outcome:
+    """Run an operation; an error is its outcome and does not stop other tables."""
     began = time.monotonic()
     try:
-        outcome = do(outcome)
+        outcome = operation(outcome)
     except LeaseLost:
         raise
-    except StillNeeded as problem:
-        outcome = structs.replace(outcome, outcome="refused", reason=f"{problem.message}; {problem.hint}")
-    except (*DAMAGE, *ENGINE_ERRORS) as problem:
-        why = (
-            cause_of(problem)
-            if isinstance(problem, ENGINE_ERRORS)
-            else getattr(problem, "message", str(problem))
-        )
+    except StillNeeded as error:
+        outcome = structs.replace(outcome, outcome="refused", reason=f"{error.message}; {error.hint}")
+    except (*READ_ERRORS, *ENGINE_ERRORS) as error:
+        why = cause_of(error) if isinstance(error, ENGINE_ERRORS) else getattr(error, "message", str(error))
         outcome = structs.replace(outcome, outcome="failed", reason=why)
-    return structs.replace(outcome, duration_ms=ms_since(began))
+    return structs.replace(outcome, duration_ms=milliseconds_since(began))
 
 
-def _heavy(run: Writing, found: Look, store: Store, task: Task, number: int, outcome: Outcome) -> Outcome:
+def _run_spark_task(
+    run: MaintenanceRun, inspection: LakeInspection, store: Store, task: Task, number: int, outcome: Outcome
+) -> Outcome:
     run.lease.check()
     table = store.table(task.table)
     if task.operation == "properties":
@@ -237,8 +264,8 @@ def _heavy(run: Writing, found: Look, store: Store, task: Task, number: int, out
         task.table,
         Commit(run.run_id, number),
         partitions=task.partitions,
-        order=z_order(table) if task.operation == "zorder" else (),
-        deleted_share=0.0 if found.asked.by_hand else table.upkeep.compact_deleted,
+        order=z_order_columns(table) if task.operation == "zorder" else (),
+        deleted_share=0.0 if inspection.request.by_hand else table.upkeep.compact_deleted,
     )
     return structs.replace(
         outcome,
@@ -251,20 +278,21 @@ def _heavy(run: Writing, found: Look, store: Store, task: Task, number: int, out
     )
 
 
-def _light(found: Look, task: Task, outcome: Outcome) -> Outcome:
-    asked = found.asked
+def _run_local_task(inspection: LakeInspection, task: Task, outcome: Outcome) -> Outcome:
+    request = inspection.request
     if task.operation == "checkpoint":
-        return structs.replace(outcome, delta_version=write_checkpoint(found.guard.place(task.table)))
-    removal = found.removal(task.table, task.operation)
-    if removal.kept and asked.by_hand and not asked.keep_needed:
+        return structs.replace(outcome, delta_version=write_checkpoint(inspection.guard.folder(task.table)))
+    removal = inspection.removal(task.table, task.operation)
+    if removal.kept and request.by_hand and not request.keep_needed:
         raise StillNeeded(
-            kept_text(removal), f"--keep-needed removes the other {len(removal.files):,}, which nobody needs"
+            kept_text(removal),
+            f"--keep-needed removes the other {len(removal.files):,}, which are not needed",
         )
     remove(removal)
     return structs.replace(
         outcome,
-        reason=removal_text(found, task.table, task.operation, removal),
-        retention_hours=found.hours(task.table, task.operation),
+        reason=removal_text(inspection, task.table, task.operation, removal),
+        retention_hours=inspection.hours(task.table, task.operation),
         files_removed=len(removal.files),
         bytes_removed=removal.size_bytes,
     )

@@ -1,9 +1,10 @@
-"""A published run again, with its tables at other versions: what maintenance and restores publish.
+"""Publish an earlier state again with its tables at other versions, after maintenance or a restore.
 
-    publish_again(root, lake, Republished("run-9", "maintenance", started, {"cpg_nodes": 12}), after=7)
+    run = RepublishingRun("run-9", "maintenance", started, {"cpg_nodes": 12})
+    republish(root, lake, run, after=7)
 
-The rows of the manifest are copies of those that a snapshot stands on, so the next build finds the steps as
-they were done, and an answer the failures of the run that has read the files. Only the versions are new.
+The rows of the manifest are copies of those of the snapshot, so the next build sees the steps as done, and an
+answer finds the failures of the run that read the files. Only the versions are new.
 
 Tests: `tests/unit/maintain/test_maintenance.py`, `tests/unit/maintain/test_restore.py`.
 """
@@ -21,22 +22,22 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.steps import EXTRACT
 
 
-class Republished(Struct, frozen=True):
-    """A run that publishes what was published before."""
+class RepublishingRun(Struct, frozen=True):
+    """A run that publishes an earlier state again."""
 
     run_id: str
     mode: Mode
     started: datetime
-    # The tables whose versions are new.
+    # New versions by table.
     versions: Mapping[str, int]
-    # What was published when it began, if that is not what is published again.
+    # Time of the publication that it replaces, if that is not the republished state.
     published_at: datetime | None = None
     step_ms: Mapping[str, int] = {}
 
 
-def publish_again(root: str, lake: Snapshot, run: Republished, *, after: int) -> None:
-    """Append the rows of a snapshot to the manifest, which must be at a version still."""
-    # Runs are in the order of time, and clocks may be set back.
+def republish(root: str, lake: Snapshot, run: RepublishingRun, *, after: int) -> None:
+    """Append the rows of a snapshot to the manifest; fails unless it is at version `after`."""
+    # Runs are ordered by time, and clocks may be set back.
     earliest = max(run.started, (run.published_at or lake.published_at) + timedelta(microseconds=1))
     finished = max(datetime.now(UTC), earliest)
     pins = {name: _pin(root, pin, run.versions.get(name)) for name, pin in lake.pins.items()}
@@ -51,7 +52,7 @@ def _pin(root: str, known: OutputPin, version: int | None) -> OutputPin:
 
 
 def _row(
-    row: RunManifest, run: Republished, finished: datetime, lake: Snapshot, pins: Mapping[str, OutputPin]
+    row: RunManifest, run: RepublishingRun, finished: datetime, lake: Snapshot, pins: Mapping[str, OutputPin]
 ) -> RunManifest:
     return structs.replace(
         row,
@@ -62,7 +63,7 @@ def _row(
         input_pins=tuple(InputPin(name, pin.version) for name, pin in sorted(lake.pins.items())),
         output_pins=tuple(pins[name] for name in sorted(pins)),
         change_windows=(),
-        # Else the run that has read the files would be taken for this one.
+        # Keep the run that read the files: else this run would be taken for it.
         artifact_ids={EXTRACT: f"{row.extract_run_id}/{EXTRACT}", **row.artifact_ids},
         step_ms=dict(run.step_ms),
         trace_id=None,

@@ -1,11 +1,12 @@
-"""Tables on their way back to what they were: by a run that holds the lease, and tells of each.
+"""Roll tables back to earlier versions under the lease, and record each.
 
-    with writing(ask, ["requests"], progress, session) as run:
-        versions = moved(run, [move_to("lake", "cpg_nodes", 7, 4)], "asked for")     # {"cpg_nodes": 8}
+    with open_maintenance_run(request, ["requests"], progress, session) as run:
+        rollbacks = [plan_rollback("lake", "cpg_nodes", 7, 4)]
+        versions = roll_back_tables(run, rollbacks, "run 20260501T12")     # {"cpg_nodes": 8}
         run.publish(snapshot, versions, "restore")
 
-A table that is what it shall be gets no version. What a commit has made is looked at before anything is
-published. Each table that was moved is a row of delta_maintenance, also if a later one fails.
+A table that has the wanted content already gets no new version. Each new version is checked before anything
+is published. Each rolled back table is a row of delta_maintenance, also if a later one fails.
 
 Tests: `tests/unit/maintain/test_restore.py`.
 """
@@ -27,33 +28,33 @@ from codeanatomy.delta.read.readable import have_same_content
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.delta.write.restore import OPERATION, restore_with_fallback
 from codeanatomy.errors import CodeAnatomyError, CommitConflict
-from codeanatomy.maintain.maintenance_run import Writing, ms_since
+from codeanatomy.maintain.maintenance_run import MaintenanceRun, milliseconds_since
 
-# Sequence of the commits that bring a table back: before those of the steps of a run.
-BACK = -1
+# Sequence number of the commits of a rollback: before those of the steps of a run.
+ROLLBACK_SEQUENCE = -1
 
 
-class Move(Struct, frozen=True):
-    """A table, its newest version, and the version whose rows it shall have; none: no rows."""
+class TableRollback(Struct, frozen=True):
+    """A table, its newest version, and the version to restore; None: no rows."""
 
     table: str
     newest: int
     to: int | None
-    # It is what it shall be already.
-    is_there: bool
+    # The newest version has the wanted content already.
+    is_done: bool
 
 
-def moved(run: Writing, moves: Sequence[Move], why: str) -> dict[str, int]:
-    """Do what is to be done, and return the version that each table has then."""
+def roll_back_tables(run: MaintenanceRun, rollbacks: Sequence[TableRollback], why: str) -> dict[str, int]:
+    """Restore each table, and return the versions that the tables have then."""
     events: list[dict[str, Any]] = []
-    pins = {move.table: move.newest for move in moves}
-    left = [move for move in moves if not move.is_there]
+    pins = {each.table: each.newest for each in rollbacks}
+    left = [each for each in rollbacks if not each.is_done]
     try:
-        for number, move in enumerate(left, start=1):
-            pins[move.table] = _moved(run, move, why, events)
+        for number, rollback in enumerate(left, start=1):
+            pins[rollback.table] = _roll_back(run, rollback, why, events)
             run.progress.update(OPERATION, f"{number}/{len(left)} tables", last=number == len(left))
     except CodeAnatomyError:
-        # What was done is told; it is undone by whoever writes next.
+        # The next writer undoes the versions that were made.
         with suppress(CodeAnatomyError, OSError):
             run.record(events)
         raise
@@ -61,56 +62,66 @@ def moved(run: Writing, moves: Sequence[Move], why: str) -> dict[str, int]:
     return pins
 
 
-def _moved(run: Writing, move: Move, why: str, events: list[dict[str, Any]]) -> int:
+def _roll_back(run: MaintenanceRun, rollback: TableRollback, why: str, events: list[dict[str, Any]]) -> int:
     began = time.monotonic()
-    reason = why if move.to is None else f"{why}: version {move.to}"
-    event = run.event(move.table, OPERATION, reason, from_version=move.newest)
+    reason = why if rollback.to is None else f"{why}: version {rollback.to}"
+    event = run.event(rollback.table, OPERATION, reason, from_version=rollback.newest)
     run.lease.check()
     try:
-        made = restore_with_fallback(run.root, move.table, move.to, Commit(run.run_id, BACK), run.store)
-        _confirm(run.root, move, made)
+        version = restore_with_fallback(
+            run.root, rollback.table, rollback.to, Commit(run.run_id, ROLLBACK_SEQUENCE), run.store
+        )
+        _confirm(run.root, rollback, version)
     except CodeAnatomyError:
-        events.append({**event, "outcome": "failed", "duration_ms": ms_since(began)})
+        events.append({**event, "outcome": "failed", "duration_ms": milliseconds_since(began)})
         raise
-    figures = _figures(run.root, move.table, move.newest, made)
+    counts = _file_counts(run.root, rollback.table, rollback.newest, version)
     events.append(
-        {**event, "outcome": "done", "delta_version": made, "duration_ms": ms_since(began), **figures}
+        {
+            **event,
+            "outcome": "done",
+            "delta_version": version,
+            "duration_ms": milliseconds_since(began),
+            **counts,
+        }
     )
-    return made
+    return version
 
 
-def _confirm(root: str, move: Move, made: int) -> None:
-    """See that the version has what was asked for: what is left of a dead run may still write."""
+def _confirm(root: str, rollback: TableRollback, version: int) -> None:
+    """Check that the new version has the wanted content: a process of a dead run may still write."""
     if not is_local(root):
         return
-    right = (
-        not logged_paths(root, move.table, made)
-        if move.to is None
-        else have_same_content(root, move.table, made, move.to)
+    is_right = (
+        not logged_paths(root, rollback.table, version)
+        if rollback.to is None
+        else have_same_content(root, rollback.table, version, rollback.to)
     )
-    if not right:
+    if not is_right:
         raise CommitConflict(
-            f"version {made} of {move.table} is not what was to be restored: somebody else has written",
-            "repeat the command when the other writer is done",
+            f"version {version} of {rollback.table} is not the restored state: another process has written",
+            "run the command again when the other writer has finished",
         )
 
 
-def move_to(root: str, name: str, newest: int, to: int | None) -> Move:
-    """What it takes to give a table, which is at its newest version, the rows of another."""
-    is_there = not logged_paths(root, name, newest) if to is None else have_same_content(root, name, newest, to)
-    return Move(name, newest, to, is_there)
+def plan_rollback(root: str, name: str, newest: int, to: int | None) -> TableRollback:
+    """Plan the rollback of a table from its newest version to another; None: to no rows."""
+    is_done = (
+        not logged_paths(root, name, newest) if to is None else have_same_content(root, name, newest, to)
+    )
+    return TableRollback(name, newest, to, is_done)
 
 
-def _figures(root: str, name: str, before: int, after: int) -> dict[str, int]:
-    """The files that came and went."""
+def _file_counts(root: str, name: str, before: int, after: int) -> dict[str, int]:
+    """Return the number and size of added and removed files."""
     if not is_local(root):
         return {}
-    place = location(local_path(root), name)
-    old, new = replay_log(place, before).adds, replay_log(place, after).adds
-    came, went = new.keys() - old.keys(), old.keys() - new.keys()
+    folder = location(local_path(root), name)
+    old, new = replay_log(folder, before).adds, replay_log(folder, after).adds
+    added, removed = new.keys() - old.keys(), old.keys() - new.keys()
     return {
-        "files_added": len(came),
-        "files_removed": len(went),
-        "bytes_added": sum(new[path].size for path in came),
-        "bytes_removed": sum(old[path].size for path in went),
+        "files_added": len(added),
+        "files_removed": len(removed),
+        "bytes_added": sum(new[path].size for path in added),
+        "bytes_removed": sum(old[path].size for path in removed),
     }

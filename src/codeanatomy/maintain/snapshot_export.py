@@ -1,15 +1,15 @@
-"""A copy of what a run has published, that needs nothing of the lake it comes from. No JVM.
+"""Copy a published run to a folder that works without the lake. No JVM.
 
     report = export_snapshot("lake", Path("/backup/lake"), as_of="20260501T12", form="delta")
-    Snapshot.open("/backup/lake").run_id       # the same run: every question has the same answer there
+    Snapshot.open("/backup/lake").run_id       # the same run: every query has the same answer there
 
-As `delta` the copy is a lake: its tables at version 0, and a manifest with the rows of that state. Any Delta
-reader opens the tables, and a build goes on from there. As `parquet` it is a folder of Parquet files for each
-table, all columns in them, and a `manifest.json` that tells what they are.
+As `delta` the copy is a lake: its tables at version 0, and a manifest with the rows of that state. Any
+Delta reader opens the tables, and a build can continue from it. As `parquet` it is a folder of Parquet
+files for each table, with all columns, and a `manifest.json` that describes them.
 
-All versions are looked at first. Files are never changed once they are written, so a build may go on
-meanwhile; if maintenance removes one of them, there is no copy. What is written is beside the target until
-all of it is there. Tests: `tests/unit/maintain/test_snapshot_export.py`.
+All versions are checked first. Data files never change once written, so a build may run meanwhile; if
+maintenance deletes one of them, the copy fails. The copy is written beside the target and moved there when
+it is complete. Tests: `tests/unit/maintain/test_snapshot_export.py`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.maintain.table_copies import CopiedTable, copied_bytes, copy_table, write_parquet
 
 CopyForm: TypeAlias = Literal["delta", "parquet"]
-# Of what is in a folder of Parquet files.
+# Name and version of the description of a folder of Parquet files.
 MANIFEST, VERSION = "manifest.json", 1
 
 
 class CopyReport(Struct, frozen=True):
-    """What was copied."""
+    """The result of a copy."""
 
     lake: str
     target: str
@@ -56,17 +56,17 @@ class CopyReport(Struct, frozen=True):
 
 
 class CopiedRepository(Struct, frozen=True):
-    """A repository of a copy, as `manifest.json` has it."""
+    """A repository in `manifest.json`."""
 
     repo_id: str
-    # The run that has built it.
+    # The run that built it.
     run_id: str
     git_commit: str | None
     source_digest: str | None
 
 
 class CopiedColumn(Struct, frozen=True):
-    """A column of a table, as `manifest.json` has it; the type is Arrow's."""
+    """A column of a table in `manifest.json`; the type is Arrow's."""
 
     name: str
     type: str
@@ -74,11 +74,11 @@ class CopiedColumn(Struct, frozen=True):
 
 
 class CopiedFiles(Struct, frozen=True):
-    """A table, as `manifest.json` has it."""
+    """A table in `manifest.json`."""
 
     table: str
     folder: str
-    # Of the table in the lake.
+    # The version of the table in the lake.
     version: int
     rows: int | None
     files: int
@@ -86,7 +86,7 @@ class CopiedFiles(Struct, frozen=True):
 
 
 class CopyManifest(Struct, frozen=True):
-    """What `manifest.json` tells of a folder of Parquet files."""
+    """The content of `manifest.json`: the origin and the tables of a folder of Parquet files."""
 
     format_version: int
     run_id: str
@@ -95,18 +95,18 @@ class CopyManifest(Struct, frozen=True):
     tables: tuple[CopiedFiles, ...]
 
 
-class _Teller:
-    """Says how much of a copy there is."""
+class _CopyProgress:
+    """Report how much is copied."""
 
-    def __init__(self, tell: Callable[[str], None], tables: int, size: int) -> None:
-        self._tell, self._tables, self._size = tell, tables, size
+    def __init__(self, report: Callable[[str], None], tables: int, size: int) -> None:
+        self._report, self._tables, self._size = report, tables, size
         self.done = 0
         self._bytes = 0
 
     def __call__(self, files: int, size: int) -> None:
         self._bytes += size
-        told = f"{self.done:,}/{self._tables:,} tables, {files:,} files of the next"
-        self._tell(f"{told}, {self._bytes / MB:,.1f}/{self._size / MB:,.1f} MB")
+        counts = f"{self.done:,}/{self._tables:,} tables, {files:,} files of the next"
+        self._report(f"{counts}, {self._bytes / MB:,.1f}/{self._size / MB:,.1f} MB")
 
 
 def export_snapshot(
@@ -116,14 +116,14 @@ def export_snapshot(
     as_of: str | None = None,
     form: CopyForm = "delta",
     repo_id: str | None = None,
-    tell: Callable[[str], None] = lambda said: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> CopyReport:
-    """Copy a published state, of all repositories or of one, into a folder that is not there yet or empty."""
+    """Copy a published state, of all repositories or of one, into a new or empty folder."""
     began = time.monotonic()
     lake = Snapshot.open(local_path(root), as_of)
     rows = lake.select_repositories(repo_id)
     _refuse_target(lake.root, target)
-    # A table that the catalogue had once is left alone.
+    # Tables that left the catalogue are ignored.
     known = {table.name for table in catalog.TABLES}
     pins = {name: pin.version for name, pin in sorted(lake.pins.items()) if name in known}
     for name, version in pins.items():
@@ -131,33 +131,35 @@ def export_snapshot(
     size = sum(copied_bytes(lake.root, name, version) for name, version in pins.items())
     with atomic_folder(target) as folder:
         if repo_id is None:
-            _refuse_full(folder, size)
-        teller = _Teller(tell, len(pins), size)
-        made = (_as_delta if form == "delta" else _as_parquet)(lake, pins, rows, folder, repo_id, teller)
+            _refuse_small_disk(folder, size)
+        progress = _CopyProgress(report, len(pins), size)
+        copied = (_copy_as_delta if form == "delta" else _copy_as_parquet)(
+            lake, pins, rows, folder, repo_id, progress
+        )
     return CopyReport(
         root,
         str(target),
         form,
         lake.run_id,
         tuple(rows),
-        tuple(made),
-        sum(each.size_bytes for each in made),
+        tuple(copied),
+        sum(each.size_bytes for each in copied),
         round(time.monotonic() - began, 3),
     )
 
 
-def _as_delta(
+def _copy_as_delta(
     lake: Snapshot,
     pins: dict[str, int],
     rows: dict[str, RunManifest],
     folder: Path,
     repo_id: str | None,
-    teller: _Teller,
+    progress: _CopyProgress,
 ) -> list[CopiedTable]:
-    made = []
+    copied = []
     for name, version in pins.items():
-        with _there(lake.root, name, version):
-            made.append(
+        with _explain_missing_file(lake.root, name, version):
+            copied.append(
                 copy_table(
                     lake.root,
                     str(folder),
@@ -165,36 +167,36 @@ def _as_delta(
                     version,
                     Commit(lake.run_id),
                     repo_id=repo_id,
-                    tell=teller,
+                    report=progress,
                 )
             )
-        teller.done += 1
-    fresh = tuple(output_pin(str(folder), each.table, 0) for each in made)
-    # Where the runs began is in the other lake.
+        progress.done += 1
+    pinned = tuple(output_pin(str(folder), each.table, 0) for each in copied)
+    # The input versions of the runs are versions of the other lake.
     copies = [
-        structs.replace(row, output_pins=fresh, input_pins=(), change_windows=()) for row in rows.values()
+        structs.replace(row, output_pins=pinned, input_pins=(), change_windows=()) for row in rows.values()
     ]
     append_manifest(str(folder), copies, Commit(lake.run_id), after=-1)
-    return made
+    return copied
 
 
-def _as_parquet(
+def _copy_as_parquet(
     lake: Snapshot,
     pins: dict[str, int],
     rows: dict[str, RunManifest],
     folder: Path,
     repo_id: str | None,
-    teller: _Teller,
+    progress: _CopyProgress,
 ) -> list[CopiedTable]:
-    made, told = [], []
+    copied, described = [], []
     for name, version in pins.items():
-        with _there(lake.root, name, version):
-            found, schema = write_parquet(
-                lake.root, folder / name, catalog.table(name), version, repo_id=repo_id, tell=teller
+        with _explain_missing_file(lake.root, name, version):
+            written, schema = write_parquet(
+                lake.root, folder / name, catalog.table(name), version, repo_id=repo_id, report=progress
             )
-        made.append(found)
-        told.append(CopiedFiles(name, name, version, found.rows, found.files, _columns(schema)))
-        teller.done += 1
+        copied.append(written)
+        described.append(CopiedFiles(name, name, version, written.rows, written.files, _columns(schema)))
+        progress.done += 1
     manifest = CopyManifest(
         VERSION,
         lake.run_id,
@@ -203,10 +205,10 @@ def _as_parquet(
             CopiedRepository(row.repo_id, row.run_id, row.git_commit, row.source_digest)
             for row in rows.values()
         ),
-        tuple(told),
+        tuple(described),
     )
     (folder / MANIFEST).write_bytes(json.format(json.encode(manifest), indent=2))
-    return made
+    return copied
 
 
 def _columns(schema: pa.Schema) -> tuple[CopiedColumn, ...]:
@@ -214,8 +216,8 @@ def _columns(schema: pa.Schema) -> tuple[CopiedColumn, ...]:
 
 
 @contextmanager
-def _there(root: str, name: str, version: int) -> Iterator[None]:
-    """A file that is gone by now makes the version one that cannot be read."""
+def _explain_missing_file(root: str, name: str, version: int) -> Iterator[None]:
+    """Raise VersionGone if a data file of the version was deleted meanwhile."""
     try:
         yield
     except FileNotFoundError:
@@ -226,13 +228,13 @@ def _there(root: str, name: str, version: int) -> Iterator[None]:
 def _refuse_target(root: str, target: Path) -> None:
     refuse_unwritable(str(target))
     if target.resolve().is_relative_to(Path(root).resolve()):
-        raise UsageError(f"{target} is in the lake that is copied", "name a folder outside of it")
+        raise UsageError(f"{target} is inside the lake", "give a folder outside of it with --to")
 
 
-def _refuse_full(folder: Path, size: int) -> None:
+def _refuse_small_disk(folder: Path, size: int) -> None:
     free = shutil.disk_usage(folder).free
     if size > free:
         raise StorageFailure(
             f"the copy takes {size / MB:,.1f} MB, and {free / MB:,.1f} MB are free",
-            "name a place with enough room",
+            "give a folder on a disk with more space with --to",
         )

@@ -1,11 +1,11 @@
-"""What state a local table is in: its files, its log, and what lies in its folder that nobody reads.
+"""Inspect the state of a local table: its files, its log, and files that no version reads.
 
-    found = condition_of("/lake/graph/cpg_nodes", catalog.table("cpg_nodes"))
-    found.parts[0].small_files                 # 96 files that are far below the target size
-    found.since_checkpoint, found.log_entries  # 7 versions since the last checkpoint, 57 entries
-    found.dead_bytes                           # of files that the newest version does not name
+    state = inspect_table("/lake/graph/cpg_nodes", catalog.table("cpg_nodes"))
+    state.parts[0].small_files                 # 96 files that are far below the target size
+    state.since_checkpoint, state.log_entries  # 7 versions since the last checkpoint, 57 entries
+    state.dead_bytes                           # of files that are not in the newest version
 
-All of it is read from the log and from the names, sizes and times of files; no row is looked at.
+Reads only the log and the names, sizes and times of files, no rows.
 Tests: `tests/unit/maintain/test_table_state.py`.
 """
 
@@ -22,52 +22,52 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.deletion_vectors import DeletionVector, vector_path
 from codeanatomy.delta.log.replay import Add, complete_checkpoints, logged_versions, replay_log
 
-LOG = "_delta_log"
-# The only folder with such a name that holds what a table has written.
-CHANGES = "_change_data"
-# A file below this part of the target size is small.
-SMALL = 0.5
+LOG_FOLDER = "_delta_log"
+# The only folder whose name starts with _ that holds data files.
+CHANGE_DATA_FOLDER = "_change_data"
+# A file below this share of the target size is small.
+SMALL_FILE_SHARE = 0.5
 
 
-class Part(Struct, frozen=True):
-    """The data files of one partition of a version."""
+class PartitionState(Struct, frozen=True):
+    """The data files of one partition in the newest version."""
 
     values: tuple[tuple[str, str | None], ...]
     files: int
     small_files: int
     bytes: int
-    # Rows in the files, and those of them that deletion vectors remove; 0 where nobody has counted.
+    # Rows in the files, and those of them that deletion vectors remove; 0 if there are no statistics.
     rows: int
     deleted_rows: int
-    # When it was last Z-ordered, in milliseconds since the epoch; and the bytes of files that are newer.
+    # Time of the last Z-order, in milliseconds since the epoch; and the bytes of files written after it.
     ordered_ms: int | None
     unordered_bytes: int
-    # When the newest of them was written, in milliseconds since the epoch.
+    # Time of the newest file, in milliseconds since the epoch.
     newest_ms: int
 
     @property
     def deleted_share(self) -> float:
-        """Of the rows in its files those that are removed."""
+        """The share of its rows that deletion vectors remove."""
         return self.deleted_rows / self.rows if self.rows else 0.0
 
     @property
     def unordered_share(self) -> float:
-        """Of its bytes those that came after the last Z-order."""
+        """The share of its bytes that were written after the last Z-order."""
         return self.unordered_bytes / self.bytes if self.bytes else 0.0
 
 
-class Condition(Struct, frozen=True):
-    """A table, as maintenance sees it."""
+class TableState(Struct, frozen=True):
+    """A table as maintenance sees it."""
 
     table: str
     version: int
-    parts: tuple[Part, ...]
+    parts: tuple[PartitionState, ...]
     log_entries: int
     log_bytes: int
-    # Versions after the newest checkpoint, and the first version that there is an entry of.
+    # Versions after the newest checkpoint, and the version of the oldest log entry.
     since_checkpoint: int
     first_entry: int
-    # What is in the folder and not in the newest version: of older versions, or of nobody.
+    # Files in the folder that are not in the newest version: of older versions, or of none.
     dead_files: int
     dead_bytes: int
     properties: dict[str, str]
@@ -75,41 +75,46 @@ class Condition(Struct, frozen=True):
 
     @property
     def files(self) -> int:
-        """Data files of the newest version."""
+        """The number of data files of the newest version."""
         return sum(part.files for part in self.parts)
 
     @property
     def bytes(self) -> int:
-        """Bytes of the newest version."""
+        """The size of the newest version."""
         return sum(part.bytes for part in self.parts)
 
 
-class FoundFile(Struct, frozen=True):
+class TableFile(Struct, frozen=True):
     """A file in the folder of a table."""
 
-    # Below that folder.
+    # Relative to that folder.
     path: str
     size_bytes: int
     written_ms: int
 
 
-def condition_of(location: str, table: Table, ordered: Mapping[str, int] = {}) -> Condition | None:
-    """The state of a table at a local path, whose partitions were Z-ordered at times; none: no table."""
+def inspect_table(location: str, table: Table, ordered: Mapping[str, int] = {}) -> TableState | None:
+    """Read the state of the table at a local path; None if there is no table.
+
+    `ordered` has the time of the last Z-order by partition, in milliseconds since the epoch.
+    """
     entries = logged_versions(location)
     if not entries:
         return None
     version = entries[-1]
     state = replay_log(location, version)
-    read = {
-        path for add in state.adds.values() for path in named_files(location, add.path, add.deletion_vector)
+    current = {
+        path
+        for add in state.adds.values()
+        for path in referenced_paths(location, add.path, add.deletion_vector)
     }
-    dead = [file for file in files_below(location) if file.path not in read]
-    return Condition(
+    dead = [file for file in list_table_files(location) if file.path not in current]
+    return TableState(
         table=table.name,
         version=version,
-        parts=_parts(table, state.adds.values(), ordered),
+        parts=_partition_states(table, state.adds.values(), ordered),
         log_entries=len(entries),
-        log_bytes=sum(map(_size, Path(location, LOG).iterdir())),
+        log_bytes=sum(map(_size, Path(location, LOG_FOLDER).iterdir())),
         since_checkpoint=version - max(complete_checkpoints(location), default=-1),
         first_entry=entries[0],
         dead_files=len(dead),
@@ -121,68 +126,74 @@ def condition_of(location: str, table: Table, ordered: Mapping[str, int] = {}) -
     )
 
 
-def named_files(location: str, path: str, vector: DeletionVector | None) -> Iterator[str]:
-    """The files that an action names, its data and its deletion vector, below the table's folder.
+def referenced_paths(location: str, path: str, vector: DeletionVector | None) -> Iterator[str]:
+    """Yield the paths of an action's data file and deletion vector, relative to the table's folder.
 
-    A log may spell a path as it likes: relative or absolute, as a URI, through a link.
+    A log may have a path in any form: relative or absolute, as a URI, through a link.
     """
     yield unquote(path)
     yield path
     if ":" in path or path.startswith("/"):
-        yield from _below(location, Path(unquote(urlsplit(path).path)))
+        yield from _relative_paths(location, Path(unquote(urlsplit(path).path)))
     file = None if vector is None else vector_path(location, vector)
     if file is not None:
-        yield from _below(location, file)
+        yield from _relative_paths(location, file)
 
 
-def _below(location: str, path: Path) -> Iterator[str]:
-    """A path as one below the table's folder, if it is."""
+def _relative_paths(location: str, path: Path) -> Iterator[str]:
+    """Yield a path relative to the table's folder, if it is below it."""
     for folder in (Path(location), Path(location).resolve()):
         if path.is_relative_to(folder):
             yield str(path.relative_to(folder))
 
 
-def files_below(location: str) -> Iterator[FoundFile]:
-    """The files that writers of a table have left in its folder, read by some version or by none.
+def list_table_files(location: str) -> Iterator[TableFile]:
+    """List the data files in a table's folder, whether a version reads them or not.
 
-    What has another name with `_` or `.` in front is not theirs, as Delta has it.
+    Other names that start with `_` or `.` are not data files, by Delta's rule.
     """
     for folder, folders, names in os.walk(location):
-        folders[:] = [name for name in folders if not name.startswith(("_", ".")) or name == CHANGES]
+        folders[:] = [
+            name for name in folders if not name.startswith(("_", ".")) or name == CHANGE_DATA_FOLDER
+        ]
         for name in names:
             path = Path(folder, name)
             if name.startswith(("_", ".")) or path.is_symlink():
                 continue
             try:
-                found = path.stat()
+                stat = path.stat()
             except FileNotFoundError:
                 continue
-            yield FoundFile(str(path.relative_to(location)), found.st_size, int(found.st_mtime * 1000))
+            yield TableFile(str(path.relative_to(location)), stat.st_size, int(stat.st_mtime * 1000))
 
 
-def _parts(table: Table, adds: Iterable[Add], ordered: Mapping[str, int]) -> tuple[Part, ...]:
+def _partition_states(
+    table: Table, adds: Iterable[Add], ordered: Mapping[str, int]
+) -> tuple[PartitionState, ...]:
     by_values: dict[tuple[tuple[str, str | None], ...], list[Add]] = {}
     for add in adds:
         by_values.setdefault(tuple(sorted(add.partition_values.items())), []).append(add)
-    small = table.write.target_file_size * SMALL
+    small = table.write.target_file_size * SMALL_FILE_SHARE
     return tuple(
-        Part(
+        PartitionState(
             values,
-            len(found),
-            sum(add.size < small for add in found),
-            sum(add.size for add in found),
-            sum(_rows(add) for add in found),
-            sum(add.deletion_vector.cardinality for add in found if add.deletion_vector),
-            ordered.get(label(values)),
-            sum(add.size for add in found if add.modification_time > ordered.get(label(values), -1)),
-            max(add.modification_time for add in found),
+            len(files),
+            sum(add.size < small for add in files),
+            sum(add.size for add in files),
+            sum(_rows(add) for add in files),
+            sum(add.deletion_vector.cardinality for add in files if add.deletion_vector),
+            ordered.get(partition_folder(values)),
+            sum(
+                add.size for add in files if add.modification_time > ordered.get(partition_folder(values), -1)
+            ),
+            max(add.modification_time for add in files),
         )
-        for values, found in sorted(by_values.items(), key=lambda item: str(item[0]))
+        for values, files in sorted(by_values.items(), key=lambda item: str(item[0]))
     )
 
 
-def label(values: Iterable[tuple[str, str | None]]) -> str:
-    """A partition as its folder is called; empty where there are none.
+def partition_folder(values: Iterable[tuple[str, str | None]]) -> str:
+    """Return the folder name of a partition; empty without partition columns.
 
     >>> label((("node_kind", "CLASS"),))
     'node_kind=CLASS'
@@ -198,5 +209,5 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
-        # A checkpoint that somebody has just replaced.
+        # Another process has just replaced a checkpoint.
         return 0

@@ -11,8 +11,8 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import MB, Table
 from codeanatomy.delta.layout import resolve_stats_columns, table_properties
-from codeanatomy.maintain.choose import Task, differing, tasks_of, z_order
-from codeanatomy.maintain.table_state import Condition, Part
+from codeanatomy.maintain.choose import Task, choose_tasks, differing_properties, z_order_columns
+from codeanatomy.maintain.table_state import PartitionState, TableState
 
 NODES = catalog.table("cpg_nodes")
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -20,14 +20,14 @@ NOW_MS = int(NOW.timestamp() * 1000)
 HOUR = 3_600_000
 
 
-def part(kind: str = "CLASS", **changed: Any) -> Part:
+def part(kind: str = "CLASS", **changed: Any) -> PartitionState:
     """A partition that needs nothing."""
-    good = Part((("node_kind", kind),), 1, 1, 100 * MB, 1000, 0, None, 0, NOW_MS - 100 * HOUR)
+    good = PartitionState((("node_kind", kind),), 1, 1, 100 * MB, 1000, 0, None, 0, NOW_MS - 100 * HOUR)
     return structs.replace(good, **changed)
 
 
-def state(*parts: Part, table: Table = NODES, **changed: Any) -> Condition:
-    good = Condition(
+def state(*parts: PartitionState, table: Table = NODES, **changed: Any) -> TableState:
+    good = TableState(
         table=table.name,
         version=20,
         parts=parts,
@@ -43,8 +43,8 @@ def state(*parts: Part, table: Table = NODES, **changed: Any) -> Condition:
     return structs.replace(good, **changed)
 
 
-def wanted(found: Condition, table: Table = NODES, *, by_hand: bool = False) -> list[Task]:
-    return list(tasks_of(table, found, NOW, by_hand=by_hand))
+def wanted(found: TableState, table: Table = NODES, *, by_hand: bool = False) -> list[Task]:
+    return list(choose_tasks(table, found, NOW, by_hand=by_hand))
 
 
 def with_policy(**changed: Any) -> Table:
@@ -127,7 +127,7 @@ def test_properties_that_differ_are_named() -> None:
     found = state(part())
     stale = {**found.properties, "delta.checkpointInterval": "77"}
     changed = structs.replace(found, properties=stale)
-    assert differing(NODES, changed) == {"delta.checkpointInterval": "10"}
+    assert differing_properties(NODES, changed) == {"delta.checkpointInterval": "10"}
     (task,) = wanted(changed)
     assert (task.operation, task.reason) == (
         "properties",
@@ -146,7 +146,7 @@ def test_by_hand_all_is_done_that_changes_something() -> None:
 def test_delta_orders_by_columns_with_statistics() -> None:
     events = catalog.table("py_bc_def_use_events_v1")
     assert "bc_event_offset" in events.z_order
-    assert z_order(events) == ("file_id", "code_unit_id", "bc_block_id")
+    assert z_order_columns(events) == ("file_id", "code_unit_id", "bc_block_id")
 
 
 def test_every_policy_of_the_catalogue_keeps_what_readers_need() -> None:

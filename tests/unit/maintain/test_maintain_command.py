@@ -59,12 +59,12 @@ def test_a_verb_does_its_operation_alone(run: Ran, lake: Path, monkeypatch: pyte
 def test_a_short_retention_is_refused(run: Ran, lake: Path) -> None:
     code, _, err = run("vacuum", "--lake", str(lake), "--retention-hours", "24")
     assert code == 2
-    assert "say --unsafe" in err
+    assert "add --unsafe" in err
 
 
 def test_cron_does_not_wait(run: Ran, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_year(monkeypatch)
-    with acquire(str(lake), "run-now", ["app"], wait=False, tell=print, base_run_id=None):
+    with acquire(str(lake), "run-now", ["app"], wait=False, report=print, base_run_id=None):
         code, _, err = run("vacuum", "--lake", str(lake), "--no-wait")
     assert code == 5
     assert "is being written by run run-now" in err
@@ -101,7 +101,7 @@ def test_features_are_listed_and_only_those_allowed_are_switched_on(run: Ran, la
     assert "add it to tables.span_errors_v1.upkeep.optional_features; allowed: deletion_vectors" in err
     code, _, err = run("features", "--lake", str(lake), "--enable", "deletion_vectors")
     assert code == 2
-    assert "name the tables" in err
+    assert "name each TABLE" in err
 
 
 def test_a_feature_is_switched_on_and_published(

@@ -31,9 +31,9 @@ from codeanatomy.lake.lease import StepDone, acquire, read_lease
 from codeanatomy.lake.manifest import append_manifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.maintain import maintenance as upkeep
-from codeanatomy.maintain.inspection import Outcome, Upkeep
-from codeanatomy.maintain.maintenance import UpkeepReport, maintain
-from codeanatomy.maintain.maintenance_run import Writing
+from codeanatomy.maintain.inspection import MaintenanceRequest, Outcome
+from codeanatomy.maintain.maintenance import MaintenanceReport, maintain
+from codeanatomy.maintain.maintenance_run import MaintenanceRun
 from codeanatomy.maintain.removal import remove
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
@@ -53,19 +53,19 @@ def lake(aged_lake: Path, tmp_path: Path) -> Path:
 
 def upkept(
     lake: Path, session: Callable[[], SparkSession] = no_session, *tables: str, **asked: Any
-) -> UpkeepReport:
-    wanted = Upkeep(str(lake), asked.pop("settings", SETTINGS), tables, **asked)
+) -> MaintenanceReport:
+    wanted = MaintenanceRequest(str(lake), asked.pop("settings", SETTINGS), tables, **asked)
     return maintain(wanted, Progress(io.StringIO()), session)
 
 
-def operations(report: UpkeepReport) -> dict[str, list[str]]:
+def operations(report: MaintenanceReport) -> dict[str, list[str]]:
     done: dict[str, list[str]] = {}
     for each in report.outcomes:
         done.setdefault(each.operation, []).append(each.table_name)
     return done
 
 
-def of_table(report: UpkeepReport, name: str) -> list[Outcome]:
+def of_table(report: MaintenanceReport, name: str) -> list[Outcome]:
     return [each for each in report.outcomes if each.table_name == name]
 
 
@@ -184,7 +184,7 @@ def test_a_short_retention_has_to_be_asked_for_twice(lake: Path) -> None:
 
 def test_a_running_build_is_named_and_not_disturbed(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_year(monkeypatch)
-    with acquire(str(lake), "run-now", ["app"], wait=False, tell=print, base_run_id=None):
+    with acquire(str(lake), "run-now", ["app"], wait=False, report=print, base_run_id=None):
         with pytest.raises(LeaseHeld, match="is being written by run run-now"):
             upkept(lake, operations=("vacuum",), wait=False)
         # To look is not to write.
@@ -240,7 +240,7 @@ def test_what_a_dead_build_has_left_is_left_alone(lake: Path) -> None:
     restore_table(str(lake), "cpg_nodes", 0, Commit("dead", sequence=5))
     version = newest_version(str(lake), "cpg_edges")
     report = upkept(lake, no_session, "cpg_nodes", "cpg_edges")
-    assert "1 tables have versions that nobody has published (cpg_nodes" in report.left_alone["cpg_edges"]
+    assert "1 tables have versions that no run has published (cpg_nodes" in report.left_alone["cpg_edges"]
     assert newest_version(str(lake), "cpg_edges") == version
     assert not report.published
 
@@ -251,8 +251,8 @@ def test_the_journal_of_a_dead_build_is_kept(
 ) -> None:
     in_a_year(monkeypatch)
     base = Snapshot.open(str(lake)).run_id if is_of_this else "another"
-    lease = acquire(str(lake), "run-dead", ["app"], wait=False, tell=print, base_run_id=base)
-    lease.note(StepDone("extract", {"app": "f"}, {"app": {"ast_files_v1": 4}}, {"ast_files_v1": 9}))
+    lease = acquire(str(lake), "run-dead", ["app"], wait=False, report=print, base_run_id=base)
+    lease.record_step(StepDone("extract", {"app": "f"}, {"app": {"ast_files_v1": 4}}, {"ast_files_v1": 9}))
     lease.release(keep_journal=True)
     upkept(lake, operations=("vacuum",))
     row = read_lease(str(lake))
@@ -315,7 +315,7 @@ def test_somebody_who_publishes_meanwhile_is_not_overwritten(
 ) -> None:
     publish = upkeep._publish
 
-    def late(run: Writing, *rest: Any) -> None:
+    def late(run: MaintenanceRun, *rest: Any) -> None:
         row = read_manifest(str(lake))[-1]
         other = structs.replace(row, run_id="other", finished_at=datetime.now(UTC))
         append_manifest(str(lake), [other], Commit("other"), after=None)
@@ -333,7 +333,7 @@ def test_a_stranger_that_writes_meanwhile_is_not_published(
     before = Snapshot.open(str(lake))
     publish = upkeep._publish
 
-    def late(run: Writing, *rest: Any) -> None:
+    def late(run: MaintenanceRun, *rest: Any) -> None:
         restore_table(str(lake), "file_line_index_v1", 0, Commit("stranger", sequence=5))
         publish(run, *rest)
 
@@ -355,5 +355,5 @@ def test_wrong_names_and_empty_places(lake: Path, tmp_path: Path) -> None:
         upkept(tmp_path / "nothing", dry_run=True)
     with pytest.raises(TableMissing, match="has no view_cache"):
         upkept(lake, no_session, "view_cache", dry_run=True)
-    with pytest.raises(UsageError, match="kept small by whoever holds the lease"):
+    with pytest.raises(UsageError, match="maintained by the holder of the lease"):
         upkept(lake, no_session, "run_lease")

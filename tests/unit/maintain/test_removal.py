@@ -19,8 +19,8 @@ from codeanatomy.errors import StillNeeded, StorageFailure
 from codeanatomy.lake.lease import StepDone, acquire
 from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 from codeanatomy.maintain.removal import removable_entries, removable_files, remove
-from codeanatomy.maintain.retention import Guard
-from codeanatomy.maintain.table_state import condition_of
+from codeanatomy.maintain.retention import RetentionGuard
+from codeanatomy.maintain.table_state import inspect_table
 from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
 from unit.delta.test_light_feed import fed
 
@@ -73,7 +73,7 @@ def readable(lake: Lake) -> set[int]:
 
 
 def vacuumed(lake: Lake, hours: float, now: datetime = LATER) -> dict[str, int]:
-    removal = removable_files(Guard(lake.tables.root, now), NAME, hours)
+    removal = removable_files(RetentionGuard(lake.tables.root, now), NAME, hours)
     remove(removal)
     return removal.kept
 
@@ -83,20 +83,20 @@ def test_only_the_newest_version_is_left_where_nobody_reads_another(lake: Lake) 
     assert vacuumed(lake, hours=168) == {}
     # Of the first version all files are there still: later ones only take rows out of them.
     assert readable(lake) == {0, 11}
-    state = condition_of(lake.location, lake.table)
+    state = inspect_table(lake.location, lake.table)
     assert state is not None
     assert (state.dead_files, state.dead_bytes) == (0, 0)
 
 
 def test_nothing_goes_within_the_retention(lake: Lake) -> None:
-    assert removable_files(Guard(lake.tables.root, datetime.now(UTC)), NAME, 168).files == ()
+    assert removable_files(RetentionGuard(lake.tables.root, datetime.now(UTC)), NAME, 168).files == ()
     assert vacuumed(lake, hours=3000) == {}
     assert readable(lake) == set(range(12))
 
 
 def test_the_same_twice_changes_nothing(lake: Lake) -> None:
     vacuumed(lake, hours=168)
-    assert removable_files(Guard(lake.tables.root, LATER), NAME, 168).files == ()
+    assert removable_files(RetentionGuard(lake.tables.root, LATER), NAME, 168).files == ()
 
 
 def test_a_stray_file_goes_when_it_is_old(lake: Lake) -> None:
@@ -176,13 +176,13 @@ def test_without_a_manifest_nobody_knows_what_is_needed(lake: Lake) -> None:
 
 
 def test_checksums_go_with_their_files(lake: Lake) -> None:
-    files = removable_files(Guard(lake.tables.root, LATER), NAME, 168).files
+    files = removable_files(RetentionGuard(lake.tables.root, LATER), NAME, 168).files
     for file in files:
         path = Path(lake.location, file.path)
         path.with_name(f".{path.name}.crc").write_bytes(b"crc")
     Path(lake.location, "_delta_log", f".{0:020}.json.crc").write_bytes(b"crc")
     assert vacuumed(lake, hours=168) == {}
-    remove(removable_entries(Guard(lake.tables.root, LATER), NAME, 720))
+    remove(removable_entries(RetentionGuard(lake.tables.root, LATER), NAME, 720))
     assert not list(Path(lake.location).rglob("*.crc"))
 
 
@@ -192,13 +192,13 @@ def test_a_path_may_be_spelled_otherwise(lake: Lake, spelling: str) -> None:
     path = next(action.add.path for action in read_actions(lake.location, 11) if action.add)
     other = spelling.format(lake.location, path)
     newest.write_text(newest.read_text().replace(f'"path":"{path}"', f'"path":"{other}"'))
-    assert path in Guard(lake.tables.root, LATER).needs(NAME, 168).recent
+    assert path in RetentionGuard(lake.tables.root, LATER).retained_files(NAME, 168).recent
     vacuumed(lake, hours=168)
     assert Path(lake.location, path).is_file()
 
 
 def test_entries_go_up_to_the_checkpoint_that_nobody_looks_behind(lake: Lake) -> None:
-    removal = removable_entries(Guard(lake.tables.root, LATER), NAME, 720)
+    removal = removable_entries(RetentionGuard(lake.tables.root, LATER), NAME, 720)
     remove(removal)
     # There is a checkpoint at version 10.
     assert logged_versions(lake.location) == [10, 11]
@@ -208,7 +208,7 @@ def test_entries_go_up_to_the_checkpoint_that_nobody_looks_behind(lake: Lake) ->
 
 
 def test_entries_that_are_young_stay(lake: Lake) -> None:
-    assert removable_entries(Guard(lake.tables.root), NAME, 720).files == ()
+    assert removable_entries(RetentionGuard(lake.tables.root), NAME, 720).files == ()
 
 
 @pytest.mark.parametrize(
@@ -220,15 +220,15 @@ def test_entries_that_are_young_stay(lake: Lake) -> None:
 )
 def test_entries_that_somebody_needs_stay(lake: Lake, hold: Callable[[Lake], None], who: str) -> None:
     hold(lake)
-    removal = removable_entries(Guard(lake.tables.root, LATER), NAME, 720)
+    removal = removable_entries(RetentionGuard(lake.tables.root, LATER), NAME, 720)
     assert removal.files == ()
     assert removal.kept == {who: 10}
 
 
 def test_a_version_whose_log_is_gone_is_not_needed_any_more(lake: Lake) -> None:
-    remove(removable_entries(Guard(lake.tables.root, LATER), NAME, 720))
+    remove(removable_entries(RetentionGuard(lake.tables.root, LATER), NAME, 720))
     published(lake, 4, LATER, "run-4")
-    assert Guard(lake.tables.root, LATER).needs(NAME, 168).files == {}
+    assert RetentionGuard(lake.tables.root, LATER).retained_files(NAME, 168).files == {}
     lake.light(11)
 
 
@@ -244,5 +244,5 @@ def test_what_cannot_be_removed_is_an_error(lake: Lake, monkeypatch: pytest.Monk
 def test_rows_are_read_after_all_of_it(lake: Lake) -> None:
     before = light_table(lake.tables.root, NAME, ["node_id"]).num_rows
     vacuumed(lake, hours=168)
-    remove(removable_entries(Guard(lake.tables.root, LATER), NAME, 720))
+    remove(removable_entries(RetentionGuard(lake.tables.root, LATER), NAME, 720))
     assert light_table(lake.tables.root, NAME, ["node_id"]).num_rows == before

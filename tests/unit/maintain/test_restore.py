@@ -36,7 +36,7 @@ from codeanatomy.errors import (
 from codeanatomy.lake.lease import acquire
 from codeanatomy.lake.manifest import OutputPin, append_manifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
-from codeanatomy.maintain import rollback as moving
+from codeanatomy.maintain import rollback
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
@@ -108,7 +108,7 @@ def test_every_row_of_a_run_is_there_again(lake: ThreeRuns, run: int) -> None:
         lake.runs[run],
         ("a", "b"),
     )
-    assert report.notes == ("gone until they are built again: c",)
+    assert report.notes == ("missing until they are built again: c",)
     found = Snapshot.open(str(lake.root))
     assert found.run_id == report.run_id
     assert rows(lake.root) == wanted
@@ -271,7 +271,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, after: int, problem: BaseException) -> 
             raise problem
         return restore_with_fallback(*args)
 
-    monkeypatch.setattr(moving, "restore_with_fallback", dying)
+    monkeypatch.setattr(rollback, "restore_with_fallback", dying)
 
 
 @pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.system), 12])
@@ -311,16 +311,16 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from support.three_runs import restored
-from codeanatomy.run import moving
+from codeanatomy.maintain import rollback
 
-calls, bring_back = iter(range(1000)), moving.bring_back
+calls, restore = iter(range(1000)), rollback.restore_with_fallback
 
 def dying(*args):
     if next(calls) == 5:
         os._exit(9)
-    return bring_back(*args)
+    return restore(*args)
 
-moving.bring_back = dying
+rollback.restore_with_fallback = dying
 restored(Path(sys.argv[1]), sys.argv[2])
 """
 
@@ -355,7 +355,7 @@ def test_what_somebody_else_publishes_meanwhile_is_not_lost(
         return restore_with_fallback(*args)
 
     count = len(read_manifest(str(lake.root)))
-    monkeypatch.setattr(moving, "restore_with_fallback", interfering)
+    monkeypatch.setattr(rollback, "restore_with_fallback", interfering)
     with pytest.raises(CommitConflict, match="run_manifest is at version"):
         lake.restore(lake.runs[0])
 
@@ -365,8 +365,8 @@ def test_a_version_that_is_not_what_was_asked_for_is_not_published(
 ) -> None:
     """The process of a dead run may commit a moment later."""
     before = rows(lake.root)
-    monkeypatch.setattr(moving, "restore_with_fallback", lambda root, name, *_: newest_version(root, name))
-    with pytest.raises(CommitConflict, match="is not what was to be restored"):
+    monkeypatch.setattr(rollback, "restore_with_fallback", lambda root, name, *_: newest_version(root, name))
+    with pytest.raises(CommitConflict, match="is not the restored state"):
         lake.restore(lake.runs[0])
     assert rows(lake.root) == before
 
@@ -483,7 +483,7 @@ def test_by_a_time(lake: ThreeRuns) -> None:
     assert report.tables[0].restored_version == then.pins[NODES].version
     assert lake.restore_table("plan_artifacts", moment).tables[0].restored_version is not None
     assert lake.restore(moment).restored_run == lake.runs[1]
-    with pytest.raises(UsageError, match="plan_artifacts was not there at 2020-01-01"):
+    with pytest.raises(UsageError, match="plan_artifacts did not exist at 2020-01-01"):
         lake.restore_table("plan_artifacts", "2020-01-01")
     with pytest.raises(TableMissing, match="nothing was published by 2020-01-01"):
         lake.restore_table(NODES, "2020-01-01")
@@ -517,7 +517,7 @@ def test_of_a_vacuumed_run_nothing_is_changed(lake: ThreeRuns) -> None:
     with pytest.raises(VersionGone) as caught:
         lake.restore(lake.runs[0])
     told = caught.value.message
-    assert f"run {lake.runs[0]} cannot be had again: version {version} of {NODES}" in told
+    assert f"run {lake.runs[0]} cannot be restored: version {version} of {NODES}" in told
     adds = replay_log(location(str(lake.root), NODES), version).adds
     lost = gone & adds.keys()
     assert f"{len(lost)} of its {len(adds)} files are missing" in told
@@ -551,7 +551,7 @@ def test_a_log_that_is_gone(lake: ThreeRuns) -> None:
     with pytest.raises(VersionGone, match=rf"entries of its log .* that are left: {last}\n"):
         require_readable(root, NODES, 0)
     require_readable(root, NODES, last)
-    with pytest.raises(VersionGone, match="cannot be had again"):
+    with pytest.raises(VersionGone, match="cannot be restored"):
         lake.restore(lake.runs[0])
 
 
@@ -610,7 +610,7 @@ def test_what_a_restore_is_recorded_in_is_refused(lake: ThreeRuns, name: str) ->
 def test_either_a_run_or_a_table(made: ThreeRuns, call: Ran, args: tuple[str, ...]) -> None:
     code, out, err = call("restore", "--lake", str(made.root), *args)
     assert (code, out) == (2, "")
-    assert "say either --run RUN, or TABLE --to VERSION" in err
+    assert "give either --run RUN, or TABLE and --to VERSION" in err
 
 
 def test_the_command(lake: ThreeRuns, call: Ran) -> None:
@@ -618,18 +618,20 @@ def test_the_command(lake: ThreeRuns, call: Ran) -> None:
     code, out, err = call("restore", "--lake", root, "--run", lake.runs[0])
     assert code == 0
     assert NODES in out
-    assert f"run {lake.runs[0]} is restored by run" in err
-    assert "gone until they are built again: c" in err
+    assert f"run {lake.runs[0]} restored by run" in err
+    assert "missing until they are built again: c" in err
     code, out, _ = call("restore", "--lake", root, "--run", lake.runs[0], "--format", "json")
     assert (code, json.loads(out)["status"]) == (0, "unchanged")
     code, out, err = call("restore", NODES, "--lake", root, "--to", str(lake.version(NODES, 1)))
     assert code == 0
-    assert "the next build does again: graph" in err
+    assert "the next build repeats: graph" in err
     code, out, err = call("restore", NODES, "--lake", root, "--to", "99")
     assert (code, out) == (6, "")
     assert "[CA047] there is no version 99" in err
     assert call("restore", "no_such", "--lake", root, "--to", "0")[0] == 2
-    held: Callable[..., Any] = acquire(root, "other", ["a"], wait=False, report=print, base_run_id=None).release
+    held: Callable[..., Any] = acquire(
+        root, "other", ["a"], wait=False, report=print, base_run_id=None
+    ).release
     code, _, err = call("restore", "--lake", root, "--run", lake.runs[2], "--no-wait")
     assert code == 5
     assert "being written by run other" in err

@@ -8,7 +8,7 @@ import pytest
 
 from codeanatomy.delta.read.light import location
 from codeanatomy.delta.store import LakeTables
-from codeanatomy.maintain.table_state import Condition, condition_of, files_below
+from codeanatomy.maintain.table_state import TableState, inspect_table, list_table_files
 from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
 
 
@@ -17,20 +17,20 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(LakeTables(str(tmp_path / "lake"), tables=(NODES,)), NODES, "owner_file_id")
 
 
-def looked_at(lake: Lake, **ordered: int) -> Condition:
+def looked_at(lake: Lake, **ordered: int) -> TableState:
     """The state, after partitions were ordered at a time."""
     times = {f"node_kind={kind}": time for kind, time in ordered.items()}
-    found = condition_of(location(lake.tables.root, NODES.name), NODES, times)
+    found = inspect_table(location(lake.tables.root, NODES.name), NODES, times)
     assert found is not None
     return found
 
 
-def deleted(found: Condition) -> int:
+def deleted(found: TableState) -> int:
     return sum(part.deleted_rows for part in found.parts)
 
 
 def test_no_table_has_no_state(tmp_path: Path) -> None:
-    assert condition_of(str(tmp_path / "nothing"), NODES) is None
+    assert inspect_table(str(tmp_path / "nothing"), NODES) is None
 
 
 def test_files_rows_and_bytes_are_those_of_the_disk(lake: Lake) -> None:
@@ -96,7 +96,7 @@ def test_only_what_writers_leave_is_listed(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / ".hidden").write_bytes(b"x")
     (tmp_path / "link.parquet").symlink_to(tmp_path / ".hidden")
-    assert {file.path for file in files_below(str(tmp_path))} == {
+    assert {file.path for file in list_table_files(str(tmp_path))} == {
         "a=1/part-0.parquet",
         "_change_data/cdc.parquet",
     }
