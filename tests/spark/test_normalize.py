@@ -117,7 +117,7 @@ def test_every_row_has_evidence(stored: dict[str, list[dict[str, Any]]]) -> None
 
 def test_inputs_are_those_of_the_catalogue() -> None:
     for make in (span_errors_v1, diagnostics_norm_v1):
-        assert tuple(signature(make).parameters) == ("place", *catalog.table(make.__name__).inputs)
+        assert tuple(signature(make).parameters) == ("file", *catalog.table(make.__name__).inputs)
 
 
 def test_flow_of_a_function(stored: dict[str, list[dict[str, Any]]]) -> None:
@@ -172,7 +172,7 @@ def test_broken_files_are_rows_and_the_others_are_whole(stored: dict[str, list[d
 @pytest.mark.system
 @pytest.mark.parametrize("numbers", [(1, 7), (2, 7)])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path, numbers: tuple[int, ...]) -> None:
-    store = Store.of(load_settings((), env={}, start=None), spark, str(lake))
+    store = Store.from_settings(load_settings((), env={}, start=None), spark, str(lake))
     found = []
     for partitions in numbers:
         witnesses = {name: scan(store, name).rows for name in FILE_INPUTS}

@@ -1,19 +1,21 @@
 """Build nodes, edges and properties of the code property graph from facts and relations of one file.
 
-rows                  graph rows of a file, by the catalogue of kinds
-facts                 the lists of facts that the catalogue names, and the functions that make them
-file_view             one file with the columns the graph stage reads of each table
-context               ids, syntax tree, definitions and relations of a file, shared by all lists
-syntax                CPython's syntax tree, indexed by span
-ast_fallback          LibCST's lists made from CPython's tree, for files LibCST could not read
-definitions           files, modules, packages, classes, functions, parameters, imports, diagnostics
-uses                  names, attributes, calls, arguments, literals, syntax nodes
-scopes                scopes and bindings of the symbol tables
-flow                  code units, basic blocks, control flow, variable events
-control_dependence    control dependence of basic blocks, by post-dominators
-types                 annotations, types, aliases, type parameters
-scip                  symbols and occurrences of a SCIP index
-external              modules and names outside of the repository
-relation_inputs       the part of a file's relations that other rows than edges depend on
-merge                 merge what the files of a repository contribute to shared nodes and edges
+    rows                  graph rows of a file, by the catalogue of kinds
+    facts                 the lists of facts that the catalogue names, and the functions that make them
+    file_view             one file with the columns the graph stage reads of each table
+    context               ids, syntax tree, definitions and relations of a file, shared by all lists
+    syntax                CPython's syntax tree, indexed by span
+    ast_fallback          LibCST's lists made from CPython's tree, for files LibCST could not read
+    definitions           files, modules, packages, classes, functions, parameters, imports, diagnostics
+    uses                  names, attributes, calls, arguments, literals, syntax nodes
+    scopes                scopes and bindings of the symbol tables
+    flow                  code units, basic blocks, control flow, variable events
+    control_dependence    control dependence of basic blocks, by post-dominators
+    types                 annotations, types, aliases, type parameters
+    scip                  symbols and occurrences of a SCIP index
+    external              modules and names outside of the repository
+    relation_inputs       the part of a file's relations that other rows than edges depend on
+    merge                 merge what the files of a repository contribute to shared nodes and edges
+
+Tests: `tests/unit/graph`, `tests/spark/test_graph.py`.
 """

@@ -63,7 +63,7 @@ class GraphDefinition(NamedTuple):
 
 
 class Context:
-    """A file of which facts are listed, with everything that several lists need."""
+    """A file with the ids, definitions and relations that several lists of facts need."""
 
     def __init__(self, file: GraphFile) -> None:
         self.file = file

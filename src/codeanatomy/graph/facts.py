@@ -121,7 +121,7 @@ def _with_aliases(contained: Columns, aliases: Columns) -> Columns:
 
 def _spelled(context: Context, facts: Lists) -> Columns:
     """Pair nodes with their syntax nodes, for all lists that have them."""
-    kinds = {one.made_of.of for one in NODE_KINDS.values() if one.name in SPELLED}
+    kinds = {kind.made_of.of for kind in NODE_KINDS.values() if kind.name in SPELLED}
     rows = []
     for name in sorted(kinds & facts.keys()):
         columns = facts[name]

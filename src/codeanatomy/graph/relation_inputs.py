@@ -29,9 +29,9 @@ def relation_inputs(rows: Columns) -> frozenset[tuple[Any, ...]]:
 
 
 def _used(rows: Columns) -> Iterator[tuple[Any, ...]]:
-    for kind, src_kind, src, dst_kind, dst, name, role, reason, *place in iter_rows(rows, *USED, *SPAN):
+    for kind, src_kind, src, dst_kind, dst, name, role, reason, *span in iter_rows(rows, *USED, *SPAN):
         # The source may be a node that only relations have.
-        yield "source", src_kind, src, *place
+        yield "source", src_kind, src, *span
         if dst is None:
             yield "unresolved", src, reason
         if dst_kind in EXTERNAL_KINDS:

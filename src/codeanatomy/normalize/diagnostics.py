@@ -109,9 +109,15 @@ def diagnostics_norm_v1(
         ),
         *(
             _diagnostic(
-                "disagreement", one.severity, one.code, one.message, one.details, one.bstart, one.bend
+                "disagreement",
+                difference.severity,
+                difference.code,
+                difference.message,
+                difference.details,
+                difference.bstart,
+                difference.bend,
             )
-            for one in differences
+            for difference in differences
         ),
     ):
         reports.setdefault(report.key, []).append(report)

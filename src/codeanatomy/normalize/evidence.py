@@ -73,7 +73,7 @@ CONTRIBUTIONS = (
 
 def table_evidence(file: FileEvidence, rows: Mapping[str, pa.RecordBatch]) -> list[pa.RecordBatch]:
     """Return the evidence for the rows of one file, given by table."""
-    return [_contributed(file, one, rows[one.table]) for one in CONTRIBUTIONS if one.table in rows]
+    return [_contributed(file, each, rows[each.table]) for each in CONTRIBUTIONS if each.table in rows]
 
 
 def sort_evidence(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

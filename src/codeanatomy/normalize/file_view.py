@@ -192,20 +192,20 @@ def _filter(columns: Columns | None, is_kept: Callable[[EvidenceRow], bool]) -> 
 
 
 def _file(file_id: str, rows: Mapping[str, Sequence[EvidenceRow]], lines: Lines) -> FileEvidence:
-    def one(table: str) -> EvidenceRow:
+    def first_row(table: str) -> EvidenceRow:
         return next(iter(rows.get(table, ())), {})
 
-    listed, documents = one("repo_files_v1"), rows.get("scip_index_v1", ())
+    listed, documents = first_row("repo_files_v1"), rows.get("scip_index_v1", ())
     known = listed or documents[0]
     return FileEvidence(
         known["repo_id"],
         file_id,
         known["path"],
-        ast=one("ast_files_v1"),
-        libcst=one("libcst_files_v1"),
-        bytecode=one("bytecode_files_v1"),
-        tree_sitter=one("tree_sitter_files_v1"),
-        symtable=one("symtable_files_v1"),
+        ast=first_row("ast_files_v1"),
+        libcst=first_row("libcst_files_v1"),
+        bytecode=first_row("bytecode_files_v1"),
+        tree_sitter=first_row("tree_sitter_files_v1"),
+        symtable=first_row("symtable_files_v1"),
         scip=tuple(documents),
         listed=listed,
         lines=lines,

@@ -257,7 +257,7 @@ def details(found: list[dict[str, Any]], path: str, code: str) -> dict[str, str]
 
 
 def test_the_function_is_what_the_catalogue_says(found: list[dict[str, Any]]) -> None:
-    assert tuple(signature(diagnostics_norm_v1).parameters) == ("place", *TABLE.inputs)
+    assert tuple(signature(diagnostics_norm_v1).parameters) == ("file", *TABLE.inputs)
     assert tuple(found[0]) == TABLE.column_names
 
 
