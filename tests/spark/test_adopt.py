@@ -132,10 +132,10 @@ def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> No
     featured = structs.replace(
         TABLE, write=structs.replace(TABLE.write, enable_features=("in_commit_timestamps",))
     )
-    with pytest.raises(NeedsSpark, match="has to be altered"):
+    with pytest.raises(NeedsSpark, match="needs new columns or features"):
         adopt_files(LakeTables(store.root, (featured,)), TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
     store.spark.sql(f"ALTER TABLE {address} ADD CONSTRAINT few CHECK (line_no < 2)")
-    with pytest.raises(NeedsSpark, match="asks for more"):
+    with pytest.raises(NeedsSpark, match="has a protocol that only Spark can write"):
         adopt_files(tables, TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
     assert adopt_files(store, TABLE.name, files, ["a"], Commit("r2"), by="repo_id").committed
     assert held(store) == {"a": 2}
@@ -328,7 +328,7 @@ def test_bloom_filters_as_large_as_their_rows(tmp_path: Path) -> None:
 
 
 def test_all_groups_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codeanatomy.delta.write.data_files.CUT_BYTES", 1)
+    monkeypatch.setattr("codeanatomy.delta.write.data_files.SPLIT_BYTES", 1)
     monkeypatch.setattr("codeanatomy.delta.write.data_files.GROUP_BYTES", 3 * nodes("a", "CLASS").nbytes)
     batches = [nodes("a", "CLASS", "FUNCTION", rows=3, start=start) for start in range(0, 30, 3)]
     found = write_files(str(tmp_path), NODES, batches)

@@ -119,7 +119,7 @@ def test_columns_of_different_meaning_are_not_joined(make_store: MakeStore, spar
     append(store, "things", frame(spark, thing(1)), Commit("r1"))
     left, right = scan(store, "things").rows, scan(store, "things").rows
     assert left.join(right, join_on(left, right, {"thing_id": "thing_id", "kind": "kind"})).count() == 1
-    with pytest.raises(SemanticTypeError, match="never meet"):
+    with pytest.raises(SemanticTypeError, match="never equal"):
         join_on(left, right, {"bstart": "thing_id"})
 
 

@@ -61,7 +61,7 @@ def test_a_version_or_table_that_is_not_there(three_versions: Store, make_store:
     with pytest.raises(TableMissing, match="no version 99"):
         scan(three_versions, "things", 99)
     for nonsense in ("2020-01-01", True, -1, 2**70, 1.5):
-        with pytest.raises(UsageError, match="no version"):
+        with pytest.raises(UsageError, match="is not a table version"):
             scan(three_versions, "things", nonsense)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="nothing"):
         scan(three_versions, "nothing")

@@ -185,6 +185,6 @@ def test_endless_conflicts_end_in_one_error(
     store = make_store(committer.TABLE)
     append(store, "things", frame(spark, thing(0)), Commit("before"))
     monkeypatch.setattr(commit_module, "_own_commit", lambda *_, **__: None)
-    monkeypatch.setattr(commit_module, "_already", lambda *_: None)
-    with pytest.raises(CommitConflict, match="lost against other writers 2 times"):
+    monkeypatch.setattr(commit_module, "_find_repeated", lambda *_: None)
+    with pytest.raises(CommitConflict, match="conflicted with other writers 2 times"):
         append(store, "things", frame(spark, thing(1)), Commit("r"), retry=Retry(attempts=2, first_seconds=0))

@@ -48,7 +48,7 @@ S3 = {
 @pytest.fixture(autouse=True)
 def nothing_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test says of a lake is forgotten after it."""
-    monkeypatch.setattr(policy, "_REACHED", {})
+    monkeypatch.setattr(policy, "_POLICIES", {})
 
 
 def test_a_policy_has_what_the_session_gets() -> None:
@@ -150,7 +150,7 @@ def test_a_local_lake_has_no_options(tmp_path: Path) -> None:
         register_policy(root, StorePolicy(S3))
         assert is_local(root)
         assert deltalake_options(f"{root}/graph/cpg_nodes") is None
-    assert policy._REACHED == {}
+    assert policy._POLICIES == {}
 
 
 def test_every_call_of_deltalake_gets_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_a_command_reaches_a_remote_lake_by_the_settings(monkeypatch: pytest.Mon
         cli, [*secret, "--set", "runtime.require_local_paths=true", "runs", "--lake", "s3a://bucket/lake"]
     )
     assert isinstance(done.exception, RemotePathRefused)
-    assert policy._REACHED == {}
+    assert policy._POLICIES == {}
     # Nothing listens there.
     here = ("--set", "runtime.storage_options.fs.s3a.endpoint=http://127.0.0.1:9")
     monkeypatch.setattr(light, "DeltaTable", _Closed)

@@ -307,7 +307,7 @@ def test_a_clock_that_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_files_of_old_beats_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_module, "TIDY_BEATS", 3)
+    monkeypatch.setattr(lease_module, "VACUUM_BEATS", 3)
     folder = Path(location(str(tmp_path), TABLE))
 
     def files() -> int:
