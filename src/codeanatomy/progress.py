@@ -23,15 +23,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import Task, TaskID
+    from rich.text import Text
 
 LINE_SECONDS = 5.0
 POLL_SECONDS = 0.2
@@ -104,7 +105,7 @@ def _open_bars(to: TextIO, clock: Callable[[], float]) -> _Bars | None:
 
 
 class _Bars:
-    """One row per step under way, drawn by rich."""
+    """One row per step under way, drawn by rich: bars, and below them lines without counts."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
@@ -123,7 +124,20 @@ class _Bars:
                 table_column=Column(width=width, no_wrap=True, overflow="ellipsis"),
             )
 
-        self._rich = Progress(
+        # Steps under way: those with counts, and those without.
+        self._tasks: dict[str, TaskID] = {}
+        self._lines = lines = dict[str, str]()
+
+        class Rows(Progress):
+            def get_renderables(self) -> Iterable[RenderableType]:
+                yield self.make_tasks_table(self.tasks)
+                yield from (_styled_line(step, text) for step, text in lines.items())
+
+        self._clock = clock
+        self._drawn = float("-inf")
+        # The text that a finished step has left on the screen.
+        self._left: dict[str, str] = {}
+        self._rows = Rows(
             column("step", STEP_WIDTH, "bold"),
             BarColumn(bar_width),
             column("rate", RATE_WIDTH, "cyan", right=True),
@@ -135,75 +149,81 @@ class _Bars:
             redirect_stdout=False,
             get_time=clock,
         )
-        self._clock = clock
-        self._drawn = float("-inf")
-        # Rows under way, by step.
-        self._rows: dict[str, TaskID] = {}
-        # What was last left on the screen of a finished step.
-        self._left: dict[str, str] = {}
 
     def update(self, step: str, text: str, *, last: bool) -> None:
         """Show a report: a bar if it has counts, else a line."""
         if self._left.get(step) == text:
             return
+        self._rows.start()
         counts = COUNTS.match(text)
-        self._leave_uncounted(unless=step)
-        if last and counts is None:
-            self._print_line(step, text)
-            return
-        started = step not in self._rows
-        if started:
-            self._rich.start()
-            self._rows[step] = self._rich.add_task("", total=None, step=step, rate="", time="", text=text)
-        completed, total = (int(each.replace(",", "")) for each in counts.groups()) if counts else (0, None)
-        self._rich.update(self._rows[step], completed=completed, total=total, text=text)
+        # Nothing else ends a step without counts.
+        for other in [each for each in self._lines if each != step]:
+            self._leave_line(other, self._lines[other])
+        if counts is not None:
+            completed, total = (int(each.replace(",", "")) for each in counts.groups())
+            self._update_bar(step, text, completed, total, last=last)
+        elif last:
+            self._leave_line(step, text)
+        else:
+            is_new = self._lines.get(step) != text
+            self._lines[step] = text
+            self._draw(at_once=is_new)
+
+    def _update_bar(self, step: str, text: str, completed: int, total: int, *, last: bool) -> None:
+        is_new = step not in self._tasks
+        if is_new:
+            self._tasks[step] = self._rows.add_task("", total=total, step=step, rate="", time="", text=text)
+        self._rows.update(self._tasks[step], completed=completed, total=total, text=text)
         task = self._task(step)
-        elapsed = 0.0 if started else task.elapsed or 0.0
+        # The duration of a step with a single report is not known.
+        elapsed = 0.0 if is_new else task.elapsed or 0.0
         rate = completed / elapsed if last and elapsed else task.speed
-        left = task.time_remaining
         if last:
-            # Of a step with a single report the duration is not known.
             duration = f"{elapsed:.1f} s" if elapsed else ""
         else:
-            duration = "" if left is None else f"{_minutes(left)} left"
-        self._rich.update(task.id, rate=f"{_rate(rate)}/s" if rate else "", time=duration)
+            duration = "" if task.time_remaining is None else f"{_minutes(task.time_remaining)} left"
+        self._rows.update(task.id, rate=f"{_rate(rate)}/s" if rate else "", time=duration)
         if last:
-            self._leave(step)
-        elif started or self._clock() - self._drawn >= POLL_SECONDS:
-            self._drawn = self._clock()
-            self._rich.refresh()
+            self._leave_bar(step)
+        else:
+            self._draw(at_once=is_new)
 
     def close(self) -> None:
         """Leave all rows on the screen as they are."""
-        for step in tuple(self._rows):
-            self._leave(step)
-        self._rich.stop()
+        for step in tuple(self._tasks):
+            self._leave_bar(step)
+        for step, text in tuple(self._lines.items()):
+            self._leave_line(step, text)
+        self._rows.stop()
 
-    def _leave_uncounted(self, unless: str) -> None:
-        """Leave the rows of other steps that have no counts: nothing else would end them."""
-        for step in tuple(self._rows):
-            if step != unless and self._task(step).total is None:
-                self._leave(step)
+    def _draw(self, *, at_once: bool) -> None:
+        if at_once or self._clock() - self._drawn >= POLL_SECONDS:
+            self._drawn = self._clock()
+            self._rows.refresh()
 
-    def _leave(self, step: str) -> None:
-        """Print the row of a step above the bars, and take it from them."""
+    def _leave_bar(self, step: str) -> None:
+        """Print the bar of a step above the rows, and take it from them."""
         task = self._task(step)
-        self._rich.remove_task(self._rows.pop(step))
-        self._rich.refresh()
+        self._rows.remove_task(self._tasks.pop(step))
         self._left[step] = task.fields["text"]
-        if task.total is None:
-            self._print_line(step, task.fields["text"])
-        else:
-            self._rich.console.print(self._rich.make_tasks_table([task]))
+        self._rows.refresh()
+        self._rows.console.print(self._rows.make_tasks_table([task]))
 
-    def _print_line(self, step: str, text: str) -> None:
-        from rich.text import Text
-
+    def _leave_line(self, step: str, text: str) -> None:
+        """Print the line of a step above the rows, and take it from them."""
+        self._lines.pop(step, None)
         self._left[step] = text
-        self._rich.console.print(Text.assemble((f"{step:<{STEP_WIDTH}}", "bold"), f" {text}"))
+        self._rows.refresh()
+        self._rows.console.print(_styled_line(step, text))
 
     def _task(self, step: str) -> Task:
-        return next(task for task in self._rich.tasks if task.id == self._rows[step])
+        return next(task for task in self._rows.tasks if task.id == self._tasks[step])
+
+
+def _styled_line(step: str, text: str) -> Text:
+    from rich.text import Text
+
+    return Text.assemble((f"{step:<{STEP_WIDTH}}", "bold"), f" {text}")
 
 
 def _rate(per_second: float) -> str:

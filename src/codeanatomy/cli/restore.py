@@ -81,7 +81,7 @@ def restore(
 def _print_restore_report(report: RestoreReport) -> None:
     what = f"run {report.restored_run}" if report.restored_run else ", ".join(t.table for t in report.tables)
     if report.status == "unchanged":
-        click.echo(f"nothing to do: {what} is what the lake has", err=True)
+        click.echo(f"nothing to do: the lake already has {what}", err=True)
         return
     print_table(
         ("table", "was", "restored", "is", "rows"),

@@ -36,7 +36,7 @@ from codeanatomy.cli.printing import (
 from codeanatomy.config import load_settings
 
 if TYPE_CHECKING:
-    from codeanatomy.query.status.run_reports import RunReport, StepLine
+    from codeanatomy.query.status.run_reports import RunReport, StepReport
     from codeanatomy.query.status.lake_status import LakeStatus, RepositoryStatus
 
 # Repositories and errors of a run that are shown.
@@ -219,7 +219,7 @@ def _print_run(report: RunReport) -> None:
         click.echo(f"{len(rows) - MAX_SHOWN:,} repositories not shown (--format json)", err=True)
 
 
-def _step_cells(step: StepLine) -> tuple[str, ...]:
+def _step_cells(step: StepReport) -> tuple[str, ...]:
     fingerprints = step.fingerprints
     return (
         step.step,

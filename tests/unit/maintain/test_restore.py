@@ -562,7 +562,7 @@ def test_a_version_that_never_was(lake: ThreeRuns) -> None:
     with pytest.raises(UsageError, match="'-1' is neither a version nor a time"):
         lake.restore_table(NODES, "-1")
     shutil.rmtree(location(str(lake.root), NODES))
-    with pytest.raises(VersionGone, match="so is the table"):
+    with pytest.raises(VersionGone, match="the table does not exist"):
         lake.restore_table(NODES, 0)
 
 
