@@ -64,7 +64,7 @@ def test_nothing_differs(reader: LightReader, committed: Path) -> None:
     changes = changed_symbols(reader, committed, "main", repo_id="shop")
     assert changes.symbols == ()
     assert changes.notes == (
-        "main and the files as they are: 0 differ",
+        "main and the work tree: 0 files differ",
         "no definition in the lake differs",
     )
 
@@ -78,8 +78,8 @@ def test_the_lake_was_built_before_the_change(reader: LightReader, source: Path)
         ("shop.paths.values.Shelf.show", "FUNCTION"),
     ]
     assert changes.notes == (
-        "HEAD and the files as they are: 1 differ",
-        f"the lake has {VALUES} as of HEAD: lines are those of that side",
+        "HEAD and the work tree: 1 files differ",
+        f"the lake has {VALUES} as of HEAD: line numbers are of that version",
     )
     found = impact(reader, changes.symbols, notes=changes.notes)
     assert {row[0] for row in reader.rows(found.query)} >= {
@@ -106,7 +106,7 @@ def test_the_lake_was_built_after_the_change(reader: LightReader, source: Path) 
         ("shop.paths.limits.twice", "FUNCTION"),
         ("shop.paths.values.give", "FUNCTION"),
     ]
-    assert changes.notes == ("main and the files as they are: 2 differ",)
+    assert changes.notes == ("main and the work tree: 2 files differ",)
 
 
 def test_between_two_commits(reader: LightReader, source: Path) -> None:
@@ -152,7 +152,8 @@ def test_a_lake_that_knows_neither_side_says_so(reader: LightReader, source: Pat
     edit(source, VALUES, "LIMIT = 4", "LIMIT = 5")
     changes = changed_symbols(reader, source, "main", repo_id="shop")
     assert names(changes) == [("shop.paths.values.LIMIT", "BINDING")]
-    assert changes.notes[1].endswith("as neither side is: lines may be off; build the lake again")
+    assert changes.notes[1].startswith("the lake has another version of ")
+    assert changes.notes[1].endswith(": line numbers may be wrong; build again")
 
 
 def test_a_folder_below_the_work_tree(reader: LightReader, source: Path) -> None:

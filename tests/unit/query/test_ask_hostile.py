@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.cli.printing import print_answer
 from codeanatomy.cli.options import AnswerFormat
+from codeanatomy.cli.printing import print_answer
 from codeanatomy.errors import CodeAnatomyError, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
 from codeanatomy.query.ask import VERBS

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.cli.printing import answer_notes
 from codeanatomy.cli.ask import COMMANDS, PARAMETERS
+from codeanatomy.cli.printing import answer_notes
 from codeanatomy.query.answers import COLUMNS
 from codeanatomy.query.ask import VERBS
 from codeanatomy.query.lake import Lake

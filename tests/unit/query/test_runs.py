@@ -13,7 +13,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import UnknownName
 from codeanatomy.lake.manifest import InputPin
-from codeanatomy.query.status.run_reports import PinLine, RunReport, Runs, StepLine, run_report, runs
+from codeanatomy.query.status.run_reports import RunReport, Runs, StepReport, TableVersions, run_report, runs
 from support.asked import Ran, asking
 from support.small_lakes import HASH, MINUTE, NOON, SmallLake
 
@@ -87,8 +87,8 @@ def test_a_run_with_what_its_steps_took(lake: SmallLake) -> None:
     assert found.line == runs(str(lake.root)).rows[1]
     assert (found.trace_id, found.finished_at) == ("f" * 32, NOON + MINUTE)
     extract, relate, publish = found.steps
-    assert extract == StepLine(step="extract", status="skipped", fingerprints={"a": HASH, "b": HASH})
-    assert relate == StepLine(
+    assert extract == StepReport(step="extract", status="skipped", fingerprints={"a": HASH, "b": HASH})
+    assert relate == StepReport(
         step="relate",
         status="succeeded",
         milliseconds=1500,
@@ -100,11 +100,11 @@ def test_a_run_with_what_its_steps_took(lake: SmallLake) -> None:
         spilled_bytes=0,
         fingerprints={"a": OTHER, "b": HASH},
     )
-    assert publish == StepLine(step="publish", milliseconds=40)
+    assert publish == StepReport(step="publish", milliseconds=40)
     assert found.pins == (
-        PinLine("ast_files_v1", 7, None, None),
-        PinLine("extract_error_artifacts", None, 1, None),
-        PinLine("relations_v1", 0, 1, None),
+        TableVersions("ast_files_v1", 7, None, None),
+        TableVersions("extract_error_artifacts", None, 1, None),
+        TableVersions("relations_v1", 0, 1, None),
     )
     assert [row.repo_id for row in found.repositories] == ["a", "b", "c"]
 
@@ -114,8 +114,8 @@ def test_a_run_of_which_no_artifacts_were_kept(tmp_path: Path) -> None:
     made.publish("one", {"a": {"step_ms": {"relate": 7}}})
     steps = run_report(str(tmp_path), "one").steps
     assert steps == (
-        StepLine(step="extract", fingerprints={"a": HASH}),
-        StepLine(step="relate", milliseconds=7, fingerprints={"a": HASH}),
+        StepReport(step="extract", fingerprints={"a": HASH}),
+        StepReport(step="relate", milliseconds=7, fingerprints={"a": HASH}),
     )
 
 

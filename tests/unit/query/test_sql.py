@@ -551,7 +551,7 @@ def test_a_limit_of_the_statement_counts_too(
 
 @pytest.mark.parametrize("limit", [0, -1, 10**30, "3", True, 2.0])
 def test_a_limit_that_means_nothing_is_refused(reader: LightReader, limit: Any) -> None:
-    with pytest.raises(UsageError, match="a limit of"):
+    with pytest.raises(UsageError, match="--limit must be"):
         ask(reader, "SELECT 1", limit=limit)
 
 

@@ -37,7 +37,7 @@ def test_a_call_and_all_that_is_behind_it(lake: Lake) -> None:
     )
     assert call["evidence"].startswith("values agrees")
     assert call["inside"] == "shop.paths.steps.finish"
-    assert call["detail"] == "A call that leaves the repository. Target: found by following imports."
+    assert call["detail"] == "A call that leaves the repository. Target: resolved by following imports."
     assert (call["group_id"], call["amount"]) == (None, None)
 
 
@@ -97,7 +97,7 @@ def test_none_from_here_to_there(lake: Lake) -> None:
     assert found.notes == ("no edge leads from shop.paths.steps.start to json.dumps",)
     back = lake.explain("paths.steps.first", "paths.steps.start")
     assert back.total == 0
-    assert back.notes[0].endswith("; 5 lead back")
+    assert back.notes[0].endswith("; 5 lead in the opposite direction")
 
 
 def test_no_such_edge(lake: Lake) -> None:

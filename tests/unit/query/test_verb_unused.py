@@ -76,12 +76,18 @@ def test_names_that_are_computed(listed: list[dict[str, Any]]) -> None:
 
 def test_the_reason_in_words(listed: list[dict[str, Any]]) -> None:
     details = {row["symbol"].rpartition(".")[2]: row["detail"] for row in listed if "waste" in row["path"]}
-    assert details["_never_named"] == "nothing says its name"
-    assert details["_namesake"] == "what says its name, such as shop/waste/piles.py:17, means something else"
-    assert details["ignite"] == "shop/waste/trucks.py:22 says its name and could not be resolved"
+    assert details["_never_named"] == "its name does not occur elsewhere"
+    assert (
+        details["_namesake"]
+        == "occurrences of its name, such as shop/waste/piles.py:17, refer to other definitions"
+    )
+    assert details["ignite"] == "shop/waste/trucks.py:22 has its name and could not be resolved"
     assert details["run"] == "threading.Thread may call it"
-    assert details["_Hooked"] == "shop.waste.bins.Holder.__init_subclass__ is told of it"
-    assert details["Mystery"] == "a base that is not known may know of it"
+    assert (
+        details["_Hooked"]
+        == "shop.waste.bins.Holder.__init_subclass__ runs when it is created and may have registered it"
+    )
+    assert details["Mystery"] == "an unresolved base may register it"
 
 
 def test_rows_are_whole_and_in_order(listed: list[dict[str, Any]]) -> None:

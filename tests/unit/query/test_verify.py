@@ -542,7 +542,7 @@ def test_unknown_and_missing_things_are_errors_of_ours(lake: Path, tmp_path: Pat
     with pytest.raises(UsageError, match="remote"):
         verify("s3://bucket/lake")
     next((lake / "graph" / NODES / "node_kind=CALLSITE").iterdir()).unlink()
-    with pytest.raises(StorageFailure, match=r"node_kind=CALLSITE/.* is gone"):
+    with pytest.raises(StorageFailure, match=r"node_kind=CALLSITE/.* is missing"):
         verify(str(lake))
 
 

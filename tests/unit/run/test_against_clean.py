@@ -263,6 +263,7 @@ def refreshed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return lake
 
 
+@pytest.mark.system
 def test_a_lake_is_what_a_clean_build_gives(spark: SparkSession, refreshed: Path, tmp_path: Path) -> None:
     here = Snapshot.open(str(refreshed))
     clean = build_clean(here, SETTINGS, str(tmp_path / "clean"), quiet(), lambda: spark)

@@ -39,7 +39,7 @@ IGNORED_COLUMNS = ("mtime_ns", "timestamp_ms")
 # Differing rows reported of each table by default, and characters of each.
 LIMIT = 20
 MAX_ROW_CHARS = 2000
-# Tables of up to so many rows are copied into the database: planning the read of many files twice is slower.
+# Tables with at most this many rows are copied: planning the read of many files twice takes longer.
 MAX_COPIED_ROWS = 100_000
 
 Side = Literal["only_here", "only_clean"]

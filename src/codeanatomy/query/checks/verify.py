@@ -36,8 +36,8 @@ from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.checks.verify_rules import CATALOGUE, ENTITIES, FINDING_COLUMNS, PREPARED, RULES, VIEWS
 
-# Tables of up to so many rows are copied into the database: planning reads of a file per kind again for each
-# rule takes longer than reading a small graph.
+# Tables with at most this many rows are copied: planning reads of a file per kind again for each rule takes
+# longer than reading a small graph.
 MAX_COPIED_ROWS = 100_000
 GRAPH = tuple(table.name for table in GRAPH_TABLES)
 DATA_FILES = pa.schema(
@@ -102,7 +102,7 @@ class Verification(Struct, frozen=True):
         return sum(self.rules.values())
 
 
-class _Subject(Struct, frozen=True):
+class _CheckedLake(Struct, frozen=True):
     """The tables at their pinned versions, and the repositories that have a graph."""
 
     # Local path.
@@ -118,7 +118,7 @@ def verify(root: str, repo_id: str | None = None, limit: int = 20, as_of: str | 
     lake = Snapshot.open(root, as_of)
     repositories, unbuilt = _with_graph(lake, repo_id)
     with _database() as database:
-        _create_views(database, _Subject(path, lake, repositories))
+        _create_views(database, _CheckedLake(path, lake, repositories))
         broken = {name: _check_rule(database, name, sql, limit) for name, sql in RULES.items()}
         rows = dict.fromkeys(VIEWS.values(), 0) | _checked_rows(database)
     return Verification(
@@ -157,7 +157,7 @@ def _database() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def _create_views(database: duckdb.DuckDBPyConnection, subject: _Subject) -> None:
+def _create_views(database: duckdb.DuckDBPyConnection, subject: _CheckedLake) -> None:
     """Create the views and tables that the rules read."""
     root = subject.root
     names = dict.fromkeys((*subject.lake.pins, *VIEWS.values()))
@@ -173,7 +173,7 @@ def _create_views(database: duckdb.DuckDBPyConnection, subject: _Subject) -> Non
 
 
 def _create_counts(
-    database: duckdb.DuckDBPyConnection, subject: _Subject, files: Mapping[str, Sequence[LoggedFile]]
+    database: duckdb.DuckDBPyConnection, subject: _CheckedLake, files: Mapping[str, Sequence[LoggedFile]]
 ) -> None:
     """Create tables of row counts by data file, table and repository: actual, logged, and in the manifest."""
     listed = [_data_file_row(subject.root, name, file) for name, logged in files.items() for file in logged]
@@ -216,7 +216,7 @@ def _data_file_row(root: str, name: str, file: LoggedFile) -> dict[str, Any]:
     }
 
 
-def _count_sql(subject: _Subject, name: str, files: Sequence[LoggedFile]) -> str:
+def _count_sql(subject: _CheckedLake, name: str, files: Sequence[LoggedFile]) -> str:
     """Return SQL for the row count of each repository.
 
     Of a table that runs append to, only rows of the run that read the repository's files count.
@@ -290,5 +290,5 @@ def _scalar(database: duckdb.DuckDBPyConnection, sql: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def _repository_condition(subject: _Subject) -> str:
+def _repository_condition(subject: _CheckedLake) -> str:
     return f"repo_id IN ({', '.join(map(sql_literal, subject.repositories))})"

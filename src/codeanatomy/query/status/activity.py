@@ -56,7 +56,7 @@ class StepCost(Struct, frozen=True):
     spilled_bytes: int | None
 
 
-class Written(Struct, frozen=True):
+class TableWrites(Struct, frozen=True):
     """What a run wrote to a table, and the table's row count after it."""
 
     run_id: str
@@ -80,10 +80,10 @@ class TableGrowth(Struct, frozen=True):
     rows_added: int | None
     # By all of the runs.
     bytes_written: int
-    runs: tuple[Written, ...]
+    runs: tuple[TableWrites, ...]
 
 
-class Retried(Struct, frozen=True):
+class RetriedCommit(Struct, frozen=True):
     """A commit that was retried, or given up because of a conflicting commit."""
 
     run_id: str
@@ -95,8 +95,8 @@ class Retried(Struct, frozen=True):
     version: int | None
 
 
-class Violated(Struct, frozen=True):
-    """A constraint violation that made a commit fail."""
+class ViolatedConstraint(Struct, frozen=True):
+    """A constraint that rows of a failed commit violated."""
 
     run_id: str
     table: str
@@ -106,7 +106,7 @@ class Violated(Struct, frozen=True):
     sample: str | None
 
 
-class Pruned(Struct, frozen=True):
+class ScanPruning(Struct, frozen=True):
     """Files read and skipped by scans of a table for one purpose."""
 
     table: str
@@ -119,7 +119,7 @@ class Pruned(Struct, frozen=True):
     pruned_files: int
 
 
-class CacheUsed(Struct, frozen=True):
+class CacheUsage(Struct, frozen=True):
     """Uses of a cached table."""
 
     table: str
@@ -130,7 +130,7 @@ class CacheUsed(Struct, frozen=True):
     size_bytes: int | None
 
 
-class Maintained(Struct, frozen=True):
+class MaintenanceOperation(Struct, frozen=True):
     """A maintenance operation."""
 
     run_id: str
@@ -153,11 +153,11 @@ class Observation(Struct, frozen=True, kw_only=True):
     runs: tuple[str, ...]
     steps: tuple[StepCost, ...] = ()
     growth: tuple[TableGrowth, ...] = ()
-    retries: tuple[Retried, ...] = ()
-    violations: tuple[Violated, ...] = ()
-    pruning: tuple[Pruned, ...] = ()
-    caches: tuple[CacheUsed, ...] = ()
-    maintenance: tuple[Maintained, ...] = ()
+    retries: tuple[RetriedCommit, ...] = ()
+    violations: tuple[ViolatedConstraint, ...] = ()
+    pruning: tuple[ScanPruning, ...] = ()
+    caches: tuple[CacheUsage, ...] = ()
+    maintenance: tuple[MaintenanceOperation, ...] = ()
     # Number of lines left out, by topic.
     cut: dict[str, int] = {}
 
@@ -238,7 +238,7 @@ def _growth(root: str, runs: Sequence[RecordedRun]) -> list[TableGrowth]:
             pin, of_run = pinned.get(run.run_id, {}).get(name), commits.get((run.run_id, name), [])
             if pin is not None or of_run:
                 sums = (sum(row[column] or 0 for row in of_run) for column in ("rows", "files", "bytes"))
-                written.append(Written(run.run_id, None if pin is None else pin.rows, len(of_run), *sums))
+                written.append(TableWrites(run.run_id, None if pin is None else pin.rows, len(of_run), *sums))
         counts = [each.rows for each in written if each.run_id in pinned]
         now, first = (counts[0], counts[-1]) if counts else (None, None)
         newest = next((pins[name].version for pins in pinned.values() if name in pins), None)
@@ -265,12 +265,12 @@ def _version_facts(root: str, name: str, version: int) -> TableFacts | None:
         return None
 
 
-def _retries(root: str, runs: Sequence[RecordedRun]) -> list[Retried]:
+def _retries(root: str, runs: Sequence[RecordedRun]) -> list[RetriedCommit]:
     """Return retried commits, the newest first."""
     columns = ["table_name", "operation", "attempts", "conflicts", "delta_version", "event_time"]
     rows = _recorded(root, "delta_mutations", columns, runs)
     return [
-        Retried(
+        RetriedCommit(
             row["run_id"],
             row["table_name"],
             row["operation"],
@@ -283,12 +283,12 @@ def _retries(root: str, runs: Sequence[RecordedRun]) -> list[Retried]:
     ]
 
 
-def _violations(root: str, runs: Sequence[RecordedRun]) -> list[Violated]:
+def _violations(root: str, runs: Sequence[RecordedRun]) -> list[ViolatedConstraint]:
     """Return constraint violations, the newest first."""
     columns = ["table_name", "operation", "constraint_violations", "event_time"]
     rows = _recorded(root, "delta_mutations", columns, runs)
     return [
-        Violated(row["run_id"], row["table_name"], row["operation"], *_rule(each))
+        ViolatedConstraint(row["run_id"], row["table_name"], row["operation"], *_rule(each))
         for row in _newest_first(rows)
         for each in row["constraint_violations"] or ()
     ]
@@ -298,7 +298,7 @@ def _rule(broken: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
     return broken["name"], broken["expression"], broken["sample"]
 
 
-def _pruning(root: str, runs: Sequence[RecordedRun]) -> list[Pruned]:
+def _pruning(root: str, runs: Sequence[RecordedRun]) -> list[ScanPruning]:
     """Return scans by table and purpose, those that read most files first."""
     columns = ["table_name", "purpose", "total_files", "candidate_files", "scans"]
     groups: dict[tuple[str, str], list[Row]] = {}
@@ -312,24 +312,24 @@ def _pruning(root: str, runs: Sequence[RecordedRun]) -> list[Pruned]:
             sum(row[name] * (row["scans"] or 1) for row in counted)
             for name in ("total_files", "candidate_files")
         )
-        lines.append(Pruned(table, purpose, scans, known, total, candidates, total - candidates))
+        lines.append(ScanPruning(table, purpose, scans, known, total, candidates, total - candidates))
     return sorted(lines, key=lambda line: (-line.candidate_files, line.table, line.purpose))
 
 
-def _caches(root: str, runs: Sequence[RecordedRun]) -> list[CacheUsed]:
+def _caches(root: str, runs: Sequence[RecordedRun]) -> list[CacheUsage]:
     """Return cached tables, those used most first."""
     columns = ["table_name", "policy", "hit", "size_bytes", "event_time"]
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in _newest_first(_recorded(root, "view_cache", columns, runs)):
         groups.setdefault((row["table_name"], row["policy"]), []).append(row)
     lines = [
-        CacheUsed(*key, len(rows), sum(row["hit"] for row in rows), rows[0]["size_bytes"])
+        CacheUsage(*key, len(rows), sum(row["hit"] for row in rows), rows[0]["size_bytes"])
         for key, rows in groups.items()
     ]
     return sorted(lines, key=lambda line: (-line.uses, line.table))
 
 
-def _maintenance(root: str, last: int) -> list[Maintained]:
+def _maintenance(root: str, last: int) -> list[MaintenanceOperation]:
     """Return operations of the last maintenance runs, published or not, the newest first."""
     columns = (
         *("run_id", "event_time", "table_name", "operation", "outcome", "reason"),
@@ -337,7 +337,7 @@ def _maintenance(root: str, last: int) -> list[Maintained]:
     )
     rows = _newest_first(_rows(root, "delta_maintenance", columns))
     runs = list(dict.fromkeys(row["run_id"] for row in rows))[:last]
-    return [Maintained(*(row[name] for name in columns)) for row in rows if row["run_id"] in runs]
+    return [MaintenanceOperation(*(row[name] for name in columns)) for row in rows if row["run_id"] in runs]
 
 
 def _newest_first(rows: Iterable[Row]) -> list[Row]:

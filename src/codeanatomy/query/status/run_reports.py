@@ -32,7 +32,7 @@ STEP_OF = {table.name: table.stage for table in catalog.TABLES} | {ERRORS: "extr
 FIGURES = ("rows", "bytes", "jobs", "tasks", "skew", "spilled_bytes")
 
 
-class RunLine(Struct, frozen=True):
+class RunSummary(Struct, frozen=True):
     """The summary of a run."""
 
     run_id: str
@@ -54,11 +54,11 @@ class RunLine(Struct, frozen=True):
 class Runs(Struct, frozen=True):
     """The newest runs, newest first, and the total."""
 
-    rows: tuple[RunLine, ...]
+    rows: tuple[RunSummary, ...]
     total: int
 
 
-class StepLine(Struct, frozen=True, kw_only=True):
+class StepReport(Struct, frozen=True, kw_only=True):
     """A step of a run and its cost; None is unknown."""
 
     step: str
@@ -76,7 +76,7 @@ class StepLine(Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-class PinLine(Struct, frozen=True):
+class TableVersions(Struct, frozen=True):
     """A table before and after a run."""
 
     table: str
@@ -90,11 +90,11 @@ class PinLine(Struct, frozen=True):
 class RunReport(Struct, frozen=True):
     """Everything that was recorded of a run."""
 
-    line: RunLine
+    line: RunSummary
     finished_at: datetime
     trace_id: str | None
-    steps: tuple[StepLine, ...]
-    pins: tuple[PinLine, ...]
+    steps: tuple[StepReport, ...]
+    pins: tuple[TableVersions, ...]
     repositories: tuple[RunManifest, ...]
     # Number of files that were processed again, by refreshed repository and reason.
     redone: dict[str, dict[str, int]] = {}
@@ -121,10 +121,10 @@ def run_report(root: str, run_id: str) -> RunReport:
     )
 
 
-def _line(run: RecordedRun) -> RunLine:
+def _line(run: RecordedRun) -> RunSummary:
     statuses = {row.status for row in run.rows}
     worst: Iterable[Status] = ("failed", "cancelled", "succeeded")
-    return RunLine(
+    return RunSummary(
         run.run_id,
         next(status for status in worst if status in statuses),
         run.started_at,
@@ -177,7 +177,7 @@ def _redone(root: str, run_id: str) -> dict[str, dict[str, int]]:
     return {repo_id: dict(sorted(counts.items())) for repo_id, counts in sorted(reasons.items())}
 
 
-def _steps(run: RecordedRun, artifacts: Mapping[str, dict[str, Any]]) -> Iterator[StepLine]:
+def _steps(run: RecordedRun, artifacts: Mapping[str, dict[str, Any]]) -> Iterator[StepReport]:
     """Combine the manifest and the artifacts of each step."""
     # Keys with the suffix time a whole step; the others time its parts.
     times = {step: ms for row in run.rows for step, ms in row.step_ms.items() if not step.endswith("_step")}
@@ -186,7 +186,7 @@ def _steps(run: RecordedRun, artifacts: Mapping[str, dict[str, Any]]) -> Iterato
         rows = [row for row in run.rows if step in row.plan_fingerprints]
         artifact = artifacts.get(step, {})
         skipped = "skipped" if rows and all(_was_skipped(row, step) for row in rows) else None
-        yield StepLine(
+        yield StepReport(
             step=step,
             status=artifact.get("status", skipped),
             milliseconds=_first_known(artifact.get("duration_ms"), times.get(step)),
@@ -202,10 +202,10 @@ def _first_known(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
 
 
-def _pins(run: RecordedRun) -> Iterator[PinLine]:
+def _pins(run: RecordedRun) -> Iterator[TableVersions]:
     """Return the table versions before and after a run; a failed run has none after it."""
     before = {pin.table_name: pin.version for row in run.rows for pin in row.input_pins}
     after = {pin.table_name: pin for row in run.succeeded for pin in row.output_pins}
     for name in sorted({*before, *after}):
         pin = after.get(name)
-        yield PinLine(name, before.get(name), pin.version if pin else None, pin.rows if pin else None)
+        yield TableVersions(name, before.get(name), pin.version if pin else None, pin.rows if pin else None)

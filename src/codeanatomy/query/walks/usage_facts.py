@@ -95,7 +95,7 @@ def read_usage_context(
     inherits = reader.rows(
         Query(
             "SELECT e.src_node_id, e.dst_node_id, q.qualname FROM e LEFT JOIN q ON q.node_id = e.dst_node_id"
-            " UNION ALL SELECT p.entity_id, NULL, 'a base that is not known' FROM p",
+            " UNION ALL SELECT p.entity_id, NULL, 'an unresolved base' FROM p",
             {
                 "e": edges(("INHERITS",)),
                 "q": nodes(("QUALIFIED_NAME",)),
