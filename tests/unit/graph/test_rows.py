@@ -153,7 +153,7 @@ def made_of(facts: Mapping[str, Any], kind: NodeKind | EdgeKind) -> dict[str, li
     """The rows of one kind."""
     nodes = (kind,) if isinstance(kind, NodeKind) else ()
     edges = (kind,) if isinstance(kind, EdgeKind) else ()
-    place = graph_rows.Place("test", "file:f", "f.py")
+    place = graph_rows.RowOwner("test", "file:f", "f.py")
     return rows_of(graph_rows._rows(facts, nodes, edges, place))
 
 
