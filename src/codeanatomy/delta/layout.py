@@ -92,11 +92,11 @@ def resolve_stats_columns(table: Table, lineage: Iterable[str] = ()) -> tuple[st
     return (*clustered, *sorted(tuple(others)[: policy.stats_max_columns - len(clustered)]))
 
 
-def _with_stats(table: Table, wanted: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns among `wanted` that can have statistics in a file, each once."""
+def _with_stats(table: Table, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns among `names` that can have statistics in a file, each once."""
     partitions = table.write.partition_by
     ordered = {c.name for c in table.columns if c.type in ORDERED_TYPES and not c.array}
-    return tuple(dict.fromkeys(name for name in wanted if name in ordered and name not in partitions))
+    return tuple(dict.fromkeys(name for name in names if name in ordered and name not in partitions))
 
 
 def stats_reasons(table: Table, lineage: Iterable[str] = ()) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -105,13 +105,13 @@ def stats_reasons(table: Table, lineage: Iterable[str] = ()) -> tuple[dict[str, 
     if policy.stats_policy == "off":
         return {}, ()
     chosen = resolve_stats_columns(table, lineage)
-    wanted = dict.fromkeys(sorted(lineage), "named by an earlier commit")
-    wanted |= {each.name: each.reason for each in table.lineage or ()}
-    wanted |= dict.fromkeys(policy.zorder_by, "cluster column")
+    requested = dict.fromkeys(sorted(lineage), "named by an earlier commit")
+    requested |= {each.name: each.reason for each in table.lineage or ()}
+    requested |= dict.fromkeys(policy.zorder_by, "cluster column")
     if policy.stats_policy == "explicit":
-        wanted = dict.fromkeys(policy.stats_columns, "named by the policy")
-    left_out = tuple(name for name in wanted if name not in chosen and name not in policy.partition_by)
-    reasons = {name: wanted[name] for name in chosen}
+        requested = dict.fromkeys(policy.stats_columns, "named by the policy")
+    left_out = tuple(name for name in requested if name not in chosen and name not in policy.partition_by)
+    reasons = {name: requested[name] for name in chosen}
     return reasons | {name: f"left out: {_exclusion_reason(table, name)}" for name in left_out}, left_out
 
 
@@ -188,17 +188,17 @@ def contract_hash(table: Table) -> str:
 
 def feature_properties(table: Table, current: SnapshotInfo | None) -> dict[str, str]:
     """Return the properties that enable the features of the policy which the table does not have yet."""
-    wanted = {name: FEATURES[name] for name in table.write.enable_features}
+    features = [FEATURES[name] for name in table.write.enable_features]
     mode = table.schema.column_mapping_mode
-    properties = {feature.property: feature.value for feature in wanted.values()}
+    properties = {feature.property: feature.value for feature in features}
     if mode is not None:
         properties[FEATURES["column_mapping"].property] = mode
     have = {} if current is None else current.properties
     missing = {key: value for key, value in properties.items() if have.get(key) != value}
-    legacy = [feature.legacy for feature in wanted.values()]
-    plain = current is None or not current.writer_features
+    legacy = [feature.legacy for feature in features]
+    without_features = current is None or not current.writer_features
     # Legacy protocol versions where they suffice, so that old readers and writers still work.
-    if missing and plain and legacy and all(legacy):
+    if missing and without_features and legacy and all(legacy):
         versions = [(1, 2) if current is None else (current.min_reader_version, current.min_writer_version)]
         versions += [pair for pair in legacy if pair is not None]
         missing["delta.minReaderVersion"] = str(max(reader for reader, _ in versions))

@@ -231,7 +231,7 @@ def _s3(options: Mapping[str, str], bucket: str) -> dict[str, str]:
     below = {**_below("fs.s3a.", options), **_below(f"fs.s3a.bucket.{bucket}.", options)}
     # Create a log entry only if it does not exist: all our commits rely on it.
     renamed = {"aws_conditional_put": "etag"}
-    renamed |= {ours: below[name] for name, ours in S3.items() if name in below}
+    renamed |= {option: below[name] for name, option in S3.items() if name in below}
     if S3_ENDPOINT in below:
         endpoint = below[S3_ENDPOINT]
         if "://" not in endpoint:
@@ -257,6 +257,6 @@ def _azure(options: Mapping[str, str], place: str) -> dict[str, str]:
         return below.get(f"{name}.{host}", below.get(name))
 
     renamed = {"azure_storage_account_name": account} if "@" in place else {}
-    renamed |= {ours: value for name, ours in AZURE.items() if (value := option(name)) is not None}
+    renamed |= {target: value for name, target in AZURE.items() if (value := option(name)) is not None}
     tenant = urlsplit(option(AZURE_TENANT) or "").path.strip("/").partition("/")[0]
     return {**renamed, "azure_storage_tenant_id": tenant} if tenant else renamed

@@ -234,7 +234,10 @@ def test_vectors_in_the_log_and_in_files_elsewhere(tmp_path: Path) -> None:
     folder.mkdir()
     assert place is not None
     place.rename(folder / place.name)
-    assert read_vector(str(tmp_path), structs.replace(vector, path_or_inline=f"ab{vector.path_or_inline}")) == positions
+    assert (
+        read_vector(str(tmp_path), structs.replace(vector, path_or_inline=f"ab{vector.path_or_inline}"))
+        == positions
+    )
 
 
 def test_names_are_coded_as_delta_does_it() -> None:

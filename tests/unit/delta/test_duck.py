@@ -39,9 +39,9 @@ def written(root: Path, path: str, **columns: list[object]) -> LoggedFile:
 def test_a_column_that_a_file_lacks_is_null(tmp_path: Path) -> None:
     old = written(tmp_path, "node_kind=CLASS/a.parquet", node_id=["a"], repo_id=["r"])
     new = written(tmp_path, "node_kind=CLASS/b.parquet", node_id=["b"], repo_id=["r"], line=[3])
+    nodes = select_rows(str(tmp_path), "cpg_nodes", [old, new])
     rows = lookup_connection().execute(
-        f"SELECT node_id, node_kind, line, qualname FROM ({select_rows(str(tmp_path), 'cpg_nodes', [old, new])})"
-        " ORDER BY node_id"
+        f"SELECT node_id, node_kind, line, qualname FROM ({nodes}) ORDER BY node_id"
     )
     assert rows.fetchall() == [("a", "CLASS", None, None), ("b", "CLASS", 3, None)]
 

@@ -94,7 +94,8 @@ def test_what_is_not_understood_may_be_anything(text: str) -> None:
     found = parse_predicate(NODES, text)
     for column_range in (ANY_VALUE, ONLY_NULL, ColumnRange("z", "z", nulls=False)):
         assert (
-            found.term.outcomes(dict.fromkeys(NODES.column_names, column_range).__getitem__) == TRUE | FALSE | NULL
+            found.term.outcomes(dict.fromkeys(NODES.column_names, column_range).__getitem__)
+            == TRUE | FALSE | NULL
         )
 
 

@@ -366,7 +366,9 @@ def test_no_pair_of_values_is_left_out(name: str) -> None:
 
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(adds(), min_size=1, max_size=4), conditions)
-def test_no_file_with_a_matching_row_is_left_out(made: list[tuple[Add, list[Row]]], asked: BuildInputs) -> None:
+def test_no_file_with_a_matching_row_is_left_out(
+    made: list[tuple[Add, list[Row]]], asked: BuildInputs
+) -> None:
     state = LogState({}, mapped_metadata(), {add.path: add for add, _ in made})
     index = FileIndex(0, logged_files(PARTS, state))
     kept = {file.path for file in index.candidates(parse_predicate(PARTS, asked[0]))}

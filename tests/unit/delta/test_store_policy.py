@@ -214,7 +214,8 @@ def test_the_policy_is_part_of_the_runtime_identity() -> None:
 
 def test_no_value_is_told() -> None:
     found = StorePolicy(S3, {"s3a.impl": SECRET}, {"k": SECRET})
-    told = f"{found!r} {found} {found.option_hashes()} {found.identity} {msgspec.json.encode(found.option_hashes())!r}"
+    hashes = found.option_hashes()
+    told = f"{found!r} {found} {hashes} {found.identity} {msgspec.json.encode(hashes)!r}"
     assert SECRET not in told
     assert "AKIA" not in told
     hashed = found.option_hashes()

@@ -12,7 +12,7 @@ from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.errors import TableMissing
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Held, Query, Slice, edges, nodes, of_repository
-from codeanatomy.query.verbs.result import held as answered
+from codeanatomy.query.verbs.result import rows_result as answered
 from support.ask_lake import reader_of
 
 SHAPE = (Column("name", "string", "."), Column("size", "int", "."))

@@ -1,4 +1,4 @@
-"""Scan a table version with Spark: every read of a table by Spark goes through here.
+"""Scan a table version with Spark, which reads tables only here, in the change feed and when staging.
 
 A scan is pinned to a version (the newest is resolved to its number first), checks the table's gate, and
 returns the contract's columns, whatever the stored schema:
@@ -13,7 +13,7 @@ returns the contract's columns, whatever the stored schema:
 A condition filters the rows, and only data files that may contain such rows by their statistics are opened
 (`delta.read.file_index`). Delta prunes the files itself for remote tables, and where many files are left.
 
-Reads without Spark are in `delta.read.light` and `delta.read.duck`; the change feed is in `delta.feed`.
+Reads without Spark are in `delta.read.light` and `delta.read.duck`, the change feed is in `delta.feed`.
 
 Tests: `tests/spark/test_scan.py`, `tests/unit/delta/test_pruning.py`.
 """

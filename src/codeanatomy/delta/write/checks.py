@@ -120,7 +120,8 @@ def find_violation(table: Table, rows: DataFrame, rules: Rules) -> ConstraintVio
     broken = F.expr(
         "filter(array("
         + ", ".join(
-            f"IF(coalesce({condition}, false), NULL, {spark_literal(name)})" for name, condition in rules.items()
+            f"IF(coalesce({condition}, false), NULL, {spark_literal(name)})"
+            for name, condition in rules.items()
         )
         + "), r -> r IS NOT NULL)"
     )

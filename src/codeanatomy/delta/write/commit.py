@@ -219,7 +219,8 @@ def replace_by_owner(
 
 
 def _in_list(column: str, values: Sequence[str]) -> str:
-    return f"{quote_identifier(column)} IN ({', '.join(spark_literal(value) for value in sorted(set(values)))})"
+    literals = ", ".join(map(spark_literal, sorted(set(values))))
+    return f"{quote_identifier(column)} IN ({literals})"
 
 
 def merge(

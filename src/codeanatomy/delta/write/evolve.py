@@ -207,9 +207,9 @@ def _refuse_other_partitions(table: Table, current: SnapshotInfo) -> None:
 
 def alter_feature(store: Store, table: Table, feature: FeatureName, commit: Commit) -> int:
     """Enable a feature of a table, and return the version that has it."""
-    wanted = FEATURES[feature]
+    change = {FEATURES[feature].property: FEATURES[feature].value}
     try:
-        _alter_properties(store, table, {wanted.property: wanted.value}, encode_stamp(commit, "features"))
+        _alter_properties(store, table, change, encode_stamp(commit, "features"))
     except ENGINE_ERRORS as problem:
         raise FeatureError(
             f"{feature} cannot be enabled for {table.name}: {cause_of(problem)}",
@@ -224,7 +224,9 @@ def _alter_properties(
     settings = {} if stamp is None else {"spark.databricks.delta.commitInfo.userMetadata": stamp}
     session = clone_session(store.spark, settings)
     address = f"delta.{quote_identifier(store.location(table.name))}"
-    pairs = [f"{spark_literal(key)} = {spark_literal(value)}" for key, value in sorted(changed.items()) if value]
+    pairs = [
+        f"{spark_literal(key)} = {spark_literal(value)}" for key, value in sorted(changed.items()) if value
+    ]
     if pairs:
         session.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ({', '.join(pairs)})")
     stale = [spark_literal(key) for key, value in sorted(changed.items()) if not value]
