@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import UsageError
-from codeanatomy.query.diff.changed_definitions import ChangedSymbols, changed_symbols, differing
+from codeanatomy.query.diff.changed_definitions import ChangedSymbols, changed_symbols, differing_lines
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.verbs.impact import impact
 from support.ask_lake import SOURCES, reader_of
@@ -226,7 +226,7 @@ def test_a_link_out_of_the_work_tree_is_not_followed(reader: LightReader, source
 def test_texts_that_differ_too_much_differ_as_a_whole() -> None:
     old = b"first\n" + b"".join(b"%d\n" % n for n in range(10_000))
     new = b"first\n" + b"".join(b"%d\n" % -n for n in range(1, 10_000))
-    left, right = differing(old, new)
+    left, right = differing_lines(old, new)
     assert (left[0], left[-1], right[0], right[-1]) == (1, 10_000, 1, 9_999)
-    assert differing(b"", b"x\n") == ((0,), (0,))
-    assert differing(b"x\r\ny", b"x\ny\n") == ((), ())
+    assert differing_lines(b"", b"x\n") == ((0,), (0,))
+    assert differing_lines(b"x\r\ny", b"x\ny\n") == ((), ())

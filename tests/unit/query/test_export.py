@@ -379,7 +379,7 @@ def test_a_focus_goes_only_through_the_kinds_that_are_wanted(reader: LightReader
 
 
 def test_a_focus_that_reaches_too_much_says_so(reader: LightReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "REACHED", 20)
+    monkeypatch.setattr(selection, "MAX_REACHED", 20)
     report = export_graph(
         reader, "jsonl", target=io.BytesIO(), focus=resolve(reader, "shop.money.Price"), hops=5
     )

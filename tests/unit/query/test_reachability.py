@@ -88,8 +88,8 @@ def test_no_way_is_trusted_more_than_its_start() -> None:
 
 def test_a_step_from_its_other_end() -> None:
     (step,), _ = reach(Edges([("a", "b", 0.9)]), {"a": 1.0}, CALL_GRAPH, "src", 1)
-    assert (step.turned().via, step.turned().node_id) == ("b", "a")
-    assert step.turned().turned() == step
+    assert (step.reversed().via, step.reversed().node_id) == ("b", "a")
+    assert step.reversed().reversed() == step
 
 
 def test_many_nodes_are_read_from_the_folder_of_the_kind() -> None:
@@ -99,7 +99,7 @@ def test_many_nodes_are_read_from_the_folder_of_the_kind() -> None:
 
 
 def test_too_much_is_said(monkeypatch: Any) -> None:
-    monkeypatch.setattr(reaching, "REACHED", 3)
+    monkeypatch.setattr(reaching, "MAX_REACHED", 3)
     wide = Edges([("a", "b", 0.9), *(("b", f"c{number}", 0.9) for number in range(5))])
     steps, whole = reach(wide, {"a": 1.0}, CALL_GRAPH, "src", 3)
     assert not whole

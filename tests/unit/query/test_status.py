@@ -200,7 +200,7 @@ def test_the_command_says_who_writes_and_what_failed(
     lake.fail("two", {"a": "disk\nfull"})
     lease(monkeypatch)
     _, _, err = run("status", "--lake", str(lake.root))
-    assert "run two has failed at 2026-05-01T12:01:00Z:\n  a: disk\\nfull\n" in err
+    assert "run two failed at 2026-05-01T12:01:00Z:\n  a: disk\\nfull\n" in err
     assert f"codeanatomy errors --lake {lake.root}\n" in err
     assert err.endswith("being written by run two on box since 2026-05-01T12:00:00Z: a, b\n")
     lease(monkeypatch, dead=True)

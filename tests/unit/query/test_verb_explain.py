@@ -37,7 +37,9 @@ def test_a_call_and_all_that_is_behind_it(lake: Lake) -> None:
     )
     assert call["evidence"].startswith("values agrees")
     assert call["inside"] == "shop.paths.steps.finish"
-    assert call["detail"] == "A call that leaves the repository. Target: resolved by following imports."
+    assert call["detail"] == (
+        "A call of a name defined outside of the repository. Target: resolved by following imports."
+    )
     assert (call["group_id"], call["amount"]) == (None, None)
 
 

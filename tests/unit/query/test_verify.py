@@ -288,7 +288,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> Verification:
         row["output_pins"] = [{**pin, "rows": None} for pin in row["output_pins"]]
     write(lake, together)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("codeanatomy.query.checks.verify.SMALL", -1)
+        patch.setattr("codeanatomy.query.checks.verify.MAX_COPIED_ROWS", -1)
         return verify(str(lake), limit=10_000)
 
 

@@ -8,7 +8,7 @@ from the copy of the edges that is sorted by that end, for many by a scan of the
 node is reached once, at its smallest depth, by the path of the highest confidence; that of a path is the
 lowest of its edges and of its start node. A start node is reached too if a cycle leads back to it.
 
-Tests: `tests/unit/normalize/test_reaching.py`.
+Tests: `tests/unit/query/test_reachability.py`.
 """
 
 from __future__ import annotations
