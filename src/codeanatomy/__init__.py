@@ -1,7 +1,33 @@
 """CodeAnatomy: a Code Property Graph lakehouse for Python, on Spark and Delta Lake.
 
-`codeanatomy.catalog` declares the tables, `codeanatomy.delta` reads and writes them, docs/architecture.md
-describes the packages. Importing the package starts nothing and does not import Spark.
+    catalog        declare tables, kinds, views, semantic types and settings as data
+    sources        find, read and decode the files of a source
+    extract        extract evidence rows from the bytes of files
+    normalize      normalize evidence into flat facts
+    relate         resolve names, imports, classes, values and calls into relations
+    graph          build nodes, edges and properties from facts and relations
+    delta          read and write Delta tables
+    spark          start Spark sessions, and read metrics and plans
+    lake           lease, manifest, snapshots and recorded events of a lake
+    plan           decide what each step of a run does for each repository
+    pipeline       run the steps of a build, on Spark or in local processes
+    run            execute a plan, publish the result and record the run
+    maintain       compact, vacuum, restore and copy the tables of a lake
+    query          query a published snapshot: commands, SQL, exports, comparisons
+    cli            commands of `codeanatomy`
+    arrow          convert Python values to Arrow arrays
+    atomic_output  write files and folders atomically
+    config         load the settings
+    errors         exceptions and exit codes
+    ids            compute stable ids
+    logs           write log records to stderr
+    node_ids       compute the ids of graph nodes
+    progress       print the progress of a command
+    spans          compare and convert byte spans
+    tracing        export OpenTelemetry spans
+
+Importing the package starts nothing and does not import Spark. docs/architecture.md describes how the
+packages work together.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> 
     """
     prepared = prepare(request, progress)
     row = read_lease(request.lake)
-    unfinished = _unfinished_run(row)
+    unfinished = _resumable_lease(row)
     plan, state = _make_plan(prepared, unfinished)
     if impact and plan.changes:
         with Worker() as worker:
@@ -193,7 +193,7 @@ def _plan_and_run(
 ) -> BuildReport:
     """Plan at a version of the manifest; if there is work, acquire the lease and run."""
     request = prepared.request
-    unfinished = _unfinished_run(read_lease(request.lake))
+    unfinished = _resumable_lease(read_lease(request.lake))
     first = _FirstPlan(version, unfinished, *_make_plan(prepared, unfinished))
     if not first.plan.changes:
         worker.stop()
@@ -228,8 +228,8 @@ class _FirstPlan(NamedTuple):
     state: LakeState
 
 
-def _unfinished_run(row: LeaseRow | None) -> LeaseRow | None:
-    """Return the lease row of a run that ended without publishing; None if the run is still active."""
+def _resumable_lease(row: LeaseRow | None) -> LeaseRow | None:
+    """Return the lease row of the last run, whose journal may be resumed; None while it is active."""
     return row if row is not None and is_stale(row, datetime.now(UTC)) else None
 
 

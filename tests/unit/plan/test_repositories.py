@@ -130,7 +130,7 @@ def test_scip_indexes_belong_to_repositories(tmp_path: Path, monkeypatch: pytest
     assert scip_choice(("two=a.scip", "auto"), [one, two]) == ScipChoice(
         auto=True, given={"two": Path("a.scip")}
     )
-    with pytest.raises(UsageError, match="which repository"):
+    with pytest.raises(UsageError, match="does not name its repository"):
         scip_choice(("a.scip",), [one, two])
     with pytest.raises(UnknownName, match="'three'"):
         scip_choice(("three=a.scip",), [one, two])

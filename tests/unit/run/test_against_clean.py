@@ -298,7 +298,7 @@ def test_what_cannot_be_repeated_is_refused(refreshed: Path, tmp_path: Path) -> 
     shutil.rmtree(copy)
     with pytest.raises(UsageError, match="b cannot be built again"):
         build_requests(moved, SETTINGS, "aside", quiet())
-    with pytest.raises(UsageError, match="is not known"):
+    with pytest.raises(UsageError, match="is not recorded"):
         build_requests({"b": structs.replace(rows["b"], repo_root=None)}, SETTINGS, "aside", quiet())
 
 
