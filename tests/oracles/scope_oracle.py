@@ -57,7 +57,7 @@ class Bound:
     scopes: Scopes
     libcst: Mapping[str, Any]
     rows: RelationRows
-    open_uses: list[UnboundName]
+    unbound_uses: list[UnboundName]
 
     def __post_init__(self) -> None:
         tree = self.tree
@@ -177,7 +177,7 @@ def _uses(file: Bound) -> dict[tuple[int, int], list[Use]]:
             scope = file.by_id[row["evidence"]["key"][0]]
             use = Use(row["relation_kind"], names[row["bstart"]], row["role"], row["dst_id"], scope)
             uses[row["bstart"], row["bend"]].append(use)
-    for open_use in file.open_uses:
+    for open_use in file.unbound_uses:
         if open_use.scope is not None:
             found = open_use.scope.resolve(open_use.name)
             use = Use("READS", open_use.name, found.access, None, open_use.scope)
