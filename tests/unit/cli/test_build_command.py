@@ -43,8 +43,8 @@ def report(work: Path) -> dict[str, object]:
     assert done.returncode == 1, done.stderr
     assert "extract   " in done.stderr
     assert "files" in done.stderr
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    report: dict[str, object] = json.loads(done.stdout)
+    return report
 
 
 def test_the_report_is_one_object(report: dict[str, object]) -> None:
@@ -68,23 +68,23 @@ def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object
     assert done.returncode == 0
     assert "bad.py:1" in done.stdout
     assert "missing" in done.stdout
-    found = json.loads(
+    answer = json.loads(
         run("errors", "--lake", "lake", "--repo-id", "pkg", "--format", "json", cwd=work).stdout
     )
-    assert {row["kind"] for row in found["rows"]} == {
+    assert {row["kind"] for row in answer["rows"]} == {
         "ast_files_v1",
         "bytecode_files_v1",
         "libcst_files_v1",
         "symtable_files_v1",
     }
-    assert found["total"] == 4
-    assert found["run_id"] == report["run_id"]
+    assert answer["total"] == 4
+    assert answer["run_id"] == report["run_id"]
     few = run("errors", "--lake", "lake", "--limit", "1", "--format", "table", cwd=work)
     assert "not shown" in few.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("build", "--lake", "l"), "nothing to build"),
         (("build", "a", "b", "--lake", "l", "--repo-id", "x"), "names one repository"),
@@ -97,19 +97,19 @@ def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object
         (("--set", "extract.max_file_size=huge", "build", "pkg", "--lake", "l"), "is not a size"),
     ],
 )
-def test_wrong_use_is_told_before_spark_starts(
-    ask: Ran, work: Path, arguments: tuple[str, ...], said: str
+def test_wrong_use_is_refused_before_spark_starts(
+    ask: Ran, work: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    code, _, told = ask(*arguments)
+    code, _, err = ask(*arguments)
     assert code == 2
-    assert said in told
+    assert message in err
     assert not (work / "l").exists()
 
 
 def test_errors_of_no_lake(ask: Ran) -> None:
-    code, _, told = ask("errors", "--lake", "nowhere")
+    code, _, err = ask("errors", "--lake", "nowhere")
     assert code == 6
-    assert "never written" in told
+    assert "never written" in err
 
 
 def test_a_single_repository_that_is_missing(work: Path) -> None:

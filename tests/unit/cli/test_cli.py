@@ -107,9 +107,9 @@ def test_tables_lists_every_table_once_in_order(run: Run) -> None:
 
 
 def test_tables_as_json(run: Run) -> None:
-    found = msgspec.json.decode(run("tables", "--format", "json").stdout)
-    assert [row["name"] for row in found] == list(catalog.names())
-    nodes = next(row for row in found if row["name"] == "cpg_nodes")
+    rows = msgspec.json.decode(run("tables", "--format", "json").stdout)
+    assert [row["name"] for row in rows] == list(catalog.names())
+    nodes = next(row for row in rows if row["name"] == "cpg_nodes")
     assert nodes["columns"] == list(catalog.table("cpg_nodes").column_names)
     assert nodes["ordering"] == list(catalog.table("cpg_nodes").ordering)
 
@@ -144,11 +144,11 @@ def test_a_table_shows_the_policy_in_force(run: Run) -> None:
     ("size", "text"),
     [(1, "1 B"), (1536, "1536 B"), (512 * 1024, "512 KB"), (64 * MB, "64 MB"), (2048 * MB, "2 GB")],
 )
-def test_sizes_are_told_exactly(size: int, text: str) -> None:
+def test_sizes_are_exact(size: int, text: str) -> None:
     assert size_text(size) == text
 
 
-def test_gate_and_column_mapping_are_told() -> None:
+def test_gate_and_column_mapping_are_shown() -> None:
     plain = catalog.table("cpg_nodes")
     gate = DeltaFeatureGate(min_writer_version=7, required_writer_features=("rowTracking",))
     table = replace(plain, gate=gate, schema=DeltaSchemaPolicy(None, "id"))
@@ -161,7 +161,7 @@ def test_gate_and_column_mapping_are_told() -> None:
 # Settings
 
 
-def test_config_show_says_where_values_come_from(
+def test_config_show_lists_where_values_come_from(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "codeanatomy.toml").write_text("[runtime]\ncores = 2\nlog_level = 'warn'\n")
@@ -217,10 +217,10 @@ def test_secrets_are_in_no_output(run: Run, tmp_path: Path, form: str, args: tup
 def test_flags_of_a_build_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = building._settings((), None, None, None)
     assert (plain.observe.trace, plain.observe.log_level) == ("off", "off")
-    asked = building._settings((), "local[2]", "console", "json")
-    assert (asked.runtime.master, asked.observe.trace) == ("local[2]", "console")
-    # Who asks for a form of the log gets a log, unless another level was set.
-    assert (asked.observe.log_format, asked.observe.log_level) == ("json", "info")
+    settings = building._settings((), "local[2]", "console", "json")
+    assert (settings.runtime.master, settings.observe.trace) == ("local[2]", "console")
+    # --log-format turns the log on, unless another level was set.
+    assert (settings.observe.log_format, settings.observe.log_level) == ("json", "info")
     monkeypatch.setenv("CODEANATOMY_OBSERVE__LOG_LEVEL", "error")
     assert building._settings((), None, None, "json").observe.log_level == "error"
 
@@ -289,7 +289,7 @@ def test_the_class_of_an_error_is_its_exit_code(
     refused(run("tables"), code)
 
 
-def test_a_bug_is_told_from_a_finding(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_not_a_finding(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     _fail_with(monkeypatch, ZeroDivisionError("oops"))
     done = run("tables")
     assert (done.returncode, done.stdout) == (70, "")
@@ -353,16 +353,16 @@ def commands() -> dict[str, click.Command]:
 
 
 def first_sentence(text: str) -> str:
-    found = re.match(r".*?\.(?=\s|$)", " ".join(text.split()))
-    assert found, text
-    return found[0]
+    sentence = re.match(r".*?\.(?=\s|$)", " ".join(text.split()))
+    assert sentence, text
+    return sentence[0]
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_a_summary_is_the_first_sentence_of_the_commands_help(name: str) -> None:
     text = commands()[name].help or ""
     assert cli.COMMANDS[name].summary == first_sentence(text)
-    # A sentence of its own: the paragraph below it may say more.
+    # A sentence of its own: the paragraph below it may have more.
     assert text.split("\n\n")[0].startswith(cli.COMMANDS[name].summary.split(" ", maxsplit=1)[0])
 
 
@@ -420,11 +420,11 @@ def test_docs_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
 def test_the_doctor_fails_only_on_failures(
     run: Run, monkeypatch: pytest.MonkeyPatch, status: Status, code: int
 ) -> None:
-    asked: list[str] = []
+    sizes: list[str] = []
     checks = (Check("java", "ok", "Java [17]"), Check("jars", status, "none", "codeanatomy setup"))
-    monkeypatch.setattr(doctor, "examine", lambda memory: asked.append(memory) or checks)
+    monkeypatch.setattr(doctor, "examine", lambda memory: sizes.append(memory) or checks)
     done = run("--set=runtime.driver_memory=2g", "doctor")
-    assert (done.returncode, asked) == (code, ["2g"])
+    assert (done.returncode, sizes) == (code, ["2g"])
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["check", "status", "found", "next"],
         ["java", "ok", "Java", "[17]"],
@@ -561,7 +561,7 @@ def _on_terminal(args: list[str], env: dict[str, str]) -> str:
         while part := os.read(inside, 65536):
             shown += part
     except OSError:
-        pass  # Linux says EIO where others say end of file.
+        pass  # Linux raises EIO where others return an empty string.
     os.close(inside)
     assert child.wait() == 0
     return shown.decode()

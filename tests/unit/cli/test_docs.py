@@ -1,4 +1,4 @@
-"""The generated pages are what the code says; the JSON ones are the snapshots of the contracts."""
+"""The generated pages follow the code; the JSON ones are the snapshots of the contracts."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def page(name: str) -> str:
 
 def test_the_pages_are_fresh() -> None:
     stale = docs.stale_pages(PAGES, cli)
-    assert not stale, (
-        f"{', '.join(stale)} in docs/ do not say what the code says: run `make docs`, review the diff"
-    )
+    assert not stale, f"{', '.join(stale)} in docs/ do not follow the code: run `make docs`, review the diff"
 
 
 def test_no_page_depends_on_the_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -176,10 +174,10 @@ def test_a_contract_survives_the_round_trip(table: Table) -> None:
 
 
 def test_every_contract_struct_and_event_has_a_schema() -> None:
-    told = [
+    event_types = [
         kind for kind in vars(events).values() if inspect.isclass(kind) and issubclass(kind, events.Event)
     ]
-    for kind in (*docs.CONTRACTS, *(kind for kind in told if kind is not events.Event)):
+    for kind in (*docs.CONTRACTS, *(kind for kind in event_types if kind is not events.Event)):
         fields = {*kind.__struct_encode_fields__, *(["type"] if issubclass(kind, events.Event) else [])}
         assert schemas()[kind.__name__]["properties"].keys() == fields
     assert {"Column", "DeltaWritePolicy", "DeltaSchemaPolicy", "DeltaFeatureGate"} <= schemas().keys()
@@ -223,8 +221,8 @@ def test_the_schemas_find_what_does_not_fit(change: dict[str, object], where: st
 
 
 def schemas() -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(page("schemas.json"))["$defs"]
-    return found
+    definitions: dict[str, Any] = msgspec.json.decode(page("schemas.json"))["$defs"]
+    return definitions
 
 
 JSON_TYPES = {
@@ -252,10 +250,10 @@ def misfits(value: object, schema: dict[str, Any], where: str = "$") -> list[str
         return [where]
     inside = schema.get("properties", {})
     more = schema.get("items") or schema.get("additionalProperties") or {}
-    found = (
+    misfits_of_parts = (
         misfits(part, inside.get(name, more), f"{where}{_step(name)}") for name, part in _parts(value).items()
     )
-    return [place for places in found for place in places]
+    return [place for places in misfits_of_parts for place in places]
 
 
 def _step(name: str | int) -> str:

@@ -16,7 +16,7 @@ from codeanatomy.spark.jars import JARS, Jar
 NAMES = ["java", "packages", "cache", "jars", "archive", "worker", "memory", "disk", "scip", "types"]
 
 
-def found(name: str, driver_memory: str = "1m") -> Check:
+def result_of(name: str, driver_memory: str = "1m") -> Check:
     return next(check for check in examine(driver_memory) if check.name == name)
 
 
@@ -50,9 +50,9 @@ def test_nothing_raises_when_everything_is_missing(
 
 
 def test_the_packages_must_be_the_pair(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found("packages").status == "ok"
+    assert result_of("packages").status == "ok"
     monkeypatch.setattr(doctor, "PACKAGES", (("pyspark", "9.9"), ("no-such-package", "1")))
-    check = found("packages")
+    check = result_of("packages")
     assert check.status == "fail"
     assert "no-such-package missing (1 needed)" in check.found
     assert check.next_step == "pip install pyspark==9.9 no-such-package==1"
@@ -61,7 +61,7 @@ def test_the_packages_must_be_the_pair(cache: Path, monkeypatch: pytest.MonkeyPa
 def test_a_damaged_jar_fails_by_its_full_hash(cache: Path) -> None:
     (cache / "jars").mkdir(parents=True)
     (cache / "jars" / JARS[0].name).write_bytes(b"not a jar")
-    check = found("jars")
+    check = result_of("jars")
     assert (check.status, check.next_step) == ("fail", "codeanatomy setup")
     assert JARS[0].name in check.found
 
@@ -69,24 +69,24 @@ def test_a_damaged_jar_fails_by_its_full_hash(cache: Path) -> None:
 def test_right_jars_pass(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     monkeypatch.setattr(doctor, "invalid_jars", lambda folder: [Jar("g", "a", "1", empty)][1:])
-    assert found("jars").status == "ok"
+    assert result_of("jars").status == "ok"
 
 
 def test_no_archive_only_warns(cache: Path) -> None:
-    assert found("archive").status == "warn"
+    assert result_of("archive").status == "warn"
 
 
-def test_the_workers_python_is_asked(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert found("worker").status == "ok"
+def test_the_workers_python_is_run(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert result_of("worker").status == "ok"
     other = tmp_path / "python"
     other.write_text("#!/bin/sh\necho 3.8 18.0.0\n")
     other.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(other))
-    check = found("worker")
+    check = result_of("worker")
     assert check.status == "fail"
     assert f"is Python 3.8, the driver's is 3.{sys.version_info.minor}" in check.found
     other.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pyarrow'\" >&2; exit 1\n")
-    check = found("worker")
+    check = result_of("worker")
     assert check.found.endswith("No module named 'pyarrow'")
     assert "PYSPARK_PYTHON" in check.next_step
 
@@ -96,15 +96,15 @@ def test_memory_is_compared_with_the_drivers(
     cache: Path, monkeypatch: pytest.MonkeyPatch, driver_memory: str, status: str
 ) -> None:
     monkeypatch.setattr(doctor, "available_memory", lambda: int(3.5 * 1024**3))
-    assert found("memory", driver_memory).status == status
+    assert result_of("memory", driver_memory).status == status
 
 
 def test_unknown_memory_only_warns(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "available_memory", lambda: None)
-    assert found("memory").status == "warn"
+    assert result_of("memory").status == "warn"
 
 
-def test_this_machine_tells_its_memory() -> None:
+def test_this_machine_reports_its_memory() -> None:
     assert (available_memory() or 0) > 0
 
 
@@ -119,31 +119,31 @@ def test_memory_settings(text: str, size: int) -> None:
 def test_a_memory_setting_that_is_none_is_refused(cache: Path) -> None:
     with pytest.raises(EnvironmentProblem, match="not an amount of memory"):
         parse_memory("much")
-    assert found("memory", "much").status == "fail"
+    assert result_of("memory", "much").status == "fail"
 
 
 @pytest.mark.parametrize(("free", "status"), [(10 * 1024**3, "ok"), (1024**3, "warn"), (1024, "fail")])
 def test_disk_space(cache: Path, monkeypatch: pytest.MonkeyPatch, free: int, status: str) -> None:
     usage = SimpleNamespace(free=free)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
-    assert found("disk").status == status
+    assert result_of("disk").status == status
 
 
 def test_scip_tools_are_optional(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     monkeypatch.setenv("PATH", str(bin_folder))
-    check = found("scip")
+    check = result_of("scip")
     assert (check.status, check.found[:26]) == ("warn", "no node and no scip-python")
     for tool in ("node", "scip-python"):
         (bin_folder / tool).write_text("#!/bin/sh\necho 1.2.3\n")
         (bin_folder / tool).chmod(0o755)
-    assert found("scip") == Check("scip", "ok", "node 1.2.3, scip-python 1.2.3")
+    assert result_of("scip") == Check("scip", "ok", "node 1.2.3, scip-python 1.2.3")
 
 
 def test_the_type_checker_is_optional(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check = found("types")
+    check = result_of("types")
     assert (check.status, check.found[:8]) == ("ok", "pyrefly ")
     monkeypatch.setattr(pyrefly, "find_pyrefly", lambda: None)
-    check = found("types")
+    check = result_of("types")
     assert (check.status, check.next_step) == ("warn", "pip install 'codeanatomy[types]'")

@@ -49,7 +49,7 @@ def test_the_notebook_is_one() -> None:
 
 
 def test_the_notebook_has_no_outputs() -> None:
-    """They would tell of the machine it was run on."""
+    """They would show the machine it was run on."""
     assert [cell["id"] for cell in CODE if cell["outputs"] or cell["execution_count"]] == []
 
 
@@ -62,9 +62,9 @@ def test_the_light_cells_run_without_a_jvm(ask_lake: Path, capsys: pytest.Captur
     light = [cell for cell in CODE if not needs_spark(cell)]
     assert sum(LAKE in source(cell) for cell in light) == 1
     names = run(light, ask_lake, {})
-    told = capsys.readouterr().out
-    assert "def make_response(self, rv: ft.ResponseReturnValue) -> Response\n2 callers, " in told
-    assert "flask.helpers.make_response  flask/helpers.py:" in told
+    printed = capsys.readouterr().out
+    assert "def make_response(self, rv: ft.ResponseReturnValue) -> Response\n2 callers, " in printed
+    assert "flask.helpers.make_response  flask/helpers.py:" in printed
     assert [row["symbol"] for row in names["callers"]][:2] == [
         "flask.app.Flask.finalize_request",
         "flask.helpers.make_response",
@@ -80,9 +80,9 @@ def test_the_rest_of_the_notebook_and_the_script_run_in_any_session(
     session = spark.newSession()
     views_before = {table.name for table in session.catalog.listTables()}
     ask_spark().main(session, str(ask_lake), "flask.json.dumps")
-    told = capsys.readouterr().out
-    assert "|flask.json.tag.TaggedJSONSerializer.dumps|flask/json/tag.py|323 |0.9       |" in told
-    assert "|builtins" in told
+    printed = capsys.readouterr().out
+    assert "|flask.json.tag.TaggedJSONSerializer.dumps|flask/json/tag.py|323 |0.9       |" in printed
+    assert "|builtins" in printed
     assert {table.name for table in session.catalog.listTables()} == views_before
 
     # The cell before makes a session; here is one.
