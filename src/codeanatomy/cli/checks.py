@@ -7,7 +7,7 @@
 
 Only `verify --against-clean`, which builds the sources again, needs a JVM.
 Tests: `tests/unit/query/test_verify.py`, `tests/unit/query/test_run_diff.py`,
-`tests/unit/run/test_against_clean.py`.
+`tests/unit/run/test_clean_build.py`.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ VALUE_STYLES = {
 }
 VALUE_COLUMNS = ("status", "outcome", "source is", "change")
 CONFIDENCE_STYLES = ((0.9, "green"), (0.5, "yellow"), (0.0, "red"))
+# A number, or `-` where there is none.
 NUMBER = re.compile(r"[-+]?[\d,]+(\.\d+)?%?|-?")
 
 Cells = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -95,7 +96,8 @@ def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     on_terminal = sys.stdout.isatty()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, name in enumerate(header):
-        numbers = on_terminal and all(NUMBER.fullmatch(row[index]) for row in rows)
+        cells = [row[index] for row in rows]
+        numbers = on_terminal and any(cell.strip("-") for cell in cells) and all(map(NUMBER.fullmatch, cells))
         table.add_column(
             name,
             justify="right" if numbers else "left",

@@ -1,4 +1,4 @@
-"""What a policy asks for in a given state, with the reason."""
+"""Operations that a policy requires in a given state, with the reason."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def state(*parts: PartitionState, table: Table = NODES, **changed: Any) -> Table
     return structs.replace(good, **changed)
 
 
-def wanted(found: TableState, table: Table = NODES, *, by_hand: bool = False) -> list[Task]:
-    return list(choose_tasks(table, found, NOW, by_hand=by_hand))
+def wanted(observed: TableState, table: Table = NODES, *, by_hand: bool = False) -> list[Task]:
+    return list(choose_tasks(table, observed, NOW, by_hand=by_hand))
 
 
 def with_policy(**changed: Any) -> Table:
@@ -103,7 +103,7 @@ def test_rows_stay_in_the_order_they_have(changed: dict[str, Any], policy: dict[
     assert wanted(state(mixed, table=table), table) == []
 
 
-def test_a_partition_is_complete_when_nobody_has_written_for_a_while() -> None:
+def test_a_partition_is_complete_when_nothing_was_written_for_a_while() -> None:
     table = with_policy(z_order_when="after_partition_complete", complete_hours=2)
     at_work = part("CLASS", files=3, small_files=0, unordered_bytes=40 * MB, newest_ms=NOW_MS - HOUR)
     quiet = part("CALLSITE", files=3, small_files=0, unordered_bytes=40 * MB, newest_ms=NOW_MS - 2 * HOUR)
@@ -124,9 +124,9 @@ def test_a_log_is_checkpointed_every_so_often() -> None:
 
 
 def test_properties_that_differ_are_named() -> None:
-    found = state(part())
-    stale = {**found.properties, "delta.checkpointInterval": "77"}
-    changed = structs.replace(found, properties=stale)
+    observed = state(part())
+    stale = {**observed.properties, "delta.checkpointInterval": "77"}
+    changed = structs.replace(observed, properties=stale)
     assert differing_properties(NODES, changed) == {"delta.checkpointInterval": "10"}
     (task,) = wanted(changed)
     assert (task.operation, task.reason) == (
@@ -137,9 +137,9 @@ def test_properties_that_differ_are_named() -> None:
 
 def test_by_hand_all_is_done_that_changes_something() -> None:
     two = part(files=2, small_files=2, bytes=MB, deleted_rows=1, unordered_bytes=MB)
-    found = state(two, since_checkpoint=1)
-    assert [task.operation for task in wanted(found)] == []
-    assert [task.operation for task in wanted(found, by_hand=True)] == ["zorder", "optimize", "checkpoint"]
+    observed = state(two, since_checkpoint=1)
+    assert [task.operation for task in wanted(observed)] == []
+    assert [task.operation for task in wanted(observed, by_hand=True)] == ["zorder", "optimize", "checkpoint"]
     assert wanted(state(part()), by_hand=True) == []
 
 

@@ -35,10 +35,10 @@ def test_what_would_be_done_is_a_table(run: Ran, lake: Path) -> None:
 
 def test_as_an_object(run: Ran, lake: Path) -> None:
     code, out, _ = run("maintain", "--lake", str(lake), "--dry-run", "--format", "json")
-    found = json.decode(out)
+    report = json.decode(out)
     assert code == 0
-    assert {each["operation"] for each in found["outcomes"]} == {"optimize"}
-    nodes = next(each for each in found["before"] if each["table"] == "cpg_nodes")
+    assert {each["operation"] for each in report["outcomes"]} == {"optimize"}
+    nodes = next(each for each in report["before"] if each["table"] == "cpg_nodes")
     assert nodes["version"] == newest_version(str(lake), "cpg_nodes")
 
 

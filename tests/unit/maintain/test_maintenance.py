@@ -52,9 +52,9 @@ def lake(aged_lake: Path, tmp_path: Path) -> Path:
 
 
 def upkept(
-    lake: Path, session: Callable[[], SparkSession] = no_session, *tables: str, **asked: Any
+    lake: Path, session: Callable[[], SparkSession] = no_session, *tables: str, **options: Any
 ) -> MaintenanceReport:
-    wanted = MaintenanceRequest(str(lake), asked.pop("settings", SETTINGS), tables, **asked)
+    wanted = MaintenanceRequest(str(lake), options.pop("settings", SETTINGS), tables, **options)
     return maintain(wanted, Progress(io.StringIO()), session)
 
 
@@ -78,7 +78,7 @@ def read_all(lake: Snapshot) -> None:
         lake.rows(name, [catalog.table(name).primary_key[0]])
 
 
-def test_a_dry_run_says_what_and_why_and_writes_nothing(lake: Path) -> None:
+def test_a_dry_run_shows_what_and_why_and_writes_nothing(lake: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in lake.rglob("*")}
     report = upkept(lake, dry_run=True)
     assert report.run_id is None
@@ -169,7 +169,7 @@ def test_logs_are_cleaned_up_to_what_is_needed(
     assert compare_lakes(str(lake), str(tmp_path / "clean")).total == 0
 
 
-def test_a_short_retention_has_to_be_asked_for_twice(lake: Path) -> None:
+def test_a_short_retention_needs_a_second_option(lake: Path) -> None:
     with pytest.raises(UsageError, match=r"vacuum of .* would keep 167 hours, less than 168"):
         upkept(lake, operations=("vacuum",), retention_hours=167)
     with pytest.raises(UsageError, match=r"cleanup_log of .* would keep 1 hours"):
@@ -200,17 +200,17 @@ def test_by_hand_what_is_needed_is_refused_and_named(lake: Path, monkeypatch: py
         "codeanatomy.maintain.retention.read_manifest",
         lambda root: [older, structs.replace(last, output_pins=older.output_pins)],
     )
-    asked = {"operations": ("vacuum",), "by_hand": True}
-    refused = of_table(upkept(lake, no_session, "ast_files_v1", **asked), "ast_files_v1")
+    options = {"operations": ("vacuum",), "by_hand": True}
+    refused = of_table(upkept(lake, no_session, "ast_files_v1", **options), "ast_files_v1")
     assert [each.outcome for each in refused] == ["refused"]
     assert f"for run {last.run_id}, which reads version" in refused[0].reason
     assert "--keep-needed removes the other" in refused[0].reason
     pinned = {pin.table_name: pin for pin in older.output_pins}["ast_files_v1"]
     assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
-    # By policy it is kept, and told.
+    # By policy it is kept, and reported.
     kept_for = upkept(lake, no_session, "ast_files_v1", operations=("vacuum",), dry_run=True).kept
     assert f"for run {last.run_id}, which reads version" in kept_for["ast_files_v1"]
-    (kept,) = of_table(upkept(lake, no_session, "ast_files_v1", keep_needed=True, **asked), "ast_files_v1")
+    (kept,) = of_table(upkept(lake, no_session, "ast_files_v1", keep_needed=True, **options), "ast_files_v1")
     assert kept.outcome == "done"
     assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
 
@@ -236,7 +236,7 @@ def test_a_vacuum_racing_with_builds_loses_nothing(lake: Path, tmp_path: Path) -
 
 
 def test_what_a_dead_build_has_left_is_left_alone(lake: Path) -> None:
-    # Somebody has written to a table, and nobody has published it.
+    # Another process has written to a table, and no run has published it.
     restore_table(str(lake), "cpg_nodes", 0, Commit("dead", sequence=5))
     version = newest_version(str(lake), "cpg_edges")
     report = upkept(lake, no_session, "cpg_nodes", "cpg_edges")
@@ -258,7 +258,7 @@ def test_the_journal_of_a_dead_build_is_kept(
     row = read_lease(str(lake))
     assert row is not None
     if not is_of_this:
-        # It builds on something that is not published any more: nobody may go on from it.
+        # It builds on something that is not published any more: no build may continue it.
         assert row.done == ()
         return
     (step,) = row.done
@@ -270,7 +270,7 @@ def test_a_table_that_fails_stops_no_other(lake: Path, monkeypatch: pytest.Monke
 
     def failing(removal: Any) -> None:
         if "cpg_nodes" in removal.folder:
-            raise StorageFailure("the disk says no", "wait")
+            raise StorageFailure("the disk is read-only", "wait")
         remove(removal)
 
     monkeypatch.setattr(upkeep, "remove", failing)
@@ -310,7 +310,7 @@ def test_what_maintenance_has_left_unpublished_is_published_by_the_next(
     assert Snapshot.open(str(lake)).pin("file_line_index_v1").version == pin + 1
 
 
-def test_somebody_who_publishes_meanwhile_is_not_overwritten(
+def test_a_run_that_publishes_meanwhile_is_not_overwritten(
     lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish = upkeep._publish

@@ -62,14 +62,14 @@ def cursor(lake: Lake, last_version: int) -> None:
 
 def readable(lake: Lake) -> set[int]:
     """The versions that everybody can read still, with the rows that they had."""
-    found = set()
+    versions = set()
     for version in range(len(lake.history)):
         try:
             lake.light(version)
         except (StorageFailure, DeltaError, OSError):
             continue
-        found.add(version)
-    return found
+        versions.add(version)
+    return versions
 
 
 def vacuumed(lake: Lake, hours: float, now: datetime = LATER) -> dict[str, int]:
@@ -78,7 +78,7 @@ def vacuumed(lake: Lake, hours: float, now: datetime = LATER) -> dict[str, int]:
     return removal.kept
 
 
-def test_only_the_newest_version_is_left_where_nobody_reads_another(lake: Lake) -> None:
+def test_only_the_newest_version_is_left_if_no_other_is_read(lake: Lake) -> None:
     assert readable(lake) == set(range(12))
     assert vacuumed(lake, hours=168) == {}
     # Of the first version all files are there still: later ones only take rows out of them.
@@ -167,7 +167,7 @@ def test_what_a_build_that_died_has_left_to_go_on_from_stays(lake: Lake) -> None
     assert 6 in readable(lake)
 
 
-def test_without_a_manifest_nobody_knows_what_is_needed(lake: Lake) -> None:
+def test_without_a_manifest_nothing_is_removed(lake: Lake) -> None:
     acquire(lake.tables.root, "run-x", ["a"], wait=False, report=print, base_run_id="run-w").release(
         keep_journal=False
     )
@@ -197,7 +197,7 @@ def test_a_path_may_be_spelled_otherwise(lake: Lake, spelling: str) -> None:
     assert Path(lake.location, path).is_file()
 
 
-def test_entries_go_up_to_the_checkpoint_that_nobody_looks_behind(lake: Lake) -> None:
+def test_entries_go_up_to_the_checkpoint_that_all_readers_can_start_from(lake: Lake) -> None:
     removal = removable_entries(RetentionGuard(lake.tables.root, LATER), NAME, 720)
     remove(removal)
     # There is a checkpoint at version 10.
@@ -218,14 +218,14 @@ def test_entries_that_are_young_stay(lake: Lake) -> None:
         (lambda lake: cursor(lake, 6), "the cursor of relate for a"),
     ],
 )
-def test_entries_that_somebody_needs_stay(lake: Lake, hold: Callable[[Lake], None], who: str) -> None:
+def test_entries_that_a_reader_needs_stay(lake: Lake, hold: Callable[[Lake], None], who: str) -> None:
     hold(lake)
     removal = removable_entries(RetentionGuard(lake.tables.root, LATER), NAME, 720)
     assert removal.files == ()
     assert removal.kept == {who: 10}
 
 
-def test_a_version_whose_log_is_gone_is_not_needed_any_more(lake: Lake) -> None:
+def test_a_version_with_a_deleted_log_is_not_needed_any_more(lake: Lake) -> None:
     remove(removable_entries(RetentionGuard(lake.tables.root, LATER), NAME, 720))
     published(lake, 4, LATER, "run-4")
     assert RetentionGuard(lake.tables.root, LATER).retained_files(NAME, 168).files == {}

@@ -75,16 +75,16 @@ def newest(lake: ThreeRuns) -> dict[str, int]:
 
 
 def expect_sound(lake: ThreeRuns) -> None:
-    """The graph is what the catalogue says, and the manifest counts what is there."""
+    """The graph follows the catalogue, and the manifest counts what is there."""
     assert not verify(str(lake.root)).findings
     assert not counted(lake.root)
 
 
 def expect_clean(lake: ThreeRuns, state: int) -> None:
     """The rows are those of a lake that was built at once."""
-    found = compare_lakes(str(lake.root), str(clean(state)))
-    assert not found.tables, found.differences[:5]
-    assert sum(found.rows.values())
+    comparison = compare_lakes(str(lake.root), str(clean(state)))
+    assert not comparison.tables, comparison.differences[:5]
+    assert sum(comparison.rows.values())
 
 
 # A run as a whole
@@ -109,10 +109,10 @@ def test_every_row_of_a_run_is_there_again(lake: ThreeRuns, run: int) -> None:
         ("a", "b"),
     )
     assert report.notes == ("missing until they are built again: c",)
-    found = Snapshot.open(str(lake.root))
-    assert found.run_id == report.run_id
+    snapshot = Snapshot.open(str(lake.root))
+    assert snapshot.run_id == report.run_id
     assert rows(lake.root) == wanted
-    assert set(found.repositories) == {"a", "b"}
+    assert set(snapshot.repositories) == {"a", "b"}
     expect_sound(lake)
     # What was there stays in the history, and can be restored in turn.
     assert rows(lake.root, lake.runs[2]) == before
@@ -159,9 +159,9 @@ def test_nothing_is_rewritten(lake: ThreeRuns) -> None:
     assert files() == before
     made = newest_version(str(lake.root), NODES)
     assert have_same_content(str(lake.root), NODES, made, lake.version(NODES, 0))
-    told = decode_stamp(DeltaTable(location(str(lake.root), NODES)).history(1)[0].get("userMetadata"))
-    assert told is not None
-    assert told.operation == "restore"
+    stamp = decode_stamp(DeltaTable(location(str(lake.root), NODES)).history(1)[0].get("userMetadata"))
+    assert stamp is not None
+    assert stamp.operation == "restore"
 
 
 def test_a_table_that_is_the_same_gets_no_version(lake: ThreeRuns) -> None:
@@ -187,18 +187,18 @@ def test_what_is_published_already_is_left_alone(lake: ThreeRuns) -> None:
     assert lake.restore(str(again.run_id)).status == "unchanged"
 
 
-def test_what_was_done_is_told(lake: ThreeRuns) -> None:
+def test_what_was_done_is_recorded(lake: ThreeRuns) -> None:
     report = lake.restore(lake.runs[0])
     table = catalog.table("delta_maintenance")
-    found = light_table(str(lake.root), table.name, table.column_names).to_pylist()
+    events = light_table(str(lake.root), table.name, table.column_names).to_pylist()
     moved = {each.table: each for each in report.tables if each.version != each.from_version}
-    assert {row["table_name"] for row in found} == set(moved)
-    for row in found:
+    assert {row["table_name"] for row in events} == set(moved)
+    for row in events:
         assert (row["run_id"], row["operation"], row["outcome"]) == (report.run_id, "restore", "done")
         assert row["delta_version"] == moved[row["table_name"]].version
         assert row["from_version"] == moved[row["table_name"]].from_version
         assert row["reason"] == f"run {lake.runs[0]}: version {moved[row['table_name']].restored_version}"
-    nodes = next(row for row in found if row["table_name"] == NODES)
+    nodes = next(row for row in events if row["table_name"] == NODES)
     place = location(str(lake.root), NODES)
     old, new = (
         replay_log(place, version).adds for version in (nodes["from_version"], nodes["delta_version"])
@@ -238,9 +238,9 @@ def test_a_table_that_was_not_there_has_no_rows(tmp_path: Path) -> None:
         ERRORS: (0, 0),
         RELATIONS: (None, 0),
     }
-    found = Snapshot.open(str(tmp_path))
-    assert set(found.pins) == {ERRORS}
-    assert found.repositories["a"].extract_run_id == "one"
+    snapshot = Snapshot.open(str(tmp_path))
+    assert set(snapshot.pins) == {ERRORS}
+    assert snapshot.repositories["a"].extract_run_id == "one"
 
 
 def test_columns_that_came_later_go(tmp_path: Path) -> None:
@@ -297,11 +297,11 @@ def test_half_a_restore_is_undone_by_the_next_build(
 def test_half_a_restore_is_finished_by_the_next(lake: ThreeRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = rows(lake.root, lake.runs[0])
     with monkeypatch.context() as patched:
-        cut(patched, 9, CommitConflict("somebody else has written", "repeat it"))
+        cut(patched, 9, CommitConflict("another process has written", "repeat it"))
         with pytest.raises(CommitConflict):
             lake.restore(lake.runs[0])
-    told = light_table(str(lake.root), "delta_maintenance", ["outcome"]).to_pylist()
-    assert [row["outcome"] for row in told] == ["done"] * 9 + ["failed"]
+    events = light_table(str(lake.root), "delta_maintenance", ["outcome"]).to_pylist()
+    assert [row["outcome"] for row in events] == ["done"] * 9 + ["failed"]
     lake.restore(lake.runs[0])
     assert rows(lake.root) == wanted
     expect_sound(lake)
@@ -342,7 +342,7 @@ def test_a_killed_restore_leaves_what_was_published(lake: ThreeRuns) -> None:
     expect_sound(lake)
 
 
-def test_what_somebody_else_publishes_meanwhile_is_not_lost(
+def test_what_another_run_publishes_meanwhile_is_not_lost(
     lake: ThreeRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that has lost the lease without noticing."""
@@ -360,7 +360,7 @@ def test_what_somebody_else_publishes_meanwhile_is_not_lost(
         lake.restore(lake.runs[0])
 
 
-def test_a_version_that_is_not_what_was_asked_for_is_not_published(
+def test_a_version_that_is_not_the_restored_one_is_not_published(
     lake: ThreeRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process of a dead run may commit a moment later."""
@@ -371,7 +371,7 @@ def test_a_version_that_is_not_what_was_asked_for_is_not_published(
     assert rows(lake.root) == before
 
 
-# While somebody else writes
+# While another process writes
 
 
 @pytest.mark.system
@@ -398,19 +398,19 @@ def test_a_table_alone_is_pinned_and_made_again_by_the_next_build(lake: ThreeRun
     wanted = table_rows(Snapshot.open(str(lake.root), lake.runs[0]), NODES)
     report = lake.restore_table(NODES, lake.version(NODES, 0))
     assert (report.status, report.redone, report.restored_run) == ("restored", ("graph",), None)
-    found = Snapshot.open(str(lake.root))
-    assert found.run_id == report.run_id
+    snapshot = Snapshot.open(str(lake.root))
+    assert snapshot.run_id == report.run_id
     now = rows(lake.root)
     assert now == {**before, NODES: wanted}
     assert not counted(lake.root)
-    assert set(found.repositories) == {"a", "b", "c"}
-    for row in found.repositories.values():
+    assert set(snapshot.repositories) == {"a", "b", "c"}
+    for row in snapshot.repositories.values():
         assert row.mode == "restore"
         # A graph is there, but it was made from something else.
         assert row.plan_fingerprints["graph"].startswith("restored-")
         assert set(row.rule_fingerprints) == {"extract", "normalize", "relate"}
-    asked = order(lake.root, lake.put(2))
-    steps = plan(asked, Progress(io.StringIO())).steps
+    request = order(lake.root, lake.put(2))
+    steps = plan(request, Progress(io.StringIO())).steps
     assert {step.name: {each.action for each in step.repositories} for step in steps} == {
         "extract": {"skip"},
         "normalize": {"skip"},
@@ -489,7 +489,7 @@ def test_by_a_time(lake: ThreeRuns) -> None:
         lake.restore_table(NODES, "2020-01-01")
 
 
-def test_rows_of_a_repository_that_is_gone_are_told(lake: ThreeRuns) -> None:
+def test_rows_of_a_repository_that_is_gone_are_noted(lake: ThreeRuns) -> None:
     version = lake.version(NODES, 2)
     lake.restore(lake.runs[0])
     assert lake.restore_table(NODES, version).notes == (
@@ -497,7 +497,7 @@ def test_rows_of_a_repository_that_is_gone_are_told(lake: ThreeRuns) -> None:
     )
 
 
-# What cannot be had again
+# What cannot be restored
 
 
 def vacuumed(lake: ThreeRuns, name: str) -> set[str]:
@@ -516,15 +516,15 @@ def test_of_a_vacuumed_run_nothing_is_changed(lake: ThreeRuns) -> None:
     gone, version = vacuumed(lake, NODES), lake.version(NODES, 0)
     with pytest.raises(VersionGone) as caught:
         lake.restore(lake.runs[0])
-    told = caught.value.message
-    assert f"run {lake.runs[0]} cannot be restored: version {version} of {NODES}" in told
+    message = caught.value.message
+    assert f"run {lake.runs[0]} cannot be restored: version {version} of {NODES}" in message
     adds = replay_log(location(str(lake.root), NODES), version).adds
     lost = gone & adds.keys()
-    assert f"{len(lost)} of its {len(adds)} files are missing" in told
-    assert any(f"such as {path};" in told for path in lost)
+    assert f"{len(lost)} of its {len(adds)} files are missing" in message
+    assert any(f"such as {path};" in message for path in lost)
     left = [each for each in range(versions[NODES] + 1) if not missing_files(str(lake.root), NODES, each)]
     assert version not in left
-    assert told.endswith(f"versions that are left: {left[0]} to {left[-1]}")
+    assert message.endswith(f"versions that are left: {left[0]} to {left[-1]}")
     assert (caught.value.code, caught.value.exit_code) == ("CA047", 6)
     assert (newest(lake), rows(lake.root)) == (versions, before)
     # What is left can be had.

@@ -102,7 +102,7 @@ def test_files_are_the_same_bytes_unless_rows_were_removed(made: ThreeRuns, copy
             else:
                 assert not (there / file.path).exists()
                 rewritten += 1
-        # What is in the folder is what the log tells of.
+        # What is in the folder is what the log lists.
         assert {str(path.relative_to(there)) for path in there.rglob("*.parquet")} == set(files)
         assert sum(file.rows or 0 for file in files.values()) == lake.pins[name].rows
     assert rewritten > 20
@@ -111,7 +111,7 @@ def test_files_are_the_same_bytes_unless_rows_were_removed(made: ThreeRuns, copy
 def test_what_was_written_anew_has_true_statistics_and_the_policy(made: ThreeRuns, copy: Path) -> None:
     known = {file.path for file in light_files(str(made.root), NODES)}
     new = [file for file in light_files(str(copy), NODES) if file.path not in known]
-    told = replay_log(location(str(copy), NODES), 0).adds
+    adds = replay_log(location(str(copy), NODES), 0).adds
     assert new
     for file in new:
         assert file.path.startswith(f"node_kind={file.partition['node_kind']}/")
@@ -119,7 +119,7 @@ def test_what_was_written_anew_has_true_statistics_and_the_policy(made: ThreeRun
         assert "node_kind" not in stored.column_names
         assert file.rows == len(stored) > 0
         ids = stored.column("node_id").to_pylist()
-        stats = json.loads(told[file.path].stats or "")
+        stats = json.loads(adds[file.path].stats or "")
         assert stats["numRecords"] == file.rows
         assert (stats["minValues"]["node_id"], stats["maxValues"]["node_id"]) == (min(ids), max(ids))
         assert (
@@ -157,16 +157,16 @@ def test_any_reader_opens_it(copy: Path) -> None:
         assert table.to_pyarrow_table().num_rows == lake.pins[name].rows
         files = table.file_uris()
         if files:
-            found = duckdb.execute("SELECT count(*) FROM read_parquet(?)", [files]).fetchall()
-            assert found == [(lake.pins[name].rows,)]
+            counts = duckdb.execute("SELECT count(*) FROM read_parquet(?)", [files]).fetchall()
+            assert counts == [(lake.pins[name].rows,)]
 
 
 def test_spark_opens_it(spark: SparkSession, made: ThreeRuns, copy: Path) -> None:
     lake = Snapshot.open(str(made.root))
     for name in (NODES, "ast_files_v1"):
-        found = spark.read.format("delta").load(location(str(copy), name))
+        frame = spark.read.format("delta").load(location(str(copy), name))
         key = catalog.table(name).primary_key[0]
-        assert sorted(row[0] for row in found.select(key).collect()) == sorted(
+        assert sorted(row[0] for row in frame.select(key).collect()) == sorted(
             lake.rows(name, [key]).column(0).to_pylist()
         )
     # And writes to it.
@@ -211,8 +211,8 @@ def test_it_needs_nothing_of_the_lake(lake: ThreeRuns, tmp_path: Path) -> None:
     assert rows(moved) == wanted
 
 
-def test_while_somebody_writes(lake: ThreeRuns, tmp_path: Path) -> None:
-    """What is not published is not in it, and nobody is waited for."""
+def test_while_another_run_writes(lake: ThreeRuns, tmp_path: Path) -> None:
+    """What is not published is not in it, and no run is waited for."""
     wanted = rows(lake.root)
     with acquire(str(lake.root), "other", ["a"], wait=False, report=print, base_run_id=None):
         DeltaTable(location(str(lake.root), NODES)).delete()
@@ -245,22 +245,22 @@ def test_parquet_files(made: ThreeRuns, tmp_path: Path) -> None:
     target = tmp_path / "files"
     report = export_snapshot(str(made.root), target, form="parquet", as_of=made.runs[1])
     lake = Snapshot.open(str(made.root), made.runs[1])
-    told = json.loads((target / "manifest.json").read_text())
-    assert (told["format_version"], told["run_id"]) == (1, lake.run_id)
-    assert {each["repo_id"]: each["source_digest"] for each in told["repositories"]} == {
+    manifest = json.loads((target / "manifest.json").read_text())
+    assert (manifest["format_version"], manifest["run_id"]) == (1, lake.run_id)
+    assert {each["repo_id"]: each["source_digest"] for each in manifest["repositories"]} == {
         name: row.source_digest for name, row in lake.repositories.items()
     }
-    tables = {each["table"]: each for each in told["tables"]}
+    tables = {each["table"]: each for each in manifest["tables"]}
     assert set(tables) == set(lake.pins) == {each.table for each in report.tables}
     assert {path.name for path in target.iterdir()} == {*tables, "manifest.json"}
     for name, each in tables.items():
-        found = pq.read_table(target / each["folder"])
-        assert (each["rows"], each["version"]) == (len(found), lake.pins[name].version)
+        table = pq.read_table(target / each["folder"])
+        assert (each["rows"], each["version"]) == (len(table), lake.pins[name].version)
         assert each["files"] == len(list((target / name).iterdir()))
-        assert [column["name"] for column in each["columns"]] == found.column_names
-        assert found.column_names == list(catalog.table(name).column_names)
-        ours = lake.rows(name, found.column_names)
-        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, ours.to_pylist()))
+        assert [column["name"] for column in each["columns"]] == table.column_names
+        assert table.column_names == list(catalog.table(name).column_names)
+        ours = lake.rows(name, table.column_names)
+        assert sorted(map(repr, table.to_pylist())) == sorted(map(repr, ours.to_pylist()))
     # Another engine reads them, values of partitions too.
     counted = duckdb.execute(
         f"SELECT node_kind, count(*) FROM '{target}/{NODES}/*.parquet' GROUP BY 1"
@@ -269,8 +269,8 @@ def test_parquet_files(made: ThreeRuns, tmp_path: Path) -> None:
 
 
 def _kinds(lake: Snapshot) -> dict[str, int]:
-    found = lake.rows(NODES, ["node_kind"]).column(0).value_counts().to_pylist()
-    return {each["values"]: each["counts"] for each in found}
+    counts = lake.rows(NODES, ["node_kind"]).column(0).value_counts().to_pylist()
+    return {each["values"]: each["counts"] for each in counts}
 
 
 def test_large_tables_are_several_files_and_row_groups(
@@ -342,7 +342,7 @@ def test_a_lake_of_which_files_are_gone(lake: ThreeRuns, tmp_path: Path) -> None
 def test_a_file_that_goes_while_it_is_copied(
     lake: ThreeRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Any
 ) -> None:
-    """Maintenance of somebody who does not ask first."""
+    """Maintenance by a tool that does not check first."""
     target, place = tmp_path / "copy", location(str(lake.root), NODES)
     adds = replay_log(place, lake.version(NODES, 2)).adds
     whole = [path for path, add in adds.items() if add.deletion_vector is None]
@@ -381,7 +381,7 @@ def test_a_disk_without_room(made: ThreeRuns, tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("how", ["above", "absolute", "link"])
 def test_a_log_that_names_files_of_others(lake: ThreeRuns, tmp_path: Path, how: str) -> None:
-    """A lake of somebody else shall not make us copy what it cannot read itself."""
+    """A foreign lake must not make us copy what it cannot read itself."""
     secret = tmp_path / "secret"
     secret.write_text("hush")
     place = location(str(lake.root), "span_errors_v1")
@@ -424,8 +424,8 @@ def test_a_log_that_only_delta_can_replay(lake: ThreeRuns, tmp_path: Path) -> No
     assert newest > 1
     features = {"minReaderVersion": 3, "readerFeatures": [V2], "minWriterVersion": 7, "writerFeatures": [V2]}
     first = [json.loads(line) for line in entry_path(place, 0).read_text().splitlines()]
-    told = ({"protocol": features} if "protocol" in line else line for line in first)
-    entry_path(place, 0).write_text("".join(json.dumps(line) + "\n" for line in told))
+    changed = ({"protocol": features} if "protocol" in line else line for line in first)
+    entry_path(place, 0).write_text("".join(json.dumps(line) + "\n" for line in changed))
     DeltaTable(place).create_checkpoint()
     log = Path(place, "_delta_log")
     (log / f"{newest:020}.checkpoint.parquet").rename(log / f"{newest:020}.checkpoint.{uuid4()}.parquet")
@@ -458,9 +458,9 @@ def test_the_command(made: ThreeRuns, call: Ran, tmp_path: Path) -> None:
     code, out, _ = call("status", "--lake", target, "--format", "json")
     assert (code, json.loads(out)["run_id"]) == (0, made.runs[0])
     assert call("verify", "--lake", target)[0] == 0
-    asked = ("callers", "two.g", "--repo-id", "a", "--format", "json")
+    query = ("callers", "two.g", "--repo-id", "a", "--format", "json")
     answers = [
-        json.loads(call(*asked, "--lake", each, *more)[1])
+        json.loads(call(*query, "--lake", each, *more)[1])
         for each, more in ((target, ()), (root, ("--as-of", made.runs[0])))
     ]
     assert answers[0]["rows"] == answers[1]["rows"] != []

@@ -1,4 +1,4 @@
-"""The state of a table, as its log and its folder tell it."""
+"""The state of a table, read from its log and its folder."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(LakeTables(str(tmp_path / "lake"), tables=(NODES,)), NODES, "owner_file_id")
 
 
-def looked_at(lake: Lake, **ordered: int) -> TableState:
+def inspected(lake: Lake, **ordered: int) -> TableState:
     """The state, after partitions were ordered at a time."""
     times = {f"node_kind={kind}": time for kind, time in ordered.items()}
-    found = inspect_table(location(lake.tables.root, NODES.name), NODES, times)
-    assert found is not None
-    return found
+    observed = inspect_table(location(lake.tables.root, NODES.name), NODES, times)
+    assert observed is not None
+    return observed
 
 
-def deleted(found: TableState) -> int:
-    return sum(part.deleted_rows for part in found.parts)
+def deleted(observed: TableState) -> int:
+    return sum(part.deleted_rows for part in observed.parts)
 
 
 def test_no_table_has_no_state(tmp_path: Path) -> None:
@@ -35,28 +35,28 @@ def test_no_table_has_no_state(tmp_path: Path) -> None:
 
 def test_files_rows_and_bytes_are_those_of_the_disk(lake: Lake) -> None:
     filled(lake, files=6, rows=3)
-    found = looked_at(lake)
+    observed = inspected(lake)
     place = Path(location(lake.tables.root, NODES.name))
     on_disk = [path for path in place.rglob("*.parquet") if "_delta_log" not in path.parts]
-    assert found.version == 0
-    assert found.files == len(on_disk)
-    assert found.bytes == sum(path.stat().st_size for path in on_disk)
-    assert sum(part.rows for part in found.parts) == 36
-    assert (found.dead_files, deleted(found), found.since_checkpoint) == (0, 0, 1)
-    assert found.log_entries == 1
-    assert found.properties["codeanatomy.table"] == NODES.name
+    assert observed.version == 0
+    assert observed.files == len(on_disk)
+    assert observed.bytes == sum(path.stat().st_size for path in on_disk)
+    assert sum(part.rows for part in observed.parts) == 36
+    assert (observed.dead_files, deleted(observed), observed.since_checkpoint) == (0, 0, 1)
+    assert observed.log_entries == 1
+    assert observed.properties["codeanatomy.table"] == NODES.name
 
 
 def test_removed_rows_and_old_files_are_counted(lake: Lake) -> None:
     filled(lake, files=6, rows=3)
     lake.swap(*nodes_of(2, 3), owners=[owner(2)])
-    shared = looked_at(lake)
+    shared = inspected(lake)
     assert deleted(shared) == 6
     assert "deletionVectors" in shared.features
     # The vector is read by the newest version.
     assert shared.dead_files == 0
     lake.swap(*nodes_of(2, 3), owners=[owner(2)])
-    again = looked_at(lake)
+    again = inspected(lake)
     # The files of the owner are replaced; those that it shares with others have the same vector still.
     assert again.dead_files > 0
     assert deleted(again) == 6
@@ -67,7 +67,7 @@ def test_small_files_are_those_far_below_the_target(lake: Lake) -> None:
     lake.swap(*nodes_of(10, 2), owners=[owner(10)])
     small = NODES.write.target_file_size // 2
     place = Path(location(lake.tables.root, NODES.name))
-    for part in looked_at(lake).parts:
+    for part in inspected(lake).parts:
         ((column, kind),) = part.values
         sizes = [path.stat().st_size for path in (place / f"{column}={kind}").glob("*.parquet")]
         assert (part.files, part.small_files) == (2, sum(size < small for size in sizes)) == (2, 2)
@@ -75,13 +75,13 @@ def test_small_files_are_those_far_below_the_target(lake: Lake) -> None:
 
 def test_what_came_after_the_last_order_is_out_of_order(lake: Lake) -> None:
     filled(lake, files=4, rows=2)
-    first = looked_at(lake)
+    first = inspected(lake)
     assert {part.unordered_share for part in first.parts} == {1.0}
     newest = max(part.newest_ms for part in first.parts)
     # Each partition by itself.
-    shares = {part.values[0][1]: part.unordered_share for part in looked_at(lake, CLASS=newest).parts}
+    shares = {part.values[0][1]: part.unordered_share for part in inspected(lake, CLASS=newest).parts}
     assert shares == {"CLASS": 0.0, "FUNCTION": 1.0}
-    assert {part.unordered_share for part in looked_at(lake, CLASS=0, FUNCTION=0).parts} == {1.0}
+    assert {part.unordered_share for part in inspected(lake, CLASS=0, FUNCTION=0).parts} == {1.0}
 
 
 def test_only_what_writers_leave_is_listed(tmp_path: Path) -> None:
