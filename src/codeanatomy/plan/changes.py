@@ -7,7 +7,7 @@
 
 Files are compared by their bytes and not by their times; a renamed file is removed and added.
 
-Tests: `tests/unit/plan/test_changes_of_source.py`.
+Tests: `tests/unit/plan/test_changes.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ A repository may be hostile: its settings can name programs for diffs, filters, 
 remotes. So git is only used to resolve names, to list trees and the index, and to print blobs; none of these
 commands runs such a program. Differences are computed here. Files of the work tree are read as they are.
 
-Tests: `tests/unit/plan/test_changes.py`, `tests/unit/plan/test_git_changes.py`.
+Tests: `tests/unit/query/test_changed_definitions.py`, `tests/unit/plan/test_git_changes.py`.
 """
 
 from __future__ import annotations

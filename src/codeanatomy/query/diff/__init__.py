@@ -4,5 +4,5 @@
     run_diff               nodes and edges that differ between two runs
     touched                maps changed lines to definitions
 
-Tests: `tests/unit/query/test_run_diff.py`, `tests/unit/plan/test_changes.py`.
+Tests: `tests/unit/query/test_run_diff.py`, `tests/unit/query/test_changed_definitions.py`.
 """

@@ -11,7 +11,7 @@ class or module for the variable assigned there, else for the class or module it
 what it decorates. Comments, docstrings and blank lines outside of functions are ignored. A file that was
 added or deleted is changed as a whole; an untracked file that is not in the lake is not seen.
 
-Tests: `tests/unit/plan/test_changes.py`.
+Tests: `tests/unit/query/test_changed_definitions.py`.
 """
 
 from __future__ import annotations

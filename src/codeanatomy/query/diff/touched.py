@@ -5,7 +5,7 @@
 
 Lines are counted from 0; spans and line starts are byte offsets in the canonical text, as in the graph.
 
-Tests: `tests/unit/plan/test_changes.py`.
+Tests: `tests/unit/query/test_changed_definitions.py`.
 """
 
 from __future__ import annotations
