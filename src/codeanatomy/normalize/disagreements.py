@@ -111,7 +111,7 @@ def _topic_disagreements(
         details = {witness: ", ".join(sorted(disputed.get(witness, ()))) or NOTHING for witness in claims}
         if _is_agreed(disputed, claims) or _is_misplaced(disputed, claims, position, misplaced):
             continue
-        # Dead code.
+        # The compiler drops dead code, so bytecode may lack functions that symtable has.
         if topic == "parameters" and "bytecode" not in disputed:
             continue
         about = f"{topic} of {position.subject}" if position.subject else topic

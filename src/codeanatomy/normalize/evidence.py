@@ -31,7 +31,7 @@ from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 from codeanatomy.normalize.file_view import FileEvidence
 
 EVIDENCE = "normalize_evidence_v1"
-SURE, ALONG_FLOW, BETWEEN_UNITS = 1.0, 0.9, 0.7
+CERTAIN, ALONG_FLOW, BETWEEN_UNITS = 1.0, 0.9, 0.7
 WITNESSES = ("ast", "symtable", "bytecode", "libcst", "tree_sitter", "scip")
 NANOSECONDS_PER_MS = 1_000_000
 
@@ -92,7 +92,7 @@ def _contributed(file: FileEvidence, contribution: Contribution, rows: pa.Record
         rows = rows.filter(pc.is_valid(rows.column(contribution.where_present)))
     is_column = contribution.role in rows.schema.names
     role = rows.column(contribution.role) if is_column else pa.repeat(contribution.role, rows.num_rows)
-    confidence = pa.repeat(SURE, rows.num_rows)
+    confidence = pa.repeat(CERTAIN, rows.num_rows)
     for name, value in contribution.confidence.items():
         confidence = pc.if_else(pc.equal(role, name), value, confidence)
     columns = {
@@ -143,7 +143,7 @@ def _row(
         "evidence_family": family,
         "witness": witness,
         "role": role,
-        "confidence": SURE,
+        "confidence": CERTAIN,
         "bstart": row.get("bstart"),
         "bend": row.get("bend"),
         "timestamp_ms": _milliseconds(file),
