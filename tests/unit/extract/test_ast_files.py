@@ -682,7 +682,7 @@ def test_every_class_of_this_python_tells_its_fields() -> None:
 
 
 def test_the_same_bytes_give_the_same_rows_in_another_process() -> None:
-    code = "import test_ast_files as t; print(t.digest())"
+    code = "from unit.extract import test_ast_files as t; print(t.digest())"
     paths = ":".join(filter(None, sys.path))
     runs = {
         subprocess.run(

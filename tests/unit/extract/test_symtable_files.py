@@ -444,7 +444,7 @@ def test_the_same_bytes_give_the_same_rows_in_another_process() -> None:
     paths = ":".join(filter(None, sys.path))
     runs = {
         subprocess.run(
-            [sys.executable, "-c", "import test_symtable_files as t; print(t.digest())"],
+            [sys.executable, "-c", "from unit.extract import test_symtable_files as t; print(t.digest())"],
             check=True,
             capture_output=True,
             text=True,
