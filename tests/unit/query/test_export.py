@@ -27,7 +27,7 @@ from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.export import parquet, selection
 from codeanatomy.query.export.escaping import visible
-from codeanatomy.query.export.rows import EDGES, NODES, Counting, Counts, Rows
+from codeanatomy.query.export.rows import EDGES, NODES, Counting, Counts, ExportRows
 from codeanatomy.query.export.write import FILES, FOLDERS, FORMS, PICTURES, export_graph
 from codeanatomy.query.symbols import resolve
 from support.ask_lake import reader_of
@@ -165,18 +165,18 @@ def edge_row(key: str, source: str, target: str, **more: Any) -> tuple[Any, ...]
     return (*(known.get(column.name) for column in EDGES), None)
 
 
-def hand_made() -> tuple[Rows, Rows]:
+def hand_made() -> tuple[ExportRows, ExportRows]:
     names = list(enumerate(HOSTILE))
     nodes = [node_row(f"n{n}", name, {"text": name}, qualname=name or None, path=name) for n, name in names]
     edges = [edge_row(f"e{n}", f"n{n}", "n0", role=name, ordinal=n) for n, name in names]
     half = len(nodes) // 2
     return (
-        Rows(NODES, (Prop("text", "string", "Text."),), [nodes[:half], nodes[half:]]),
-        Rows(EDGES, (), [edges]),
+        ExportRows(NODES, (Prop("text", "string", "Text."),), [nodes[:half], nodes[half:]]),
+        ExportRows(EDGES, (), [edges]),
     )
 
 
-def written(form: str, nodes: Rows, edges: Rows, folder: Path) -> Counts:
+def written(form: str, nodes: ExportRows, edges: ExportRows, folder: Path) -> Counts:
     """A format by itself, without a lake."""
     if form in FOLDERS:
         folder.mkdir()
@@ -218,8 +218,8 @@ def test_control_characters_are_shown_where_xml_has_none(tmp_path: Path) -> None
 
 
 def test_nothing_and_the_empty_text_differ_in_csv(tmp_path: Path) -> None:
-    nodes = Rows(NODES, (), [[node_row("a", ""), node_row("b", None)]])
-    written("neo4j-csv", nodes, Rows(EDGES, (), []), tmp_path / "graph")
+    nodes = ExportRows(NODES, (), [[node_row("a", ""), node_row("b", None)]])
+    written("neo4j-csv", nodes, ExportRows(EDGES, (), []), tmp_path / "graph")
     header, first, second = (tmp_path / "graph" / "nodes.csv").read_text().splitlines()
     place = header.split(",").index("name")
     assert (first.split(",")[place], second.split(",")[place]) == ('""', "")
@@ -234,15 +234,17 @@ def test_nothing_and_the_empty_text_differ_in_csv(tmp_path: Path) -> None:
 def test_a_name_of_a_megabyte_is_cut_only_in_dot(tmp_path: Path) -> None:
     csv.field_size_limit(2_000_000)
     for form in READERS:
-        nodes = Rows(NODES, (), [[node_row("a", "x" * 1_000_000)]])
-        written(form, nodes, Rows(EDGES, (), []), tmp_path / form)
+        nodes = ExportRows(NODES, (), [[node_row("a", "x" * 1_000_000)]])
+        written(form, nodes, ExportRows(EDGES, (), []), tmp_path / form)
         name = read_back(form, tmp_path / form).nodes["a"][1]
         assert len(name or "") == (200 if form == "dot" else 1_000_000)
 
 
 @pytest.mark.parametrize("form", READERS)
 def test_an_empty_graph_is_a_graph(form: str, tmp_path: Path) -> None:
-    assert written(form, Rows(NODES, (), []), Rows(EDGES, (), []), tmp_path / "graph") == Counts(0, 0)
+    assert written(form, ExportRows(NODES, (), []), ExportRows(EDGES, (), []), tmp_path / "graph") == Counts(
+        0, 0
+    )
     assert read_back(form, tmp_path / "graph") == Graph({}, {})
 
 
@@ -255,7 +257,12 @@ def test_no_more_than_a_batch_is_held(form: str, tmp_path: Path) -> None:
     def peak(count: int) -> int:
         tracemalloc.start()
         try:
-            written(form, Rows(NODES, (), batches(count)), Rows(EDGES, (), []), tmp_path / f"{form}{count}")
+            written(
+                form,
+                ExportRows(NODES, (), batches(count)),
+                ExportRows(EDGES, (), []),
+                tmp_path / f"{form}{count}",
+            )
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -267,7 +274,7 @@ def test_no_more_than_a_batch_is_held(form: str, tmp_path: Path) -> None:
 def test_row_groups_are_written_when_they_are_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "GROUP", 4)
     batches = [[node_row(f"{batch}{n}", "x") for n in range(3)] for batch in range(4)]
-    written("parquet", Rows(NODES, (), batches), Rows(EDGES, (), []), tmp_path / "graph")
+    written("parquet", ExportRows(NODES, (), batches), ExportRows(EDGES, (), []), tmp_path / "graph")
     assert pq.ParquetFile(tmp_path / "graph" / "nodes.parquet").num_row_groups >= 2
 
 

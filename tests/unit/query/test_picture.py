@@ -22,7 +22,7 @@ from codeanatomy.query.export import neighbourhood as views
 from codeanatomy.query.export.html import page
 from codeanatomy.query.export.layout import HEIGHT, WIDTH, Arrow, Box, arranged
 from codeanatomy.query.export.neighbourhood import FOCUS, READABLE, View, view_of
-from codeanatomy.query.export.rows import Rows
+from codeanatomy.query.export.rows import ExportRows
 from codeanatomy.query.export.selection import Chosen
 from codeanatomy.query.export.svg import LABELS, drawn
 from codeanatomy.query.export.write import export_graph
@@ -151,8 +151,8 @@ def view(names: Sequence[str], docstring: str = "", **more: Any) -> View:
         NoLake(),
         focus,
         Chosen(("FUNCTION",), ("CALL_GRAPH",), None, steps),
-        Rows(NODES, (), [nodes]),
-        Rows(EDGES, (), [edges]),
+        ExportRows(NODES, (), [nodes]),
+        ExportRows(EDGES, (), [edges]),
         "run",
     )
     return View(**{name: getattr(found, name) for name in found.__struct_fields__} | {"docstring": docstring})

@@ -5,5 +5,5 @@
     verify          runs the integrity rules over a lake
     verify_rules    integrity rules as SQL
 
-Tests: `tests/unit/query/test_verify.py`, `tests/unit/run/test_against_clean.py`.
+Tests: `tests/unit/query/test_verify.py`, `tests/unit/run/test_clean_build.py`.
 """

@@ -47,16 +47,16 @@ class Artifact(Struct, frozen=True):
     lane: Engine
     # The statement that Ibis made of it, over the views.
     sql: str
-    # Digest of that, to tell questions apart.
+    # Digest of the statement.
     sha256: str
-    # The published run whose rows were asked.
+    # The published run that was read.
     run_id: str
     # Views in the statement.
     views: tuple[str, ...]
 
 
-class Tables(Mapping[str, Table]):
-    """The views as tables of an Ibis backend, by name; each is made when it is first asked for."""
+class IbisTables(Mapping[str, Table]):
+    """The views as tables of an Ibis backend, by name; each is made on first use."""
 
     def __init__(self, backend: Backend, make: Callable[[View], object]) -> None:
         self._backend = backend
@@ -83,7 +83,7 @@ class IbisLane:
         self.engine = engine
         self.backend = backend
         self.run_id = run_id
-        self.tables = Tables(backend, make)
+        self.tables = IbisTables(backend, make)
         self.artifacts: list[Artifact] = []
 
     def __getattr__(self, name: str) -> Table:
@@ -101,13 +101,13 @@ class IbisLane:
     def execute(self, expression: Expression) -> Any:
         """Run an expression, and record what was run; a table becomes a pandas DataFrame."""
         sql = self.compile(expression)
-        found = self.backend.execute(expression)
+        result = self.backend.execute(expression)
         self.artifacts.append(
             Artifact(
                 self.engine, sql, sha256(sql.encode()).hexdigest(), self.run_id, self._views_of(expression)
             )
         )
-        return found
+        return result
 
     def save_artifacts(self, path: str | Path) -> None:
         """Write the record as lines of JSON."""

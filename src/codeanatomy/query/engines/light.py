@@ -1,11 +1,13 @@
-"""The light lane: queries over the published tables by deltalake and DuckDB. No JVM, no PyArrow.
+"""Read the published tables with deltalake and DuckDB: no JVM, no PyArrow.
 
     reader = LightReader(Snapshot.open("lake"))
     reader.rows(Query("SELECT count(*) FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))}))
 
-The log of a table says which of its files may hold the rows of a slice, by partition and by the least and
-greatest values (`delta.read.file_index`); DuckDB skips what it can inside of them. What was read is told in
-`scans`. Tests: `tests/unit/lake/test_queries.py`, `tests/unit/delta/test_pruning.py`.
+The log of a table selects the files that may hold the rows of a slice, by partition and by minimum and
+maximum values (`delta.read.file_index`); DuckDB skips row groups inside of them. `scans` records what was
+read.
+
+Tests: `tests/unit/lake/test_queries.py`, `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ KEPT_SCANS = 1000
 
 
 class LightReader:
-    """Reads one snapshot; what the log says of a table is read once."""
+    """Reads one snapshot; the log of a table is read once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -49,10 +51,10 @@ class LightReader:
         held = query.at_hand(limit)
         if held is not None:
             return held
-        # A connection for each: what it has answered last is all that it knows, and threads may ask.
+        # A connection for each query, because threads may share the reader.
         try:
-            with translate_errors(), lookup_connection() as found:
-                return found.execute(query.text(self.relation, limit), list(query.args)).fetchall()
+            with translate_errors(), lookup_connection() as connection:
+                return connection.execute(query.text(self.relation, limit), list(query.args)).fetchall()
         except StorageFailure as problem:
             raise self._explained(query, problem) from problem
 
@@ -60,9 +62,9 @@ class LightReader:
         """What is wrong with one of the tables of a query, if something is."""
         for each in query.relations.values():
             if isinstance(each, Slice):
-                found = self.snapshot.explain(each.table, problem)
-                if found is not problem:
-                    return found
+                cause = self.snapshot.explain(each.table, problem)
+                if cause is not problem:
+                    return cause
         return problem
 
     def relation(self, relation: Relation) -> str:
@@ -71,7 +73,7 @@ class LightReader:
             return held_rows(relation)
         predicate = relation.predicate
         files = self._index(relation.table).candidates(predicate)
-        self._tell(predicate, len(files))
+        self._record_scan(predicate, len(files))
         rows = select_rows(self._root, relation.table, files)
         return f"{rows} WHERE {predicate.sql(DUCKDB)}" if predicate.columns else rows
 
@@ -86,7 +88,7 @@ class LightReader:
             self._indexes[name] = FileIndex(version, files)
         return self._indexes[name]
 
-    def _tell(self, predicate: Predicate, candidates: int) -> None:
+    def _record_scan(self, predicate: Predicate, candidates: int) -> None:
         index = self._index(predicate.table)
         self.scans.append(
             Scanned(

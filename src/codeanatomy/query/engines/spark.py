@@ -1,16 +1,16 @@
-"""The Spark lane: queries over the published tables by the caller's own Spark session.
+"""Read the published tables in the caller's own Spark session.
 
     reader = SparkReader(Snapshot.open("lake"), spark)
     reader.frame(Query("SELECT * FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))}))    # not run yet
     reader.rows(query)                                                                      # collected
 
 The session only has to speak Delta. Nothing is set or stopped in it, and nothing but the public API of Spark
-SQL is called here. What it gains are temporary views, one for each table that was asked for, and one for each
-slice of a table whose other files need not be opened (`delta.read.scan`). Their names begin with `codeanatomy_`
-and a number that no other reader has. A DataFrame may be analysed again whenever it is run, so they stay
-until `close`.
+SQL is called here. What it gains are temporary views, one for each table that was used, and one for each
+slice of a table whose other files need not be opened (`delta.read.scan`). Their names begin with
+`codeanatomy_` and a number that no other reader has. A DataFrame may be analysed again whenever it is run,
+so they stay until `close`.
 
-Engines differ where SQL leaves it to them: Spark puts nulls first and DuckDB last, so the order says which.
+Engines differ where SQL leaves it to them: Spark puts nulls first and DuckDB last, so the order is explicit.
 With Delta's parser in the session, Spark 4.2 binds no argument to a `?` (delta-io/delta, issue 7640); and it
 replaces `${...}` in a statement by settings and variables of the environment, even inside of a literal. So a
 text of other than plain characters, and whatever a user typed, becomes the hexadecimal digits of its bytes:
@@ -51,7 +51,7 @@ DIGITS = 32
 
 
 class SparkReader:
-    """Reads one snapshot with a session that is somebody else's."""
+    """Reads one snapshot with the caller's session."""
 
     def __init__(self, snapshot: Snapshot, spark: SparkSession) -> None:
         self.snapshot = snapshot
@@ -76,22 +76,22 @@ class SparkReader:
             )
         return self._tables[name]
 
-    def _scanned(self, name: str, asked: Predicate | None = None) -> DataFrame:
-        return scan(self._store, name, self.snapshot.pin(name).version, where=asked).rows
+    def _scanned(self, name: str, predicate: Predicate | None = None) -> DataFrame:
+        return scan(self._store, name, self.snapshot.pin(name).version, where=predicate).rows
 
-    def _spares_files(self, asked: Predicate) -> bool:
+    def _spares_files(self, predicate: Predicate) -> bool:
         """Whether a few files of Parquet are all that a slice needs, and there are others.
 
         Only these are read without what is not public of Delta.
         """
-        name = asked.table
-        if not asked.columns or not self.snapshot.has(name):
+        name = predicate.table
+        if not predicate.columns or not self.snapshot.has(name):
             return False
         if name not in self._indexes:
-            found = open_without_jvm(self._store, name, self.snapshot.pin(name).version)
-            self._indexes[name] = None if found is None else found.index
+            opened = open_without_jvm(self._store, name, self.snapshot.pin(name).version)
+            self._indexes[name] = None if opened is None else opened.index
         index = self._indexes[name]
-        kept = None if index is None else index.candidates(asked)
+        kept = None if index is None else index.candidates(predicate)
         return index is not None and kept is not None and len(kept) < index.total and can_read_parquet(kept)
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
@@ -99,21 +99,21 @@ class SparkReader:
         held = query.at_hand(limit)
         if held is not None:
             return held
-        with self._asking():
+        with self._reading():
             return [tuple(map(plain_value, row)) for row in self._run(query, limit).collect()]
 
     def frame(self, query: Query, columns: Sequence[Column] = ()) -> DataFrame:
         """The rows of a query as a DataFrame; of these columns, else of those that answers have in common."""
         declared = columns or [COLUMNS[name] for name in query.columns if name in COLUMNS]
-        with self._asking():
-            found = self._run(query)
+        with self._reading():
+            frame = self._run(query)
             types = {column.name: column.ddl for column in declared}
-            return found.select(
+            return frame.select(
                 *(
-                    found[name]
+                    frame[name]
                     if types.get(name, kind) == kind
-                    else found[name].cast(types[name]).alias(name)
-                    for name, kind in found.dtypes
+                    else frame[name].cast(types[name]).alias(name)
+                    for name, kind in frame.dtypes
                 )
             )
 
@@ -130,27 +130,27 @@ class SparkReader:
             for name in relation.wanted
             if name not in many
         )
-        asked = Predicate.all_of(table, *few, *relation.ranges)
+        predicate = Predicate.all_of(table, *few, *relation.ranges)
         conditions = [self._among(table.column(name), values) for name, values in many.items()]
-        if self._spares_files(asked):
-            view = self.named(_view_name(asked), lambda: self._scanned(table.name, asked))
+        if self._spares_files(predicate):
+            view = self.named(_view_name(predicate), lambda: self._scanned(table.name, predicate))
         else:
             view = self.named(table.name, lambda: self.table(table.name))
-            conditions += [asked.sql(SPARK)] if asked.columns else []
+            conditions += [predicate.sql(SPARK)] if predicate.columns else []
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"SELECT {', '.join(table.column_names)} FROM {view}{where}"
 
     def named(self, name: str, make: Callable[[], DataFrame]) -> str:
-        """The temporary view of some rows, which are made when they are first asked for."""
-        found = f"{self._prefix}_{name}"
-        if found not in self._views:
-            make().createTempView(found)
-            self._views.append(found)
-        return found
+        """Return the temporary view of some rows, which are made on first use."""
+        view = f"{self._prefix}_{name}"
+        if view not in self._views:
+            make().createTempView(view)
+            self._views.append(view)
+        return view
 
     def close(self) -> None:
         """Take the temporary views away; DataFrames that were made of them may not be run any more."""
-        with self._asking():
+        with self._reading():
             while self._views:
                 self.spark.catalog.dropTempView(self._views.pop())
 
@@ -174,14 +174,14 @@ class SparkReader:
         return self.named(f"held_{self._held}", lambda: rows)
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
-        """What goes wrong while Spark reads a lake is an error of ours."""
+    def _reading(self) -> Iterator[None]:
+        """Raise errors of Spark as StorageFailure."""
         try:
             yield
         except ENGINE_ERRORS as problem:
             raise StorageFailure(
                 f"the lake cannot be read: {cause_of(problem)}",
-                "build the lake again, or look at what Spark's log says",
+                "build the lake again, or look into Spark's log",
             ) from problem
 
 
@@ -209,10 +209,10 @@ def literal(value: Any) -> str:
     return "NULL" if value is None else SPARK.literal(value)
 
 
-def _view_name(asked: Predicate) -> str:
+def _view_name(predicate: Predicate) -> str:
     """A name for the rows that meet a condition, the same for the same condition."""
-    digest = hashlib.sha256(asked.sql(SPARK).encode()).hexdigest()[:DIGITS]
-    return f"{asked.table}_{digest}"
+    digest = hashlib.sha256(predicate.sql(SPARK).encode()).hexdigest()[:DIGITS]
+    return f"{predicate.table}_{digest}"
 
 
 def bound(sql: str, args: Sequence[Any]) -> str:

@@ -55,7 +55,7 @@ class Graph(NamedTuple):
 
 
 class SparkLake(Verbs[DataFrame]):
-    """One published state of a lake, asked in a Spark session."""
+    """One published state of a lake, read in a Spark session."""
 
     def __init__(self, snapshot: Snapshot, spark: SparkSession) -> None:
         self.snapshot = snapshot
@@ -99,9 +99,9 @@ class SparkLake(Verbs[DataFrame]):
 
     def sql(self, text: str) -> DataFrame:
         """One statement that reads, over the views; checked before Spark sees it, and all of its rows."""
-        return self.asked(check(text))
+        return self.run_checked(check(text))
 
-    def asked(self, checked: Checked) -> DataFrame:
+    def run_checked(self, checked: Checked) -> DataFrame:
         """The same for a statement that was checked before."""
         statement = self._stated(checked)
         try:
@@ -138,8 +138,8 @@ class SparkLake(Verbs[DataFrame]):
     ) -> DataFrame:
         """Any verb, by its name; all rows, if no limit is given."""
         self.snapshot.select_repositories(repo_id)
-        found = resolve_request(self.reader, verb, names, repo_id, **options).result
-        rows = self.reader.frame(found.query)
+        result = resolve_request(self.reader, verb, names, repo_id, **options).result
+        rows = self.reader.frame(result.query)
         return rows if limit is None else rows.limit(limit)
 
     def ibis(self) -> IbisLane:
@@ -159,10 +159,10 @@ class SparkLake(Verbs[DataFrame]):
         for each in list(tree.find_all(exp.Literal)):
             if each.is_string and VARIABLE in each.name:
                 each.replace(exp.cast(exp.HexString(this=each.name.encode().hex()), "STRING"))
-        found = written(tree, DIALECT)
-        if VARIABLE in found:
+        statement = written(tree, DIALECT)
+        if VARIABLE in statement:
             raise UsageError(f"a name with {VARIABLE} in it", "choose another name")
-        return found
+        return statement
 
     def _named(self, name: str) -> str:
         return self.reader.named(f"view_{name}", lambda: self.view(name))

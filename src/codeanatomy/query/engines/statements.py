@@ -1,4 +1,4 @@
-"""Questions as data: one statement of SQL over slices of tables, the same for DuckDB and for Spark.
+"""Describe a query as data: one SQL statement over slices of tables, the same for DuckDB and Spark.
 
     Query(
         "SELECT n.qualname AS symbol, e.path, e.line FROM e JOIN n ON n.node_id = e.src_node_id",
@@ -13,13 +13,15 @@ A slice is the rows of a published table whose columns have certain values, or v
 
     nodes(ENCLOSING_KINDS, "shop", path=("shop/cart.py",), bstart=Within(greatest=400), bend=Within(400))
 
-Whoever reads it opens only the files that may hold such rows. `Held` is a relation of rows at hand. The
+A reader opens only the files that may hold such rows. `Held` is a relation of rows at hand. The
 statement is in the SQL that both engines understand. What a user typed is never part of it: a name is an
-argument for a `?`, and an id, a path or a repository is a value of a slice, which each lane writes as a
-literal of its engine.
+argument for a `?`, and an id, a path or a repository is a value of a slice, which each engine writes as a
+literal.
 
-A verb asks its reader for small things (`rows`) and returns a query, which is not run yet: one lane reads the
-first rows of it and counts the rest, the other makes a DataFrame of it. Tests: `tests/unit/lake/test_queries.py`.
+A verb reads small results through its reader (`rows`) and returns a query, which is not run yet: the light
+reader fetches its first rows and counts the rest, the Spark reader makes a DataFrame of it.
+
+Tests: `tests/unit/lake/test_queries.py`.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ class Slice:
 
     @property
     def ranges(self) -> list[Term]:
-        """What it asks of positions, and else."""
+        """Conditions on positions and other columns."""
         table = catalog.table(self.table)
         return [*(within.term(table.column(name)) for name, within in self.within.items()), *self.terms]
 

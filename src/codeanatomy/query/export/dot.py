@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from codeanatomy.query.answers import place
 from codeanatomy.query.export.escaping import in_a_line, shortened
-from codeanatomy.query.export.rows import Counting, Counts, Rows, place_of
+from codeanatomy.query.export.rows import Counting, Counts, ExportRows, place_of
 
 LONGEST = 200
 
 
-def write(nodes: Rows, edges: Rows, target: Counting) -> Counts:
+def write(nodes: ExportRows, edges: ExportRows, target: Counting) -> Counts:
     """Write the graph."""
     target.write(b"digraph codeanatomy {\n  rankdir=LR;\n  node [shape=box];\n")
     key, kind, path, line, name, qualname = place_of(

@@ -6,7 +6,8 @@ r"""Text from sources, as formats can hold it.
 '&lt;a href=&quot;x&quot;&gt;]]&gt;'
 
 XML 1.0 has no way to write most control characters, and C programs end a text at the first NUL: such a
-character is shown by its picture. Tests: `tests/unit/query/test_export.py`, `tests/unit/query/test_picture.py`.
+character is shown by its picture. Tests: `tests/unit/query/test_export.py`,
+`tests/unit/query/test_picture.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def shortened(text: str, characters: int) -> str:
 
 
 def shortened_left(text: str, characters: int) -> str:
-    """The text, not longer than this: the end of it, which says more of a name or path.
+    """The text, not longer than this: its end, which is the significant part of a name or path.
 
     >>> shortened_left("django/db/models/query.py:9", 12)
     '…/query.py:9'
@@ -73,6 +74,6 @@ def in_a_line(text: str) -> str:
     return TURNING.sub(UNKNOWN, visible(text.replace("\r", "␍").replace("\n", "␊").replace("\t", "␉")))
 
 
-def _picture(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return chr(PICTURES + code) if code < SPACE else UNKNOWN

@@ -11,13 +11,13 @@ NUL (`texts`). Tests: `tests/unit/query/test_export.py`.
 from __future__ import annotations
 
 from codeanatomy.query.export.escaping import xml_text
-from codeanatomy.query.export.rows import Counting, Counts, Rows, place_of
+from codeanatomy.query.export.rows import Counting, Counts, ExportRows, place_of
 
 TYPES = {"string": "string", "int": "int", "bigint": "long", "double": "double", "boolean": "boolean"}
 NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
 
 
-def write(nodes: Rows, edges: Rows, target: Counting) -> Counts:
+def write(nodes: ExportRows, edges: ExportRows, target: Counting) -> Counts:
     """Write the graph."""
     target.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="{NAMESPACE}">\n'.encode())
     for of, rows in (("node", nodes), ("edge", edges)):
@@ -33,8 +33,8 @@ def write(nodes: Rows, edges: Rows, target: Counting) -> Counts:
     return Counts(nodes.count, edges.count)
 
 
-def _write_elements(rows: Rows, element: str, attributes: dict[str, str], target: Counting) -> None:
-    """An element for each row; what is an attribute of it is not said again."""
+def _write_elements(rows: ExportRows, element: str, attributes: dict[str, str], target: Counting) -> None:
+    """An element for each row; its attributes are not repeated as data."""
     places = dict(zip(attributes, place_of(rows.columns, *attributes.values()), strict=True))
     data = [
         (number, f'<data key="{element[0]}{number}">')

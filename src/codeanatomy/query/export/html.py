@@ -1,4 +1,4 @@
-"""A focus as a page: the picture, what the focus says of itself, and everything in the picture as a table.
+"""Write a focus as an HTML page: the picture, its docstring, and everything in the picture as a table.
 
     write(view, target)
 
@@ -9,7 +9,7 @@ It is one file that works without a network, has no script, and forbids itself t
 from __future__ import annotations
 
 from codeanatomy.query.export.escaping import in_a_line, shortened, xml_text
-from codeanatomy.query.export.neighbourhood import NAME_CHARS, View
+from codeanatomy.query.export.neighbourhood import NAME_CHARS, Picture
 from codeanatomy.query.export.rows import Counting
 from codeanatomy.query.export.svg import drawn
 
@@ -22,27 +22,27 @@ table { border-collapse: collapse; }
 td, th { text-align: left; padding: 0.2em 1em 0.2em 0; border-bottom: 1px solid #eaeded; }
 td { overflow-wrap: anywhere; }
 """
-# More rows are not read by anybody, and `export jsonl` has them all.
+# A longer table is not readable; `export jsonl` has all rows.
 ROWS = 1_000
 DOCSTRING_CHARS = 4_000
 
 
-def write(view: View, target: Counting) -> None:
+def write(view: Picture, target: Counting) -> None:
     """Write the page."""
     target.write(page(view).encode())
 
 
-def page(view: View) -> str:
+def page(view: Picture) -> str:
     """The page as text."""
     focus = view.focus
-    name = _said(focus.symbol)
+    name = _escaped(focus.symbol)
     docstring = "\n".join(map(in_a_line, shortened(view.docstring, DOCSTRING_CHARS).splitlines()))
     shown = sorted(view.nodes, key=lambda node: (abs(view.steps[node.key]), view.steps[node.key], node))[
         :ROWS
     ]
     rows = [
-        f"<tr><td>{view.steps[node.key]:+d}</td><td>{_said(node.name)}</td><td>{_said(node.kind)}</td>"
-        f"<td>{_said(node.place)}</td></tr>"
+        f"<tr><td>{view.steps[node.key]:+d}</td><td>{_escaped(node.name)}</td><td>{_escaped(node.kind)}</td>"
+        f"<td>{_escaped(node.place)}</td></tr>"
         for node in shown
     ]
     cut = len(view.nodes) - len(shown)
@@ -54,7 +54,7 @@ def page(view: View) -> str:
             '<meta name="referrer" content="no-referrer">',
             f"<title>{name}</title><style>{STYLE}</style></head><body>",
             f"<h1>{name}</h1>",
-            f"<p>{_said(focus.kind)} in {_said(focus.place)}, repository {_said(focus.repo_id)}</p>",
+            f"<p>{_escaped(focus.kind)} in {_escaped(focus.place)}, repository {_escaped(focus.repo_id)}</p>",
             f"<pre>{xml_text(docstring)}</pre>" if docstring else "",
             f'<div class="picture">{drawn(view)}</div>',
             f"<details><summary>{len(view.nodes):,} nodes</summary><table>",
@@ -67,5 +67,5 @@ def page(view: View) -> str:
     )
 
 
-def _said(text: str) -> str:
+def _escaped(text: str) -> str:
     return xml_text(in_a_line(shortened(text, NAME_CHARS)))

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from codeanatomy.query.export.rows import Counting, Counts, Rows
+from codeanatomy.query.export.rows import Counting, Counts, ExportRows
 
 
-def write(nodes: Rows, edges: Rows, target: Counting) -> Counts:
+def write(nodes: ExportRows, edges: ExportRows, target: Counting) -> Counts:
     """Write the graph."""
     encoder = msgspec.json.Encoder()
     for entity, rows in (("node", nodes), ("edge", edges)):

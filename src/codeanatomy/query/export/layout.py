@@ -72,11 +72,11 @@ def arranged(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> dict[str, Spot]:
 
 
 def _neighbours(arrows: Iterable[Arrow]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    neighbours: dict[str, list[str]] = {}
     for arrow in arrows:
-        found.setdefault(arrow.source, []).append(arrow.target)
-        found.setdefault(arrow.target, []).append(arrow.source)
-    return found
+        neighbours.setdefault(arrow.source, []).append(arrow.target)
+        neighbours.setdefault(arrow.target, []).append(arrow.source)
+    return neighbours
 
 
 def _wanted(box: Box, beside: dict[str, list[str]], heights: dict[str, float]) -> tuple[float, str, str]:

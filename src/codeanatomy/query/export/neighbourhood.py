@@ -1,12 +1,12 @@
-"""What a picture shows of a focus: boxes and arrows, few enough to be read.
+"""Choose what a picture shows of a focus: boxes and arrows, few enough to be read.
 
     view = view_of(reader, symbol, around(reader, symbol, (), 2, straight=True), nodes, edges, run_id)
     view.boxes, view.arrows, view.notes
 
 Up to sixty nodes are a box each. More are drawn by module: a box for those of a module that are as many steps
 away, with how many there are. If that is too much, by package, then by packages further up; at last the
-smallest are put together. The focus always has a box of its own. The notes, which are in the picture too, say
-what was done.
+smallest are put together. The focus always has a box of its own. The notes, which are in the picture too,
+describe the grouping.
 
 Tests: `tests/unit/query/test_picture.py`.
 """
@@ -24,7 +24,7 @@ from codeanatomy.query.engines.statements import Query, Reader
 from codeanatomy.query.engines.statements import nodes as nodes_of
 from codeanatomy.query.export.escaping import last_parts, shortened, shortened_left
 from codeanatomy.query.export.layout import Arrow, Box
-from codeanatomy.query.export.rows import Rows, place_of
+from codeanatomy.query.export.rows import ExportRows, place_of
 from codeanatomy.query.export.selection import Chosen
 from codeanatomy.query.walks.docstrings import docstrings
 
@@ -53,7 +53,7 @@ class Node(NamedTuple):
     path: str
 
 
-class View(Struct, frozen=True):
+class Picture(Struct, frozen=True):
     """A picture, not drawn yet."""
 
     focus: Symbol
@@ -68,21 +68,23 @@ class View(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def view_of(reader: Reader, focus: Symbol, chosen: Chosen, nodes: Rows, edges: Rows, run_id: str) -> View:
+def view_of(
+    reader: Reader, focus: Symbol, chosen: Chosen, nodes: ExportRows, edges: ExportRows, run_id: str
+) -> Picture:
     """What to draw of the nodes and edges around a focus."""
-    found = _nodes(nodes)
-    steps = {node: step for node, step in (chosen.steps or {}).items() if node in found}
+    drawn = _nodes(nodes)
+    steps = {node: step for node, step in (chosen.steps or {}).items() if node in drawn}
     pairs = _pairs(edges)
     focused = set(focus.ids)
     # Names of the focus that nothing leads to or from are not drawn beside it.
-    others = [node for node in found.values() if node.key not in focused]
+    others = [node for node in drawn.values() if node.key not in focused]
     homes, notes = _homes(reader, focus, others, steps)
     boxes = _boxes(focus, others, steps, homes)
-    return View(
+    return Picture(
         focus,
         boxes,
         _arrows(pairs, {**homes, **dict.fromkeys(focus.ids, FOCUS)}),
-        tuple(found.values()),
+        tuple(drawn.values()),
         edges.count,
         steps,
         run_id,
@@ -91,21 +93,21 @@ def view_of(reader: Reader, focus: Symbol, chosen: Chosen, nodes: Rows, edges: R
     )
 
 
-def _nodes(rows: Rows) -> dict[str, Node]:
+def _nodes(rows: ExportRows) -> dict[str, Node]:
     columns = ("node_id", "node_kind", "name", "qualname", "path", "line")
     places = place_of(rows.columns, *columns)
-    found = {}
+    nodes = {}
     for batch in rows:
         for row in batch:
             key, kind, name, qualname, path, line = (row[each] for each in places)
             # A name may be a megabyte long; what is drawn of it is not.
             names = shortened_left(qualname or name or kind, NAME_CHARS)
             where = shortened_left(place(path, line), NAME_CHARS)
-            found[key] = Node(key, kind, names, where, path or "")
-    return found
+            nodes[key] = Node(key, kind, names, where, path or "")
+    return nodes
 
 
-def _pairs(rows: Rows) -> Counter[tuple[str, str, str]]:
+def _pairs(rows: ExportRows) -> Counter[tuple[str, str, str]]:
     source, target, kind = place_of(rows.columns, "src_node_id", "dst_node_id", "edge_kind")
     return Counter((row[source], row[target], row[kind]) for batch in rows for row in batch)
 
@@ -113,7 +115,7 @@ def _pairs(rows: Rows) -> Counter[tuple[str, str, str]]:
 def _homes(
     reader: Reader, focus: Symbol, nodes: Sequence[Node], steps: Mapping[str, int]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The key of the box of each node, and what to say of it."""
+    """Return the key of the box of each node, and notes on the grouping."""
     if len(nodes) < READABLE:
         return {node.key: node.key for node in nodes}, ()
     modules = _modules(reader, focus.repo_id)
@@ -128,14 +130,14 @@ def _homes(
         (f"one box for each package, by {depth} parts of its name", _first_parts(depth))
         for depth in range(min(deepest - 1, FURTHER_UP), 0, -1)
     ]
-    for said, group in levels:
+    for rule, group in levels:
         homes = {key: f"{steps.get(key, 0)}|{group(name)}" for key, name in dotted.items()}
         if len(set(homes.values())) < READABLE:
-            return homes, (f"{many} {said}",)
+            return homes, (f"{many} {rule}",)
     most = Counter(homes.values()).most_common()
     kept = {home for home, _ in sorted(most, key=lambda each: (-each[1], each[0]))[: READABLE // 2]}
     homes = {key: home if home in kept else f"{home.split('|')[0]}|{OTHERS}" for key, home in homes.items()}
-    return homes, (f"{many} {said}, the smallest of them together",)
+    return homes, (f"{many} {rule}, the smallest of them together",)
 
 
 def _modules(reader: Reader, repo_id: str) -> dict[str, str]:

@@ -5,7 +5,7 @@
     README.txt    the command
 
 Every text is quoted, with quotes doubled; null is nothing at all, which is not the empty text `""`. A value
-may hold line ends, which the importer has to be told. No value is changed, whatever a spreadsheet
+may hold line ends, for which the importer needs an option. No value is changed, whatever a spreadsheet
 would make of it.
 
 Tests: `tests/unit/query/test_export.py`.
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from codeanatomy.query.export.rows import Counts, Rows
+from codeanatomy.query.export.rows import Counts, ExportRows
 
 SPECIAL = {
     "node_id": "node_id:ID",
@@ -39,7 +39,7 @@ MATCH (f:FUNCTION)-[:CALL_GRAPH]->(g:FUNCTION) RETURN f.qualname, g.qualname LIM
 """
 
 
-def write(nodes: Rows, edges: Rows, target: Path) -> Counts:
+def write(nodes: ExportRows, edges: ExportRows, target: Path) -> Counts:
     """Write the files of the graph into a folder."""
     for name, rows in zip(NAMES, (nodes, edges), strict=False):
         with (target / name).open("w", encoding="utf-8", newline="", buffering=1 << 20) as file:

@@ -7,7 +7,9 @@
     ...],"edges":[
     {"source":"module:...","target":"class:...","key":"edge:...","edge_kind":"CONTAINS",...}]}
 
-One line per node and edge. Versions of networkx before 3.4 say `link="edges"`. Tests: `tests/unit/query/test_export.py`.
+One line per node and edge. Versions of networkx before 3.4 need `link="edges"`.
+
+Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from typing import Any
 
 import msgspec
 
-from codeanatomy.query.export.rows import Counting, Counts, Rows
+from codeanatomy.query.export.rows import Counting, Counts, ExportRows
 
 # What networkx calls the columns that it needs.
 NAMES = {"node_id": "id", "src_node_id": "source", "dst_node_id": "target", "edge_id": "key"}
 
 
-def write(nodes: Rows, edges: Rows, target: Counting) -> Counts:
+def write(nodes: ExportRows, edges: ExportRows, target: Counting) -> Counts:
     """Write the graph."""
     target.write(b'{"directed":true,"multigraph":true,"graph":{},"nodes":[')
     _write_objects(nodes, target)
@@ -32,7 +34,7 @@ def write(nodes: Rows, edges: Rows, target: Counting) -> Counts:
     return Counts(nodes.count, edges.count)
 
 
-def _write_objects(rows: Rows, target: Counting) -> None:
+def _write_objects(rows: ExportRows, target: Counting) -> None:
     encoder = msgspec.json.Encoder()
     names = [NAMES.get(column.name, column.name) for column in rows.columns]
     fields = [*((name, Any, None) for name in names), ("props", Any, None)]

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from codeanatomy.query.export.rows import Batch, Counts, Row, Rows
+from codeanatomy.query.export.rows import Batch, Counts, ExportRows, Row
 
 NAMES = ("nodes.parquet", "edges.parquet")
 # Rows of a group: enough to compress well, few enough to be held.
 GROUP = 40_000
 
 
-def write(nodes: Rows, edges: Rows, target: Path) -> Counts:
+def write(nodes: ExportRows, edges: ExportRows, target: Path) -> Counts:
     """Write the files of the graph into a folder."""
     # Here, since importing it takes longer than most other formats do.
     import pyarrow as pa
@@ -35,7 +35,7 @@ def write(nodes: Rows, edges: Rows, target: Path) -> Counts:
     return Counts(nodes.count, edges.count)
 
 
-def _groups(rows: Rows) -> Iterator[Batch]:
+def _groups(rows: ExportRows) -> Iterator[Batch]:
     group: list[Row] = []
     for batch in rows:
         group += batch

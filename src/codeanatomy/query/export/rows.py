@@ -1,4 +1,4 @@
-"""What a format gets: batches of rows, and what is in a row.
+"""Hand rows to a format in batches.
 
     nodes = Rows(NODES, props=(Prop("text", "string", "The comment."),), batches=...)
     for batch in nodes:                 # a list of some thousand tuples
@@ -6,8 +6,10 @@
             row[:-1]                    # the columns of the table, as the catalogue has them
             row[-1]                     # {"text": "# why"}, or None
 
-Nobody holds more than a batch. Formats that need to know all columns beforehand write a column for each
-property that the catalogue declares (`flat`); the others write what there is. Tests: `tests/unit/query/test_export.py`.
+At most one batch is in memory. Formats that need to know all columns beforehand write a column for each
+property that the catalogue declares (`flat`); the others write what there is.
+
+Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Counts(Struct, frozen=True):
     edges: int
 
 
-class Rows:
+class ExportRows:
     """Batches, to be read once."""
 
     def __init__(self, columns: tuple[Column, ...], props: Iterable[Prop], batches: Iterable[Batch]) -> None:

@@ -26,7 +26,7 @@ from codeanatomy.errors import UnknownName
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Reader, Slice, of_repository
-from codeanatomy.query.export.rows import EDGES, NODES, Batch, Rows
+from codeanatomy.query.export.rows import EDGES, NODES, Batch, ExportRows
 from codeanatomy.query.walks.reachability import MAX_REACHED, End, neighbours
 
 # What people mean by what is around a symbol: definitions and their uses, not syntax and not instructions.
@@ -122,7 +122,7 @@ def parted(kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def read(
     reader: LightReader, database: duckdb.DuckDBPyConnection, chosen: Chosen, *, props: bool
-) -> tuple[Rows, Rows]:
+) -> tuple[ExportRows, ExportRows]:
     """The nodes and the edges, in their order; the nodes have to be read first."""
     database.execute(f"SET memory_limit = '{MEMORY}'")
     if chosen.steps is not None:
@@ -134,8 +134,8 @@ def read(
     node_queries = (_nodes(chosen, kinds, props) for kinds in node_groups)
     edge_queries = (_edges(chosen, kinds, props) for kinds in edge_groups)
     return (
-        Rows(NODES, node_props, _batches(reader, database, node_queries)),
-        Rows(EDGES, edge_props, _batches(reader, database, edge_queries)),
+        ExportRows(NODES, node_props, _batches(reader, database, node_queries)),
+        ExportRows(EDGES, edge_props, _batches(reader, database, edge_queries)),
     )
 
 
@@ -209,8 +209,8 @@ def _batches(
 ) -> Iterator[Batch]:
     for query in queries:
         # Rows are made while they are fetched; those that are not fetched yet are DuckDB's.
-        found = database.execute(query.text(reader.relation))
-        while batch := found.fetchmany(FETCHED):
+        cursor = database.execute(query.text(reader.relation))
+        while batch := cursor.fetchmany(FETCHED):
             yield [(*row[:-1], _properties(row[-1])) if row[-1] else row for row in batch]
 
 
@@ -245,8 +245,8 @@ def _walked(
     """Nodes and how many steps they are away, over edges that have the nearer node at one of these ends."""
     steps, level = dict.fromkeys(start, 0), sorted(start)
     for distance in range(1, walk.hops + 1):
-        found = {step.node_id for end in ends for step in neighbours(reader, level, walk.edge_kinds, end)}
-        level = sorted(node for node in found - steps.keys() if _prefix(node) in walk.prefixes)
+        reached = {step.node_id for end in ends for step in neighbours(reader, level, walk.edge_kinds, end)}
+        level = sorted(node for node in reached - steps.keys() if _prefix(node) in walk.prefixes)
         if len(steps) + len(level) > MAX_REACHED:
             return steps, False
         steps.update(dict.fromkeys(level, distance))

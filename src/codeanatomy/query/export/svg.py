@@ -1,11 +1,11 @@
-"""A focus as SVG: callers left of it, callees right, a colour for each kind, and what it all means.
+"""Draw a focus as SVG: callers left of it, callees right, a colour for each kind, and a legend.
 
     write(view, target)
 
     <svg ...><title>What is around shop.cart.Cart.total</title> ... </svg>
 
 One file that needs nothing else: no script, no font, no style sheet, no image, no link. Every text comes from
-sources that somebody else wrote, and is escaped where it is put into an element (`_text`, `_title`), and
+untrusted sources, and is escaped where it is put into an element (`_text`, `_title`), and
 nowhere else. Tests: `tests/unit/query/test_picture.py`.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from codeanatomy.query.export.escaping import in_a_line, shortened, xml_text
 from codeanatomy.query.export.layout import COLUMN_GAP, HEIGHT, WIDTH, Arrow, Box, Spot, arranged
-from codeanatomy.query.export.neighbourhood import View
+from codeanatomy.query.export.neighbourhood import Picture
 from codeanatomy.query.export.rows import Counting
 
 # Of boxes, by kind: fill and line.
@@ -48,22 +48,22 @@ TITLE_CHARS = 1_200
 LETTER = 7.2
 
 
-def write(view: View, target: Counting) -> None:
+def write(view: Picture, target: Counting) -> None:
     """Write the picture as a file of its own."""
     target.write(b'<?xml version="1.0" encoding="UTF-8"?>\n')
     target.write(drawn(view).encode())
 
 
-def drawn(view: View) -> str:
+def drawn(view: Picture) -> str:
     """The picture as an element."""
     spots = arranged(view.boxes, view.arrows)
     caption = [f"What is around {view.focus.symbol}", *_facts(view), *view.notes]
     top = MARGIN + LINE * (len(caption) + 2)
-    words = max(len(shortened(each, FEW_CHARS)) for each in caption)
+    longest = max(len(shortened(each, FEW_CHARS)) for each in caption)
     last = max(spot.x for spot in spots.values())
     # Lines within the last column go around its right side.
     beside = any(spots[each.source].x == spots[each.target].x == last for each in view.arrows)
-    width = max(last + WIDTH + (COLUMN_GAP if beside else 0), words * LETTER, 640) + 2 * MARGIN
+    width = max(last + WIDTH + (COLUMN_GAP if beside else 0), longest * LETTER, 640) + 2 * MARGIN
     bottom = top + max(spot.y for spot in spots.values()) + HEIGHT + MARGIN
     legend = _legend(view, bottom)
     height = bottom + LINE * (len(legend) + 1)
@@ -88,7 +88,7 @@ def drawn(view: View) -> str:
     return "\n".join(parts)
 
 
-def _facts(view: View) -> list[str]:
+def _facts(view: Picture) -> list[str]:
     steps = max((abs(step) for step in view.steps.values()), default=0)
     size = f"{len(view.nodes):,} nodes and {view.edges:,} edges, up to {steps} steps away"
     return [
@@ -154,8 +154,8 @@ def _curve(start: Spot, end: Spot) -> tuple[str, float, float]:
     )
 
 
-def _legend(view: View, top: float) -> list[str]:
-    """Lines that tell the colours."""
+def _legend(view: Picture, top: float) -> list[str]:
+    """Draw the legend of the colours."""
     shapes = [
         (kind, _sample(*BOXES.get(kind, OTHER_BOX))) for kind in _sorted(box.kind for box in view.boxes)
     ]
@@ -166,8 +166,8 @@ def _legend(view: View, top: float) -> list[str]:
         for kind in _sorted(kind for arrow in view.arrows for kind in arrow.kinds)
     ]
     return [
-        f'<g transform="translate({MARGIN} {top + LINE * number:g})">{shape}{_text(34, 4, said)}</g>'
-        for number, (said, shape) in enumerate(shapes, 1)
+        f'<g transform="translate({MARGIN} {top + LINE * number:g})">{shape}{_text(34, 4, label)}</g>'
+        for number, (label, shape) in enumerate(shapes, 1)
     ]
 
 

@@ -24,7 +24,7 @@ from codeanatomy.query.export import dot, graphml, jsonl, neo4j_csv, networkx_js
 from codeanatomy.query.export import html as page
 from codeanatomy.query.export import svg as picture
 from codeanatomy.query.export.neighbourhood import view_of
-from codeanatomy.query.export.rows import Batch, Counting, Counts, Rows
+from codeanatomy.query.export.rows import Batch, Counting, Counts, ExportRows
 from codeanatomy.query.export.selection import Chosen, around, read, whole
 
 if TYPE_CHECKING:
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 Form = Literal["dot", "graphml", "neo4j-csv", "jsonl", "parquet", "networkx-json", "svg", "html"]
 FORMS: tuple[Form, ...] = get_args(Form)
-FILES: dict[str, Callable[[Rows, Rows, Counting], Counts]] = {
+FILES: dict[str, Callable[[ExportRows, ExportRows, Counting], Counts]] = {
     "dot": dot.write,
     "graphml": graphml.write,
     "jsonl": jsonl.write,
     "networkx-json": networkx_json.write,
 }
 # With the names of what is written.
-FOLDERS: dict[str, tuple[Callable[[Rows, Rows, Path], Counts], tuple[str, ...]]] = {
+FOLDERS: dict[str, tuple[Callable[[ExportRows, ExportRows, Path], Counts], tuple[str, ...]]] = {
     "neo4j-csv": (neo4j_csv.write, neo4j_csv.NAMES),
     "parquet": (parquet.write, parquet.NAMES),
 }
 PICTURES = {"svg": picture.write, "html": page.write}
 HOPS = 1
-# Told how many nodes and edges were written so far.
+# Called with the numbers of nodes and edges written so far.
 Progress: TypeAlias = Callable[[int, int], None]
 
 
@@ -74,7 +74,7 @@ def export_graph(
     props: bool | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
-    """Export what is around a focus, else everything; of a focus with properties, unless told otherwise."""
+    """Export the neighbourhood of a focus, or everything; a focus has properties by default."""
     if form not in FORMS:
         raise UnknownName("format", form, FORMS)
     if form in PICTURES and focus is None:
@@ -86,10 +86,10 @@ def export_graph(
     else:
         chosen = around(reader, focus, kinds, hops, straight=form in PICTURES)
     with_props = (focus is not None) if props is None else props
-    with open_database() as found:
-        nodes, edges = read(reader, found, chosen, props=with_props and form not in PICTURES)
+    with open_database() as database:
+        nodes, edges = read(reader, database, chosen, props=with_props and form not in PICTURES)
         if progress is not None:
-            nodes, edges = _told(nodes, edges, progress)
+            nodes, edges = _with_progress(nodes, edges, progress)
         if form in FOLDERS and isinstance(target, Path):
             return _folder(form, nodes, edges, target, force, chosen)
         if isinstance(target, Path):
@@ -100,7 +100,9 @@ def export_graph(
         return ExportReport(form, (), counts.nodes, counts.edges, size, notes)
 
 
-def _folder(form: str, nodes: Rows, edges: Rows, target: Path, force: bool, chosen: Chosen) -> ExportReport:
+def _folder(
+    form: str, nodes: ExportRows, edges: ExportRows, target: Path, force: bool, chosen: Chosen
+) -> ExportReport:
     write, names = FOLDERS[form]
     with atomic_files(target, names, force=force) as folder:
         counts = write(nodes, edges, folder)
@@ -112,8 +114,8 @@ def _folder(form: str, nodes: Rows, edges: Rows, target: Path, force: bool, chos
 def _file(
     reader: LightReader,
     form: str,
-    nodes: Rows,
-    edges: Rows,
+    nodes: ExportRows,
+    edges: ExportRows,
     stream: BinaryIO,
     chosen: Chosen,
     focus: Symbol | None,
@@ -127,15 +129,15 @@ def _file(
     return Counts(nodes.count, edges.count), counting.bytes, view.notes
 
 
-def _told(nodes: Rows, edges: Rows, progress: Progress) -> tuple[Rows, Rows]:
-    """The same rows; who waits is told how many there were."""
+def _with_progress(nodes: ExportRows, edges: ExportRows, progress: Progress) -> tuple[ExportRows, ExportRows]:
+    """Report progress while the rows are read."""
 
-    def telling(rows: Rows) -> Iterator[Batch]:
+    def reporting(rows: ExportRows) -> Iterator[Batch]:
         for batch in rows:
             progress(nodes.count, edges.count)
             yield batch
 
-    def again(rows: Rows, batches: Iterable[Batch]) -> Rows:
-        return Rows(rows.columns, rows.props, batches)
+    def again(rows: ExportRows, batches: Iterable[Batch]) -> ExportRows:
+        return ExportRows(rows.columns, rows.props, batches)
 
-    return again(nodes, telling(nodes)), again(edges, telling(edges))
+    return again(nodes, reporting(nodes)), again(edges, reporting(edges))

@@ -1,10 +1,11 @@
-"""The SQL that may be asked: parts of a question, functions and types, each by its class in SQLGlot.
+"""List the SQL that is allowed: parts of a statement, functions and types, each by its class in SQLGlot.
 
-What is not listed is refused, so a new kind of statement, a table function or a function that opens a file is
-refused because nobody has listed it. Each function is one that both engines answer alike: DuckDB has it too,
+What is not listed is refused; so are new kinds of statements, table functions and functions that open files.
+Each function is one for which both engines give the same answer: DuckDB has it too,
 SQLGlot translates it, or `duck_rewrites` does. `FUNCTIONS` has an example of each and `FORMS` has those with
-other arguments; both engines run all of them in `tests/spark/test_spark_lake.py`. Arguments that no example has are
-refused: `max(a, 3)` is an error for Spark, and the three greatest for DuckDB.
+other arguments; both engines run all of them in `tests/spark/test_spark_lake.py`. Arguments without an
+example
+are refused: `max(a, 3)` is an error for Spark, and the three greatest for DuckDB.
 
 Left out on purpose: what reads files, the environment or the time (`input_file_name`, `current_user`, `now`),
 what runs code (`reflect`, `java_method`, TRANSFORM), what makes rows (`explode`, `range`), chance (`rand`,
@@ -21,7 +22,7 @@ from sqlglot import exp, parse_one
 
 DIALECT = "spark"
 
-# A question is made of these.
+# Parts of a statement.
 PARTS: frozenset[type[exp.Expr]] = frozenset(
     {
         # Queries and relations.

@@ -1,4 +1,4 @@
-"""The answer to a statement, by whichever engine: the frame of `query.answers.Answer`, with any columns.
+"""Frame the answer to a statement, of either engine: like `query.answers.Answer`, with any columns.
 
     answer = Lake.open("lake").sql("SELECT kind, count(*) FROM symbols GROUP BY kind")
     answer.rows[0]        # {"kind": "CLASS", "count": 52}
@@ -66,7 +66,7 @@ class SqlAnswer(Struct, frozen=True):
         sql: str,
         reader: Reader,
     ) -> SqlAnswer:
-        """What an engine has found, of so many rows at most; one row more says that there are others."""
+        """Make the answer from at most `limit` rows; one row more means that there are others."""
         shown = tuple(dict(zip(checked.columns, map(plain, row), strict=True)) for row in rows[:limit])
         is_cut = len(rows) > limit
         repositories = list(reader.snapshot.repositories.values())

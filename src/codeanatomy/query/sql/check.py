@@ -1,4 +1,4 @@
-"""Looks at a question in SQL before any engine does: one read-only statement over the views of the catalogue.
+"""Check a statement before any engine sees it: one read-only query over the views of the catalogue.
 
     found = check("SELECT caller, count(*) FROM calls WHERE external GROUP BY caller")
     found.views        # ("calls",)
@@ -44,22 +44,22 @@ from codeanatomy.query.symbols import is_text
 # Longer ones are not written by hand, and would take seconds to look at.
 CHARACTERS = 100_000
 TOKENS = 5_000
-# What a question may begin with.
+# First words of a query.
 BEGINNINGS = ("SELECT", "WITH", "FROM", "(")
-# Whether a statement is being looked at here and now.
+# Whether a statement is being checked in this context.
 _looking: ContextVar[bool] = ContextVar("looking", default=False)
 
 
-def _is_told(record: logging.LogRecord) -> bool:
+def _is_logged(record: logging.LogRecord) -> bool:
     """SQLGlot warns on stderr of what it does not know; that is refused here."""
     return record.levelno >= logging.ERROR or not _looking.get()
 
 
-logging.getLogger("sqlglot").addFilter(_is_told)
+logging.getLogger("sqlglot").addFilter(_is_logged)
 
 
 class Checked(Struct, frozen=True):
-    """A question that may be asked."""
+    """A statement that is allowed."""
 
     text: str
     # Views that it reads.
@@ -82,13 +82,13 @@ class Checked(Struct, frozen=True):
 
 
 def check(text: str) -> Checked:
-    """A question that was understood; SqlRefused says what is wrong with any other."""
+    """Parse and check a statement; raise SqlRefused with diagnostics if it is not allowed."""
     complaints = Complaints(text)
     before = _looking.set(True)
     try:
         return _checked(text, complaints)
     except RecursionError:
-        complaints.found.clear()
+        complaints.diagnostics.clear()
         complaints.add("size", "it is nested too deeply", suggestion="split it by WITH")
     finally:
         _looking.reset(before)
@@ -187,15 +187,15 @@ def _check_tokens(text: str, complaints: Complaints) -> None:
         return
     meant = [token for token in tokens if token.token_type != TokenType.SEMICOLON]
     if not meant:
-        complaints.add("statement", "there is nothing to run", suggestion="ask with SELECT")
+        complaints.add("statement", "the statement is empty", suggestion="use SELECT")
     elif len(meant) > TOKENS:
-        complaints.add("size", f"{len(meant):,} words and signs, more than {TOKENS:,}")
+        complaints.add("size", f"{len(meant):,} tokens, more than {TOKENS:,}")
     elif meant[0].text.upper() not in BEGINNINGS:
-        word = meant[0].text[:40].upper()
-        _at(complaints, meant[0], "statement", f"{word} is no question", "ask with SELECT")
+        first = meant[0].text[:40].upper()
+        _at(complaints, meant[0], "statement", f"{first} is not a query", "use SELECT")
     for before, token in pairwise(tokens):
         if before.token_type == TokenType.SEMICOLON != token.token_type:
-            _at(complaints, token, "statement", "there is a second statement", "ask one question at a time")
+            _at(complaints, token, "statement", "there is a second statement", "run one statement at a time")
             return
         if before.token_type == token.token_type == TokenType.STRING:
             _at(
@@ -239,7 +239,7 @@ def _make_doubles(tree: exp.Query) -> None:
 
 
 def _escape_patterns(tree: exp.Query) -> None:
-    r"""Say that \ makes the next character of a pattern plain: DuckDB does not take that for granted."""
+    r"""Add ESCAPE to patterns with \, which DuckDB does not treat as an escape character by default."""
     for like in tree.find_all(exp.Like, exp.ILike):
         plain = isinstance(like.expression, exp.Literal) and "\\" not in like.expression.name
         if not plain and not isinstance(like.parent, exp.Escape):

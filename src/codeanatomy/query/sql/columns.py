@@ -1,4 +1,4 @@
-r"""Which columns a statement filters by, joins by and gives, resolved to the relations that it reads.
+r"""Resolve the columns that a statement filters by, joins by and returns to the relations that it reads.
 
     used = columns_used(
         "SELECT f.qualname FROM (SELECT * FROM n) f JOIN e ON e.dst_node_id = f.node_id WHERE f.path = 'a'",
@@ -9,7 +9,7 @@ r"""Which columns a statement filters by, joins by and gives, resolved to the re
 A column counts where it is compared itself: `path = 'a.py'`, `line BETWEEN 1 AND 9`, `name LIKE 'get_%'`. Of
 `lower(name) = 'x'` nothing is known that statistics of `name` could help with. A comparison of columns of two
 relations is a join, wherever it stands. What a query inside gives is followed to the relation that it comes
-from; what it computes is nobody's column.
+from; computed columns belong to no relation.
 
 `views_used` does the same for a statement of a user, whose relations are views, which are statements
 themselves. Tests: `tests/unit/query/test_sql_columns.py`.
@@ -67,7 +67,7 @@ class Used:
 
 
 def columns_used(text: str | exp.Query, relations: Mapping[str, Sequence[str]]) -> dict[str, Used]:
-    """What a statement does with the columns of relations; nothing where it cannot be told."""
+    """Return how a statement uses the columns of relations; empty if it cannot be resolved."""
     try:
         return _walked(_qualified(text, relations), relations)
     except (SqlglotError, RecursionError):
@@ -76,21 +76,21 @@ def columns_used(text: str | exp.Query, relations: Mapping[str, Sequence[str]]) 
 
 def views_used(tree: exp.Query, views: Sequence[str]) -> dict[str, Used]:
     """What a checked statement does with the columns of tables, through the views that it reads."""
-    asked = columns_used(tree, {name: view(name).column_names for name in views})
-    found: dict[str, Used] = {}
+    in_statement = columns_used(tree, {name: view(name).column_names for name in views})
+    by_relation: dict[str, Used] = {}
     for name in views:
         inside, origins = _of_view(name)
         tables = {each: table for each, (table, _) in view(name).reads.items()}
         for each, used in inside.items():
             if each in tables:
-                _add(found.setdefault(tables[each], Used()), used)
-        of_user = asked.get(name, Used())
+                _add(by_relation.setdefault(tables[each], Used()), used)
+        of_user = in_statement.get(name, Used())
         for part in ("filters", "joins", "columns"):
             for column in getattr(of_user, part):
                 for each, origin in origins.get(column, ()):
                     if each in tables:
-                        getattr(found.setdefault(tables[each], Used()), part).add(origin)
-    return found
+                        getattr(by_relation.setdefault(tables[each], Used()), part).add(origin)
+    return by_relation
 
 
 def _of_view(name: str) -> tuple[dict[str, Used], dict[str, set[Leaf]]]:
@@ -113,16 +113,16 @@ def _qualified(text: str | exp.Query, relations: Mapping[str, Sequence[str]]) ->
     schema = MappingSchema(
         {name: dict.fromkeys(each, "STRING") for name, each in relations.items()}, dialect=DIALECT
     )
-    found = qualify(
+    qualified = qualify(
         tree, dialect=DIALECT, schema=schema, quote_identifiers=False, validate_qualify_columns=False
     )
-    if not isinstance(found, exp.Query):
+    if not isinstance(qualified, exp.Query):
         raise SqlglotError("no query")
-    return found
+    return qualified
 
 
 def _walked(tree: exp.Query, relations: Mapping[str, Sequence[str]]) -> dict[str, Used]:
-    found: dict[str, Used] = {}
+    by_relation: dict[str, Used] = {}
     for scope in traverse_scope(tree):
         for column in scope.columns:
             leaves = list(_leaves(column, scope, relations, 0))
@@ -130,11 +130,11 @@ def _walked(tree: exp.Query, relations: Mapping[str, Sequence[str]]) -> dict[str
                 continue
             how = _role(column)
             for relation, name in leaves:
-                used = found.setdefault(relation, Used())
+                used = by_relation.setdefault(relation, Used())
                 used.columns.add(name)
                 if how is not None:
                     getattr(used, how).add(name)
-    return found
+    return by_relation
 
 
 def _role(column: exp.Column) -> str | None:

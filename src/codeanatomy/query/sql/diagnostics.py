@@ -1,4 +1,4 @@
-"""What is wrong with a statement of SQL, and where: data that a terminal shows and an editor underlines.
+"""Describe what is wrong with a statement and where, for terminals and editors.
 
     Diagnostic("column", "unknown column 'nme'", line=1, column=8, end=11,
                snippet=..., suggestion="did you mean name?")
@@ -35,7 +35,7 @@ SHOWN = 120
 
 
 class Diagnostic(Struct, frozen=True):
-    """One thing that is wrong."""
+    """One problem of a statement."""
 
     code: str
     message: str
@@ -47,11 +47,11 @@ class Diagnostic(Struct, frozen=True):
 
 
 class Complaints:
-    """Collects what is wrong with a text."""
+    """Collects the problems of a statement."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.found: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
 
     def add(self, code: str, message: str, at: exp.Expr | None = None, suggestion: str | None = None) -> None:
         """Complain about a part of the statement."""
@@ -68,13 +68,13 @@ class Complaints:
     ) -> None:
         """Complain about characters of the text."""
         if start is None:
-            self.found.append(Diagnostic(code, message, suggestion=suggestion))
+            self.diagnostics.append(Diagnostic(code, message, suggestion=suggestion))
             return
         first = self.text.rfind("\n", 0, start) + 1
         last = self.text.find("\n", start)
         last = len(self.text) if last < 0 else last
         end = min(max(end or 0, start + 1), max(last, start + 1))
-        self.found.append(
+        self.diagnostics.append(
             Diagnostic(
                 code,
                 message,
@@ -88,9 +88,9 @@ class Complaints:
 
     def refuse(self) -> None:
         """Raise if there is anything to complain about."""
-        if self.found:
-            self.found.sort(key=lambda each: (each.line or 0, each.column or 0))
-            raise SqlRefused([to_builtins(each) for each in self.found])
+        if self.diagnostics:
+            self.diagnostics.sort(key=lambda each: (each.line or 0, each.column or 0))
+            raise SqlRefused([to_builtins(each) for each in self.diagnostics])
 
 
 def span(part: exp.Expr) -> tuple[int | None, int | None]:
@@ -102,7 +102,7 @@ def span(part: exp.Expr) -> tuple[int | None, int | None]:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The name that somebody may have meant.
+    """Suggest the known name that is spelled most like this one.
 
     >>> closest("calllers", ["callers", "callees"])
     'did you mean callers?'

@@ -1,4 +1,4 @@
-r"""What Spark's functions mean, in DuckDB's words: where both have one of a name that does another thing.
+r"""Rewrite Spark functions for DuckDB where both have a function of the same name with another meaning.
 
     CAST(line / 10 AS INT)                 # Spark cuts, DuckDB rounds:  TRY_CAST(trunc(...) AS INT)
     ceil(line / 10)                        # 3 and 3.0:                  TRY_CAST(ceil(...) AS BIGINT)
@@ -9,7 +9,7 @@ are known and gives another one, which is only written for DuckDB. `REWRITES` ha
 called from the innermost part outwards.
 
 Where Spark stops, DuckDB answers null: a division by zero, a text that is no number, a part number of 0.
-Tests: `tests/unit/query/test_sql.py`, and `tests/spark/test_spark_lake.py`, which compares the answers of both engines.
+Tests: `tests/unit/query/test_sql.py`; `tests/spark/test_spark_lake.py` compares the answers of both engines.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ REFERENCE = re.compile(r"\\(?P<plain>.)|\$(?P<group>[0-9])|(?P<wrong>[\\$])", re
 
 
 def for_duckdb(tree: exp.Query) -> exp.Query:
-    """A statement that means for DuckDB what this one means for Spark."""
+    """Return a statement with the same meaning for DuckDB as this one has for Spark."""
     # The parts of a part come after it, so from the end each is rewritten after its own parts.
-    found = tree.copy()
-    for node in reversed([each for each in found.walk() if type(each) in REWRITES]):
+    rewritten = tree.copy()
+    for node in reversed([each for each in rewritten.walk() if type(each) in REWRITES]):
         wanted = REWRITES[type(node)](node)
         if wanted is not node:
             node.replace(wanted)
-    return found
+    return rewritten
 
 
 def replacement(text: str) -> str | None:
@@ -51,12 +51,12 @@ def replacement(text: str) -> str | None:
     """
     parts: list[str] = []
     end = 0
-    for found in REFERENCE.finditer(text):
-        if found["wrong"]:
+    for match in REFERENCE.finditer(text):
+        if match["wrong"]:
             return None
-        parts += [text[end : found.start()], f"\\{found['group']}" if found["group"] else ""]
-        parts.append((found["plain"] or "").replace("\\", "\\\\"))
-        end = found.end()
+        parts += [text[end : match.start()], f"\\{match['group']}" if match["group"] else ""]
+        parts.append((match["plain"] or "").replace("\\", "\\\\"))
+        end = match.end()
     return "".join((*parts, text[end:]))
 
 
@@ -82,8 +82,8 @@ def _cast(node: exp.Expr) -> exp.Expr:
     value, to = node.this, node.args["to"].this
     if is_of(value, exp.DataType.TEXT_TYPES):
         if to == exp.DType.BOOLEAN:
-            truth = [(word, "TRUE") for word in TRUE] + [(word, "FALSE") for word in FALSE]
-            cases = " ".join(f"WHEN '{word}' THEN {is_true}" for word, is_true in truth)
+            truth = [(text, "TRUE") for text in TRUE] + [(text, "FALSE") for text in FALSE]
+            cases = " ".join(f"WHEN '{text}' THEN {is_true}" for text, is_true in truth)
             return _sql(f"CASE lower(trim(:x)) {cases} END", x=value)
         if to in exp.DataType.NUMERIC_TYPES:
             shape = WHOLE if to in exp.DataType.INTEGER_TYPES else FRACTION

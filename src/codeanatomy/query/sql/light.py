@@ -5,14 +5,14 @@
 `check` looks at the statement first. DuckDB is the second line, for what it might overlook: a database of its
 own that reads files of this lake and no others, takes no settings and no extensions, and is given a
 statement only if it takes it for a SELECT. Each view is made of the slices it reads, so a question about
-classes opens the files of classes; of views that are whole tables, what the statement asks of their rows says
-which files (`pruning`). `seconds` is for reading and counting together.
+classes opens the files of classes; for views that are whole tables the conditions of the statement select the
+files (`query.sql.pruning`). `seconds` is for reading and counting together.
 
-An answer is that of Spark, but for what `duck_rewrites` says: where Spark stops, it may be null here. Letters
-that have no single capital or small letter (the final sigma, `ﬁ`) and the texts of numbers below 0.001 or
-from ten million on are as DuckDB writes them; regular expressions are RE2's, not Java's, which differ where
-they match nothing (`x*`), at the end of a text that ends in a line break (`$`), and in what they know at all.
-Tests: `tests/unit/query/test_sql.py`.
+The answer equals that of Spark, except as listed in `duck_rewrites`: where Spark fails, it may be null here.
+Letters that have no single capital or small letter (the final sigma, `ﬁ`) and the texts of numbers below
+0.001 or from ten million on are as DuckDB writes them; regular expressions are RE2's, not Java's, which
+differ where they match nothing (`x*`), at the end of a text that ends in a line break (`$`), and in what
+they know at all. Tests: `tests/unit/query/test_sql.py`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _make_views(connection: duckdb.DuckDBPyConnection, reader: LightReader, chec
 def _count(connection: duckdb.DuckDBPyConnection, checked: Checked, ends: float) -> int | None:
     """How many rows there are, if that is found out in time."""
     try:
-        rows = selected(connection, f"SELECT count(*) FROM ({checked.duck_sql}) AS asked", ends)
+        rows = selected(connection, f"SELECT count(*) FROM ({checked.duck_sql}) AS counted", ends)
     except (duckdb.InterruptException, duckdb.OutOfMemoryException):
         return None
     return int(rows[0][0])
@@ -130,19 +130,21 @@ def _until(connection: duckdb.DuckDBPyConnection, ends: float) -> Iterator[None]
 
 @contextmanager
 def _refusals(checked: Checked, seconds: float) -> Iterator[None]:
-    """What DuckDB refuses is told like what `check` refuses."""
+    """Report what DuckDB refuses like what `check` refuses."""
     complaints = Complaints(checked.text)
     try:
         yield
     except duckdb.InterruptException:
         complaints.add(
-            "time", f"it took longer than {seconds:g} seconds", suggestion="ask for less, or allow more time"
+            "time",
+            f"it took longer than {seconds:g} seconds",
+            suggestion="select less, or allow more time with --seconds",
         )
     except duckdb.OutOfMemoryException:
         complaints.add(
             "engine",
             f"it needs more memory than {MEMORY // GB} GiB",
-            suggestion="ask for less, such as one repository",
+            suggestion="select less, such as one repository",
         )
     except duckdb.IOException as problem:
         raise StorageFailure(f"the lake cannot be read: {problem}", "build the lake again") from problem
@@ -151,10 +153,10 @@ def _refusals(checked: Checked, seconds: float) -> Iterator[None]:
     complaints.refuse()
 
 
-def _add_refusal(told: str, complaints: Complaints) -> None:
-    """Complain with the words of DuckDB, without the class of its error and without its advice."""
-    if TOO_DEEP in told:
+def _add_refusal(message: str, complaints: Complaints) -> None:
+    """Add the message of DuckDB, without its error class and advice."""
+    if TOO_DEEP in message:
         complaints.add("size", "it is nested too deeply", suggestion="split it by WITH")
         return
-    first = told.splitlines()[0]
+    first = message.splitlines()[0]
     complaints.add("engine", ADVICE.sub("", first.partition(": ")[2] or first) or "DuckDB refuses it")

@@ -1,11 +1,12 @@
-"""Whether the names in a statement mean something: views, columns, and how wide it all becomes.
+"""Resolve the names in a statement: views, columns, and the width of its result.
 
     SELECT s.nme FROM symbols s      # column: unknown column 'nme' of s; did you mean name?
     SELECT repo_id FROM calls, files # ambiguous: calls and files have a column repo_id
 
 Done before SQLGlot expands stars and aliases, so that a complaint has its place in the text, and so that
 nothing is expanded that would become too large: `SELECT *, * FROM (SELECT *, * FROM ...)` doubles at every
-level. What cannot be decided here is left to SQLGlot and to the engine. Tests: `tests/unit/query/test_sql.py`.
+level. What cannot be decided here is left to SQLGlot and to the engine. Tests:
+`tests/unit/query/test_sql.py`.
 """
 
 from __future__ import annotations
@@ -227,8 +228,8 @@ def _sources(scope: Scope) -> dict[str, exp.Table | Scope]:
     """What a scope selects from, by name; those that a row must have, or not have, a partner in too."""
     joins = scope.expression.args.get("joins") or []
     partners = [join.alias_or_name for join in joins if join.kind in ("SEMI", "ANTI")]
-    found = {name: source for name, (_, source) in scope.selected_sources.items()}
-    return found | {name: scope.sources[name] for name in partners if name in scope.sources}
+    sources = {name: source for name, (_, source) in scope.selected_sources.items()}
+    return sources | {name: scope.sources[name] for name in partners if name in scope.sources}
 
 
 def _selected(expression: exp.Expr) -> list[str]:

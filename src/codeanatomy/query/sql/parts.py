@@ -1,4 +1,4 @@
-"""Whether a statement is made of parts that are allowed, in a way in which both engines understand them.
+"""Check that a statement only has allowed parts, used in a way that both engines support.
 
     SELECT now()                      # function: the function 'now' is not offered
     SELECT max(line, 3) FROM calls    # function: 'max' is not offered with these arguments

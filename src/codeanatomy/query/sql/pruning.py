@@ -1,12 +1,13 @@
-"""Which rows of the views that are whole tables a statement can do without, before any file is opened.
+"""Derive from a statement which rows of whole-table views it needs, before any file is opened.
 
     conditions_of(check("SELECT name FROM nodes WHERE path = 'a.py' AND length(name) > 3").tree)
     # {"nodes": (Compare(path, "=", "a.py"),)}
 
 A condition counts if it stands in the WHERE of the only SELECT that reads the view, speaks of that view's
-columns alone, and is understood as a whole (`delta.read.predicate_text`). The view has to be what the SELECT is
-from: the other side of an outer join would have rows of nulls in the place of those that are left out. Times
-are left to the engine, which has a zone of its own. The statement is run as it is; this only spares files.
+columns alone, and is understood as a whole (`delta.read.predicate_text`). The view has to be what the SELECT
+is from: the other side of an outer join would have rows of nulls in the place of those that are left out.
+Times are left to the engine, which has a zone of its own. The statement is run as it is; this only spares
+files.
 
 Tests: `tests/unit/delta/test_pruning.py`.
 """
@@ -59,13 +60,13 @@ def conditions_of(tree: exp.Query) -> dict[str, tuple[Term, ...]]:
     """What rows of each view have to meet, of a checked statement; by view."""
     named = [each for each in tree.find_all(exp.Table) if each.name in WHOLE]
     shadowed = {each.alias for each in tree.find_all(exp.CTE)}
-    found: dict[str, tuple[Term, ...]] = {}
+    conditions: dict[str, tuple[Term, ...]] = {}
     for each in named:
         is_constant = [other.name for other in named].count(each.name) == 1 and each.name not in shadowed
         terms = tuple(_conditions(each, catalog.table(WHOLE[each.name]))) if is_constant else ()
         if terms:
-            found[each.name] = terms
-    return found
+            conditions[each.name] = terms
+    return conditions
 
 
 def _conditions(source: exp.Table, table: Table) -> Iterator[Term]:

@@ -1,11 +1,11 @@
-"""A statement over the views, answered by Spark: the same question and frame as in `query.sql.light`.
+"""Run a statement over the views on Spark, with the same checks and answer as in `query.sql.light`.
 
     run_spark_sql(Lake.open("lake", spark=session), "SELECT count(*) FROM calls", limit=100, seconds=30)
 
-Who has a session of their own asks `SparkLake.sql`, which is a DataFrame; this reads the first rows of it and
-stops when the time is over: its jobs have a tag, and no others are cancelled. Tags are a matter of the Spark
-context, so this is not for Spark Connect. The answer is given up at once; a task that joins everything with
-everything looks up between batches of its input only, and keeps its core until then.
+In a session of your own use `SparkLake.sql`, which returns a DataFrame; this function reads its first rows
+and stops when the time is over: its jobs have a tag, and no others are cancelled. Tags are a matter of the
+Spark context, so this is not for Spark Connect. The answer is given up at once; a task that joins everything
+with everything looks up between batches of its input only, and keeps its core until then.
 
 Tests: `tests/unit/query/test_sql_command.py`.
 """
@@ -43,12 +43,12 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
     checked = check(text)
     with _until(lake.spark, seconds) as late:
         try:
-            found = lake.asked(checked).limit(min(limit + 1, MAX_LIMIT)).collect()
-            rows = [tuple(map(plain_value, row)) for row in found]
+            collected = lake.run_checked(checked).limit(min(limit + 1, MAX_LIMIT)).collect()
+            rows = [tuple(map(plain_value, row)) for row in collected]
         except (PySparkException, Py4JError, SqlRefused) as problem:
             complaints = Complaints(text)
             if late.is_set():
-                complaints.add("time", f"no answer in {seconds:g} seconds", suggestion="ask for less")
+                complaints.add("time", f"no answer in {seconds:g} seconds", suggestion="select less")
             elif not isinstance(problem, SqlRefused):
                 complaints.add("engine", cause_of(problem))
             complaints.refuse()

@@ -1,4 +1,4 @@
-"""Whether values are of the types they are used as, as far as SQLGlot can tell from the views' columns.
+"""Check the types of values where SQLGlot can derive them from the columns of the views.
 
     SELECT caller + 1 FROM calls                     # type: + needs numbers, caller is a text
     SELECT * FROM calls WHERE external = 'yes'       # type: external is a truth value, 'yes' a text
@@ -158,21 +158,21 @@ def family(node: exp.Expr) -> Family | None:
 
 def _need(complaints: Complaints, what: str, wanted: Family, values: Iterable[exp.Expr]) -> None:
     for value in values:
-        found = family(value)
-        if found not in (wanted, None):
+        actual = family(value)
+        if actual not in (wanted, None):
             shown = _shown(complaints, value)
-            complaints.add("type", f"{what} needs a {wanted}, {shown} is a {found}", value, _hint(wanted))
+            complaints.add("type", f"{what} needs a {wanted}, {shown} is a {actual}", value, _hint(wanted))
 
 
 def _alike(complaints: Complaints, node: exp.Expr, values: tuple[exp.Expr, ...]) -> None:
     """Complain about the first value that is of another type than those before it."""
-    known = [(value, found) for value in values if (found := family(value)) is not None]
-    for value, found in known[1:]:
+    known = [(value, actual) for value in values if (actual := family(value)) is not None]
+    for value, actual in known[1:]:
         first, wanted = known[0]
-        if found != wanted:
+        if actual != wanted:
             complaints.add(
                 "type",
-                f"{_shown(complaints, first)} is a {wanted}, {_shown(complaints, value)} a {found}",
+                f"{_shown(complaints, first)} is a {wanted}, {_shown(complaints, value)} a {actual}",
                 node,
                 _hint(wanted),
             )
