@@ -34,7 +34,12 @@ BANNED_TEXT = re.compile(
     re.IGNORECASE,
 )
 # Texts that are stored in tables or belong to other projects: they stay as they are.
-STORED_TEXTS: dict[str, tuple[str, ...]] = {}
+STORED_TEXTS: dict[str, tuple[str, ...]] = {
+    "src/codeanatomy/normalize/span_errors.py": ("nobody tells in which unit the columns count",),
+    "src/codeanatomy/relate/witnesses/agreement.py": ("found {ours}, {witness} says",),
+}
+# Methods of Python's own interfaces.
+PYTHON_NAMES = frozenset({"tell"})
 
 # In pieces, so that this file does not contain them.
 HOSTS = tuple(
@@ -105,7 +110,7 @@ def test_a_folder_has_few_modules() -> None:
 def test_a_package_docstring_lists_the_modules_of_its_folder() -> None:
     for folder in FOLDERS_OF_SOURCE:
         doc = ast.get_docstring(parsed(folder / "__init__.py")) or ""
-        listed = set(re.findall(r"^ {4}(\w+)/? {2,}\S", doc, re.MULTILINE))
+        listed = set(re.findall(r"^(?: {4})?(\w+)/? {2,}\S", doc, re.MULTILINE))
         modules = {path.stem for path in folder.glob("*.py") if not path.name.startswith("__")}
         packages = {path.parent.name for path in folder.glob("*/__init__.py")}
         assert listed == modules | packages, f"the docstring of {name_of(folder)}/__init__.py"
@@ -160,7 +165,9 @@ def banned_words(path: Path) -> Iterator[tuple[int, str]]:
     stored = STORED_TEXTS.get(name_of(path) if path.is_relative_to(ROOT) else "", ())
     for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
         if token.type == tokenize.NAME:
-            if BANNED_NAMES & set(token.string.lower().strip("_").split("_")):
+            if token.string not in PYTHON_NAMES and BANNED_NAMES & set(
+                token.string.lower().strip("_").split("_")
+            ):
                 yield token.start[0], token.string
         elif token.type in (tokenize.STRING, tokenize.COMMENT):
             for number, line in enumerate(token.string.split("\n"), token.start[0]):
@@ -175,8 +182,8 @@ def test_nothing_is_printed() -> None:
 
 
 def test_only_the_delta_boundary_reads_and_writes_tables() -> None:
-    """`maintain` optimizes tables and `spark` opens sessions; everyone else goes through `delta`."""
-    inside = [PACKAGE / name for name in ("delta", "maintain", "spark")]
+    """`maintain` optimizes and `lake` vacuums the lease; everyone else goes through `delta`."""
+    inside = [PACKAGE / name for name in ("delta", "lake", "maintain", "spark")]
     for path in MODULES:
         if not any(folder in path.parents for folder in inside):
             assert list(boundary_breaks(parsed(path))) == [], name_of(path)

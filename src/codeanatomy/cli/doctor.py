@@ -9,7 +9,7 @@
 | fail | a session will not start or will not work |
 
     for check in examine("4g"):
-        print(f"{check.status:5} {check.name:8} {check.found}", check.next_step and f"-> {check.next_step}")
+        print(f"{check.status:5} {check.name:8} {check.detail}", check.next_step and f"-> {check.next_step}")
 
     ok    java     Java 17 at /usr/bin/java
     warn  archive  none: a session starts some seconds slower -> codeanatomy setup
@@ -55,7 +55,7 @@ class Check(Struct, frozen=True):
 
     name: str
     status: Status
-    found: str
+    detail: str
     next_step: str = ""
 
 

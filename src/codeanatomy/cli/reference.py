@@ -176,8 +176,8 @@ def doctor(flags: tuple[str, ...], form: Format) -> None:
         print_json([msgspec.to_builtins(check) for check in checks])
     else:
         print_table(
-            ("check", "status", "found", "next"),
-            [(check.name, check.status, check.found, check.next_step) for check in checks],
+            ("check", "status", "detail", "next"),
+            [(check.name, check.status, check.detail, check.next_step) for check in checks],
         )
     if any(check.status == "fail" for check in checks):
         raise SystemExit(EXIT_ENVIRONMENT)

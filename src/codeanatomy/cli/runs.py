@@ -113,7 +113,7 @@ def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> 
 @lake_option
 @format_option
 def runs_show(run_id: str, lake: str, form: Format) -> None:
-    """Show one run: its steps, tables and repositories.
+    """Show one run: steps, tables and repositories.
 
     ID is the id of the run, or the first characters of it.
     """

@@ -1,9 +1,9 @@
 """Describe one lake as a whole: who writes to it, what is published in it, and what runs have recorded.
 
-lease             grant write access to a lake to one run at a time
-manifest          publish the runs of a lake: one manifest row per run and repository
-observations      record the storage events of a run, and write them as rows at its end
-recorded_queries  keep the columns of queries until the next run records them
-redaction         remove the values of storage options and secrets from texts
-snapshot          open a lake as one published run: every table at its pinned version
+    lease             grant write access to a lake to one run at a time
+    manifest          publish the runs of a lake: one manifest row per run and repository
+    observations      record the storage events of a run, and write them as rows at its end
+    recorded_queries  keep the columns of queries until the next run records them
+    redaction         remove the values of storage options and secrets from texts
+    snapshot          open a lake as one published run: every table at its pinned version
 """

@@ -102,7 +102,7 @@ def enable_feature(
                 before, table = newest_version(lake, name), catalog.table(name, settings.tables)
                 versions[name] = alter_feature(store, table, feature, Commit(run.run_id))
                 fields = {"outcome": "done", "from_version": before, "delta_version": versions[name]}
-                events.append(run.event(name, "features", f"{feature} was asked for", **fields))
+                events.append(run.event(name, "features", f"{feature} was requested", **fields))
         finally:
             # Also if it fails for a later table.
             published = {name: version for name, version in versions.items() if name in pins}

@@ -248,7 +248,7 @@ def removal_text(inspection: LakeInspection, name: str, operation: Operation, re
     """Describe what an operation deletes; recorded as its reason."""
     what = "files" if operation == "vacuum" else "files of the log"
     size = f"{len(removal.files):,} {what}, {removal.size_bytes / 2**20:,.1f} MB"
-    text = f"{size}, that nobody has needed for {inspection.hours(name, operation):g} hours"
+    text = f"{size}, not needed for {inspection.hours(name, operation):g} hours"
     return f"{text}; {kept_text(removal)}" if removal.kept else text
 
 

@@ -163,7 +163,7 @@ def _execute(run: MaintenanceRun, inspection: LakeInspection) -> tuple[Outcome, 
             outcomes.append(
                 _attempt(_new_outcome(inspection, task, "done"), partial(_run_local_task, now, task))
             )
-            run.progress.update("upkeep", f"{number}/{len(later)} tables", last=number == len(later))
+            run.progress.update("maintain", f"{number}/{len(later)} tables", last=number == len(later))
     except LeaseLost:
         # Without the lease nothing may be written.
         raise
@@ -218,7 +218,7 @@ def _run_spark_tasks(
     for task in sorted(tasks, key=lambda task: OPERATIONS.index(task.operation)):
         by_table.setdefault(task.table, []).append(task)
     work = inheritable_thread_target(store.spark)(partial(_run_table_tasks, run, inspection, store))
-    with ThreadPoolExecutor(TABLES_AT_ONCE, "upkeep") as threads:
+    with ThreadPoolExecutor(TABLES_AT_ONCE, "maintenance") as threads:
         for number, done in enumerate(threads.map(work, by_table.values()), start=1):
             outcomes += done
             text = f"{number:,}/{len(by_table):,} tables"

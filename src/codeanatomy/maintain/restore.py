@@ -151,7 +151,7 @@ def restore_table_version(
         steps: tuple[str, ...] = ()
         notes: tuple[str, ...] = ()
         if not is_done:
-            pins = roll_back_tables(run, [rollback], "asked for")
+            pins = roll_back_tables(run, [rollback], "requested")
             if lake is not None:
                 steps, notes = _publish_one_table(run, lake, table, pins[name])
         else:

@@ -30,7 +30,7 @@ MAX_COMPARED_BYTES = 20_000_000
 REGULAR_MODES = frozenset({b"100644", b"100755"})
 REPAIR_HINT = "check the repository with `git fsck` and repair it"
 SETTINGS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat")
-# Of a name in a message.
+# Limit for a name in a message.
 MAX_NAME_CHARS = 200
 # An entry of the index, as `ls-files --stage --debug -z` prints it.
 INDEX_ENTRY = re.compile(

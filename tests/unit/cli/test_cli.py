@@ -426,7 +426,7 @@ def test_the_doctor_fails_only_on_failures(
     done = run("--set=runtime.driver_memory=2g", "doctor")
     assert (done.returncode, sizes) == (code, ["2g"])
     assert [line.split() for line in done.stdout.splitlines()] == [
-        ["check", "status", "found", "next"],
+        ["check", "status", "detail", "next"],
         ["java", "ok", "Java", "[17]"],
         ["jars", status, "none", "codeanatomy", "setup"],
     ]
@@ -443,7 +443,7 @@ def test_help_imports_no_command() -> None:
         "import sys, codeanatomy.cli.main as c\n"
         "c.cli.main(['--help'], standalone_mode=False)\n"
         "known = {entry.module for entry in c.COMMANDS.values()}\n"
-        "sys.exit(', '.join(name for name in known if f'codeanatomy.cli.{name}' in sys.modules))\n"
+        "sys.exit(', '.join(name for name in known if f'codeanatomy.cli.{name}' in sys.modules) or 0)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=_env({}), capture_output=True, text=True, check=False

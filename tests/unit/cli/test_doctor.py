@@ -54,7 +54,7 @@ def test_the_packages_must_be_the_pair(cache: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(doctor, "PACKAGES", (("pyspark", "9.9"), ("no-such-package", "1")))
     check = result_of("packages")
     assert check.status == "fail"
-    assert "no-such-package missing (1 needed)" in check.found
+    assert "no-such-package missing (1 needed)" in check.detail
     assert check.next_step == "pip install pyspark==9.9 no-such-package==1"
 
 
@@ -63,7 +63,7 @@ def test_a_damaged_jar_fails_by_its_full_hash(cache: Path) -> None:
     (cache / "jars" / JARS[0].name).write_bytes(b"not a jar")
     check = result_of("jars")
     assert (check.status, check.next_step) == ("fail", "codeanatomy setup")
-    assert JARS[0].name in check.found
+    assert JARS[0].name in check.detail
 
 
 def test_right_jars_pass(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +84,10 @@ def test_the_workers_python_is_run(cache: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("PYSPARK_PYTHON", str(other))
     check = result_of("worker")
     assert check.status == "fail"
-    assert f"is Python 3.8, the driver's is 3.{sys.version_info.minor}" in check.found
+    assert f"is Python 3.8, the driver's is 3.{sys.version_info.minor}" in check.detail
     other.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pyarrow'\" >&2; exit 1\n")
     check = result_of("worker")
-    assert check.found.endswith("No module named 'pyarrow'")
+    assert check.detail.endswith("No module named 'pyarrow'")
     assert "PYSPARK_PYTHON" in check.next_step
 
 
@@ -134,7 +134,7 @@ def test_scip_tools_are_optional(cache: Path, monkeypatch: pytest.MonkeyPatch, t
     bin_folder.mkdir()
     monkeypatch.setenv("PATH", str(bin_folder))
     check = result_of("scip")
-    assert (check.status, check.found[:26]) == ("warn", "no node and no scip-python")
+    assert (check.status, check.detail[:26]) == ("warn", "no node and no scip-python")
     for tool in ("node", "scip-python"):
         (bin_folder / tool).write_text("#!/bin/sh\necho 1.2.3\n")
         (bin_folder / tool).chmod(0o755)
@@ -143,7 +143,7 @@ def test_scip_tools_are_optional(cache: Path, monkeypatch: pytest.MonkeyPatch, t
 
 def test_the_type_checker_is_optional(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check = result_of("types")
-    assert (check.status, check.found[:8]) == ("ok", "pyrefly ")
+    assert (check.status, check.detail[:8]) == ("ok", "pyrefly ")
     monkeypatch.setattr(pyrefly, "find_pyrefly", lambda: None)
     check = result_of("types")
     assert (check.status, check.next_step) == ("warn", "pip install 'codeanatomy[types]'")

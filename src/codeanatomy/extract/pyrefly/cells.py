@@ -54,7 +54,7 @@ FORMS = {
     "str-call-to-dunder-method": "dunder",
 }
 OTHER = "other"
-# Left out: no function is called that a reader would expect.
+# Implicit calls that are left out, because they call no function of interest.
 IGNORED_FORMS = frozenset({"slice"})
 ARTIFICIAL_CALL = "artificial-call|"
 OVERRIDES = "Overrides"

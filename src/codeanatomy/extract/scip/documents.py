@@ -54,7 +54,7 @@ from codeanatomy.sources.source_file import Source
 from codeanatomy.spans import position_encoding_norm
 
 VERSION = f"protobuf {google.protobuf.__version__}, rules 1"
-# Stands in symbols for whatever version the project had.
+# Replaces the version of the project in symbols.
 PROJECT_VERSION = "0"
 
 # Names of the role bits, lowest first.
