@@ -195,7 +195,7 @@ def _partition_states(
 def partition_folder(values: Iterable[tuple[str, str | None]]) -> str:
     """Return the folder name of a partition; empty without partition columns.
 
-    >>> label((("node_kind", "CLASS"),))
+    >>> partition_folder((("node_kind", "CLASS"),))
     'node_kind=CLASS'
     """
     return "/".join(f"{column}={value}" for column, value in values)
