@@ -261,7 +261,7 @@ def test_a_tool_that_cannot_be_run_is_a_problem(impostor: Impostor) -> None:
 
 def test_without_the_tool_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type_checker, "find_pyrefly", lambda: None)
-    run: Any = SimpleNamespace(order=SimpleNamespace(types="auto"))
+    run: Any = SimpleNamespace(request=SimpleNamespace(types="auto"))
     with type_checker.type_tasks(run, {}) as tasks:
         assert tasks == []
 

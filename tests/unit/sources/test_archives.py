@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
-import lzma
 import os
 import random
 import stat
 import struct
 import tarfile
 import time
-import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -27,45 +24,7 @@ from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.listing import Entry, Listing
 from codeanatomy.sources.reading import read_entries
 from support import corpus
-
-DEFAULT = ExtractOptions()
-WHEN = 1_600_000_000
-Content = bytes | tarfile.TarInfo | zipfile.ZipInfo
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "tar": bytes,
-    "gz": lambda raw: gzip.compress(raw, mtime=0),
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-}
-
-
-def tar_bytes(members: Iterable[tuple[str, Content]], form: int = tarfile.PAX_FORMAT) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=form) as archive:
-        for name, content in members:
-            if isinstance(content, tarfile.TarInfo):
-                content.name = name
-                archive.addfile(content)
-            elif isinstance(content, bytes):
-                info = tarfile.TarInfo(name)
-                info.size, info.mtime = len(content), WHEN
-                archive.addfile(info, io.BytesIO(content))
-    return made.getvalue()
-
-
-def zip_bytes(
-    members: Iterable[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED, attr: int = 0
-) -> bytes:
-    made = io.BytesIO()
-    with warnings.catch_warnings(), zipfile.ZipFile(made, "w", method) as archive:
-        warnings.simplefilter("ignore", UserWarning)
-        for name, content in members:
-            info = zipfile.ZipInfo("x", (2020, 9, 13, 12, 26, 40))
-            # The constructor would mend the name.
-            info.filename = info.orig_filename = name
-            info.external_attr, info.compress_type = attr << 16, method
-            archive.writestr(info, content)
-    return made.getvalue()
+from support.archives import DEFAULT, PACKERS, WHEN, contents, patched, stored, tar_bytes, zip_bytes
 
 
 def tar_info(kind: bytes, target: str = "") -> tarfile.TarInfo:
@@ -74,22 +33,8 @@ def tar_info(kind: bytes, target: str = "") -> tarfile.TarInfo:
     return info
 
 
-def stored(tmp_path: Path, raw: bytes, name: str = "archive") -> Path:
-    path = tmp_path / name
-    path.write_bytes(raw)
-    return path
-
-
 def reasons(path: Path, options: ExtractOptions = DEFAULT) -> dict[str, str | None]:
     return {entry.path: entry.skipped_reason for entry in list_source(path, options).entries}
-
-
-def contents(found: Listing, options: ExtractOptions = DEFAULT) -> dict[str, bytes | str]:
-    """What is read of each entry: its bytes, or the reason why not."""
-    return {
-        reading.entry.path: reading.raw if reading.failure is None else reading.failure.reason  # type: ignore[misc]
-        for reading in read_entries(found.kind, found.root, found.entries, options)
-    }
 
 
 def of_folder(root: Path) -> list[tuple[str, bytes]]:
@@ -407,14 +352,6 @@ def test_sparse_files_in_a_tar(tmp_path: Path) -> None:
     header[148:156] = b"%06o\0 " % sum(header)
     found = list_source(stored(tmp_path, bytes(header) + b"pass".ljust(512, b"\0") + bytes(1024)), DEFAULT)
     assert contents(found) == {"s.py": b"\0\0\0pass\0\0\0"}
-
-
-def patched(raw: bytes, local: int, central: int, form: str, value: int) -> bytes:
-    """A zip with a field changed in the first local header and the first line of the directory."""
-    made = bytearray(raw)
-    struct.pack_into(form, made, local, value)
-    struct.pack_into(form, made, made.index(b"PK\x01\x02") + central, value)
-    return bytes(made)
 
 
 def test_encrypted_members(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from codeanatomy.sources.listing import Entry, Listing
 from codeanatomy.sources.reading import Reading, read_entries
 from codeanatomy.sources.source_file import Unreadable
 from support import corpus
-from unit.sources.test_archives import PACKERS, contents, patched, stored, tar_bytes, zip_bytes
+from support.archives import PACKERS, contents, patched, stored, tar_bytes, zip_bytes
 
 DEFAULT = ExtractOptions()
 SMALL = ExtractOptions(max_file_size=100)
