@@ -298,7 +298,7 @@ def test_one_that_waits_can_be_stopped(
     lake: Path, tmp_path: Path, started: Callable[[Sequence[str]], subprocess.Popen[str]]
 ) -> None:
     source = {"a": put(tmp_path, "a", 1)}
-    with acquire(str(lake), "other", ["b"], wait=False, tell=print, base_run_id=None):
+    with acquire(str(lake), "other", ["b"], wait=False, report=print, base_run_id=None):
         refused = started(command(lake, source, "--no-wait"))
         waiting = started(command(lake, source))
         assert refused.wait(60) == 5
@@ -314,9 +314,9 @@ def test_one_that_waits_can_be_stopped(
         assert waiting.wait(20) == 130
     with (
         pytest.raises(LeaseHeld),
-        acquire(str(lake), "third", ["b"], wait=False, tell=print, base_run_id=None),
+        acquire(str(lake), "third", ["b"], wait=False, report=print, base_run_id=None),
     ):
-        acquire(str(lake), "fourth", ["b"], wait=False, tell=print, base_run_id=None)
+        acquire(str(lake), "fourth", ["b"], wait=False, report=print, base_run_id=None)
 
 
 def test_two_builds_at_once(spark: SparkSession, tmp_path: Path, clean: dict[int, Figures]) -> None:
@@ -362,7 +362,7 @@ def test_a_disk_that_is_read_only(lake: Path, tmp_path: Path, disk: Callable[...
     done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 5, done.stderr
     assert "Read-only file system" in done.stderr
-    assert "next: mount the file system of the lake for writing, or use another lake" in done.stderr
+    assert "next: mount the file system of the lake writable, or use another lake" in done.stderr
     assert published(place) == before
 
 

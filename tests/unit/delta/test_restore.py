@@ -72,7 +72,7 @@ def test_what_is_not_there_cannot_be_brought_back(tmp_path: Path) -> None:
     write(tmp_path, "f")
     with pytest.raises(StorageFailure, match="cannot be restored to version 7") as caught:
         restore_table(str(tmp_path), NAME, 7, UNDO)
-    assert "check that its files are there" in caught.value.hint
+    assert "check that its data files exist" in caught.value.hint
     write(tmp_path, "g", mode="overwrite")
     for path in Path(location(str(tmp_path), NAME)).glob("*.parquet"):
         path.unlink()

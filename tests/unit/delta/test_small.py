@@ -228,7 +228,7 @@ def test_rows_that_break_a_rule_are_not_committed(tmp_path: Path) -> None:
 
 
 def test_rows_of_another_form_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match="run_manifest has no colour"):
+    with pytest.raises(ContractError, match="run_manifest has no column colour"):
         append_small(str(tmp_path), MANIFEST, [row(colour="red")], Commit("run-1"))
     with pytest.raises(ContractError, match="do not fit its columns"):
         append_small(str(tmp_path), MANIFEST, [row(row_counts={"ast_files_v1": "many"})], Commit("run-1"))
@@ -309,9 +309,9 @@ def test_what_is_in_the_way_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "hint"),
     [
-        (errno.ENOSPC, "make room on the disk and repeat"),
-        (errno.EROFS, "mount the file system of the lake for writing, or use another lake"),
-        (errno.EACCES, "get the right to write to the lake, or use another"),
+        (errno.ENOSPC, "free disk space and run the command again"),
+        (errno.EROFS, "mount the file system of the lake writable, or use another lake"),
+        (errno.EACCES, "get write permission for the lake, or use another lake"),
     ],
 )
 def test_a_disk_that_takes_no_rows(
