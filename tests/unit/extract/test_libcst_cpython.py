@@ -50,7 +50,7 @@ class Both:
         # The semicolon of `if x: pass;` is CPython's alone.
         last = self.source.line_text(node.end_lineno) or ""
         semicolon = isinstance(node, ast.stmt) and last.encode()[node.end_col_offset - 1 :].startswith(b";")
-        at = self.source.at
+        at = self.source.offset_at
         return at(node.lineno, node.col_offset), at(node.end_lineno, node.end_col_offset - semicolon)
 
     def of(self, *kinds: type) -> Iterator[tuple[Any, tuple[int | None, int | None]]]:
