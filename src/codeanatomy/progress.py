@@ -190,7 +190,9 @@ class _Bars:
 
     def close(self) -> None:
         """Leave all rows on the screen as they are."""
-        for step in tuple(self._tasks):
+        for step, task_id in tuple(self._tasks.items()):
+            # The step has ended: no time is left.
+            self._rows.update(task_id, time="")
             self._leave_bar(step)
         for step, text in tuple(self._lines.items()):
             self._leave_line(step, text)
