@@ -23,7 +23,10 @@ from random import Random
 from textwrap import indent
 from typing import Any, NamedTuple
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+from support.marks import examples
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 SHARED = ("a", "b", "c", "d")
@@ -311,3 +314,15 @@ class Pause(NamedTuple):
 
     def __await__(self) -> Generator[int, None, None]:
         yield self.value
+
+
+QUICK = settings(
+    max_examples=examples(150),
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+LONG = settings(QUICK, max_examples=examples(3000))

@@ -17,8 +17,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.optimize import optimize
 from codeanatomy.maintain.table_state import TableState, inspect_table
-from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
-from unit.delta.test_light_feed import fed
+from support.owner_tables import NODES, Lake, fed, filled, nodes_of, owner
 
 ORDER = ("file_id", "bstart", "node_id")
 

@@ -26,7 +26,7 @@ from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.packed_rows import (
     FIRST,
     PATH,
-    Worked,
+    StepResult,
     count,
     frame_order,
     packed_ddl,
@@ -245,7 +245,7 @@ def test_tables_and_their_copies_are_committed_from_a_column(
 
     def committed(run_id: str, rows: int) -> dict[str, list[list[dict[str, Any]]]]:
         run.commit = lambda _: Commit(run_id)  # type: ignore[method-assign, assignment]
-        worked = Worked({EDGES.name: rows}, sizes)
+        worked = StepResult({EDGES.name: rows}, sizes)
         found = {}
         for name, commit in replacements(run, gathered, (EDGES.name, *copies), worked, copies).items():
             assert commit().rows == rows

@@ -31,7 +31,7 @@ from codeanatomy.query.engines.statements import Held, Query, Row, Slice
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.sql.spark import run_spark_sql
-from unit.query.test_sql_functions import asked, differences, write
+from support.sql_functions import answers_of, differences, write_answers
 
 SYMBOLS = (
     "shop.cart.Cart",
@@ -329,9 +329,9 @@ def test_functions_have_the_values_of_the_light_lane(
     lake: SparkLake, session: SparkSession, request: pytest.FixtureRequest
 ) -> None:
     # In four statements; `tests/unit/query/test_sql_functions.py` asks DuckDB the same.
-    found = asked(lambda text: run_spark_sql(lake, text, limit=100, seconds=120))
+    found = answers_of(lambda text: run_spark_sql(lake, text, limit=100, seconds=120))
     if request.config.getoption("--regenerate"):
-        write(found)
+        write_answers(found)
     else:
         assert differences(found) == {}
     assert not [tag for tag in session.sparkContext.getJobTags() if tag.startswith("codeanatomy")]

@@ -1,8 +1,8 @@
 """The lake that the tests of questions ask: small labelled repositories, and flask.
 
-`tests/cases/ask/shop` is written for the questions, one folder for each group of them; `depot` has symbols of the
-same names. The lake has two published runs: in the first, `depot` had one module more (`old.py`); the second
-is a refresh. Both are made without Spark, whose rows are the same (`test_incremental_spark`).
+`tests/cases/ask/shop` is written for the questions, one folder for each group of them; `depot` has symbols of
+the same names. The lake has two published runs: in the first, `depot` had one module more (`old.py`); the
+second is a refresh. Both are made without Spark, whose rows are the same (`test_incremental_spark`).
 """
 
 from __future__ import annotations

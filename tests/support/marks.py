@@ -10,7 +10,9 @@ import pytest
 
 
 def examples(wanted: int) -> int:
-    """Return how many random examples a test runs: at most 50 in `make test`, all that are wanted in the system profile."""
+    """Return how many random examples a test runs: at most 50 in `make test`, all that are wanted in the
+    system profile.
+    """
     return wanted if hypothesis.settings.get_current_profile_name() == "system" else min(wanted, 50)
 
 

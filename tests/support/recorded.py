@@ -55,7 +55,9 @@ def recorded(version: str) -> dict[str, FileEvidence]:
     with gzip.open(FOLDER / f"{version}.json.gz", "rt", encoding="utf-8") as stream:
         programs = json.load(stream)
     return {
-        name: FileEvidence("test", f"file:{name}", name, ast=each["ast"], libcst={}, bytecode=each["bytecode"])
+        name: FileEvidence(
+            "test", f"file:{name}", name, ast=each["ast"], libcst={}, bytecode=each["bytecode"]
+        )
         for name, each in programs.items()
     }
 

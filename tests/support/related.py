@@ -6,11 +6,14 @@ call_edges(values)       # {"main": ["main.f"]}
 
 from __future__ import annotations
 
+import hashlib
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
+from codeanatomy.arrow import pack_rows
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
@@ -24,6 +27,7 @@ from codeanatomy.relate.repository import SolvedRepository
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.attributes import ACCESS_BY_OP
 from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
+from support.callgraph_score import cases
 from support.normalized import OPTIONS, source_of
 
 # Roles of sites whose external callees count; methods of builtin types run by operators do not.
@@ -106,3 +110,15 @@ def _caller(values: Values, file: int, function: int) -> str:
     if function < 0:
         return values.names[file]
     return values.qualified_name(values.object(OBJ_FUNCTION, file, function))
+
+
+def digest(seed: int) -> str:
+    """Hash all rows of the call-graph cases of several files; the seed decides the order of their sources."""
+    total = hashlib.sha256()
+    for case in cases():
+        sources = list(sources_below(case.folder).items())
+        if len(sources) > 1:
+            random.Random(seed).shuffle(sources)
+            for rows in relations(solved(dict(sources))):
+                total.update(pack_rows(rows.batch()))
+    return total.hexdigest()

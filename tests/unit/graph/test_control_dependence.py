@@ -18,9 +18,9 @@ from codeanatomy.graph.control_dependence import Dependence, Dependences, contro
 from codeanatomy.sources.source_file import Source
 from oracles.bytecode_oracle import compiled, source_of
 from oracles.flow_oracle import Step, Unit, rows_of, units_of
+from support.flow_cases import ARROWS, parts, passes_on
+from support.flow_cases import CASES as FLOW_CASES
 from support.marks import examples
-from unit.normalize.test_flow_cases import ARROWS, parts, passes_on
-from unit.normalize.test_flow_cases import CASES as FLOW_CASES
 
 Edge: TypeAlias = tuple[int, int, str]
 PLENTY = 10**6

@@ -21,8 +21,7 @@ from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 from codeanatomy.maintain.removal import removable_entries, removable_files, remove
 from codeanatomy.maintain.retention import RetentionGuard
 from codeanatomy.maintain.table_state import inspect_table
-from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
-from unit.delta.test_light_feed import fed
+from support.owner_tables import NODES, Lake, fed, filled, nodes_of, owner
 
 NAME = NODES.name
 NOW = datetime.now(UTC)

@@ -9,7 +9,7 @@ import pytest
 from codeanatomy.delta.read.light import location
 from codeanatomy.delta.store import LakeTables
 from codeanatomy.maintain.table_state import TableState, inspect_table, list_table_files
-from unit.delta.test_deletion_vectors import NODES, Lake, filled, nodes_of, owner
+from support.owner_tables import NODES, Lake, filled, nodes_of, owner
 
 
 @pytest.fixture

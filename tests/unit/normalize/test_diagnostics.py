@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from inspect import signature
-from typing import Any, TypeAlias
+from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema
-from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.catalog.spec import Table
-from codeanatomy.extract.extractors import EXTRACTORS
-from codeanatomy.extract.file_rows import extract_file, file_id, table_batches
+from codeanatomy.extract.file_rows import file_id
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
-from codeanatomy.normalize.file_view import FileEvidence, file_from_parts
-from codeanatomy.sources.listing import Entry
-from codeanatomy.sources.reading import Reading
 from codeanatomy.sources.source_file import Source, decode
+from support.file_evidence import FSTRING, Rows, derived_rows, document, files_of, witnessed
 
-# By table.
-Rows: TypeAlias = dict[str, list[dict[str, Any]]]
 TABLE = catalog.table("diagnostics_norm_v1")
 
 HEALTHY = '''\
@@ -55,7 +45,6 @@ print(x); exec(y); match(1); type(x).y(); [*f()]; a @ b(); not (yield_())
 SMALL = "import os as o\ndef f(a, b): return g(a)\n"
 EDGES = "é\r\nab\n\nc\rd é"
 LONG = "#" * 3000 + "\nx = 1\n"
-FSTRING = "x = f'{a, f(), (lambda: 1)}'\n"
 
 SOURCES: dict[str, bytes] = {
     "healthy.py": HEALTHY.encode(),
@@ -93,65 +82,6 @@ SOURCES: dict[str, bytes] = {
         )
     },
 }
-
-
-def witnessed(sources: Mapping[str, bytes]) -> Rows:
-    """What the extract stage says of files, as rows by table."""
-    tables = [table.name for table in catalog.TABLES if table.stage == "extract"]
-    files = [
-        extract_file("r", _reading(path, raw), EXTRACTORS, ExtractOptions(), {}, lambda _: None)
-        for path, raw in sources.items()
-    ]
-    return {name: batch.to_pylist() for name, batch in table_batches(tables, files).items()}
-
-
-def _reading(path: str, raw: bytes) -> Reading:
-    return Reading(Entry(path, f"/{path}", len(raw), 0, False, None), raw, 0, None)
-
-
-def files_of(rows: Rows) -> list[FileEvidence]:
-    """The files that the rows are about, as the rules see them."""
-    found: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
-    for name, of_table in rows.items():
-        table = catalog.table(name)
-        for row in of_table:
-            known = row["file_id"] or file_id(row["repo_id"], row["path"])
-            batch = pa.RecordBatch.from_pylist([row], arrow_schema(table))
-            if name == "scip_index_v1":
-                batch = batch.append_column("is_missing", pa.array([row["file_id"] is None]))
-            if row.get("row_kind") != "index":
-                found[known].setdefault(name, []).append(batch)
-    return [file_from_parts(known, parts) for known, parts in found.items()]
-
-
-def told(
-    files: Iterable[FileEvidence], table: Table, make: Callable[..., list[dict[str, Any]]]
-) -> list[dict[str, Any]]:
-    """The rows of a table that is made file by file of its inputs."""
-    return [
-        row
-        for file in files
-        for row in make(file.key, **{name: file.evidence_in(name) for name in table.inputs})
-    ]
-
-
-def document(path: str, **cells: Any) -> dict[str, Any]:
-    """A document row of a SCIP index."""
-    known = {
-        "repo_id": "r",
-        "index_id": "index:1",
-        "index_path": "index.scip",
-        "index_sha256": "",
-        "row_kind": "document",
-        "path": path,
-        "file_id": file_id("r", path),
-        "witness_version": "",
-        "position_encoding": "utf16",
-        "occurrences": [],
-        "diagnostics": [],
-        "errors": [],
-    }
-    return known | cells
 
 
 def scip_range(*numbers: int | None, bstart: int | None = None, bend: int | None = None) -> dict[str, Any]:
@@ -231,19 +161,19 @@ def _scip_rows() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def found() -> list[dict[str, Any]]:
-    return told(files_of(edited(witnessed(SOURCES))), TABLE, diagnostics_norm_v1)
+    return derived_rows(files_of(edited(witnessed(SOURCES))), TABLE, diagnostics_norm_v1)
 
 
 @pytest.fixture
 def about(found: list[dict[str, Any]]) -> Callable[..., list[tuple[Any, ...]]]:
     """Kind, code, severity and `line:col-line:col` of the complaints about a file."""
 
-    def told(path: str, *columns: str) -> list[tuple[Any, ...]]:
+    def complaints(path: str, *columns: str) -> list[tuple[Any, ...]]:
         own = [row for row in found if row["path"] == path]
         cells = columns or ("diag_kind", "diag_code", "diag_severity")
         return sorted((*(row[name] for name in cells), _where(row)) for row in own)
 
-    return told
+    return complaints
 
 
 def _where(row: dict[str, Any]) -> str:

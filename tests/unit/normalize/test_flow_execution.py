@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from oracles.bytecode_oracle import compiled, source_of
 from oracles.flow_oracle import Rows, facts_of, rows_of
-from oracles.flow_programs import World, programs
+from oracles.flow_programs import LONG, QUICK, World, programs
 from oracles.flow_tracer import READS_FRAMES, Trace, unexplained
-from unit.normalize.test_flow_oracle import LONG, QUICK
 
 pytestmark = pytest.mark.skipif(not READS_FRAMES, reason="frames are read as CPython 3.11 lays them out")
 

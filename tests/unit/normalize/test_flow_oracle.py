@@ -6,24 +6,16 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from codeanatomy.sources.source_file import Source, decode
 from oracles.bytecode_oracle import compiled, source_of
 from oracles.flow_oracle import Event, Unit, difference, facts_of, units_of
-from oracles.flow_programs import programs
+from oracles.flow_programs import LONG, QUICK, programs
 from support import corpus
 from support.marks import examples
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
-QUICK = settings(
-    max_examples=examples(150),
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-LONG = settings(QUICK, max_examples=examples(3000))
 
 
 def stdlib() -> list[Path]:

@@ -7,9 +7,9 @@ import pytest
 from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.normalize.flow.opcodes import KNOWN_VERSIONS
 from codeanatomy.normalize.flow.tables import FileFlow, analyze_flow
+from support.flow_cases import CASES
 from support.normalized import file_of, source_of
 from support.recorded import recorded
-from unit.normalize.test_flow_cases import CASES
 
 OTHERS = [version for version in KNOWN_VERSIONS if version != "3.11"]
 # From 3.14 on annotations are evaluated when somebody asks for them, in a function of their own.

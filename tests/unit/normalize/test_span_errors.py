@@ -15,7 +15,7 @@ from codeanatomy.extract.scip.index_file import Dialect
 from codeanatomy.extract.scip.schema import Document, Occurrence
 from codeanatomy.normalize.span_errors import MESSAGES, span_errors_v1
 from codeanatomy.sources.source_file import Source, decode
-from unit.normalize.test_diagnostics import FSTRING, Rows, document, files_of, told, witnessed
+from support.file_evidence import FSTRING, Rows, derived_rows, document, files_of, witnessed
 
 TABLE = catalog.table("span_errors_v1")
 TEXT = "é = 1\nprint(é)\n"
@@ -93,7 +93,7 @@ def edited(rows: Rows) -> Rows:
 
 @pytest.fixture(scope="module")
 def found() -> list[dict[str, Any]]:
-    return told(files_of(edited(witnessed(SOURCES))), TABLE, span_errors_v1)
+    return derived_rows(files_of(edited(witnessed(SOURCES))), TABLE, span_errors_v1)
 
 
 def errors(found: list[dict[str, Any]], path: str) -> list[tuple[str, str, str, str, tuple[Any, Any]]]:

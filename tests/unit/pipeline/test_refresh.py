@@ -43,10 +43,10 @@ from codeanatomy.query.checks.compare import TABLES, compare_lakes
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared, build, plan
 from codeanatomy.run.report import BuildReport
+from support.archives import zip_bytes
 from support.clean import clean_lake, no_session, order, refreshed
 from support.edits import GARBAGE, Tree, write_tree
 from support.marks import quick
-from unit.sources.test_archives import zip_bytes
 
 APP = "app"
 NEW = ("added", "changed", "removed")

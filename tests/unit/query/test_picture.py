@@ -21,14 +21,14 @@ from codeanatomy.query.engines.statements import Query
 from codeanatomy.query.export import neighbourhood as views
 from codeanatomy.query.export.html import page
 from codeanatomy.query.export.layout import HEIGHT, WIDTH, Arrow, Box, arranged
-from codeanatomy.query.export.neighbourhood import FOCUS, READABLE, View, view_of
-from codeanatomy.query.export.rows import ExportRows
+from codeanatomy.query.export.neighbourhood import FOCUS, READABLE, Picture, view_of
+from codeanatomy.query.export.rows import EDGES, NODES, ExportRows
 from codeanatomy.query.export.selection import Chosen
 from codeanatomy.query.export.svg import LABELS, drawn
 from codeanatomy.query.export.write import export_graph
 from codeanatomy.query.symbols import resolve
 from support.ask_lake import reader_of
-from unit.query.test_export import EDGES, HOSTILE, NODES, edge_row, node_row
+from support.export_rows import HOSTILE, edge_row, node_row
 
 SVG = "{http://www.w3.org/2000/svg}"
 # All that a picture is made of.
@@ -137,7 +137,7 @@ class NoLake:
         return []
 
 
-def view(names: Sequence[str], docstring: str = "", **more: Any) -> View:
+def view(names: Sequence[str], docstring: str = "", **more: Any) -> Picture:
     """A focus that calls each of these names, the first of which it is."""
     ids = [f"function:{number}" for number in range(len(names))]
     focus = Symbol(names[0], "FUNCTION", None, names[0], 1, names[0] or "r", "id", (ids[0],))
@@ -155,7 +155,9 @@ def view(names: Sequence[str], docstring: str = "", **more: Any) -> View:
         ExportRows(EDGES, (), [edges]),
         "run",
     )
-    return View(**{name: getattr(found, name) for name in found.__struct_fields__} | {"docstring": docstring})
+    return Picture(
+        **{name: getattr(found, name) for name in found.__struct_fields__} | {"docstring": docstring}
+    )
 
 
 class Reading(HTMLParser):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import random
 import subprocess
 import sys
 from collections import Counter
@@ -16,13 +14,12 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.arrow import pack_rows
 from codeanatomy.node_ids import PREFIXES
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import MAX_OBJECTS
 from support import callgraph_score as score
 from support.folders import TESTS
-from support.related import call_edges, relations, solved, sources_below
+from support.related import call_edges, digest, relations, solved, sources_below
 
 Row = dict[str, Any]
 CASES = score.cases()
@@ -279,21 +276,9 @@ def test_rows_of_the_call_graph_are_the_call_graph() -> None:
 DIGEST = """
 import sys
 sys.path[:0] = [{tests!r}]
-from unit.relate.test_emit import digest
+from support.related import digest
 print(digest(int(sys.argv[1])))
 """
-
-
-def digest(seed: int) -> str:
-    """Of all rows of the cases of several files, their sources in an order that the seed decides."""
-    total = hashlib.sha256()
-    for case in CASES:
-        sources = list(sources_below(case.folder).items())
-        if len(sources) > 1:
-            random.Random(seed).shuffle(sources)
-            for rows in relations(solved(dict(sources))):
-                total.update(pack_rows(rows.batch()))
-    return total.hexdigest()
 
 
 def test_neither_order_nor_hash_seed_change_a_byte() -> None:

@@ -1,0 +1,82 @@
+"""Extract files in memory, and derive the rows of a normalize table from their evidence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.catalog.spec import Table
+from codeanatomy.extract.extractors import EXTRACTORS
+from codeanatomy.extract.file_rows import extract_file, file_id, table_batches
+from codeanatomy.normalize.file_view import FileEvidence, file_from_parts
+from codeanatomy.sources.listing import Entry
+from codeanatomy.sources.reading import Reading
+
+# By table.
+Rows: TypeAlias = dict[str, list[dict[str, Any]]]
+FSTRING = "x = f'{a, f(), (lambda: 1)}'\n"
+
+
+def witnessed(sources: Mapping[str, bytes]) -> Rows:
+    """What the extract stage says of files, as rows by table."""
+    tables = [table.name for table in catalog.TABLES if table.stage == "extract"]
+    files = [
+        extract_file("r", _reading(path, raw), EXTRACTORS, ExtractOptions(), {}, lambda _: None)
+        for path, raw in sources.items()
+    ]
+    return {name: batch.to_pylist() for name, batch in table_batches(tables, files).items()}
+
+
+def _reading(path: str, raw: bytes) -> Reading:
+    return Reading(Entry(path, f"/{path}", len(raw), 0, False, None), raw, 0, None)
+
+
+def files_of(rows: Rows) -> list[FileEvidence]:
+    """The files that the rows are about, as the rules see them."""
+    found: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
+    for name, of_table in rows.items():
+        table = catalog.table(name)
+        for row in of_table:
+            known = row["file_id"] or file_id(row["repo_id"], row["path"])
+            batch = pa.RecordBatch.from_pylist([row], arrow_schema(table))
+            if name == "scip_index_v1":
+                batch = batch.append_column("is_missing", pa.array([row["file_id"] is None]))
+            if row.get("row_kind") != "index":
+                found[known].setdefault(name, []).append(batch)
+    return [file_from_parts(known, parts) for known, parts in found.items()]
+
+
+def derived_rows(
+    files: Iterable[FileEvidence], table: Table, make: Callable[..., list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """The rows of a table that is made file by file of its inputs."""
+    return [
+        row
+        for file in files
+        for row in make(file.key, **{name: file.evidence_in(name) for name in table.inputs})
+    ]
+
+
+def document(path: str, **cells: Any) -> dict[str, Any]:
+    """A document row of a SCIP index."""
+    known = {
+        "repo_id": "r",
+        "index_id": "index:1",
+        "index_path": "index.scip",
+        "index_sha256": "",
+        "row_kind": "document",
+        "path": path,
+        "file_id": file_id("r", path),
+        "witness_version": "",
+        "position_encoding": "utf16",
+        "occurrences": [],
+        "diagnostics": [],
+        "errors": [],
+    }
+    return known | cells
