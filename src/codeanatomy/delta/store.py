@@ -90,7 +90,7 @@ class Store(LakeTables):
 def normalize_root(root: str, require_local_paths: bool) -> str:
     """Make a local root absolute, strip a trailing slash, and refuse a remote root if `require_local_paths`.
 
-    >>> checked_root("s3a://bucket/lake/", require_local_paths=False)
+    >>> normalize_root("s3a://bucket/lake/", require_local_paths=False)
     's3a://bucket/lake'
     """
     if not root:

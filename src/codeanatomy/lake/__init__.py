@@ -6,4 +6,6 @@
     recorded_queries  keep the columns of queries until the next run records them
     redaction         remove the values of storage options and secrets from texts
     snapshot          open a lake as one published run: every table at its pinned version
+
+Tests: `tests/unit/lake`.
 """

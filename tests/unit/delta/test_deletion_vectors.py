@@ -85,7 +85,10 @@ def test_vectors_in_the_log_and_in_files_elsewhere(tmp_path: Path) -> None:
     vector = write_vectors(str(tmp_path), {"x": positions})["x"]
     place = vector_path(str(tmp_path), vector)
     for path in (str(place), f"file://{place}"):
-        assert read_vector("nowhere", structs.replace(vector, storage_type="p", place=path)) == positions
+        assert (
+            read_vector("nowhere", structs.replace(vector, storage_type="p", path_or_inline=path))
+            == positions
+        )
     folder = tmp_path / "ab"
     folder.mkdir()
     assert place is not None

@@ -6,4 +6,6 @@
     replay            replay the log of a local table in Python
     snapshot_info     describe one version of a table: protocol, properties, schema, partitioning
     transaction       create tables and append rows in one Delta transaction over py4j
+
+Tests: `tests/unit/delta`, `tests/spark`.
 """

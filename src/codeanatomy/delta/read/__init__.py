@@ -8,4 +8,6 @@
     predicate_text  parse a SQL WHERE condition into a predicate
     readable        check whether a table version can still be read
     scan            scan a table version with Spark
+
+Tests: `tests/unit/delta`, `tests/spark`.
 """

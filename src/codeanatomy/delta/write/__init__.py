@@ -10,4 +10,6 @@
     row_checks  check the catalogue's rules on Arrow batches
     small       commit a few rows with delta-rs
     staging     stage DataFrames as Delta tables in the lake, for reuse by later runs
+
+Tests: `tests/unit/delta`, `tests/spark`.
 """
