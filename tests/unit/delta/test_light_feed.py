@@ -121,7 +121,7 @@ def test_windows(lake: Lake) -> None:
     assert changed(lake, 0, -1) == set()
     assert changed(lake, 0, 9) == {0, 1, 2}
     for first, last in ((-1, 0), (2, 0)):
-        with pytest.raises(UsageError, match="is negative|is after end version"):
+        with pytest.raises(UsageError, match=r"is negative|is after end version"):
             changed(lake, first, last)
     with pytest.raises(TableMissing):
         changed_owners(f"{root}/nowhere", NODES.name, 0, 0, "path", "a")
