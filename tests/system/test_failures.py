@@ -306,7 +306,7 @@ def test_one_that_waits_can_be_stopped(
         said = refused.stderr.read()
         assert "is being written by run other since" in said
         assert f"process {os.getpid()}), building b" in said
-        assert "next: wait until it is done, or stop that run" in said
+        assert "next: wait until it has finished, or stop that run" in said
         assert waiting.stderr is not None
         while "waiting: lake" not in waiting.stderr.readline():
             assert waiting.poll() is None
