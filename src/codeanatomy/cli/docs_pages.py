@@ -39,8 +39,8 @@ from codeanatomy.query.sql.allowed import FUNCTIONS as SQL_FUNCTIONS
 from codeanatomy.query.sql.diagnostics import CODES
 from codeanatomy.query.sql.light import SqlAnswer
 from codeanatomy.query.status.activity import Observation
-from codeanatomy.query.status.run_reports import RunReport, Runs
 from codeanatomy.query.status.lake_status import LakeStatus
+from codeanatomy.query.status.run_reports import RunReport, Runs
 from codeanatomy.run.report import BuildReport
 from codeanatomy.spark.functions import FUNCTIONS
 from codeanatomy.spark.metrics import OperatorMetric

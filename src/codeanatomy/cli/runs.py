@@ -36,8 +36,8 @@ from codeanatomy.cli.printing import (
 from codeanatomy.config import load_settings
 
 if TYPE_CHECKING:
-    from codeanatomy.query.status.run_reports import RunReport, StepReport
     from codeanatomy.query.status.lake_status import LakeStatus, RepositoryStatus
+    from codeanatomy.query.status.run_reports import RunReport, StepReport
 
 # Repositories and errors of a run that are shown.
 MAX_SHOWN = 20

@@ -1,9 +1,9 @@
 """Readers that run queries over a snapshot.
 
-    statements  queries as data: SQL over slices of tables
-    light       deltalake and DuckDB, without a JVM
-    spark       the caller's Spark session
-    spark_lake  a lake in a Spark session: tables, graph, views and verbs as DataFrames
-    ibis        the views as Ibis tables, on DuckDB or Spark
-    views       the views of the catalogue as queries
+statements  queries as data: SQL over slices of tables
+light       deltalake and DuckDB, without a JVM
+spark       the caller's Spark session
+spark_lake  a lake in a Spark session: tables, graph, views and verbs as DataFrames
+ibis        the views as Ibis tables, on DuckDB or Spark
+views       the views of the catalogue as queries
 """
