@@ -16,8 +16,8 @@ from codeanatomy.delta.events import Event, GateChecked, Scanned
 from codeanatomy.delta.read.scan import scan, snapshot
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, overwrite
-from codeanatomy.errors import GateError, TableMissing, UnknownName, UsageError
-from support.things import THINGS, changed, frame, thing
+from codeanatomy.errors import GateError, PredicateError, TableMissing, UnknownName, UsageError
+from support.things import THINGS, changed, file_id, frame, thing
 
 MakeStore = Callable[..., Store]
 
@@ -158,3 +158,106 @@ def test_a_pinned_scan_prunes_partitions_and_columns(make_store: MakeStore, spar
     assert re.search(r"PartitionFilters: \[[^]]*\(kind#\d+ = K1\)\]", plan)
     assert "EqualTo(file_id,x)" in plan
     assert "marks" not in plan
+
+
+@pytest.fixture(scope="module")
+def things(shared_store: MakeStore, spark: SparkSession) -> Store:
+    """Three commits of forty things each, apart from each other in both cluster columns."""
+    store = shared_store(THINGS)
+    for number in range(3):
+        rows = (thing(each) for each in range(40 * number, 40 * number + 40))
+        append(store, "things", frame(spark, *rows), Commit(f"r{number}"))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("where", "candidates"),
+    [
+        ("KIND = 'K1'", 3),
+        ("bstart BETWEEN 45 AND 50", 2),
+        ("kind = 'K1' AND NOT (bstart < 80)", 1),
+        (f"file_id = '{file_id(5)}' AND bend > 50", None),
+        ("bstart > 1000", 0),
+        ("weight = 0.5 AND thing_id IS NOT NULL", 6),
+        ("size(marks) = 1 AND bstart = 3", 2),
+        ("upper(kind) = 'K0'", 6),
+    ],
+)
+def test_a_scan_reads_what_may_match(
+    things: Store, events: list[Event], where: str, candidates: int | None
+) -> None:
+    store = recording(things, events)
+    found = scan(store, "things", where=where)
+    told_scan = events[-1]
+    assert isinstance(told_scan, Scanned)
+    expected = scan(store, "things").rows.where(where)
+    assert sorted(found.rows.collect()) == sorted(expected.collect())
+    read = found.rows.inputFiles()
+    assert told_scan.total_files == 6
+    assert told_scan.candidate_files == len(told_scan.files or read)
+    assert {Path(path).name for path in read} <= {Path(path).name for path in told_scan.files or read}
+    if candidates is not None:
+        assert told_scan.candidate_files == candidates == len(read)
+    assert told_scan.filter_columns
+    # And one without a condition tells what there is.
+    last = events[-1]
+    assert isinstance(last, Scanned)
+    assert (last.total_files, last.candidate_files, last.pushed_filters) == (6, 6, ())
+
+
+def recording(store: Store, events: list[Event]) -> Store:
+    return Store(store.spark, store.root, store.tables, events.append)
+
+
+def test_a_scan_refuses_what_is_no_condition(things: Store) -> None:
+    with pytest.raises(PredicateError, match="no column nope"):
+        scan(things, "things", where="nope = 1")
+    with pytest.raises(PredicateError, match="subquery"):
+        scan(things, "things", where="bstart IN (SELECT 1)")
+    with pytest.raises(PredicateError, match="Spark rejects the condition"):
+        scan(things, "things", where="bstart + 1")
+
+
+@pytest.mark.system
+def test_a_scan_of_renamed_columns_and_vectors(
+    make_store: MakeStore, spark: SparkSession, events: list[Event]
+) -> None:
+    """Column mapping, deletion vectors, texts cut by Spark, and rows from before a column had its name."""
+    old = changed(
+        write=structs.replace(
+            THINGS.write,
+            enable_features=("column_mapping", "deletion_vectors"),
+            stats_columns=("file_id", "bstart", "thing_id"),
+        ),
+        schema=structs.replace(THINGS.schema, column_mapping_mode="name"),
+    )
+    store = make_store(old)
+    for number in range(2):
+        long = (
+            thing(each, thing_id=f"{'t' * 30}:{each:022}") for each in range(40 * number, 40 * number + 40)
+        )
+        append(store, "things", frame(spark, *long, table=old), Commit(f"r{number}"))
+    location = store.location("things")
+    spark.sql(f"DELETE FROM delta.`{location}` WHERE bstart IN (3, 5, 50)")
+    spark.sql(f"ALTER TABLE delta.`{location}` RENAME COLUMN bstart TO first_byte")
+    columns = tuple(
+        structs.replace(each, name="first_byte") if each.name == "bstart" else each for each in old.columns
+    )
+    write = structs.replace(old.write, zorder_by=("file_id",), stats_columns=("file_id", "thing_id"))
+    renamed = make_store(structs.replace(old, columns=columns, constraints=(), write=write))
+    every = scan(renamed, "things").rows
+    for where, candidates in (
+        ("first_byte < 10", 2),
+        ("first_byte = 3", 2),
+        ("first_byte > 100", 0),
+        ("NOT first_byte < 40", 2),
+        (f"thing_id = '{'t' * 30}:{7:022}'", 4),
+        (f"thing_id > '{'u' * 40}'", 0),
+        ("kind = 'K0'", 2),
+        ("first_byte IS NULL", 0),
+    ):
+        found = scan(renamed, "things", where=where)
+        last = events[-1]
+        assert isinstance(last, Scanned)
+        assert sorted(found.rows.collect()) == sorted(every.where(where).collect())
+        assert (last.total_files, last.candidate_files) == (4, candidates), where

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from codeanatomy.config import RuntimeProfile
+from codeanatomy.config import RuntimeProfile, load_settings
 from codeanatomy.delta.store import Store, normalize_root
-from codeanatomy.errors import EnvironmentProblem, RemotePathRefused, UsageError
+from codeanatomy.errors import EnvironmentProblem, RemotePathRefused, StorageMismatch, UsageError
 from codeanatomy.spark.session import clone_session, open_session, require_delta, session_settings
 
 JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
@@ -139,3 +139,39 @@ def test_a_master_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "Spark did not start on nonsense[2]" in ran.stdout
     assert "codeanatomy doctor" in ran.stdout
+
+
+SECRET = "w0rd-that-nobody-may-see"
+
+
+def test_a_session_that_reaches_storage_otherwise_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    def store(*flags: str, root: str = str(tmp_path / "lake")) -> Store:
+        return Store.from_settings(load_settings(flags, env={}, start=None), spark, root)
+
+    store()
+    # What the session has, whatever the case of a truth value.
+    store("runtime.delta.snapshotPartitions=1")
+    flags = (
+        f"runtime.storage_options.fs.s3a.secret.key={SECRET}",
+        f"runtime.log_store_options.s3a.impl={SECRET}",
+        "runtime.delta.snapshotPartitions=7",
+    )
+    with pytest.raises(StorageMismatch) as told:
+        store(*flags)
+    for key in (
+        "spark.hadoop.fs.s3a.secret.key",
+        "spark.delta.logStore.s3a.impl",
+        "spark.databricks.delta.snapshotPartitions",
+    ):
+        assert key in told.value.message
+    assert SECRET not in str(told.value)
+    assert "runtime.storage_options" in told.value.hint
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set("fs.s3a.secret.key", SECRET)
+    try:
+        # It was given to the session after it began.
+        store(flags[0])
+    finally:
+        hadoop.unset("fs.s3a.secret.key")
+    with pytest.raises(StorageMismatch, match=r"secret\.key"):
+        store(flags[0])

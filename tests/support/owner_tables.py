@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
+from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
 from codeanatomy.delta.log.replay import replay_vectors
 from codeanatomy.delta.read.duck import lookup_connection, select_rows
@@ -166,3 +168,14 @@ def filled(lake: Lake, files: int = 20, rows: int = 5) -> Lake:
 
 def fed(table: Table) -> Table:
     return structs.replace(table, write=structs.replace(table.write, enable_features=("change_data_feed",)))
+
+
+def changed(lake: Lake, first: int, last: int, repo_id: str = "a") -> set[int]:
+    """The numbers of the owners that were touched."""
+    found = changed_owners(lake.tables.root, NODES.name, first, last, "owner_file_id", repo_id)
+    numbers = {owner(number, repo_id): number for number in range(40)}
+    return {numbers[each] for each in found}
+
+
+def entry(lake: Lake, version: int) -> Path:
+    return Path(lake.location, "_delta_log", f"{version:020}.json")

@@ -30,10 +30,13 @@ from codeanatomy.maintain.restore import RestoreReport, restore_run, restore_tab
 from codeanatomy.plan.changes import source_changes
 from codeanatomy.plan.run_plan import LakeState, Plan
 from codeanatomy.progress import Progress
+from codeanatomy.query.checks.compare import compare_lakes
+from codeanatomy.query.checks.verify import verify
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared
 from codeanatomy.run.report import BuildReport
 from support.clean import clean_lake, no_session, refreshed
+from support.published import counted
 
 # By repository, by file, the text in each of three states.
 FILES: dict[str, dict[str, tuple[str | None, str | None, str | None]]] = {
@@ -176,3 +179,16 @@ def rows(lake: Path, as_of: str | None = None) -> Mapping[str, list[str]]:
 
 def table_rows(lake: Snapshot, name: str) -> list[str]:
     return sorted(map(repr, lake.rows(name, catalog.table(name).column_names).to_pylist()))
+
+
+def expect_sound(lake: ThreeRuns) -> None:
+    """The graph follows the catalogue, and the manifest counts what is there."""
+    assert not verify(str(lake.root)).findings
+    assert not counted(lake.root)
+
+
+def expect_clean(lake: ThreeRuns, state: int) -> None:
+    """The rows are those of a lake that was built at once."""
+    comparison = compare_lakes(str(lake.root), str(clean(state)))
+    assert not comparison.tables, comparison.differences[:5]
+    assert sum(comparison.rows.values())

@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from codeanatomy.catalog.views import VIEWS
-from support.folders import ROOT
-
-EXAMPLES = ROOT / "examples"
-NOTEBOOK: dict[str, Any] = json.loads((EXAMPLES / "ask.ipynb").read_text(encoding="utf-8"))
-CODE = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
-# What the notebook calls its lake.
-LAKE = 'LAKE = "lake"'
-
-
-def source(cell: dict[str, Any]) -> str:
-    return "".join(cell["source"])
-
-
-def needs_spark(cell: dict[str, Any]) -> bool:
-    return "spark" in cell["metadata"].get("tags", ())
-
-
-def run(cells: list[dict[str, Any]], lake: Path, names: dict[str, Any]) -> dict[str, Any]:
-    """Execute cells one after the other, as a kernel would."""
-    for cell in cells:
-        code = source(cell).replace(LAKE, f"LAKE = {str(lake)!r}")
-        exec(compile(code, f"cell {cell['id']}", "exec"), names)
-    return names
+from support.notebook import CODE, LAKE, NOTEBOOK, needs_spark, run, source
 
 
 def test_the_notebook_is_one() -> None:
@@ -71,34 +44,3 @@ def test_the_light_cells_run_without_a_jvm(ask_lake: Path, capsys: pytest.Captur
     ]
     assert len(names["answer"].rows) == 5
     assert "spark" not in names
-
-
-@pytest.mark.system
-def test_the_rest_of_the_notebook_and_the_script_run_in_any_session(
-    ask_lake: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
-) -> None:
-    session = spark.newSession()
-    views_before = {table.name for table in session.catalog.listTables()}
-    ask_spark().main(session, str(ask_lake), "flask.json.dumps")
-    printed = capsys.readouterr().out
-    assert "|flask.json.tag.TaggedJSONSerializer.dumps|flask/json/tag.py|323 |0.9       |" in printed
-    assert "|builtins" in printed
-    assert {table.name for table in session.catalog.listTables()} == views_before
-
-    # The cell before makes a session; here is one.
-    cells = [cell for cell in CODE if not needs_spark(cell)][:1]
-    cells += [cell for cell in CODE if needs_spark(cell) and "getOrCreate" not in source(cell)]
-    names = run(cells, ask_lake, {"spark": session})
-    assert {view.name for view in VIEWS} <= {table.name for table in session.catalog.listTables()}
-    assert names["edges"].columns == names["in_spark"].graph().edges.columns
-    assert "flask.app.Flask.finalize_request" in capsys.readouterr().out
-
-
-def ask_spark() -> ModuleType:
-    """`examples/ask_spark.py`, which is no package's."""
-    spec = importlib.util.spec_from_file_location("ask_spark", EXAMPLES / "ask_spark.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

@@ -6,7 +6,6 @@ import errno
 import os
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from msgspec import json
 from msgspec.structs import replace
-from pyspark.sql import SparkSession
 
-from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column, DeltaSchemaPolicy, Table
-from codeanatomy.delta.commit_stamp import Commit, CommitStamp, decode_stamp
+from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.read.light import light_table
-from codeanatomy.delta.store import Store
 from codeanatomy.delta.write import small
-from codeanatomy.delta.write.commit import append
 from codeanatomy.delta.write.small import append_small, overwrite_small
 from codeanatomy.errors import (
     CommitConflict,
@@ -37,76 +32,14 @@ from codeanatomy.errors import (
     StorageFailure,
     UsageError,
 )
+from support.manifest_rows import MANIFEST, opened, row, runs
 
-MANIFEST = catalog.table("run_manifest")
-NOON = datetime(2026, 3, 4, 12, 0, 0, 123456, tzinfo=UTC)
 ROUNDS = 25
-
-
-def row(run_id: str = "run-1", **cells: Any) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "repo_id": "one",
-        "status": "succeeded",
-        "mode": "full",
-        "started_at": NOON,
-        "finished_at": NOON,
-        "profile_hash": "p" * 32,
-        "input_pins": [{"table_name": "ast_files_v1", "version": 3}],
-        "row_counts": {"ast_files_v1": 18},
-        **cells,
-    }
-
-
-def opened(root: Path, table: Table = MANIFEST) -> DeltaTable:
-    return DeltaTable(str(root / table.path))
-
-
-def runs(root: Path) -> list[str]:
-    return sorted(light_table(str(root), MANIFEST.name, ["run_id"])["run_id"].to_pylist())
 
 
 def without(*names: str) -> Table:
     """The manifest as an older version of ours had it."""
     return replace(MANIFEST, columns=tuple(c for c in MANIFEST.columns if c.name not in names))
-
-
-def test_the_same_table_whoever_makes_it(
-    spark: SparkSession, make_store: Callable[..., Store], tmp_path: Path
-) -> None:
-    """Spark appends to a table made here, and the other way round."""
-    store = make_store()
-    rows = spark.createDataFrame([row("run-0")], spark_schema(MANIFEST))
-    append(store, MANIFEST.name, rows, Commit("run-0"))
-    root = tmp_path / "other"
-    append_small(str(root), MANIFEST, [row("run-1")], Commit("run-1", inputs={"ast_files_v1": 3}))
-
-    mine, sparks = opened(root), opened(Path(store.root))
-    assert json.decode(mine.schema().to_json()) == json.decode(sparks.schema().to_json())
-    assert json.decode(mine.schema().to_json()) == spark_schema(MANIFEST).jsonValue()
-    assert mine.metadata().configuration == sparks.metadata().configuration
-    assert mine.metadata().description == sparks.metadata().description == MANIFEST.doc
-    assert mine.metadata().partition_columns == []
-    assert mine.protocol() == sparks.protocol()
-    assert (mine.protocol().min_reader_version, mine.protocol().min_writer_version) == (1, 2)
-
-    both = Store(spark, str(root), tables=catalog.TABLES)
-    done = append(both, MANIFEST.name, rows, Commit("run-0"))
-    assert (done.version, done.committed, done.created) == (2, True, False)
-    assert both.log(MANIFEST.name).transaction("run-1") == 0
-    assert append_small(str(root), MANIFEST, [row("run-2")], Commit("run-2"), after=2) == 3
-    assert append_small(str(root), MANIFEST, [row("run-0")], Commit("run-0")) == 2
-    history = spark.sql(f"DESCRIBE HISTORY delta.`{root / MANIFEST.path}`").collect()
-    assert {each["version"]: decode_stamp(each["userMetadata"]) for each in history} == {
-        0: CommitStamp("run-1", inputs={"ast_files_v1": 3}, operation="create"),
-        1: CommitStamp("run-1", inputs={"ast_files_v1": 3}, operation="append"),
-        2: CommitStamp("run-0", operation="append"),
-        3: CommitStamp("run-2", operation="append"),
-    }
-    seen = spark.read.format("delta").load(str(root / MANIFEST.path)).orderBy("run_id").collect()
-    assert [each["run_id"] for each in seen] == ["run-0", "run-1", "run-2"] == runs(root)
-    assert all(each["started_at"].astimezone(UTC) == NOON for each in seen)
-    assert all(each["row_counts"] == {"ast_files_v1": 18} for each in seen)
 
 
 def test_files_are_written_as_the_policy_says(tmp_path: Path) -> None:

@@ -11,15 +11,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from msgspec import structs
-from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.cli.main import cli
-from codeanatomy.config import RuntimeProfile, load_settings
+from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import store_policy as policy
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read import light
-from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import (
     StorePolicy,
     deltalake_options,
@@ -271,36 +269,3 @@ def test_options_that_only_the_session_has() -> None:
         StorePolicy().require_match(spark, "s3a://bucket/lake")
     assert SECRET not in str(told.value)
     assert "fs.gs.x" not in str(told.value)
-
-
-def test_a_session_that_reaches_storage_otherwise_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    def store(*flags: str, root: str = str(tmp_path / "lake")) -> Store:
-        return Store.from_settings(load_settings(flags, env={}, start=None), spark, root)
-
-    store()
-    # What the session has, whatever the case of a truth value.
-    store("runtime.delta.snapshotPartitions=1")
-    flags = (
-        f"runtime.storage_options.fs.s3a.secret.key={SECRET}",
-        f"runtime.log_store_options.s3a.impl={SECRET}",
-        "runtime.delta.snapshotPartitions=7",
-    )
-    with pytest.raises(StorageMismatch) as told:
-        store(*flags)
-    for key in (
-        "spark.hadoop.fs.s3a.secret.key",
-        "spark.delta.logStore.s3a.impl",
-        "spark.databricks.delta.snapshotPartitions",
-    ):
-        assert key in told.value.message
-    assert SECRET not in str(told.value)
-    assert "runtime.storage_options" in told.value.hint
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    hadoop.set("fs.s3a.secret.key", SECRET)
-    try:
-        # It was given to the session after it began.
-        store(flags[0])
-    finally:
-        hadoop.unset("fs.s3a.secret.key")
-    with pytest.raises(StorageMismatch, match=r"secret\.key"):
-        store(flags[0])

@@ -5,82 +5,24 @@ from __future__ import annotations
 import io
 import os
 import sys
-import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import SkippedSteps
-from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.tools.pyrefly import CheckResult, check_with_pyrefly, find_pyrefly
 from codeanatomy.extract.type_checker_files import TYPES, TypesPartition, extract_types, partition_reports
 from codeanatomy.pipeline import type_checker
 from codeanatomy.plan.repositories import Repository, list_repositories
 from codeanatomy.progress import Progress
-from support.builds import built, rows
+from support.folders import write_sources
+from support.typed_program import PROGRAM
 
 Json = dict[str, Any]
 NOTHING_SILENCED: SkippedSteps = {}
-
-PROGRAM = {
-    "src/shop/__init__.py": "",
-    "src/shop/base.py": """\
-import os
-from pathlib import Path
-
-class Base:
-    def __init__(self, path: Path):
-        self.path = path
-
-    def run(self):
-        return os.path.join("a", "b").upper()
-
-    @property
-    def size(self):
-        return self.path.stat().st_size
-
-class Child(Base):
-    def run(self):
-        return super().run()
-""",
-    "src/shop/use.py": """\
-from shop.base import Base, Child
-
-class Holder:
-    def __init__(self, base: Base):
-        self.base = base
-
-    def __iter__(self):
-        return iter([1])
-
-    def go(self):
-        é = "😀"; self.base.run()
-        return é.strip(), self.base.size
-
-def outer(path):
-    def inner():
-        return Child(path)
-    holder = Holder(inner())
-    for each in holder:
-        print(each)
-    unknown(each)
-    return map(inner, [])
-""",
-    "script.py": "import shop.use as u\nu.outer('x')\n",
-    "odd-name.py": "def g(): ...\ng()\n",
-}
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return folder
 
 
 def checked_rows(folder: Path, work: Path) -> dict[str, Json]:
@@ -113,7 +55,7 @@ def calls(row: Json, text: str) -> dict[str, set[tuple[str, str | None]]]:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Json]:
     folder = tmp_path_factory.mktemp("program")
-    return checked_rows(write(folder / "source", PROGRAM), folder / "work")
+    return checked_rows(write_sources(folder / "source", PROGRAM), folder / "work")
 
 
 def test_calls_through_attributes_of_instances(program: dict[str, Json]) -> None:
@@ -165,7 +107,7 @@ def test_the_unresolved_is_told(program: dict[str, Json]) -> None:
 
 
 def test_same_bytes_same_rows(program: dict[str, Json], tmp_path: Path) -> None:
-    assert checked_rows(write(tmp_path / "again", PROGRAM), tmp_path / "work") == program
+    assert checked_rows(write_sources(tmp_path / "again", PROGRAM), tmp_path / "work") == program
 
 
 def test_the_project_does_not_steer_it(
@@ -184,7 +126,7 @@ def test_the_project_does_not_steer_it(
         "pyrefly.toml": "project-excludes = ['**']\n",
         ".gitignore": "",
     }
-    source = write(tmp_path / "source", PROGRAM | steering)
+    source = write_sources(tmp_path / "source", PROGRAM | steering)
     before = sorted(source.rglob("*"))
     assert checked_rows(source, tmp_path / "work") == program
     assert sorted(source.rglob("*")) == before
@@ -193,7 +135,7 @@ def test_the_project_does_not_steer_it(
 
 def test_files_that_are_hard_to_read(tmp_path: Path) -> None:
     broken = "def f(:\n  pass\nopen('x')\n"
-    source = write(tmp_path / "source", {"good.py": "open('x')\n", "broken.py": broken})
+    source = write_sources(tmp_path / "source", {"good.py": "open('x')\n", "broken.py": broken})
     (source / "latin.py").write_bytes("# coding: latin-1\nname = 'é'\n".encode("latin-1"))
     (source / "bom.py").write_bytes(b"\xef\xbb\xbfopen('x')\r\n\x0copen('y')\n")
     (source / "deep.py").write_text("x = " + "(" * 20_000 + ")" * 20_000 + "\n")
@@ -211,7 +153,7 @@ class Impostor:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.command = folder / "impostor"
-        self.source = write(folder / "source", {"a.py": "x = 1\n"})
+        self.source = write_sources(folder / "source", {"a.py": "x = 1\n"})
 
     def checked(self, script: str, seconds: float = 20) -> CheckResult:
         self.command.write_text(f"#!{sys.executable}\nimport sys, time\nfrom pathlib import Path\n{script}\n")
@@ -264,26 +206,3 @@ def test_without_the_tool_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     run: Any = SimpleNamespace(request=SimpleNamespace(types="auto"))
     with type_checker.type_tasks(run, {}) as tasks:
         assert tasks == []
-
-
-def test_in_a_build(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder, an archive, and a repository on which the tool fails."""
-    lake, source, tool = tmp_path / "lake", write(tmp_path / "source", PROGRAM), tmp_path / "tool"
-    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
-        archive.writestr("packed/mod.py", "def f(): ...\nf()\n")
-    failing = write(tmp_path / "failing", {"fatal.py": "print(1)\n"})
-    tool.write_text(f'#!/bin/sh\n[ -e tree/fatal.py ] && exit 3\nexec {find_pyrefly()} "$@"\n')
-    tool.chmod(0o755)
-    monkeypatch.setattr(type_checker, "find_pyrefly", lambda: tool)
-    repositories = {"shop": source, "archive": tmp_path / "archive.zip", "failing": failing}
-    report = built(spark, lake, repositories, types="auto")
-    found = {row["path"]: row for row in rows(lake, TYPES)}
-    assert (report.status, report.tables[TYPES].rows) == ("succeeded", len(PROGRAM) + 1)
-    assert found.keys() == {*PROGRAM, "packed/mod.py"}
-    calls = {call["target_name"]: call["target_path"] for call in found["src/shop/use.py"]["call_targets"]}
-    assert calls["shop.base.Base.run"] == "src/shop/base.py"
-    assert calls["builtins.print"] is None
-    (call,) = found["packed/mod.py"]["call_targets"]
-    assert (call["target_name"], call["target_bstart"], call["call_bstart"]) == ("packed.mod.f", 4, 13)
-    failures = [row for row in rows(lake, FAILURES) if row["extractor_name"] == TYPES]
-    assert [(row["repo_id"], row["error_type"]) for row in failures] == [("failing", "checker_failed")]

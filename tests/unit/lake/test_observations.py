@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.catalog.tables.meta import RUN_LEASE, RUN_MANIFEST
 from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
-from codeanatomy.catalog.views import OBSERVE_VIEWS
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import FeedRead, Scanned
@@ -33,91 +29,21 @@ from codeanatomy.query.status.activity import TOPICS, Observation, observe
 from codeanatomy.run import build as building
 from codeanatomy.run.build import REFRESH
 from support.asked import asking
-from support.builds import built
 from support.clean import clean_lake, refreshed
+from support.folders import write_sources
+from support.observation_checks import (
+    FIRST,
+    check_mutations,
+    check_snapshots,
+    check_stats,
+    log_of,
+    logs_of,
+    recorded,
+)
 from support.small_lakes import NOON, SmallLake
 
-FIRST = {
-    "shop/__init__.py": "",
-    "shop/money.py": "TAX = 2\n\n\ndef price(amount):\n    return amount * TAX\n",
-    "shop/cart.py": "from shop.money import price\n\n\ndef total(a, b):\n    return price(a) + price(b)\n",
-}
 NEW = ("delta_snapshots", "delta_mutations", "delta_scan_plans", "stats_decisions")
 SECRET = "pl4nted/s3cret+value"
-
-
-class Entry(NamedTuple):
-    """An entry of a Delta log, and what it adds up to."""
-
-    table: str
-    version: int
-    run_id: str
-    transaction: tuple[str, int] | None
-    rows: int
-    files: int
-    size_bytes: int
-    metadata: dict[str, Any]
-    protocol: dict[str, Any]
-    # Data files of the version.
-    held: frozenset[str]
-    written: datetime
-
-
-def put(folder: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-    return folder
-
-
-def log_of(lake: Path, name: str) -> list[Entry]:
-    """The whole log of a table, read line by line: what everything here is held against."""
-    found: list[Entry] = []
-    held: set[str] = set()
-    metadata: dict[str, Any] = {}
-    protocol: dict[str, Any] = {}
-    for version, path in enumerate(sorted((lake / catalog.table(name).path).glob("_delta_log/*.json"))):
-        actions = [json.loads(line) for line in path.read_text().splitlines()]
-        said = next(each["commitInfo"] for each in actions if "commitInfo" in each)
-        removed = {each["remove"]["path"] for each in actions if "remove" in each}
-        added = {each["add"]["path"]: each["add"] for each in actions if "add" in each}
-        # A file that loses rows to a vector is removed and added; it was not written.
-        new = [add for path, add in added.items() if path not in removed]
-        held = (held - removed) | added.keys()
-        metadata = next((each["metaData"] for each in actions if "metaData" in each), metadata)
-        protocol = next((each["protocol"] for each in actions if "protocol" in each), protocol)
-        txn = next((each["txn"] for each in actions if "txn" in each), None)
-        found.append(
-            Entry(
-                name,
-                version,
-                json.loads(said.get("userMetadata") or "{}").get("run_id", ""),
-                None if txn is None else (txn["appId"], txn["version"]),
-                sum(json.loads(add["stats"])["numRecords"] for add in new),
-                len(new),
-                sum(add["size"] for add in new),
-                metadata,
-                protocol,
-                frozenset(held),
-                datetime.fromtimestamp(path.stat().st_mtime, UTC),
-            )
-        )
-    return found
-
-
-def logs_of(lake: Path) -> dict[tuple[str, int], Entry]:
-    """The logs of the tables with data."""
-    names = [
-        table.name for table in catalog.TABLES if table not in (*OBSERVE_TABLES, RUN_MANIFEST, RUN_LEASE)
-    ]
-    return {(entry.table, entry.version): entry for name in names for entry in log_of(lake, name)}
-
-
-def recorded(lake: Path, name: str, run_id: str | None = None) -> list[dict[str, Any]]:
-    rows = light_table(str(lake), name, catalog.table(name).column_names).to_pylist(maps_as_pydicts="strict")
-    rows.sort(key=lambda row: (row["run_id"], row["event_no"]))
-    return [row for row in rows if run_id in (None, row["run_id"])]
 
 
 class Built(NamedTuple):
@@ -132,70 +58,13 @@ class Built(NamedTuple):
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """A lake that was built and refreshed."""
     folder = tmp_path_factory.mktemp("observed")
-    lake, source = folder / "lake", put(folder / "shop", FIRST)
+    lake, source = folder / "lake", write_sources(folder / "shop", FIRST)
     first = clean_lake(lake, {"shop": source})
-    put(source, {"shop/money.py": "TAX = 3\n\n\ndef price(amount):\n    return amount * TAX + 1\n"})
+    write_sources(source, {"shop/money.py": "TAX = 3\n\n\ndef price(amount):\n    return amount * TAX + 1\n"})
     second = refreshed(lake, {"shop": source})
     took = first.seconds["observe"], second.seconds["observe"]
     print(f"observed in {took[0]:.3f} s and {took[1]:.3f} s")
     return Built(lake, source, (first.run_id, second.run_id), took)
-
-
-def check_mutations(lake: Path, run_id: str) -> None:
-    """Every entry that the run has in a log is one mutation, with the figures of the entry."""
-    entries = {key: entry for key, entry in logs_of(lake).items() if entry.run_id == run_id}
-    rows = {
-        (row["table_name"], row["delta_version"]): row for row in recorded(lake, "delta_mutations", run_id)
-    }
-    assert rows.keys() == entries.keys()
-    assert len(rows) == len(recorded(lake, "delta_mutations", run_id)) > 10
-    for key, entry in entries.items():
-        row = rows[key]
-        assert (row["rows"], row["files"], row["bytes"]) == (entry.rows, entry.files, entry.size_bytes)
-        assert (row["app_id"], row["app_version"]) == entry.transaction
-        assert (row["constraint_status"], row["error"], row["attempts"]) == ("passed", None, 1)
-        assert row["commit_metadata"]["run_id"] == run_id
-        assert row["commit_metadata"]["operation"] == row["operation"]
-        assert len(row["commit_metadata"]["plan_fingerprint"]) == 32
-        assert row["metrics"]["numOutputRows"] == entry.rows
-        assert row["duration_ms"] >= 0
-        # A file system may keep coarser times.
-        assert abs(row["event_time"] - entry.written) < timedelta(seconds=10)
-
-
-def check_snapshots(lake: Path, run_id: str) -> None:
-    """Every version that was made or read is described as its log has it."""
-    entries = logs_of(lake)
-    rows = recorded(lake, "delta_snapshots", run_id)
-    keys = [(row["table_name"], row["delta_version"]) for row in rows]
-    assert len({*keys}) == len(keys)
-    made = {key for key, entry in entries.items() if entry.run_id == run_id}
-    read = {(row["table_name"], row["delta_version"]) for row in recorded(lake, "delta_scan_plans", run_id)}
-    assert {*keys} >= made | read
-    for key, row in zip(keys, rows, strict=True):
-        entry = entries[key]
-        assert row["properties"] == entry.metadata["configuration"]
-        assert json.loads(row["schema_json"]) == json.loads(entry.metadata["schemaString"])
-        assert row["partition_columns"] == entry.metadata["partitionColumns"]
-        assert row["min_reader_version"] == entry.protocol["minReaderVersion"]
-        assert row["min_writer_version"] == entry.protocol["minWriterVersion"]
-        assert {*row["reader_features"]} == {*entry.protocol.get("readerFeatures", ())}
-        assert {*row["writer_features"]} == {*entry.protocol.get("writerFeatures", ())}
-        assert abs(row["committed_at"] - entry.written) < timedelta(milliseconds=2)
-
-
-def check_stats(lake: Path, run_id: str) -> None:
-    """One choice for each table that was written, and it is the one that its properties have."""
-    entries = logs_of(lake)
-    rows = recorded(lake, "stats_decisions", run_id)
-    names = [row["table_name"] for row in rows]
-    assert len({*names}) == len(names)
-    assert {*names} >= {name for (name, _), entry in entries.items() if entry.run_id == run_id}
-    for row in rows:
-        newest = max(version for name, version in entries if name == row["table_name"])
-        properties = entries[row["table_name"], newest].metadata["configuration"]
-        assert properties.get("delta.dataSkippingStatsColumns", "") == ",".join(row["stats_columns"])
-        assert row["policy"] == catalog.table(row["table_name"]).write.stats_policy
 
 
 def test_every_commit_in_the_logs_is_a_mutation(shop: Built) -> None:
@@ -256,9 +125,9 @@ def test_a_build_that_has_nothing_to_do_records_nothing(shop: Built) -> None:
 
 
 def test_what_a_failed_run_has_done_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake, source = tmp_path / "lake", put(tmp_path / "shop", FIRST)
+    lake, source = tmp_path / "lake", write_sources(tmp_path / "shop", FIRST)
     clean_lake(lake, {"shop": source})
-    put(source, {"shop/new.py": "def new():\n    return 1\n"})
+    write_sources(source, {"shop/new.py": "def new():\n    return 1\n"})
 
     def fail(_: object) -> None:
         raise StepFailed("no room", "make some")
@@ -280,7 +149,7 @@ def test_a_record_that_fails_changes_nothing_of_the_build(
 
     monkeypatch.setattr(building, "record_events", fail)
     lake = tmp_path / "lake"
-    report = clean_lake(lake, {"shop": put(tmp_path / "shop", FIRST)})
+    report = clean_lake(lake, {"shop": write_sources(tmp_path / "shop", FIRST)})
     assert report.status == "succeeded"
     assert Snapshot.open(str(lake)).run_id == report.run_id
     assert "not recorded: OSError: No space left" in caplog.text
@@ -289,7 +158,7 @@ def test_a_record_that_fails_changes_nothing_of_the_build(
 def test_a_commit_that_lost_is_told_with_its_attempts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake, source = tmp_path / "lake", put(tmp_path / "shop", FIRST)
+    lake, source = tmp_path / "lake", write_sources(tmp_path / "shop", FIRST)
     real = entries.write_entry
     lost: list[int] = []
 
@@ -359,16 +228,16 @@ def texts_of(lake: Path) -> str:
 def test_no_byte_of_a_lake_has_the_value_of_an_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake, source = tmp_path / "lake", put(tmp_path / "shop", FIRST)
+    lake, source = tmp_path / "lake", write_sources(tmp_path / "shop", FIRST)
     options = (
         f"runtime.storage_options.fs.s3a.secret.key={SECRET}",
         f"runtime.spark.spark.driver.extraJavaOptions=-Dtrust.password={SECRET}2",
         f"runtime.storage_options.fs.s3a.endpoint=http://user:{SECRET}3@minio",
     )
     clean_lake(lake, {"shop": source})
-    put(source, {"shop/new.py": "def new():\n    return 1\n"})
+    write_sources(source, {"shop/new.py": "def new():\n    return 1\n"})
     refreshed(lake, {"shop": source}, *options)
-    put(source, {"shop/new.py": "def new():\n    return 2\n"})
+    write_sources(source, {"shop/new.py": "def new():\n    return 2\n"})
 
     def fail(run: Any) -> None:
         with (
@@ -575,28 +444,3 @@ def test_others_may_add_scans_with_a_purpose(tmp_path: Path) -> None:
     assert (line.total_files, line.candidate_files, line.pruned_files) == (16, 6, 10)
     [row] = recorded(lake.root, "delta_scan_plans")
     assert (row["event_time"], row["scans"], row["pruned_files"]) == (NOON, 2, 5)
-
-
-@pytest.mark.system
-def test_a_build_by_spark_is_recorded_and_asked_by_spark(spark: SparkSession, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    report = built(spark, lake, {"shop": put(tmp_path / "shop", FIRST)}, until=None)
-    print(f"observed in {report.seconds['observe']:.3f} s")
-    assert report.seconds["observe"] < 2
-    check_mutations(lake, report.run_id)
-    check_snapshots(lake, report.run_id)
-    check_stats(lake, report.run_id)
-    scans = recorded(lake, "delta_scan_plans")
-    assert {"ast_files_v1", "relations_v1"} <= {row["table_name"] for row in scans}
-    # Steps ask for the rows of repositories.
-    assert {tuple(row["pushed_filters"]) for row in scans} == {("repo_id IN (?)",)}
-    assert all("repo_id" in row["filter_columns"] for row in scans)
-    assert all(row["total_files"] == row["candidate_files"] for row in scans)
-    for row in scans:
-        names = catalog.table(row["table_name"]).column_names
-        assert row["projection"] == {} or tuple(row["projection"]) == names
-    light, lane = Lake.open(str(lake)), Lake.open(str(lake), spark=spark)
-    for view in OBSERVE_VIEWS:
-        text = f"SELECT count(*) AS n FROM {view.name}"
-        assert lane.sql(text).collect()[0]["n"] == light.sql(text).rows[0]["n"]
-    lane.close()

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 from msgspec import json
-from pyspark.sql import SparkSession
 
 from codeanatomy.delta.read.light import newest_version
 from codeanatomy.lake.lease import acquire
-from codeanatomy.lake.snapshot import Snapshot
 from support.aging import copied, in_a_year
 from support.asked import Ran, asking
 
@@ -102,17 +100,3 @@ def test_features_are_listed_and_only_those_allowed_are_switched_on(run: Ran, la
     code, _, err = run("features", "--lake", str(lake), "--enable", "deletion_vectors")
     assert code == 2
     assert "name each TABLE" in err
-
-
-def test_a_feature_is_switched_on_and_published(
-    run: Ran, lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Commands open and close sessions of their own.
-    monkeypatch.setattr("codeanatomy.spark.session.open_session", lambda _: spark)
-    monkeypatch.setattr("codeanatomy.spark.session.close_session", lambda _: None)
-    code, out, err = run("features", "span_errors_v1", "--lake", str(lake), "--enable", "deletion_vectors")
-    assert code == 0, err
-    assert "deletionVectors" in out
-    pin = Snapshot.open(str(lake)).pin("span_errors_v1")
-    assert pin.version == newest_version(str(lake), "span_errors_v1") == 1
-    assert "deletionVectors" in pin.features

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,16 +9,14 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.light import light_table, newest_version
+from codeanatomy.delta.read.light import newest_version
 from codeanatomy.delta.read.readable import is_readable
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import (
-    CommitConflict,
     LeaseHeld,
     StorageFailure,
     TableMissing,
@@ -28,34 +24,22 @@ from codeanatomy.errors import (
     VersionGone,
 )
 from codeanatomy.lake.lease import StepDone, acquire, read_lease
-from codeanatomy.lake.manifest import append_manifest, read_manifest
+from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.maintain import maintenance as upkeep
-from codeanatomy.maintain.inspection import MaintenanceRequest, Outcome
-from codeanatomy.maintain.maintenance import MaintenanceReport, maintain
-from codeanatomy.maintain.maintenance_run import MaintenanceRun
+from codeanatomy.maintain.inspection import Outcome
+from codeanatomy.maintain.maintenance import MaintenanceReport
 from codeanatomy.maintain.removal import remove
-from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from support.aging import RUNS, copied, in_a_year, source
 from support.clean import clean_lake, no_session, refreshed
-
-SETTINGS = load_settings(env={}, start=None)
-# Every table costs some jobs.
-SOME = ("file_line_index_v1", "cpg_nodes", "run_manifest")
+from support.maintained import counted, upkept
 
 
 @pytest.fixture
 def lake(aged_lake: Path, tmp_path: Path) -> Path:
     return copied(aged_lake, tmp_path)
-
-
-def upkept(
-    lake: Path, session: Callable[[], SparkSession] = no_session, *tables: str, **options: Any
-) -> MaintenanceReport:
-    wanted = MaintenanceRequest(str(lake), options.pop("settings", SETTINGS), tables, **options)
-    return maintain(wanted, Progress(io.StringIO()), session)
 
 
 def operations(report: MaintenanceReport) -> dict[str, list[str]]:
@@ -67,10 +51,6 @@ def operations(report: MaintenanceReport) -> dict[str, list[str]]:
 
 def of_table(report: MaintenanceReport, name: str) -> list[Outcome]:
     return [each for each in report.outcomes if each.table_name == name]
-
-
-def counted(lake: Path, name: str, version: int | None = None) -> int:
-    return len(light_table(str(lake), name, [catalog.table(name).primary_key[0]], version=version))
 
 
 def read_all(lake: Snapshot) -> None:
@@ -87,41 +67,6 @@ def test_a_dry_run_shows_what_and_why_and_writes_nothing(lake: Path) -> None:
     assert nodes.outcome == "planned"
     assert nodes.reason.endswith("partitions")
     assert {path: path.stat().st_mtime_ns for path in lake.rglob("*")} == before
-
-
-@pytest.mark.parametrize("tables", [SOME, pytest.param((), marks=pytest.mark.system)], ids=["some", "all"])
-def test_a_lake_is_compacted_and_is_the_same(
-    lake: Path, aged_lake: Path, spark: SparkSession, tmp_path: Path, tables: tuple[str, ...]
-) -> None:
-    before = Snapshot.open(str(lake))
-    report = upkept(lake, lambda: spark, *tables)
-    assert {each.outcome for each in report.outcomes} == {"done"}
-    assert report.published
-    after = Snapshot.open(str(lake))
-    assert after.run_id == report.run_id
-    for name in ("cpg_nodes", "file_line_index_v1"):
-        assert after.pin(name).version > before.pin(name).version
-        assert len(after.files(name)) < len(before.files(name))
-    # Rows that vectors had removed were not written again.
-    assert any(file.vector for file in before.files("file_line_index_v1"))
-    assert not any(file.vector for file in after.files("file_line_index_v1"))
-    difference = compare_lakes(str(aged_lake), str(lake))
-    assert difference.total == 0, difference
-    assert verify(str(lake), None, 5).total == 0
-    # Every run that was published is what it was.
-    for row in read_manifest(str(lake)):
-        for pin in row.output_pins:
-            assert pin.rows == counted(lake, pin.table_name, pin.version)
-    recorded = light_table(str(lake), "delta_maintenance", ["run_id", "operation", "outcome", "reason"])
-    assert len(recorded) == len(report.outcomes)
-    # Nothing is left to do, and nothing is done.
-    again = upkept(lake, no_session, *tables)
-    assert (again.run_id, again.outcomes) == (None, ())
-    # A build finds it as it was, and goes on from it.
-    assert refreshed(lake, {"app": source(tmp_path / "src", RUNS - 1)}).status == "unchanged"
-    refreshed(lake, {"app": source(tmp_path / "src", 77)})
-    clean_lake(tmp_path / "clean", {"app": tmp_path / "src"})
-    assert compare_lakes(str(lake), str(tmp_path / "clean")).total == 0
 
 
 def test_old_versions_go_and_runs_within_the_retention_stay(
@@ -288,59 +233,6 @@ def test_a_damaged_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPa
     assert [each.outcome for each in of_table(report, "cpg_nodes")] == ["failed"]
     assert "cannot be read" in of_table(report, "cpg_nodes")[0].reason
     assert {each.outcome for each in of_table(report, "cpg_edges")} == {"done"}
-
-
-def test_what_maintenance_has_left_unpublished_is_published_by_the_next(
-    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(upkeep, "_publish", dies)
-        with pytest.raises(KeyboardInterrupt):
-            upkept(lake, lambda: spark, "file_line_index_v1")
-    pin = Snapshot.open(str(lake)).pin("file_line_index_v1").version
-    assert newest_version(str(lake), "file_line_index_v1") == pin + 1
-    # What was done is recorded nevertheless.
-    recorded = light_table(str(lake), "delta_maintenance", ["table_name", "delta_version"]).to_pylist()
-    assert recorded == [{"table_name": "file_line_index_v1", "delta_version": pin + 1}]
-    report = upkept(lake, no_session, "file_line_index_v1")
-    assert (report.published, report.left_alone) == (True, {})
-    assert Snapshot.open(str(lake)).pin("file_line_index_v1").version == pin + 1
-
-
-def test_a_run_that_publishes_meanwhile_is_not_overwritten(
-    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish = upkeep._publish
-
-    def late(run: MaintenanceRun, *rest: Any) -> None:
-        row = read_manifest(str(lake))[-1]
-        other = structs.replace(row, run_id="other", finished_at=datetime.now(UTC))
-        append_manifest(str(lake), [other], Commit("other"), after=None)
-        publish(run, *rest)
-
-    monkeypatch.setattr(upkeep, "_publish", late)
-    with pytest.raises(CommitConflict):
-        upkept(lake, lambda: spark, "file_line_index_v1")
-    assert Snapshot.open(str(lake)).run_id == "other"
-
-
-def test_a_stranger_that_writes_meanwhile_is_not_published(
-    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = Snapshot.open(str(lake))
-    publish = upkeep._publish
-
-    def late(run: MaintenanceRun, *rest: Any) -> None:
-        restore_table(str(lake), "file_line_index_v1", 0, Commit("stranger", sequence=5))
-        publish(run, *rest)
-
-    monkeypatch.setattr(upkeep, "_publish", late)
-    with pytest.raises(CommitConflict, match="run stranger wrote to file_line_index_v1"):
-        upkept(lake, lambda: spark, "file_line_index_v1")
-    assert Snapshot.open(str(lake)).run_id == before.run_id
 
 
 def test_a_log_is_checkpointed(lake: Path) -> None:

@@ -16,7 +16,6 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 from msgspec import structs
-from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
@@ -38,17 +37,23 @@ from codeanatomy.lake.manifest import OutputPin, append_manifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.maintain import rollback
 from codeanatomy.progress import Progress
-from codeanatomy.query.checks.compare import compare_lakes
-from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.status.failures import failures
 from codeanatomy.run.build import plan
 from support.asked import Ran, asking
-from support.builds import built
 from support.clean import order
 from support.folders import TESTS
 from support.published import counted
 from support.small_lakes import ERRORS, HASH, RELATIONS, SmallLake
-from support.three_runs import ThreeRuns, clean, copied, restored, rows, table_rows, three_runs
+from support.three_runs import (
+    ThreeRuns,
+    copied,
+    expect_clean,
+    expect_sound,
+    restored,
+    rows,
+    table_rows,
+    three_runs,
+)
 
 NODES = "cpg_nodes"
 
@@ -72,19 +77,6 @@ def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 def newest(lake: ThreeRuns) -> dict[str, int]:
     """The newest version of every table that runs pin, published or not."""
     return {name: newest_version(str(lake.root), name) for name in Snapshot.open(str(lake.root)).pins}
-
-
-def expect_sound(lake: ThreeRuns) -> None:
-    """The graph follows the catalogue, and the manifest counts what is there."""
-    assert not verify(str(lake.root)).findings
-    assert not counted(lake.root)
-
-
-def expect_clean(lake: ThreeRuns, state: int) -> None:
-    """The rows are those of a lake that was built at once."""
-    comparison = compare_lakes(str(lake.root), str(clean(state)))
-    assert not comparison.tables, comparison.differences[:5]
-    assert sum(comparison.rows.values())
 
 
 # A run as a whole
@@ -432,14 +424,6 @@ def test_steps_that_follow_are_done_again(lake: ThreeRuns, name: str, redone: tu
     old = next(each for each in range(version) if not have_same_content(str(lake.root), name, each, version))
     assert lake.restore_table(name, old).redone == redone
     assert not counted(lake.root)
-
-
-@pytest.mark.system
-def test_a_restored_table_is_whole_again_after_a_build(lake: ThreeRuns, spark: SparkSession) -> None:
-    lake.restore_table(RELATIONS, lake.version(RELATIONS, 0))
-    built(spark, lake.root, lake.put(2), until=None)
-    expect_clean(lake, 2)
-    expect_sound(lake)
 
 
 @pytest.mark.system

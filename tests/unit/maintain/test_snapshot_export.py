@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from msgspec import structs
-from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
@@ -159,19 +158,6 @@ def test_any_reader_opens_it(copy: Path) -> None:
         if files:
             counts = duckdb.execute("SELECT count(*) FROM read_parquet(?)", [files]).fetchall()
             assert counts == [(lake.pins[name].rows,)]
-
-
-def test_spark_opens_it(spark: SparkSession, made: ThreeRuns, copy: Path) -> None:
-    lake = Snapshot.open(str(made.root))
-    for name in (NODES, "ast_files_v1"):
-        frame = spark.read.format("delta").load(location(str(copy), name))
-        key = catalog.table(name).primary_key[0]
-        assert sorted(row[0] for row in frame.select(key).collect()) == sorted(
-            lake.rows(name, [key]).column(0).to_pylist()
-        )
-    # And writes to it.
-    history = spark.sql(f"DESCRIBE HISTORY delta.`{location(str(copy), NODES)}`").collect()
-    assert [(row["version"], row["operation"]) for row in history] == [(0, "WRITE")]
 
 
 @pytest.mark.parametrize("run", [0, 1])

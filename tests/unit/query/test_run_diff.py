@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
@@ -24,7 +23,6 @@ from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import TableMissing, UnknownName, UsageError
 from codeanatomy.query.diff.run_diff import ElementChange, KindCount, RunDiff, ValueChange, diff_runs
 from support.asked import Ran, asking
-from support.builds import built
 from support.tiny_graph import (
     ARGUMENT,
     CALL,
@@ -279,47 +277,3 @@ def test_the_command_tells_why_there_is_no_answer(run: Ran, lake: Path) -> None:
     code, out, err = run("diff", "gone", "--lake", str(lake))
     assert (code, json.loads(out)["status"]) == (2, "error")
     assert "unknown run 'gone'" in err
-
-
-BEFORE = "def stays():\n    return 1\n\n\ndef goes():\n    return stays()\n\n\ndef moves(x):\n    return x\n"
-AFTER = (
-    "def stays():\n    return 1\n\n\ndef comes():\n    return stays()\n\n\n# One line further.\n"
-    "def moves(x):\n    return x\n"
-)
-
-
-@pytest.mark.system
-def test_two_builds_of_a_repository(spark: SparkSession, tmp_path: Path) -> None:
-    source, lake = tmp_path / "pkg", tmp_path / "lake"
-    source.mkdir()
-    (source / "other.py").write_text("import m\n\nm.moves(2)\n")
-    for text in (BEFORE, AFTER):
-        (source / "m.py").write_text(text)
-        assert built(spark, lake, {"pkg": source}, until=None).status == "succeeded"
-    first, _ = (
-        DeltaTable(str(lake / "meta" / "run_manifest")).to_pyarrow_table().sort_by("started_at")["run_id"]
-    )
-    found = diff_runs(str(lake), str(first), kinds=["function", "call_graph", "module"], limit=1000)
-    assert [
-        (row.change, row.symbol, row.path, row.line, row.detail) for row in rows_of(found, "FUNCTION")
-    ] == [
-        ("added", "m.comes", "m.py", 5, None),
-        ("removed", "m.goes", "m.py", 5, None),
-        ("removed", "m.moves", "m.py", 9, "now: m.py:10"),
-        ("added", "m.moves", "m.py", 10, "before: m.py:9"),
-    ]
-    assert {(row.change, row.symbol) for row in rows_of(found, "CALL_GRAPH")} == {
-        ("removed", "m.goes -> m.stays"),
-        ("added", "m.comes -> m.stays"),
-        ("removed", "other -> m.moves"),
-        ("added", "other -> m.moves"),
-    }
-    [module] = rows_of(found, "MODULE")
-    assert (module.change, module.symbol, module.differs) == (
-        "changed",
-        "m",
-        {"bend": ValueChange(len(BEFORE), len(AFTER))},
-    )
-    # All that is in the file that nobody touched is the same, but for what leads out of it.
-    nodes = diff_runs(str(lake), str(first), limit=1000).rows
-    assert not [row for row in nodes if row.element == "node" and row.path == "other.py"]

@@ -5,18 +5,10 @@ from __future__ import annotations
 import io
 import json
 import re
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 
 import pytest
-from msgspec import structs
-from pyspark.sql import SparkSession
 
-from codeanatomy.errors import SqlRefused, UsageError
-from codeanatomy.query.lake import Lake
-from codeanatomy.query.sql.spark import run_spark_sql
 from support.asked import Ran, asking
 
 KINDS = "SELECT kind, count(*) AS amount FROM symbols WHERE repo_id = 'depot' GROUP BY kind ORDER BY kind"
@@ -72,39 +64,3 @@ def test_a_refusal_says_where(run: Ran, ask_lake: Path) -> None:
     assert (code, json.loads(out)["diagnostics"][0]["message"]) == (2, "it is no UTF-8")
     code, out, _ = run("sql", "DROP TABLE symbols", "--lake", str(ask_lake), "--format", "table")
     assert (code, out) == (2, "")
-
-
-def test_the_same_by_spark(spark: SparkSession, ask_lake: Path) -> None:
-    lake = Lake.open(str(ask_lake), spark=spark)
-    by_spark = run_spark_sql(lake, KINDS, limit=100, seconds=120)
-    light = Lake.open(str(ask_lake)).sql(KINDS)
-    assert structs.replace(by_spark, sql="") == structs.replace(light, sql="")
-    few = run_spark_sql(lake, KINDS, limit=1, seconds=120)
-    assert (len(few), few.total, few.cut, few.more) == (1, None, None, "--limit 10")
-    with pytest.raises(UsageError):
-        run_spark_sql(lake, KINDS, limit=-1, seconds=1)
-    with pytest.raises(SqlRefused):
-        run_spark_sql(lake, "SELECT reflect('java.lang.System', 'exit')", limit=1, seconds=1)
-    # Only that is stopped: another job of the same context goes on, and the session is as it was.
-    done: list[int] = []
-    other = Thread(target=lambda: done.append(count_slowly(spark)))
-    other.start()
-    with pytest.raises(SqlRefused, match="no answer in"):
-        run_spark_sql(lake, SLOW, limit=1, seconds=0.1)
-    other.join()
-    assert done == [2]
-    assert list(spark.sparkContext.getJobTags()) == []
-
-
-# For some seconds and no more: a task may not notice that it was cancelled, and keeps its core until it ends.
-SLOW = "SELECT count(*) FROM nodes a CROSS JOIN nodes b CROSS JOIN (SELECT * FROM nodes LIMIT 9) c"
-
-
-def count_slowly(spark: SparkSession) -> int:
-    """A job that takes longer than the statement may."""
-
-    def wait(numbers: Iterator[int]) -> Iterator[int]:
-        time.sleep(1)
-        return numbers
-
-    return spark.sparkContext.parallelize([1, 2], 1).mapPartitions(wait).count()

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import json, structs
-from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table, UsedColumn
 from codeanatomy.config import load_settings
 from codeanatomy.delta.layout import contract_hash, resolve_stats_columns, stats_reasons, table_properties
 from codeanatomy.delta.log.entries import VECTORS_ENABLED
-from codeanatomy.lake.recorded_queries import RecordedQuery, read_queries, record_queries
+from codeanatomy.lake.recorded_queries import read_queries, record_queries
 from codeanatomy.plan.steps import catalog_hash, rule_fingerprints, steps_of
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
@@ -26,19 +24,14 @@ from codeanatomy.query.lake import Lake
 from codeanatomy.run import lineage
 from codeanatomy.run.build import prepare
 from codeanatomy.run.lineage import ColumnUse, rank_columns, with_lineage
-from support.builds import built, rows
+from support.builds import rows
 from support.clean import clean_lake, order, refreshed
 from support.edits import write_tree
+from support.query_records import NODES, SOURCE, asked
 
-NODES = "cpg_nodes"
 AUTO = f"tables.{NODES}.write.stats_policy=auto"
 CLUSTERED = ("file_id", "bstart", "node_id")
 STATS = "delta.dataSkippingStatsColumns"
-AT = datetime(2026, 5, 1, tzinfo=UTC)
-SOURCE = {
-    "a.py": b"def f():\n    return 1\n",
-    "b.py": b"import a\n\n\nclass C:\n    def g(self):\n        return a.f()\n",
-}
 
 
 class Built:
@@ -93,12 +86,6 @@ class Built:
 @pytest.fixture
 def small(tmp_path: Path) -> Built:
     return Built(tmp_path)
-
-
-def asked(
-    table: str = NODES, *columns: str, purpose: str = "find", joins: tuple[str, ...] = ()
-) -> RecordedQuery:
-    return RecordedQuery(AT, purpose, table, 0, filter_columns=columns, join_columns=joins)
 
 
 def things(lineage: tuple[UsedColumn, ...] | None = None, **write: Any) -> Table:
@@ -182,32 +169,6 @@ def test_questions_that_change_nothing_make_no_commit(small: Built) -> None:
     told = small.decision()
     assert "no_such_column" in told["dropped_columns"]
     assert dict(told["reasons"])["no_such_column"] == "left out: there is no such column"
-
-
-@pytest.mark.system
-def test_a_build_by_spark_records_what_its_plans_filter(spark: SparkSession, tmp_path: Path) -> None:
-    write_tree(tmp_path / "source", SOURCE)
-    repositories, lake = {"app": tmp_path / "source"}, tmp_path / "lake"
-    auto = [f"tables.{name}.write.stats_policy=auto" for name in (NODES, "ast_files_v1")]
-    assert built(spark, lake, repositories, settings=auto, until=None).status == "succeeded"
-    scans = [row for row in rows(lake, "delta_scan_plans") if row["purpose"] == "build"]
-    # Every input is read for the repositories that are built.
-    for name in ("ast_files_v1", "repo_files_v1", "relations_v1"):
-        found = [row["filter_columns"] for row in scans if row["table_name"] == name]
-        assert found, name
-        assert all("repo_id" in each for each in found), name
-    record_queries(str(lake), [asked(NODES, "line", purpose="callers")])
-    write_tree(tmp_path / "source", {**SOURCE, "c.py": b"x = 1\n"})
-    again = built(spark, lake, repositories, settings=[*auto, "refresh.max_share=0"], until=None)
-    assert again.status == "succeeded"
-    told = {row["table_name"]: row for row in rows(lake, "stats_decisions") if row["run_id"] == again.run_id}
-    assert dict(told["ast_files_v1"]["reasons"])["repo_id"].endswith("of build")
-    assert dict(told[NODES]["reasons"])["line"] == "filtered by 1 scan of callers"
-    for name, column in ((NODES, "line"), ("ast_files_v1", "repo_id")):
-        folder = lake / catalog.table(name).path / "_delta_log"
-        actions = [json.decode(line) for line in max(folder.glob("*.json")).read_bytes().splitlines()]
-        told_of = [json.decode(each["add"]["stats"])["minValues"] for each in actions if "add" in each]
-        assert any(column in each for each in told_of)
 
 
 # What counts.

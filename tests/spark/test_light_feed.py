@@ -1,0 +1,68 @@
+"""Changed owners read without a JVM, compared with the change feed of Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.feed import Window, read_feed
+from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.write.restore import restore_table
+from support.owner_tables import NODES, Lake, Row, changed, entry, fed, filled, nodes_of, owner
+
+Changes = Counter[tuple[int, str, str, str | None]]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    table = fed(NODES)
+    return Lake(LakeTables(str(tmp_path / "lake"), tables=(table,)), table, "owner_file_id")
+
+
+def told(rows: list[Row], version: int, kind: str) -> Changes:
+    return Counter((version, kind, row["node_id"], row["owner_file_id"]) for row in rows)
+
+
+def test_spark_reads_the_same_feed(make_store: Callable[..., Store], lake: Lake) -> None:
+    store = make_store(lake.table)
+    assert store.root == lake.tables.root
+    filled(lake, files=6, rows=3)
+    lake.swap(*nodes_of(2, 2), owners=[owner(2)])
+    lake.swap(*nodes_of(2, 1), *nodes_of(4, 1), owners=[owner(2), owner(3), owner(4)])
+    lake.swap(*nodes_of(None, 2), shared_repos=["a"])
+    rows = read_feed(store, NODES.name, Window(starting_version=1)).collect()
+    names = ("_commit_version", "_change_type", "node_id", "owner_file_id")
+    # Rows of these owners and no others, each once.
+    assert Counter(tuple(row[name] for name in names) for row in rows) == (
+        told(nodes_of(2, 3), 1, "delete")
+        + told(nodes_of(2, 2), 1, "insert")
+        + told([*nodes_of(2, 2), *nodes_of(3, 3), *nodes_of(4, 3)], 2, "delete")
+        + told([*nodes_of(2, 1), *nodes_of(4, 1)], 2, "insert")
+        + told(nodes_of(None, 2), 3, "insert")
+    )
+    assert [changed(lake, version, version) for version in range(4)] == [
+        set(range(6)),
+        {2},
+        {2, 3, 4},
+        set(),
+    ]
+    assert changed(lake, 1, 3) == {2, 3, 4}
+    # Spark's own deletion, with a vector, and its update, with change files.
+    address = f"delta.`{lake.location}`"
+    store.spark.sql(f"DELETE FROM {address} WHERE owner_file_id = '{owner(5)}' AND bstart > 0")
+    assert changed(lake, 4, 4) == {5}
+    store.spark.sql(f"UPDATE {address} SET line = 2 WHERE owner_file_id = '{owner(0)}'")
+    assert changed(lake, 5, 5) == {0}
+    assert any("cdc" in line for line in entry(lake, 5).read_text().splitlines())
+    # Moves rows, and changes none.
+    store.spark.sql(f"OPTIMIZE {address}")
+    assert lake.version == 6
+    assert changed(lake, 6, 6) == set()
+    restore_table(store.root, NODES.name, 3, Commit("undo", sequence=-1))
+    since = read_feed(store, NODES.name, Window(starting_version=7)).select("owner_file_id").distinct()
+    assert {row[0] for row in since.collect() if row[0]} == {owner(number) for number in changed(lake, 7, 7)}
+    assert changed(lake, 7, 7) >= {0, 5}
