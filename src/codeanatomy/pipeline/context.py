@@ -55,7 +55,7 @@ class CacheUse(Struct, frozen=True):
 
     table_name: str
     policy: CachePolicy
-    # Of a staged frame, below the lake.
+    # Location of a staged frame, relative to the lake; None for other frames.
     location: str | None
     fingerprint: str
     hit: bool
@@ -82,7 +82,7 @@ class Run:
     pins: dict[str, int]
     # Raises if another run has taken over the lake.
     check_lease: Callable[[], None]
-    # Newest version of each table when it was planned, or brought back; what comes after must be its own.
+    # Newest version of each table when the run was planned or has rolled back; later ones must be its own.
     floor: dict[str, int] = field(default_factory=dict)
     # Steps that a dead run has done.
     resumed: dict[str, StepDone] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Run:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     counting: Lock = field(default_factory=Lock)
     opening: Lock = field(default_factory=Lock)
-    # Set when the steps under way shall end.
+    # Set to stop the steps that are running.
     stopping: Event = field(default_factory=Event)
     committed: dict[str, Committed] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -107,15 +107,15 @@ class Run:
     spans: dict[str, Span] = field(default_factory=dict)
     # Tables taken over from a dead run, whose rows are not counted by repository yet.
     recount: set[str] = field(default_factory=set)
-    # Steps under way, or done.
+    # Futures of the steps that have started.
     steps: dict[str, Future[None]] = field(default_factory=dict)
-    # By repository, what is redone of it, and who computes for it.
+    # Refreshes by repository, and the process that computes them.
     refreshes: dict[str, Refresh] = field(default_factory=dict)
     worker: Worker = field(default_factory=Worker)
 
     @property
     def settings(self) -> Settings:
-        """The settings of the order."""
+        """The settings of the build request."""
         return self.request.settings
 
     @property
@@ -168,20 +168,20 @@ class Run:
         return next((each.refreshes for each in self.plan.steps if each.name == step), ())
 
     def refreshing(self, step: str) -> list[Refresh]:
-        """What a step redoes, by repository."""
+        """The refreshes of a step, one per repository."""
         return [self.refreshes[repo_id] for repo_id in self.refreshed_in(step)]
 
     def fingerprints(self, step: str) -> dict[str, str]:
-        """What the rows that a step makes follow from, by repository."""
+        """The fingerprint of a step by repository, for those that it runs or refreshes for."""
         planned = self.plan.step(step)
         known = planned.fingerprints
         return {repo_id: known[repo_id] for repo_id in (*planned.runs_for, *planned.refreshes)}
 
     def commit(self, step: str, sequence: int = 0) -> Commit:
-        """The transaction of a step's commit to a table, and what its rows are made from."""
+        """The identity of a step's commit to a table: transaction, fingerprint and versions of the inputs."""
         inputs = {name: self.pins[name] for name in self.plan.step(step).inputs}
         prints = self.fingerprints(step)
-        # Of one repository it is the one that the manifest has.
+        # For a single repository it is the fingerprint in the manifest.
         made_from = fingerprint(prints) if len(prints) > 1 else next(iter(prints.values()))
         return Commit(self.run_id, sequence, made_from, inputs)
 
@@ -238,7 +238,7 @@ class Run:
         """Return the journal entry of a finished step."""
         planned = self.plan.step(step)
         tables = (*planned.outputs, *planned.adds_to)
-        # What two steps write to is counted as one: it is counted anew where that is taken over.
+        # A table of two steps has one count for both; a run that takes it over counts it again.
         shared = {name for each in self.plan.steps for name in each.adds_to}
         counted = tuple(name for name in planned.outputs if name not in shared | self.recount)
         known = [each for each in planned.repositories if each.action != "skip"]
@@ -261,7 +261,7 @@ class Run:
 
 
 def _both(first: Committed, second: Committed) -> Committed:
-    """Two commits of a run to one table, as one."""
+    """Merge the records of two commits of a run to one table."""
     return structs.replace(
         second,
         created=first.created,
@@ -278,7 +278,7 @@ def recorded_counts(row: RunManifest) -> dict[str, int]:
 
 
 def counts_of(counts: Mapping[str, int], tables: tuple[str, ...]) -> dict[str, int]:
-    """Of the counts of a repository, those of tables; failures are counted by extractor, too."""
+    """Select the counts of tables; those of the failures table include the counts by extractor."""
     lead = f"{FAILURES}/" if FAILURES in tables else None
     return {
         name: count

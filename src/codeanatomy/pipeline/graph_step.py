@@ -3,8 +3,8 @@
     per_file, done = graphed(inputs, "default", tasks)     # a row per file: its rows, packed by table
     shared = together(per_file)                            # a row per repository: packages, types, ...
 
-Both go into the same tables, the second without an owner. The accelerators are the same rows in another
-order, written from the same packed streams. Tests: `tests/spark/test_graph.py`.
+Both go into the same tables, the second without an owner. The copies of the edges are the same rows in
+another order, written from the same packed streams. Tests: `tests/spark/test_graph.py`.
 """
 
 from __future__ import annotations

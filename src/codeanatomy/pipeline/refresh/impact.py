@@ -37,7 +37,7 @@ REASONS = ("resolved", "lost", "star_import", "import", "class", "value", "moved
 IMPORTS = frozenset({"IMPORTS_MODULE", "IMPORTS_NAME", "RE_EXPORTS"})
 HIERARCHY = frozenset({"INHERITS", "OVERRIDES"})
 BY_VALUES = frozenset({"values", "callback", "mro", "self", "annotation", "calls"})
-# What is called has a kind of relation by what it is; a call that leads elsewhere is the same one.
+# The kind of a call relation depends on its target; for the comparison all of them are calls.
 CALLS = {"CALLS_NAME": "CALLS", "INSTANTIATES": "CALLS"}
 # Targets outside of the repository.
 OUTSIDE = frozenset({"QUALIFIED_NAME", "EXTERNAL_MODULE"})
@@ -56,19 +56,19 @@ COLUMNS = (
 class RelationTarget(NamedTuple):
     """Where a relation leads to."""
 
-    # None if that is nothing in the repository.
+    # None if the target is outside of the repository or unknown.
     node: str | None
     name: str | None
     method: str | None
 
 
-# Kind, source, role and place among its like: what leads somewhere.
+# What identifies the origin of a relation: kind, source node, role and ordinal.
 Source: TypeAlias = tuple[str, str, str | None, int | None]
 Targets: TypeAlias = Mapping[Source, frozenset[RelationTarget]]
 
 
 def impact_of(refresh: Refresh, links: Relinked, paths: Mapping[str, str]) -> tuple[Impact, ...]:
-    """The reasons for all files that are redone, those that were edited first; the others by their paths."""
+    """Return the reason for each file that is redone: edited files first, then the others by path."""
     before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (links.before, links.now))
     impact = [Impact(change.path, change.how) for change in refresh.changes]
     for owner, path in paths.items():

@@ -45,12 +45,12 @@ def refresh_normalize(run: Run) -> None:
 
 
 def scope(refresh: Refresh) -> frozenset[str]:
-    """The files that are redone: also those that only an index knows, if its documents changed."""
+    """The files that are redone, including those that only a SCIP index contains."""
     return refresh.touched_in(FILES, SCIP) | missing_files(refresh)
 
 
 def missing_files(refresh: Refresh) -> frozenset[str]:
-    """The files that the repository lacks, and an index has or had documents of."""
+    """The files that a SCIP index has or had documents of, but the repository lacks."""
     both = (_missing_documents(refresh, published=published) for published in (True, False))
     return frozenset(one for documents in both for one in documents)
 

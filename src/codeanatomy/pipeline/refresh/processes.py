@@ -98,7 +98,7 @@ def _serve(inherited: Sequence[Connection], end: Connection, work: Callable[[int
     # Open read ends in a child would hide the death of a reader.
     for line in inherited:
         line.close()
-    # What the parent made is not garbage, and looking for some would copy its pages.
+    # The parent's data is not garbage, and a collection would copy the memory pages shared with it.
     gc.disable()
     try:
         while (number := end.recv()) is not None:

@@ -1,12 +1,12 @@
 """Compile the changed files, solve the whole repository again, and emit the relations that differ.
 
     result = related(run, refresh)
-    result.impact                        # whose relations lead elsewhere now, and why
+    result.impact                        # files whose relations have other targets now, and why
     refresh_relate(run)                 # the same, committed
 
 What a name, a call or a value means may depend on any file of the repository: through imports and re-exports,
 class hierarchies, what functions return and attributes hold. So the analysis is done again as a whole, over
-the programs that are kept of all files, which is what a clean build does too; a digest of each file's rows
+the stored programs of all files, which is what a clean build does too; a digest of each file's rows
 then shows which files differ. No rule decides beforehand what a change can reach, so none can be wrong.
 
 Tests: `tests/unit/pipeline/test_refresh.py`.
@@ -48,7 +48,7 @@ from codeanatomy.relate.repository import PROGRAMS, SolvedRepository, program_ro
 
 OWNER = catalog.table(RELATIONS).owner or ""
 CELLS = ("file_id", "program", "rows_digest")
-# Kinds of diagnostics that relate has; normalize has some of the second, too.
+# Kinds of diagnostics that relate writes; normalize writes disagreements, too.
 COMPLAINTS = frozenset({"relate", "disagreement"})
 
 
@@ -56,13 +56,13 @@ class RefreshedRelations(NamedTuple):
     """What the relate step of a refresh has redone."""
 
     redone: dict[str, Redone]
-    # What it complains about, rows of `diagnostics_norm_v1`: of files that have other relations or are new.
+    # Its rows of `diagnostics_norm_v1`, for files that are new or have other relations.
     complaints: pa.Table
     impact: tuple[Impact, ...]
 
 
 class Emitted(NamedTuple):
-    """The rows of a file, packed, of those tables in which they have to be written again."""
+    """The packed rows of a file; None for a table in which they need not be written again."""
 
     file_id: str
     relations: bytes | None
@@ -86,7 +86,7 @@ def refresh_relate(run: Run) -> None:
 
 
 def related(run: Run, refresh: Refresh) -> RefreshedRelations:
-    """The relations of all files that have other ones now."""
+    """Solve the repository again and return the rows of all files whose relations changed."""
     inputs = refresh.inputs
     scope = refresh.touched_in(FILES, SCIP, TYPES)
     evidence = {name: inputs.of_files(name, sorted(scope)) for name in INPUTS}
@@ -144,7 +144,7 @@ def emitted(
     again: frozenset[str],
     processes: int,
 ) -> tuple[frozenset[str], list[Emitted]]:
-    """All files of a repository, and the rows of those that have other ones, or have to be written again."""
+    """Return the ids of all files, and the rows of files whose relations changed or are written again."""
     programs = [
         compile_file(file_from_rows(repo_id, file_id, path, rows_in(streams)))
         for repo_id, file_id, path, streams in new
@@ -166,7 +166,7 @@ def emitted(
         return Emitted(
             file_id,
             None if is_same else pack_rows(tables[RELATIONS]),
-            # With what normalize complains about, or since it may be something else now.
+            # Committed together with the diagnostics of normalize, or because they may have changed.
             None if is_same and file_id not in again else pack_rows(tables[DIAGNOSTICS]),
             pack_rows(program_row(made.program, digest)),
         )
@@ -177,13 +177,13 @@ def emitted(
 
 
 def _diagnostics(run: Run, refresh: Refresh, result: RefreshedRelations) -> Redone:
-    """All diagnostics of the files of which one of the two steps may complain otherwise now."""
+    """Return all diagnostics of the files for which normalize or relate may have other ones now."""
     files = normalized_files(refresh)
     own = refresh.diagnostics
     reported = set(result.complaints.column("file_id").to_pylist())
     others = sorted(refresh.touched_in(RELATIONS) - files)
     before = refresh.inputs.of_files(DIAGNOSTICS, others)
-    # Of files that normalize has not redone, only those of which relate complains, or did.
+    # Of the files that normalize has not redone, only those with diagnostics of relate, now or before.
     again = [
         each
         for each in others
@@ -201,7 +201,7 @@ def _diagnostics(run: Run, refresh: Refresh, result: RefreshedRelations) -> Redo
 
 
 def _paths(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> dict[str, str]:
-    """The paths of files that have, or had, relations."""
+    """Return the paths of files that have, or had, relations."""
     paths = {
         owner: path
         for rows in (before, now)

@@ -3,12 +3,12 @@
     links = relinked(before, now, owners)  # rows of relations_v1, of several files
     links.gone, links.come                 # rows that are on one side only
     edges = relinked_edges(links, owners, "default")
-    edges.owners                           # the files of which nothing but edges differs
+    edges.owners                           # the files that differ in nothing but edges
     edges.gone                             # ids of edges
     edges.come["cpg_edges"]                # rows, with their properties in other tables
 
-What a relation becomes depends on those of the same source and kind at most, so only sources of which any
-relation differs are looked at. Tests: `tests/unit/pipeline/test_relink.py`.
+The edge of a relation depends at most on relations of the same source and kind, so only sources with a
+relation that differs are compared. Tests: `tests/unit/pipeline/test_relink.py`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Relinked(NamedTuple):
 
 
 class RelinkedEdges(NamedTuple):
-    """The edges that come and go, of files of which nothing else differs."""
+    """Edges that are added and removed, for files that differ in nothing else."""
 
     owners: frozenset[str]
     gone: pa.Array
@@ -82,7 +82,7 @@ def relinked(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> Relinke
 
 
 def relinked_edges(links: Relinked, owners: frozenset[str], profile: Profile) -> RelinkedEdges:
-    """The edges that come and go, of the files that were compared and have nothing else to change."""
+    """Return the edges that are added and removed, for compared files that differ in nothing else."""
     before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (links.before, links.now))
     come: defaultdict[str, list[pa.RecordBatch]] = defaultdict(list)
     gone: list[str] = []

@@ -36,20 +36,20 @@ def rows_in(streams: Streams) -> dict[str, list[pa.RecordBatch]]:
 
 
 def documents_in(rows: dict[str, list[pa.RecordBatch]]) -> dict[str, list[pa.RecordBatch]]:
-    """The rows of a file, of an index those of documents."""
+    """Return the rows of a file; of a SCIP index only the documents."""
     if SCIP in rows:
         rows[SCIP] = [part.filter(pc.equal(part.column("row_kind"), "document")) for part in rows[SCIP]]
     return rows
 
 
 def joined(name: str, streams: Iterable[bytes]) -> pa.Table:
-    """The rows of streams, as one; as they were packed, if that was without columns that are added later."""
+    """Join packed rows to one table; columns that are added later may be missing."""
     batches = [batch for each in streams for batch in unpack_rows(each)]
     return pa.Table.from_batches(batches, batches[0].schema if batches else arrow_schema(catalog.table(name)))
 
 
 def in_key_order(name: str, rows: pa.Table) -> pa.Table:
-    """Rows by the primary key of their table."""
+    """Sort rows by the primary key of their table."""
     return rows.sort_by([(key, "ascending") for key in catalog.table(name).primary_key])
 
 

@@ -46,11 +46,11 @@ class Redone(Struct, frozen=True):
     owners: Collection[str]
     # Whether the rows without an owner are replaced, too.
     is_shared: bool = False
-    # They are rows of another table, in another order.
+    # Whether the rows are those of another table in another order.
     is_copy: bool = False
-    # More of them, which are data files already.
+    # Further rows, already written as data files.
     files: tuple[DataFile, ...] = ()
-    # Single rows of other files, which leave the table; those that come are among `rows`.
+    # Single rows of other files to remove; their replacements are in `rows`.
     picked: PickedRows | None = None
 
 

@@ -1,4 +1,4 @@
-"""The Ibis lane: the views as Ibis tables, on DuckDB or on the caller's Spark.
+"""Provide the views as Ibis tables, on DuckDB or on the caller's Spark.
 
     lane = Lake.open("lake").ibis()                      # DuckDB; Lake.open("lake", spark=...).ibis(): Spark
     calls = lane.calls                                   # or lane.tables["calls"]
@@ -6,8 +6,8 @@
     lane.artifacts[-1].sql                               # what was run, of which state of the lake
     lane.save_artifacts("questions.jsonl")               # one line of JSON each, wherever the user wants them
 
-The views are those of one snapshot. Readers write nothing to a lake, so
-the record of what was run is kept here until it is saved. Only what goes through `execute` is recorded: an
+The views are those of one snapshot. Readers write nothing to a lake, so the record of what was run is kept
+here until it is saved. Only what goes through `execute` is recorded: an
 expression that is run by its own `execute()` is not.
 
 Ibis sets a time zone and more in any Spark session that it is given. So it gets a session of its own beside

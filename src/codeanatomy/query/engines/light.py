@@ -32,7 +32,7 @@ from codeanatomy.errors import CodeAnatomyError, StorageFailure
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.engines.statements import Held, Query, Relation, Row, Slice
 
-# A reader may live for long: so many of its last scans are known.
+# Number of last scans that are kept, since a reader may live long.
 KEPT_SCANS = 1000
 
 
@@ -47,7 +47,7 @@ class LightReader:
         self._indexes: dict[str, FileIndex] = {}
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
-        """The rows of a query; with a limit, each ends with how many there are."""
+        """Return the rows of a query; with a limit, each row ends with the number of rows without it."""
         held = query.at_hand(limit)
         if held is not None:
             return held
@@ -59,7 +59,7 @@ class LightReader:
             raise self._explained(query, problem) from problem
 
     def _explained(self, query: Query, problem: CodeAnatomyError) -> CodeAnatomyError:
-        """What is wrong with one of the tables of a query, if something is."""
+        """Return the error of the first table of a query that cannot be read, else the problem itself."""
         for each in query.relations.values():
             if isinstance(each, Slice):
                 cause = self.snapshot.explain(each.table, problem)
@@ -68,7 +68,7 @@ class LightReader:
         return problem
 
     def relation(self, relation: Relation) -> str:
-        """A slice, or rows at hand, as a statement of DuckDB's."""
+        """Return a slice, or rows in memory, as a statement of DuckDB."""
         if isinstance(relation, Held):
             return held_rows(relation)
         predicate = relation.predicate
@@ -78,7 +78,7 @@ class LightReader:
         return f"{rows} WHERE {predicate.sql(DUCKDB)}" if predicate.columns else rows
 
     def files(self, part: Slice) -> list[LoggedFile]:
-        """The data files that may hold rows of a slice."""
+        """Return the data files that may hold rows of a slice."""
         return self._index(part.table).candidates(part.predicate)
 
     def _index(self, name: str) -> FileIndex:
@@ -105,7 +105,7 @@ class LightReader:
 
 
 def held_rows(held: Held) -> str:
-    """Rows at hand as a statement: from JSON, which DuckDB reads twenty times as fast as a list of VALUES."""
+    """Return rows in memory as a statement, in JSON: DuckDB reads it twenty times as fast as VALUES."""
     names = [column.name for column in held.columns]
     rows = json.encode([dict(zip(names, row, strict=True)) for row in held.rows]).decode()
     shape = json.encode([{column.name: duck_type(column) for column in held.columns}]).decode()

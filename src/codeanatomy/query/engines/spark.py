@@ -4,9 +4,9 @@
     reader.frame(Query("SELECT * FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))}))    # not run yet
     reader.rows(query)                                                                      # collected
 
-The session only has to speak Delta. Nothing is set or stopped in it, and nothing but the public API of Spark
-SQL is called here. What it gains are temporary views, one for each table that was used, and one for each
-slice of a table whose other files need not be opened (`delta.read.scan`). Their names begin with
+The session only has to support Delta. Nothing is set or stopped in it, and only the public API of Spark SQL
+is called here. The session gets temporary views: one for each table that was used, and one for each slice
+of a table whose other files need not be opened (`delta.read.scan`). Their names begin with
 `codeanatomy_` and a number that no other reader has. A DataFrame may be analysed again whenever it is run,
 so they stay until `close`.
 
@@ -14,7 +14,7 @@ Engines differ where SQL leaves it to them: Spark puts nulls first and DuckDB la
 With Delta's parser in the session, Spark 4.2 binds no argument to a `?` (delta-io/delta, issue 7640); and it
 replaces `${...}` in a statement by settings and variables of the environment, even inside of a literal. So a
 text of other than plain characters, and whatever a user typed, becomes the hexadecimal digits of its bytes:
-there is nothing in them to be understood otherwise. Tests: `tests/spark/test_spark_lake.py`.
+these have only one meaning. Tests: `tests/spark/test_spark_lake.py`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from codeanatomy.query.answers import COLUMNS
 from codeanatomy.query.engines.statements import Held, Query, Relation, Row
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 
-# More rows at hand, or values of a column, are handed over as a relation: Spark's parser takes its time.
+# More rows in memory, or values of a column, are passed as a temporary view: parsing them is slow.
 FEW = 100
-# Of the hash of a condition.
+# Length of the hash of a condition.
 DIGITS = 32
 
 
@@ -58,10 +58,10 @@ class SparkReader:
         self.spark = spark
         self._store = Store(spark, snapshot.root)
         self._prefix = f"codeanatomy_{uuid4().hex[:12]}"
-        # So many relations at hand have been handed over.
+        # Number of relations in memory that were passed as temporary views.
         self._held = 0
         self._tables: dict[str, DataFrame] = {}
-        # None: only Spark reads the log.
+        # None if only Spark can read the log.
         self._indexes: dict[str, FileIndex | None] = {}
         self._views: list[str] = []
 
@@ -80,9 +80,9 @@ class SparkReader:
         return scan(self._store, name, self.snapshot.pin(name).version, where=predicate).rows
 
     def _spares_files(self, predicate: Predicate) -> bool:
-        """Whether a few files of Parquet are all that a slice needs, and there are others.
+        """Return whether pruning leaves fewer files, and these can be read as plain Parquet.
 
-        Only these are read without what is not public of Delta.
+        Other files cannot be read with the public API alone.
         """
         name = predicate.table
         if not predicate.columns or not self.snapshot.has(name):
@@ -95,7 +95,7 @@ class SparkReader:
         return index is not None and kept is not None and len(kept) < index.total and can_read_parquet(kept)
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
-        """The rows of a query that has few; with a limit, each ends with how many there are."""
+        """Return the few rows of a query; with a limit, each row ends with the number of rows without it."""
         held = query.at_hand(limit)
         if held is not None:
             return held
@@ -103,7 +103,7 @@ class SparkReader:
             return [tuple(map(plain_value, row)) for row in self._run(query, limit).collect()]
 
     def frame(self, query: Query, columns: Sequence[Column] = ()) -> DataFrame:
-        """The rows of a query as a DataFrame; of these columns, else of those that answers have in common."""
+        """Return a query as a DataFrame with the types of `columns`, else of the columns of answers."""
         declared = columns or [COLUMNS[name] for name in query.columns if name in COLUMNS]
         with self._reading():
             frame = self._run(query)
@@ -118,7 +118,7 @@ class SparkReader:
             )
 
     def relation(self, relation: Relation) -> str:
-        """A slice, or rows at hand, as a statement of Spark's."""
+        """Return a slice, or rows in memory, as a statement of Spark."""
         if isinstance(relation, Held):
             if len(relation.rows) > FEW:
                 return f"SELECT * FROM {self._handed_over(relation)}"
@@ -149,7 +149,7 @@ class SparkReader:
         return view
 
     def close(self) -> None:
-        """Take the temporary views away; DataFrames that were made of them may not be run any more."""
+        """Drop the temporary views; DataFrames made from them cannot be run any more."""
         with self._reading():
             while self._views:
                 self.spark.catalog.dropTempView(self._views.pop())
@@ -160,12 +160,12 @@ class SparkReader:
         return self.spark.sql(stated.text(self.relation, limit))
 
     def _among(self, column: Column, values: Sequence[str]) -> str:
-        """The condition that a column has one of many values."""
+        """Return the condition that a column has one of many values."""
         held = Held((column,), [(value,) for value in dict.fromkeys(values)])
         return f"{column.name} IN (SELECT {column.name} FROM {self._handed_over(held)})"
 
     def _handed_over(self, held: Held) -> str:
-        """Many rows at hand as a temporary view."""
+        """Return a temporary view of many rows in memory."""
         fields = [arrow_field(column) for column in held.columns]
         cells = zip(*held.rows, strict=True)
         arrays = [pa.array(values, field.type) for field, values in zip(fields, cells, strict=True)]
@@ -186,7 +186,7 @@ class SparkReader:
 
 
 def held_rows(held: Held) -> str:
-    """Rows at hand as a statement, with the types of their columns.
+    """Return rows in memory as a statement, with the types of their columns.
 
     >>> held_rows(Held((Column("name", "string", "."),), [("f",)]))
     "SELECT CAST(NULL AS string) AS name WHERE FALSE UNION ALL SELECT * FROM (VALUES ('f')) AS held (name)"
@@ -201,7 +201,7 @@ def held_rows(held: Held) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value as Spark spells it.
+    """Return a value as a literal of Spark.
 
     >>> literal("shop.cart"), literal(None), literal(True), literal(0.5), literal(7)
     ("'shop.cart'", 'NULL', 'TRUE', '0.5D', '7')
@@ -210,13 +210,13 @@ def literal(value: Any) -> str:
 
 
 def _view_name(predicate: Predicate) -> str:
-    """A name for the rows that meet a condition, the same for the same condition."""
+    """Return the name of the view of a condition, the same for the same condition."""
     digest = hashlib.sha256(predicate.sql(SPARK).encode()).hexdigest()[:DIGITS]
     return f"{predicate.table}_{digest}"
 
 
 def bound(sql: str, args: Sequence[Any]) -> str:
-    """A statement with its arguments in the places of `?`; it has no other question marks.
+    """Return a statement with its arguments in place of `?`; it has no other question marks.
 
     >>> bound("SELECT * FROM n WHERE name = ? AND line > ?", ("f", 3))
     "SELECT * FROM n WHERE name = CAST(X'66' AS STRING) AND line > 3"
@@ -227,7 +227,7 @@ def bound(sql: str, args: Sequence[Any]) -> str:
 
 
 def nulls_last(term: str) -> str:
-    """A term of an order, in which nulls come last as in the other lane.
+    """Return a term of ORDER BY with nulls last, as in DuckDB.
 
     >>> nulls_last("line"), nulls_last("depth DESC")
     ('line NULLS LAST', 'depth DESC NULLS LAST')
@@ -236,7 +236,7 @@ def nulls_last(term: str) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as the other lane has it: structs are dictionaries."""
+    """Return a value as DuckDB returns it: structs are dictionaries."""
     if isinstance(value, SparkRow):
         return value.asDict(recursive=True)
     return [plain_value(each) for each in value] if isinstance(value, list) else value

@@ -7,9 +7,11 @@
     lake.register()                        # ["symbols", "calls", ...]: for %%sql cells and session.sql
     vertices, edges = lake.graph(kind="CALL_GRAPH")     # GraphFrame(vertices, edges)
 
-All of them are of one published run, whatever is built meanwhile. A DataFrame is not run before its rows are
-wanted, and it has all of them unless a limit is given; but a verb first looks up what the names mean, in a
-few small jobs. The session is left as it is: see `spark_reader`. Tests: `tests/spark/test_spark_lake.py`.
+All of them read one published run, whatever is built meanwhile. A DataFrame is not run before its rows are
+needed, and it has all of them unless a limit is given; but a verb first resolves its names, in a few small
+jobs. The settings of the session are not changed: see `query.engines.spark`.
+
+Tests: `tests/spark/test_spark_lake.py`.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class SparkLake(Verbs[DataFrame]):
         self._views: dict[str, DataFrame] = {}
 
     def close(self) -> None:
-        """Take away what the session has gained, but for what `register` has made."""
+        """Drop the temporary views of this object from the session, except those of `register`."""
         self._views.clear()
         self.reader.close()
 
@@ -98,11 +100,11 @@ class SparkLake(Verbs[DataFrame]):
         return self._views[name]
 
     def sql(self, text: str) -> DataFrame:
-        """One statement that reads, over the views; checked before Spark sees it, and all of its rows."""
+        """Check one read-only statement over the views, and return all of its rows."""
         return self.run_checked(check(text))
 
     def run_checked(self, checked: Checked) -> DataFrame:
-        """The same for a statement that was checked before."""
+        """Run a statement that was checked before."""
         statement = self._stated(checked)
         try:
             return self.spark.sql(statement)
@@ -113,10 +115,10 @@ class SparkLake(Verbs[DataFrame]):
             raise
 
     def register(self, prefix: str = "") -> list[str]:
-        """Make every view a temporary view of the session; their names, which begin with the prefix.
+        """Register every view as a temporary view of the session, and return their names with the prefix.
 
-        What an earlier call has made, maybe for another run, is replaced: it has the same columns. Anything
-        else of such a name is the caller's, and then nothing is registered.
+        Views of an earlier call, perhaps for another run, are replaced: they have the same columns. If the
+        session has another table or view of such a name, nothing is registered.
         """
         if not PREFIX.fullmatch(prefix):
             raise UsageError(f"{prefix!r} cannot begin a name", "use letters, digits and _")
@@ -136,7 +138,7 @@ class SparkLake(Verbs[DataFrame]):
         limit: int | None = None,
         **options: Any,
     ) -> DataFrame:
-        """Any verb, by its name; all rows, if no limit is given."""
+        """Run a verb by its name; all rows if no limit is given."""
         self.snapshot.select_repositories(repo_id)
         result = resolve_request(self.reader, verb, names, repo_id, **options).result
         rows = self.reader.frame(result.query)
@@ -149,11 +151,11 @@ class SparkLake(Verbs[DataFrame]):
         return spark_lane(self)
 
     def _stated(self, checked: Checked) -> str:
-        """A question over temporary views of ours, in which Spark finds no variable to replace."""
+        """Return the statement over our temporary views, without any variable that Spark would replace."""
         tree = checked.tree.copy()
         for scope in traverse_scope(tree):
             for _, source in scope.selected_sources.values():
-                # Anything else is a relation of the statement itself, whatever it is called.
+                # Other sources are relations that the statement itself defines.
                 if isinstance(source, exp.Table):
                     source.set("this", exp.to_identifier(self._named(source.name)))
         for each in list(tree.find_all(exp.Literal)):

@@ -13,7 +13,7 @@ A slice is the rows of a published table whose columns have certain values, or v
 
     nodes(ENCLOSING_KINDS, "shop", path=("shop/cart.py",), bstart=Within(greatest=400), bend=Within(400))
 
-A reader opens only the files that may hold such rows. `Held` is a relation of rows at hand. The
+A reader opens only the files that may hold such rows. `Held` is a relation of rows in memory. The
 statement is in the SQL that both engines understand. What a user typed is never part of it: a name is an
 argument for a `?`, and an id, a path or a repository is a value of a slice, which each engine writes as a
 literal.
@@ -39,22 +39,22 @@ from codeanatomy.lake.snapshot import Snapshot
 Row: TypeAlias = tuple[Any, ...]
 
 
-# The name, the statement and the order of an answer that is nothing but rows at hand.
+# Name and statement of a query that only returns rows in memory, and the column it is ordered by.
 HELD = "h"
 ALL_HELD = f"SELECT * FROM {HELD}"
 ROW_NO = Column("row_no", "bigint", "Its place in the answer, from 0.", nullable=False)
 
 
 class Within(Struct, frozen=True):
-    """Positions, of bytes or lines, from one to another, both among them; none is no bound."""
+    """A closed range of positions (bytes or lines); None is no bound."""
 
     least: int | None = None
     greatest: int | None = None
-    # Rows without a position are among them too.
+    # Whether rows without a position match, too.
     or_null: bool = False
 
     def term(self, column: Column) -> Term:
-        """As a condition on a column."""
+        """Return the range as a condition on a column."""
         bounds: list[Term] = []
         if self.least is not None:
             bounds.append(Compare(column, ">=", self.least))
@@ -74,7 +74,7 @@ class Slice:
         # By column. An empty collection means no row.
         self.wanted: dict[str, tuple[str, ...]] = {}
         self.within: dict[str, Within] = {}
-        # What else the rows meet.
+        # Further conditions.
         self.terms: tuple[Term, ...] = ()
         for name, values in wanted.items():
             if isinstance(values, Within):
@@ -84,7 +84,7 @@ class Slice:
 
     @property
     def predicate(self) -> Predicate:
-        """As a condition on the table."""
+        """The slice as a condition on its table."""
         table = catalog.table(self.table)
         among = (InList.of(table.column(name), values) for name, values in self.wanted.items())
         return Predicate.all_of(table, *among, *self.ranges)
@@ -96,30 +96,30 @@ class Slice:
         return [*(within.term(table.column(name)) for name, within in self.within.items()), *self.terms]
 
     def meeting(self, *terms: Term) -> Slice:
-        """Those of its rows that meet more conditions."""
+        """Return the slice with further conditions."""
         made = Slice(self.table, **self.wanted, **self.within)
         made.terms = (*self.terms, *terms)
         return made
 
 
 def of_repository(table: str, repo_id: str | None, **wanted: Wanted) -> Slice:
-    """Rows of a table, of one repository or of all."""
+    """Return a slice of a table, for one repository or all."""
     of_one = {"repo_id": (repo_id,)} if repo_id is not None else {}
     return Slice(table, **of_one, **wanted)
 
 
 def nodes(kinds: Collection[str], repo_id: str | None = None, **wanted: Wanted) -> Slice:
-    """The nodes of some kinds, of all repositories or of one."""
+    """Return a slice of the nodes of some kinds, for one repository or all."""
     return of_repository("cpg_nodes", repo_id, node_kind=kinds, **wanted)
 
 
 def edges(kinds: Collection[str], repo_id: str | None = None, **wanted: Wanted) -> Slice:
-    """The edges of some kinds, of all repositories or of one."""
+    """Return a slice of the edges of some kinds, for one repository or all."""
     return of_repository("cpg_edges", repo_id, edge_kind=kinds, **wanted)
 
 
 class Held(Struct, frozen=True):
-    """Rows at hand, as a relation with these columns."""
+    """Rows in memory, as a relation with these columns."""
 
     columns: tuple[Column, ...]
     rows: Sequence[Row]
@@ -135,13 +135,13 @@ class Query(Struct, frozen=True):
     relations: Mapping[str, Relation] = {}
     # For each `?`.
     args: tuple[Any, ...] = ()
-    # Columns of the statement, with DESC where the greatest comes first.
+    # Columns to sort by, with DESC for descending.
     order: tuple[str, ...] = ()
-    # Those to be had; without any, all.
+    # Columns to return; empty means all.
     columns: tuple[str, ...] = ()
 
     def text(self, relation: Callable[[Relation], str], limit: int | None = None) -> str:
-        """The whole statement; a column `total` more, if it is limited: how many rows there are."""
+        """Return the whole statement; with a limit, a column `total` has the number of rows without it."""
         named = ", ".join(f"{name} AS ({relation(each)})" for name, each in self.relations.items())
         with_names = f"WITH {named} " if named else ""
         order = f" ORDER BY {', '.join(self.order)}" if self.order else ""
@@ -152,7 +152,7 @@ class Query(Struct, frozen=True):
         return f"{with_names}SELECT {columns}, {total} FROM ({self.sql}) AS found{order} LIMIT {limit:d}"
 
     def at_hand(self, limit: int | None = None) -> list[Row] | None:
-        """The rows, where the statement is nothing but rows at hand in their order; else none."""
+        """Return the rows if the query only returns rows in memory in their order, else None."""
         held = self.relations.get(HELD)
         if self.sql != ALL_HELD or self.order != (ROW_NO.name,) or not isinstance(held, Held):
             return None
@@ -171,5 +171,5 @@ class Reader(Protocol):
         ...
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
-        """The rows of a query that is known to have few."""
+        """Return the rows of a query that is known to have few."""
         ...

@@ -2,8 +2,8 @@
 
     reader.rows(view_query(catalog.views.view("calls"), snapshot), limit=20)
 
-The tables that a view names become slices. What a snapshot knows itself, its repositories and the runs that
-have read them, becomes rows at hand. Tests: `tests/unit/catalog/test_views.py`.
+The tables that a view names become slices. What the manifest of the snapshot knows, its repositories and the
+runs that have read them, becomes rows in memory. Tests: `tests/unit/catalog/test_views.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def view_query(view: View, snapshot: Snapshot) -> Query:
 def _slice(table: str, wanted: Mapping[str, tuple[str, ...]], snapshot: Snapshot) -> Slice:
     if table != ERRORS:
         return Slice(table, **wanted)
-    # Rows of every run are in it; the files of the others need not be opened.
+    # The table has rows of all runs; only the files of the published runs are opened.
     runs = {row.extract_run_id for row in snapshot.repositories.values()}
     return Slice(table, run_id=sorted(runs), **wanted)
 
@@ -46,5 +46,5 @@ def _repository(row: RunManifest) -> Row:
     return row.repo_id, row.run_id, row.git_commit, row.repo_root, files, nodes, edges
 
 
-# By the name that statements of views have for them.
+# Rows of the manifest, by the relation name in the statements of views.
 HELD = {"built": _built, "built_repositories": _repository}

@@ -1,11 +1,11 @@
-"""Where boxes are in a picture: a column for each step from the focus, and few crossings.
+"""Arrange the boxes of a picture: a column for each step from the focus, and few crossings.
 
     placed = arranged([Box("a", -1, "caller"), Box("b", 0, "focus")], [Arrow("a", "b", ("CALL_GRAPH",), 1)])
     placed["a"].x < placed["b"].x
 
 What leads to the focus is left of it, what it leads to right of it. In a column, boxes move to the average
-height of what they are connected to, some times forth and back; equal ones are in the order of their names,
-so that the same graph gives the same picture. Tests: `tests/unit/query/test_picture.py`.
+height of the boxes they are connected to, a few times forth and back; boxes of the same height are ordered by
+name, so that the same graph gives the same picture. Tests: `tests/unit/query/test_picture.py`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Spot(Struct, frozen=True):
 
 
 def arranged(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> dict[str, Spot]:
-    """A spot for each box, from (0, 0) on."""
+    """Return the position of each box; the smallest coordinates are (0, 0)."""
     columns: dict[int, list[Box]] = {}
     for box in sorted(boxes, key=lambda each: (each.step, not each.focus, each.title, each.key)):
         columns.setdefault(box.step, []).append(box)

@@ -28,15 +28,15 @@ from codeanatomy.query.export.rows import ExportRows, place_of
 from codeanatomy.query.export.selection import Chosen
 from codeanatomy.query.walks.docstrings import docstrings
 
-# So many boxes can be read.
+# Most boxes of a readable picture.
 READABLE = 60
-# Of a name from a source, before anything else is done with it.
+# Longer names from a source are truncated first.
 NAME_CHARS = 500
 TITLE_CHARS = 32
 DETAIL_CHARS = 38
-# Parts of the names of packages that are put together.
+# Most parts of a package name by which packages are grouped.
 FURTHER_UP = 4
-# Names of members that a box of several shows when it is pointed at.
+# Names of members in the tooltip of a box of several nodes.
 SHOWN = 10
 FOCUS = "focus"
 OTHERS = "(others)"

@@ -1,6 +1,6 @@
 """Hand rows to a format in batches.
 
-    nodes = Rows(NODES, props=(Prop("text", "string", "The comment."),), batches=...)
+    nodes = ExportRows(NODES, props=(Prop("text", "string", "The comment."),), batches=...)
     for batch in nodes:                 # a list of some thousand tuples
         for row in batch:
             row[:-1]                    # the columns of the table, as the catalogue has them
@@ -50,7 +50,7 @@ class ExportRows:
 
     def __init__(self, columns: tuple[Column, ...], props: Iterable[Prop], batches: Iterable[Batch]) -> None:
         self.columns = columns
-        # Those that some row may have.
+        # Properties that some row may have.
         self.props = tuple({prop.name: prop for prop in props}.values())
         self.count = 0
         self._batches = iter(batches)

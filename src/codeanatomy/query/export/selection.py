@@ -1,9 +1,9 @@
-"""Which nodes and edges are exported, and their rows, batch by batch.
+"""Select the nodes and edges to export, and read their rows batch by batch.
 
     chosen = whole(("CALL_GRAPH",))                         # all such edges, and all nodes of kinds they join
     chosen = around(reader, symbol, (), hops=2)             # what is within two steps of a symbol
-    with database() as found:
-        nodes, edges = read(reader, found, chosen, props=True)
+    with open_database() as database:
+        nodes, edges = read(reader, database, chosen, props=True)
 
 Kinds of nodes and of edges may be chosen. Only kinds of edges: with all nodes of the kinds that they may
 join. Only kinds of nodes: with all edges between such nodes. No edge is exported without both of its nodes.
@@ -29,7 +29,7 @@ from codeanatomy.query.engines.statements import Query, Reader, Slice, of_reposi
 from codeanatomy.query.export.rows import EDGES, NODES, Batch, ExportRows
 from codeanatomy.query.walks.reachability import MAX_REACHED, End, neighbours
 
-# What people mean by what is around a symbol: definitions and their uses, not syntax and not instructions.
+# Edges around a symbol that are followed by default: definitions and uses, not syntax or instructions.
 NEAR = (
     "CALL_GRAPH",
     "CONTAINS",
@@ -43,14 +43,14 @@ NEAR = (
     "REFERS_TO",
     "RE_EXPORTS",
 )
-# What a picture shows of it.
+# Edges that a picture shows.
 DRAWN = ("CALL_GRAPH", "CONTAINS", "INHERITS", "INSTANTIATES", "OVERRIDES", "RE_EXPORTS")
 FETCHED = 5_000
-# Up to so many ids are looked up in the table of properties; it is read as a whole for more.
+# Up to this number, ids are looked up in the table of properties; for more, all of it is read.
 LOOKED_UP = 1_000
-# Kinds that have so many rows together are read by one statement; a large one by its own.
+# Most rows of the kinds that one statement reads together; a larger kind is read on its own.
 SORTED = 200_000
-# DuckDB sorts on disk beyond it.
+# Memory of DuckDB; beyond it, DuckDB sorts on disk.
 MEMORY = "1GB"
 
 
@@ -66,10 +66,10 @@ class Chosen(Struct, frozen=True):
 
 
 class Walk(Struct, frozen=True):
-    """How to go away from a focus."""
+    """Which edges and nodes a search from the focus may visit, and how far it goes."""
 
     edge_kinds: tuple[str, ...]
-    # Of the ids of nodes that may be visited.
+    # Prefixes of the ids of nodes that may be visited.
     prefixes: frozenset[str]
     hops: int
 

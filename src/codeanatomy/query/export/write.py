@@ -1,11 +1,11 @@
-"""A part of the graph, written in a format.
+"""Export a part of the graph in a file format.
 
     report = export_graph(reader, "jsonl", target=Path("graph.jsonl"), kinds=("CALL_GRAPH",))
     report.nodes, report.edges, report.bytes
 
-`target` is a path, or an open stream for the formats that are one file. What is exported is what is around a
-focus, or everything (`selection`). No more than a batch of rows is held, except by pictures, which show a
-focus only. Tests: `tests/unit/query/test_export.py`.
+`target` is a path, or an open stream for the formats of a single file. The export is the neighbourhood of a
+symbol (the focus) or the whole graph (`selection`). At most one batch of rows is in memory, except for
+pictures, which only show the neighbourhood of a focus. Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILES: dict[str, Callable[[ExportRows, ExportRows, Counting], Counts]] = {
     "jsonl": jsonl.write,
     "networkx-json": networkx_json.write,
 }
-# With the names of what is written.
+# Writers of several files, with the names of these files.
 FOLDERS: dict[str, tuple[Callable[[ExportRows, ExportRows, Path], Counts], tuple[str, ...]]] = {
     "neo4j-csv": (neo4j_csv.write, neo4j_csv.NAMES),
     "parquet": (parquet.write, parquet.NAMES),
@@ -53,7 +53,7 @@ class ExportReport(Struct, frozen=True):
     """What was written."""
 
     form: str
-    # As they were named; none for a stream.
+    # Paths of the written files; empty for a stream.
     files: tuple[str, ...]
     nodes: int
     edges: int
