@@ -15,7 +15,8 @@ start and the time that a whole build takes:
 After each, the published rows of all tables must be those of before, every count of the manifest right, and
 `verify` clean. Every few rounds the next build runs to its end, at once after a kill, and must publish the
 rows of a clean build. A line per round tells when and in which step it died, what the next plan would do, and
-how long the round took. Exit code 1 on any difference. The short version is in `tests/system/test_failures.py`.
+how long the round took. Exit code 1 on any difference. The short version is in
+`tests/system/test_failures.py`.
 """
 
 from __future__ import annotations

@@ -171,7 +171,9 @@ def check_units(found: list[Row], source: Source, tree: ast.Module) -> int:
 
 
 def span_of(node: Any, source: Source) -> tuple[int | None, int | None]:
-    return source.offset_at(node.lineno, node.col_offset), source.offset_at(node.end_lineno, node.end_col_offset)
+    return source.offset_at(node.lineno, node.col_offset), source.offset_at(
+        node.end_lineno, node.end_col_offset
+    )
 
 
 def check_names(found: list[Row], source: Source, tree: ast.Module) -> int:

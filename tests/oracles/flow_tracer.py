@@ -9,7 +9,8 @@ the instruction turns out to raise. The last definition is kept per variable: of
 of a cell object for a closure, of the module for a global. The cell of a frame is read from the frame's
 memory, because Python itself has no name for it; that layout is CPython 3.11's, and so is this tracer.
 
-Only programs written for the tests are run, never analysed code. Tests: `tests/unit/normalize/test_flow_execution.py`.
+Only programs written for the tests are run, never analysed code. Tests:
+`tests/unit/normalize/test_flow_execution.py`.
 """
 
 from __future__ import annotations

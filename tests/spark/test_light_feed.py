@@ -23,7 +23,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(LakeTables(str(tmp_path / "lake"), tables=(table,)), table, "owner_file_id")
 
 
-def told(rows: list[Row], version: int, kind: str) -> Changes:
+def change_rows(rows: list[Row], version: int, kind: str) -> Changes:
     return Counter((version, kind, row["node_id"], row["owner_file_id"]) for row in rows)
 
 
@@ -38,11 +38,11 @@ def test_spark_reads_the_same_feed(make_store: Callable[..., Store], lake: Lake)
     names = ("_commit_version", "_change_type", "node_id", "owner_file_id")
     # Rows of these owners and no others, each once.
     assert Counter(tuple(row[name] for name in names) for row in rows) == (
-        told(nodes_of(2, 3), 1, "delete")
-        + told(nodes_of(2, 2), 1, "insert")
-        + told([*nodes_of(2, 2), *nodes_of(3, 3), *nodes_of(4, 3)], 2, "delete")
-        + told([*nodes_of(2, 1), *nodes_of(4, 1)], 2, "insert")
-        + told(nodes_of(None, 2), 3, "insert")
+        change_rows(nodes_of(2, 3), 1, "delete")
+        + change_rows(nodes_of(2, 2), 1, "insert")
+        + change_rows([*nodes_of(2, 2), *nodes_of(3, 3), *nodes_of(4, 3)], 2, "delete")
+        + change_rows([*nodes_of(2, 1), *nodes_of(4, 1)], 2, "insert")
+        + change_rows(nodes_of(None, 2), 3, "insert")
     )
     assert [changed(lake, version, version) for version in range(4)] == [
         set(range(6)),

@@ -12,7 +12,7 @@ from codeanatomy import catalog
 from codeanatomy.lake.recorded_queries import record_queries
 from support.builds import built, rows
 from support.edits import write_tree
-from support.query_records import NODES, SOURCE, asked
+from support.query_records import NODES, SOURCE, recorded_query
 
 
 @pytest.mark.system
@@ -27,7 +27,7 @@ def test_a_build_by_spark_records_what_its_plans_filter(spark: SparkSession, tmp
         found = [row["filter_columns"] for row in scans if row["table_name"] == name]
         assert found, name
         assert all("repo_id" in each for each in found), name
-    record_queries(str(lake), [asked(NODES, "line", purpose="callers")])
+    record_queries(str(lake), [recorded_query(NODES, "line", purpose="callers")])
     write_tree(tmp_path / "source", {**SOURCE, "c.py": b"x = 1\n"})
     again = built(spark, lake, repositories, settings=[*auto, "refresh.max_share=0"], until=None)
     assert again.status == "succeeded"

@@ -2,8 +2,8 @@
 
 A golden is the optimized plan, and the physical one with the expressions left out. A cross join, a filter
 that is no longer pushed down, a column that is read for nothing or a Python function per row changes it.
-After a change that is meant, `pytest tests/spark/test_plans.py --regenerate` writes them anew, and the diff is
-reviewed.
+After a change that is meant, `pytest tests/spark/test_plans.py --regenerate` writes them anew, and the diff
+is reviewed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decide which cases and how many random examples `make test` runs; the rest is left to `make test-system`."""
+"""Decide which cases and how many random examples `make test` runs; `make test-system` runs the rest."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ SOURCE = {
 }
 
 
-def asked(
+def recorded_query(
     table: str = NODES, *columns: str, purpose: str = "find", joins: tuple[str, ...] = ()
 ) -> RecordedQuery:
     return RecordedQuery(AT, purpose, table, 0, filter_columns=columns, join_columns=joins)

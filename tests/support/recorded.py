@@ -1,9 +1,10 @@
 """Bytecode of other Pythons, recorded once: what the compiler of each made of the same programs.
 
-    python tests/support/recorded.py        # under the Python to be recorded; writes tests/cases/bytecode/3.13.json.gz
+    python tests/support/recorded.py        # under the Python to be recorded
 
-Only the fields that the flow rules read are kept. The programs are those of the hand-drawn cases, whose facts
-are known; `tests/unit/normalize/test_other_pythons.py` compares.
+This writes `tests/cases/bytecode/3.13.json.gz`, or the file of another version. Only the fields that the flow
+rules read are kept. The programs are those of the hand-drawn cases, whose facts are known;
+`tests/unit/normalize/test_other_pythons.py` compares.
 """
 
 from __future__ import annotations

@@ -393,7 +393,7 @@ def test_a_disk_that_is_full(
     (tmp_path / "disk" / "filler").unlink()
     large.unlink()
     # The lease could not be given back either; others know by the end of the process that it is free.
-    monkeypatch.setattr("codeanatomy.lake.lease._gone", lambda process: True)
+    monkeypatch.setattr("codeanatomy.lake.lease._has_ended", lambda process: True)
     built(spark, place, named)
     assert below(current(place), EXTRACT, "meta") == below(clean[1], EXTRACT, "meta")
 

@@ -3,7 +3,7 @@
     with session_for(settings, progress) as session:
         build(request, progress, session)          # opens it when Spark is first needed
 
-Tests: `tests/unit/cli/test_build_command.py`, `tests/unit/run/test_clean_build.py`.
+Tests: `tests/unit/cli/test_build_command.py`, `tests/spark/test_clean_build.py`.
 """
 
 from __future__ import annotations

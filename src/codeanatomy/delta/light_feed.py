@@ -6,7 +6,7 @@ The changes of a commit follow from its log entry, as in Spark's feed (`delta.fe
 files if it has any, else the rows of the files it added and removed; if a file was both, the rows in which
 the two deletion vectors differ. FeedLost is raised if the changes of a window are incomplete.
 
-Tests: `tests/unit/delta/test_light_feed.py`.
+Tests: `tests/unit/delta/test_light_feed.py`, `tests/spark/test_light_feed.py`.
 """
 
 from __future__ import annotations

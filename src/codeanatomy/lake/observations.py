@@ -13,7 +13,7 @@ lease are not recorded.
 Snapshots come from the gate checks; versions after them are derived from the log entries in between. No text
 contains the value of a storage option (`lake.redaction`).
 
-Tests: `tests/unit/lake/test_observations.py`.
+Tests: `tests/unit/lake/test_observations.py`, `tests/spark/test_observations.py`.
 """
 
 from __future__ import annotations

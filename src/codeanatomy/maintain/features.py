@@ -3,9 +3,10 @@
     protocols("lake", settings, ("cpg_nodes",))[0].features      # ("changeDataFeed",)
     enable_feature("lake", settings, ("cpg_nodes",), "deletion_vectors", progress, open_session)
 
-A feature can require more of readers and writers than they support, and most cannot be removed. So only
-those can be enabled that the table's policy enables or lists as optional. The version that has the feature is
-published, as after any maintenance. Tests: `tests/unit/maintain/test_maintain_command.py`.
+A feature can require more of readers and writers than they support, and most cannot be removed. So only those
+can be enabled that the table's policy enables or lists as optional. The version that has the feature is
+published, as after any maintenance. Tests: `tests/unit/maintain/test_maintain_command.py`,
+`tests/spark/test_maintain_command.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ stop the others. If a build died and left unpublished versions, no published tab
 the next build, which undoes or continues that build. Unpublished versions of maintenance itself are
 published by the next maintenance: they have the same rows.
 
-Tests: `tests/unit/maintain/test_maintenance.py`.
+Tests: `tests/unit/maintain/test_maintenance.py`, `tests/spark/test_maintenance.py`.
 """
 
 from __future__ import annotations

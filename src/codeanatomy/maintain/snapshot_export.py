@@ -9,7 +9,7 @@ files for each table, with all columns, and a `manifest.json` that describes the
 
 All versions are checked first. Data files never change once written, so a build may run meanwhile; if
 maintenance deletes one of them, the copy fails. The copy is written beside the target and moved there when
-it is complete. Tests: `tests/unit/maintain/test_snapshot_export.py`.
+it is complete. Tests: `tests/unit/maintain/test_snapshot_export.py`, `tests/spark/test_snapshot_export.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 A report that cannot be made is a failure of `type_checker_files_v1`, and the build goes on.
 
-Tests: `tests/unit/extract/test_pyrefly.py`.
+Tests: `tests/unit/extract/test_pyrefly.py`, `tests/spark/test_pyrefly_build.py`.
 """
 
 from __future__ import annotations

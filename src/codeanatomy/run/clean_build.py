@@ -9,7 +9,7 @@ Each combination of options (profile, type checker, SCIP indexer) is tried until
 none matches, the repository was built by other code, with other settings or tools, or with an existing SCIP
 index, and cannot be reproduced.
 
-Tests: `tests/unit/run/test_clean_build.py`.
+Tests: `tests/unit/run/test_clean_build.py`, `tests/spark/test_clean_build.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ the start of a run, without Spark, and only if a table has the policy `auto`.
 
 A column stays until KEPT_RUNS runs have not used it. If there are more columns than the policy allows, those
 chosen before come first: a choice that changes with every run would commit to each table without need.
-Tests: `tests/unit/run/test_lineage.py`.
+Tests: `tests/unit/run/test_lineage.py`, `tests/spark/test_lineage.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The examples: a notebook whose cells run, and a script for spark-submit."""
+"""The example notebook: its cells run without Spark, except those that are tagged."""
 
 from __future__ import annotations
 

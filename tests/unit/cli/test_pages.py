@@ -8,8 +8,8 @@
 `lake` is the lake of `support.ask_lake` (flask 3.1.3, and the repositories `shop` and `depot` of
 tests/cases/ask), and the default; `old-lake` one with six runs (`support.aging`), whose ids are RUN1 to RUN6.
 `--format table` is added where no format is given; of a command that fails the messages are compared, too. A
-line `...` stands for any lines. Ids of runs, times, seconds and sizes are not compared. `pytest tests/unit/cli/test_pages.py --regenerate` writes the
-outputs anew.
+line `...` stands for any lines. Ids of runs, times, seconds and sizes are not compared. `pytest
+tests/unit/cli/test_pages.py --regenerate` writes the outputs anew.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Deletion vectors: what Python writes every reader sees alike, whatever was done to the table before."""
+"""Deletion vectors: the format, and commits that every reader without a JVM sees alike."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_bits_end_after_the_last_removed_row(tmp_path: Path) -> None:
     assert removed_bits(str(tmp_path), vector) == PositionBits("oIA=", 10)
 
 
-# Commits, seen by everybody.
+# Commits.
 
 
 def test_files_of_a_version_are_data_and_vectors(aside: Lake) -> None:

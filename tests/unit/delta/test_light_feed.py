@@ -1,4 +1,4 @@
-"""Whose rows have changed, told without a JVM: as Spark's change feed has it, or not at all."""
+"""Changed owners read without a JVM: those of Spark's change feed, or an error."""
 
 from __future__ import annotations
 

@@ -688,6 +688,3 @@ def test_a_statement_reads_what_may_match(
 )
 def test_conditions_that_spare_nothing(sql: str) -> None:
     assert conditions_of(check(sql).tree) == {}
-
-
-# Scans by Spark.

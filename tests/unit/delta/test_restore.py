@@ -1,4 +1,4 @@
-"""Tables brought back without a JVM: to a version, to no rows; and Spark goes on with them."""
+"""Tables restored without a JVM: to a version, and to no rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The type checker itself, on small programs and in a build."""
+"""The type checker on small programs; in a build: `tests/spark/test_pyrefly_build.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs record of their tables, against the Delta logs, and what `codeanatomy observe` says."""
+"""Observations that runs record of their tables, against the Delta logs, and `codeanatomy observe`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of a published run: what is in them, who can open them, and what is refused."""
+"""Copies of a published run: their contents, the readers that open them, and refused requests."""
 
 from __future__ import annotations
 

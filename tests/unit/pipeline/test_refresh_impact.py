@@ -16,7 +16,7 @@ from codeanatomy.pipeline.refresh.file_tables import Inputs
 from codeanatomy.pipeline.refresh.impact import impact_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
 from codeanatomy.pipeline.refresh.relink import relinked
-from codeanatomy.plan.changes import SourceChange, Impact
+from codeanatomy.plan.changes import Impact, SourceChange
 from codeanatomy.progress import Progress
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run.build import plan

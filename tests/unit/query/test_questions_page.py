@@ -1,6 +1,7 @@
 """`docs/questions.md`: every statement on the page is run, and its rows are those of the table below it.
 
-After a change that is meant, `pytest tests/unit/query/test_questions_page.py --regenerate` writes the tables anew.
+After a change that is meant, `pytest tests/unit/query/test_questions_page.py --regenerate` writes the tables
+anew.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`codeanatomy sql`, on both engines."""
+"""`codeanatomy sql` on DuckDB; on Spark: `tests/spark/test_sql_command.py`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A statement means the same before and after it was rewritten, and in the other engine's SQL.
 
-`tests/cases/sql/rewrites.json` has tiny views, statements, and the rows that each statement has by hand. SQLGlot's
-own executor, which is Python, runs a statement as it was typed and as `check` has written it anew; DuckDB
-runs the translation. All three have to give the rows of the case.
+`tests/cases/sql/rewrites.json` has tiny views, statements, and the rows that each statement has by hand.
+SQLGlot's own executor, which is Python, runs a statement as it was typed and as `check` has written it anew;
+DuckDB runs the translation. All three have to give the rows of the case.
 """
 
 from __future__ import annotations

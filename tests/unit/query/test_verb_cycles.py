@@ -1,4 +1,6 @@
-"""Cycles: labelled sources in `tests/cases/ask/shop/shop/waste`; flask and random graphs by transitive closure."""
+"""Cycles: labelled sources in `tests/cases/ask/shop/shop/waste`; flask and random graphs by transitive
+closure.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What nothing uses: labelled sources in `tests/cases/ask/shop/shop/waste`, and flask by its syntax trees alone."""
+"""What nothing uses: labelled sources in `tests/cases/ask/shop/shop/waste`, and flask by its syntax trees
+alone.
+"""
 
 from __future__ import annotations
 

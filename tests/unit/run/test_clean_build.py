@@ -1,4 +1,4 @@
-"""Two lakes are the same if all their rows are, and a lake is what a build from nothing gives."""
+"""Comparison of two lakes row by row; builds by Spark: `tests/spark/test_clean_build.py`."""
 
 from __future__ import annotations
 

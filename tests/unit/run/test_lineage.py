@@ -1,4 +1,4 @@
-"""Statistics by use: what was asked of a table decides which of its columns have bounds in the log."""
+"""Statistics by use: recorded queries decide which columns of a table have bounds in the log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from codeanatomy.run.lineage import ColumnUse, rank_columns, with_lineage
 from support.builds import rows
 from support.clean import clean_lake, order, refreshed
 from support.edits import write_tree
-from support.query_records import NODES, SOURCE, asked
+from support.query_records import NODES, SOURCE, recorded_query
 
 AUTO = f"tables.{NODES}.write.stats_policy=auto"
 CLUSTERED = ("file_id", "bstart", "node_id")
@@ -127,7 +127,7 @@ def test_what_is_asked_for_has_statistics_in_the_next_build(small: Built) -> Non
 
 def test_an_explicit_policy_is_left_alone(small: Built) -> None:
     before = small.properties()
-    record_queries(str(small.lake), [asked(NODES, "line", "name")])
+    record_queries(str(small.lake), [recorded_query(NODES, "line", "name")])
     small.edit()
     assert small.properties() == before
     assert small.bounds() <= set(catalog.table(NODES).write.stats_columns)
@@ -145,7 +145,7 @@ def test_a_choice_stays_until_enough_runs_have_not_used_it(
     # What a refresh filters by is known after the first.
     small.edit(AUTO)
     altered = []
-    for questions in ([asked(NODES, "line")], [], []):
+    for questions in ([recorded_query(NODES, "line")], [], []):
         record_queries(str(small.lake), questions)
         small.edit(AUTO)
         altered.append((any("metaData" in each for each in small.log()[-1]), "line" in small.bounds()))
@@ -158,11 +158,11 @@ def test_a_choice_stays_until_enough_runs_have_not_used_it(
 def test_questions_that_change_nothing_make_no_commit(small: Built) -> None:
     """What is asked for again, or cannot have statistics, alters no table."""
     small.edit(AUTO)
-    record_queries(str(small.lake), [asked(NODES, "line")])
+    record_queries(str(small.lake), [recorded_query(NODES, "line")])
     small.edit(AUTO)
     record_queries(
         str(small.lake),
-        [asked(NODES, name, purpose="sql") for name in ("line", "no_such_column", "node_kind")],
+        [recorded_query(NODES, name, purpose="sql") for name in ("line", "no_such_column", "node_kind")],
     )
     small.edit(AUTO)
     assert not any("metaData" in each for each in small.log()[-1])
@@ -177,7 +177,7 @@ def test_questions_that_change_nothing_make_no_commit(small: Built) -> None:
 def test_the_lineage_of_a_lake_without_runs(tmp_path: Path) -> None:
     tables = load_settings((AUTO,), env={}, start=None).tables
     assert catalog.table(NODES, with_lineage(str(tmp_path), tables)).lineage == ()
-    record_queries(str(tmp_path), [asked(NODES, "line"), asked("cpg_edges", "role")])
+    record_queries(str(tmp_path), [recorded_query(NODES, "line"), recorded_query("cpg_edges", "role")])
     found = with_lineage(str(tmp_path), tables)
     assert catalog.table(NODES, found).lineage == (UsedColumn("line", "filtered by 1 scan of find"),)
     assert catalog.table("cpg_edges", found).lineage is None
@@ -193,7 +193,7 @@ def test_nothing_is_read_where_no_table_wants_it(tmp_path: Path, monkeypatch: py
 
 
 def test_fingerprints_and_contracts_do_not_know_of_it(small: Built) -> None:
-    record_queries(str(small.lake), [asked(NODES, "line")])
+    record_queries(str(small.lake), [recorded_query(NODES, "line")])
     tables = load_settings((AUTO,), env={}, start=None).tables
     found = with_lineage(str(small.lake), tables)
     assert catalog.table(NODES, found).lineage

@@ -8,7 +8,7 @@ The vectors of a commit are in one file, `deletion_vector_<uuid>.bin`: a byte wi
 for each vector its size, a magic number, a 64-bit roaring bitmap in the portable format, and a checksum. A
 vector is immutable: a commit that deletes more rows of the file writes another vector.
 
-Tests: `tests/unit/delta/test_deletion_vectors.py`.
+Tests: `tests/unit/delta/test_deletion_vectors.py`, `tests/spark/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations

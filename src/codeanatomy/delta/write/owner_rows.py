@@ -9,7 +9,7 @@
 
 Files are skipped if their statistics or partition exclude the owners (`delta.read.predicate`); from the
 others DuckDB reads the owner column, and the column by which rows are picked, where row groups may contain a
-match. Tests: `tests/unit/delta/test_deletion_vectors.py`.
+match. Tests: `tests/unit/delta/test_deletion_vectors.py`, `tests/spark/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 A restore is a commit of its own, so the undone versions stay in the history. Rows deleted by a deletion
 vector come back too, since the log of the earlier version has the file without it. Tests:
-`tests/unit/delta/test_restore.py`.
+`tests/unit/delta/test_restore.py`, `tests/spark/test_restore.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Every attempt is for exactly the next version and is never rebased, so `after` i
 must be able to create a file only if it does not exist (a local file system, or an object store with
 conditional writes). An attempt that failed after its entry was written is found in the log by its stamp.
 
-Tests: `tests/unit/delta/test_small.py`.
+Tests: `tests/unit/delta/test_small.py`, `tests/spark/test_small.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ a repository is not compared.
 
 Measured with two lakes of flask, 0.9 million rows together: 1.5 seconds of processor time.
 
-Tests: `tests/unit/run/test_clean_build.py`.
+Tests: `tests/unit/run/test_clean_build.py`, `tests/spark/test_clean_build.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ node of a kind and qualified name before and after, each of the two rows gives t
 run pins a version of every table; data files that both versions share are not read, and of those whose
 deletion vectors differ, only the rows that one of the two removes.
 
-Tests: `tests/unit/query/test_run_diff.py`.
+Tests: `tests/unit/query/test_run_diff.py`, `tests/spark/test_run_diff.py`.
 """
 
 from __future__ import annotations

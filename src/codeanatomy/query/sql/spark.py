@@ -7,7 +7,7 @@ and stops when the time is over: its jobs have a tag, and no others are cancelle
 Spark context, so this is not for Spark Connect. The answer is given up at once; a task that joins everything
 with everything looks up between batches of its input only, and keeps its core until then.
 
-Tests: `tests/unit/query/test_sql_command.py`.
+Tests: `tests/unit/query/test_sql_command.py`, `tests/spark/test_sql_command.py`.
 """
 
 from __future__ import annotations
