@@ -1,4 +1,4 @@
-"""Frame the answer to a statement, of either engine: like `query.answers.Answer`, with any columns.
+"""Build the answer to a statement of either engine: like `query.answers.Answer`, with any columns.
 
     answer = Lake.open("lake").sql("SELECT kind, count(*) FROM symbols GROUP BY kind")
     answer.rows[0]        # {"kind": "CLASS", "count": 52}
@@ -25,7 +25,7 @@ from codeanatomy.query.ask import coverage_of, freshness_of
 from codeanatomy.query.engines.statements import Reader
 from codeanatomy.query.sql.check import Checked
 
-# An answer may take so long, in seconds.
+# Bounds of the time limit, in seconds.
 SHORTEST = 0.1
 LONGEST = 3600.0
 
@@ -36,7 +36,7 @@ class SqlAnswer(Struct, frozen=True):
     verb: str
     # The statement, as it was typed.
     subject: tuple[str, ...]
-    # Names of what is in each row.
+    # Keys of each row.
     columns: tuple[str, ...]
     rows: tuple[dict[str, Any], ...]
     # None if counting them would have taken too long.
@@ -50,9 +50,9 @@ class SqlAnswer(Struct, frozen=True):
     run_id: str
     freshness: tuple[Freshness, ...]
     coverage: tuple[Coverage, ...]
-    # What it reads.
+    # Views that the statement reads.
     views: tuple[str, ...]
-    # As the engine has run it.
+    # The statement as the engine has run it.
     sql: str
 
     @classmethod
@@ -116,13 +116,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, datetime):
-        # One without a zone is Spark's, in the zone of this process.
+        # A time without a zone comes from Spark, in the zone of this process.
         return value.astimezone(UTC)
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def check_limits(limit: int, seconds: float) -> None:
-    """Refuse a limit or a time that means nothing."""
+    """Raise UsageError if the limit or the time limit is out of bounds."""
     check_limit(limit)
     if type(seconds) not in (int, float) or not SHORTEST <= seconds <= LONGEST:
         raise UsageError(f"{seconds!r} seconds", f"they are at least {SHORTEST:g}, at most {LONGEST:,g}")

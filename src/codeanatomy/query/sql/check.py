@@ -7,9 +7,9 @@
     found.duck_sql     # SELECT "calls"."caller" AS "caller", COUNT(*) AS "count" FROM "calls" AS "calls" ...
     check("SELECT nme FROM symbols")      # SqlRefused: line 1, column 8: unknown column 'nme' ...
 
-The statement is in Spark's SQL. It is read into a tree, of which every part has to be one that is allowed
-(`parts`), every name one that is known (`names`), and every value of a fitting type (`types`). What is run
-is written anew from the tree: names in full and quoted, stars spelled out, comments left out, for DuckDB by
+The statement is in Spark's SQL. It is parsed into a tree: every part has to be allowed (`parts`), every name
+known (`names`), and every value of a fitting type (`types`). The statement that is run is generated from the
+tree: names qualified and quoted, stars expanded, comments left out, and for DuckDB rewritten by
 `duck_rewrites`. A number with a point is a DOUBLE.
 
 Columns of the answer have names of their own: a second `line` becomes `line_2`, and `count(*)` is `count`.
@@ -41,7 +41,7 @@ from codeanatomy.query.sql.parts import check_parts, typed_name
 from codeanatomy.query.sql.types import annotated, check_types
 from codeanatomy.query.symbols import is_text
 
-# Longer ones are not written by hand, and would take seconds to look at.
+# Longer statements are not written by hand, and would take seconds to check.
 CHARACTERS = 100_000
 TOKENS = 5_000
 # First words of a query.
@@ -64,17 +64,17 @@ class Checked(Struct, frozen=True):
     text: str
     # Views that it reads.
     views: tuple[str, ...]
-    # Names of what it gives, each once.
+    # Names of the output columns, each once.
     columns: tuple[str, ...]
-    # Names in full, in Spark's SQL and in DuckDB's.
+    # The statement with qualified names, in the SQL of Spark and of DuckDB.
     spark_sql: str
     duck_sql: str
-    # What they were written from.
+    # The trees that they were generated from.
     tree: exp.Query
     duck_tree: exp.Query
 
     def first(self, rows: int) -> str:
-        """In DuckDB's SQL, with so many rows at most."""
+        """Return the statement in DuckDB's SQL, with at most this number of rows."""
         limit = self.duck_tree.args.get("limit")
         if limit is not None and int(limit.expression.name) <= rows:
             return self.duck_sql
@@ -131,7 +131,7 @@ def _checked(text: str, complaints: Complaints) -> Checked:
 
 @cache
 def schema() -> MappingSchema:
-    """The columns of the views, as SQLGlot wants them."""
+    """Return the columns of the views as a schema of SQLGlot."""
     known: dict[str, object] = {
         view.name: {column.name: column.ddl for column in view.columns} for view in (*VIEWS, *OBSERVE_VIEWS)
     }
@@ -139,12 +139,12 @@ def schema() -> MappingSchema:
 
 
 def written(tree: exp.Query, dialect: str) -> str:
-    """A statement as an engine reads it."""
+    """Return the statement in the SQL of an engine."""
     return tree.sql(dialect, identify=True, comments=False)
 
 
 def _parsed(text: str, complaints: Complaints) -> exp.Query:
-    """The one statement of a text, which is a query."""
+    """Parse the text, which must be a single query."""
     _check_tokens(text, complaints)
     complaints.refuse()
     try:
@@ -164,10 +164,10 @@ def _parsed(text: str, complaints: Complaints) -> exp.Query:
 
 
 def _add_error(text: str, error: dict[str, Any], complaints: Complaints) -> None:
-    """Complain about what SQLGlot could not read."""
+    """Report a syntax error of SQLGlot."""
     highlight = error["highlight"] or ""
     end = _offset(text, error["line"], error["col"])
-    # It names its own classes where a part is missing.
+    # SQLGlot's message would contain names of its classes.
     missing = str(error["description"]).startswith("Required keyword")
     message = f"something is missing after {highlight}" if missing else "this was not expected here"
     complaints.add_at("syntax", message, max(end - len(highlight), 0), end)
@@ -213,12 +213,12 @@ def _at(complaints: Complaints, token: Token, code: str, message: str, suggestio
 
 
 def _offset(text: str, line: int, column: int) -> int:
-    """Where a line and column, counted from 1, are in a text."""
+    """Return the offset of a line and column, counted from 1, in a text."""
     return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
 
 
 def _name_columns(root: exp.Query, text: str) -> None:
-    """Call what a function gives by the function's name."""
+    """Name output columns that are function calls after the function."""
     for select in _leftmost(root):
         select.set("expressions", [_named(each, text) for each in select.selects])
 
@@ -231,7 +231,7 @@ def _named(value: exp.Expr, text: str) -> exp.Expr:
 
 
 def _make_doubles(tree: exp.Query) -> None:
-    """Make numbers with a point DOUBLEs: as DECIMALs they are counted with in two ways."""
+    """Cast numbers with a point to DOUBLE: the engines calculate differently with DECIMAL."""
     for each in list(tree.find_all(exp.Literal)):
         is_number = not each.is_string and not each.name.isdecimal()
         if is_number and not isinstance(each.parent, exp.Cast) and "e" not in each.name.lower():
@@ -247,7 +247,7 @@ def _escape_patterns(tree: exp.Query) -> None:
 
 
 def _unique_columns(tree: exp.Query) -> tuple[str, ...]:
-    """The names of the columns, which are made different where they are not."""
+    """Make the names of the output columns unique, and return them."""
     names: dict[str, None] = {}
     for select in _leftmost(tree):
         for each in select.selects:
@@ -262,7 +262,7 @@ def _unique_columns(tree: exp.Query) -> tuple[str, ...]:
 
 
 def _leftmost(tree: exp.Expr) -> Iterator[exp.Select]:
-    """The SELECT that gives the columns their names."""
+    """Yield the SELECT that names the output columns."""
     while isinstance(tree, exp.SetOperation | exp.Subquery):
         tree = tree.this
     if isinstance(tree, exp.Select):

@@ -45,11 +45,11 @@ COMPARISONS = (
     exp.Like,
     exp.StartsWith,
 )
-# Where a condition stands that rows have to meet.
+# Clauses with conditions that rows have to meet.
 CONDITIONS = (exp.Where, exp.Join, exp.Having, exp.Qualify)
-# What a condition may be part of and still be one.
+# Expressions that combine conditions to a condition.
 CONNECTIVES = (exp.And, exp.Or, exp.Not, exp.Paren, exp.Escape)
-# Queries inside of queries, so many.
+# Deepest nesting of queries that is followed.
 DEEPEST = 50
 
 # A relation and a column of it.
@@ -58,11 +58,11 @@ Leaf = tuple[str, str]
 
 @dataclass
 class Used:
-    """Columns of a relation."""
+    """The columns of a relation that a statement uses, by the way it uses them."""
 
     filters: set[str] = field(default_factory=set)
     joins: set[str] = field(default_factory=set)
-    # All that are named, also those above.
+    # All columns that are named, including those above.
     columns: set[str] = field(default_factory=set)
 
 
@@ -75,7 +75,7 @@ def columns_used(text: str | exp.Query, relations: Mapping[str, Sequence[str]]) 
 
 
 def views_used(tree: exp.Query, views: Sequence[str]) -> dict[str, Used]:
-    """What a checked statement does with the columns of tables, through the views that it reads."""
+    """Return how a checked statement uses the columns of tables, through the views that it reads."""
     in_statement = columns_used(tree, {name: view(name).column_names for name in views})
     by_relation: dict[str, Used] = {}
     for name in views:
@@ -94,7 +94,7 @@ def views_used(tree: exp.Query, views: Sequence[str]) -> dict[str, Used]:
 
 
 def _of_view(name: str) -> tuple[dict[str, Used], dict[str, set[Leaf]]]:
-    """What a view does with what it reads, and where its columns come from."""
+    """Return how a view uses the columns of its relations, and the origins of its own columns."""
     known = view(name)
     relations = {each: catalog.table(table).column_names for each, (table, _) in known.reads.items()}
     relations |= {each: tuple(column.name for column in columns) for each, columns in known.supplied.items()}
@@ -108,7 +108,7 @@ def _of_view(name: str) -> tuple[dict[str, Used], dict[str, set[Leaf]]]:
 
 
 def _qualified(text: str | exp.Query, relations: Mapping[str, Sequence[str]]) -> exp.Query:
-    """A statement whose columns name their relations, and whose stars are spelled out."""
+    """Return the statement with qualified columns and expanded stars."""
     tree = parse_one(text, read=DIALECT) if isinstance(text, str) else text.copy()
     schema = MappingSchema(
         {name: dict.fromkeys(each, "STRING") for name, each in relations.items()}, dialect=DIALECT
@@ -138,7 +138,7 @@ def _walked(tree: exp.Query, relations: Mapping[str, Sequence[str]]) -> dict[str
 
 
 def _role(column: exp.Column) -> str | None:
-    """Whether a column is joined or filtered by, where it stands; none where it is neither."""
+    """Return whether a column is joined by or filtered by at its position; None if neither."""
     if isinstance(column.parent, CONNECTIVES):
         # A truth value is a condition itself.
         return "filters" if _is_condition(column) else None
@@ -156,7 +156,7 @@ def _role(column: exp.Column) -> str | None:
 
 
 def _is_condition(node: exp.Expr) -> bool:
-    """Whether rows have to meet it: nothing but connectives is between it and a WHERE or ON."""
+    """Return whether rows have to meet it: only AND, OR and NOT are between it and WHERE or ON."""
     above = node.parent
     while isinstance(above, CONNECTIVES):
         above = above.parent
@@ -166,7 +166,7 @@ def _is_condition(node: exp.Expr) -> bool:
 def _leaves(
     column: exp.Column, scope: Scope, relations: Mapping[str, Sequence[str]], depth: int
 ) -> Iterator[Leaf]:
-    """The columns of relations that a column is; none where it is computed."""
+    """Yield the columns of relations that a column stands for; none if it is computed."""
     reach: Scope | None = scope
     while reach is not None:
         source = reach.sources.get(column.table)
@@ -186,13 +186,13 @@ def _of_source(
 
 
 def _origins(scope: Scope, name: str, relations: Mapping[str, Sequence[str]], depth: int) -> Iterator[Leaf]:
-    """Where a column that a query gives comes from."""
+    """Yield the columns of relations that an output column of a query comes from."""
     expression = scope.expression
     if depth > DEEPEST or not isinstance(expression, exp.Query) or name not in expression.named_selects:
         return
     place = expression.named_selects.index(name)
     for part in _selects(scope):
-        # All parts of a UNION give as many columns.
+        # All parts of a UNION have the same number of columns.
         select = part.expression
         given = select.selects[place : place + 1] if isinstance(select, exp.Select) else []
         inner = given[0].unalias() if given else None

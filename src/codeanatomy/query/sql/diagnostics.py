@@ -30,7 +30,7 @@ CODES = {
     "engine": "The engine refused it.",
     "time": "It took longer than it may.",
 }
-# Of a line that is shown.
+# Most characters of a line that are shown.
 SHOWN = 120
 
 
@@ -54,7 +54,7 @@ class Complaints:
         self.diagnostics: list[Diagnostic] = []
 
     def add(self, code: str, message: str, at: exp.Expr | None = None, suggestion: str | None = None) -> None:
-        """Complain about a part of the statement."""
+        """Report a problem with a part of the statement."""
         start, end = span(at) if at is not None else (None, None)
         self.add_at(code, message, start, end, suggestion)
 
@@ -66,7 +66,7 @@ class Complaints:
         end: int | None = None,
         suggestion: str | None = None,
     ) -> None:
-        """Complain about characters of the text."""
+        """Report a problem with characters of the text."""
         if start is None:
             self.diagnostics.append(Diagnostic(code, message, suggestion=suggestion))
             return
@@ -87,14 +87,14 @@ class Complaints:
         )
 
     def refuse(self) -> None:
-        """Raise if there is anything to complain about."""
+        """Raise SqlRefused if there are problems."""
         if self.diagnostics:
             self.diagnostics.sort(key=lambda each: (each.line or 0, each.column or 0))
             raise SqlRefused([to_builtins(each) for each in self.diagnostics])
 
 
 def span(part: exp.Expr) -> tuple[int | None, int | None]:
-    """The characters that a part of a statement was read from, as far as they are known."""
+    """Return the start and end of a part of a statement in its text, if they are known."""
     known = [node.meta for node in part.walk() if "start" in node.meta]
     if not known:
         return None, None
@@ -112,7 +112,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def _underlined(line: str, start: int, end: int) -> str:
-    """A line, or the part of a long one around the place, with the place underlined."""
+    """Return a line, or the part of a long line around the position, with the position underlined."""
     first = max(0, start - SHOWN // 2)
     part = line[first : first + SHOWN]
     shown = "".join(character if character.isprintable() else " " for character in part)

@@ -1,10 +1,10 @@
-"""`codeanatomy sql "..."`: one read-only statement over the views, answered by DuckDB.
+"""Run one read-only statement over the views on DuckDB (`codeanatomy sql "..."`).
 
     run_sql(reader, "SELECT kind, count(*) FROM symbols GROUP BY kind", limit=100, seconds=30).rows
 
-`check` looks at the statement first. DuckDB is the second line, for what it might overlook: a database of its
-own that reads files of this lake and no others, takes no settings and no extensions, and is given a
-statement only if it takes it for a SELECT. Each view is made of the slices it reads, so a question about
+`check` examines the statement first. DuckDB is the second line of defence: a separate database that can only
+read files of this lake, accepts no settings and no extensions, and runs a statement only if it parses it as
+a SELECT. Each view is made of the slices it reads, so a question about
 classes opens the files of classes; for views that are whole tables the conditions of the statement select the
 files (`query.sql.pruning`). `seconds` is for reading and counting together.
 
@@ -46,18 +46,18 @@ from codeanatomy.query.sql.pruning import view_queries
 
 __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]
 
-# Of all questions at a time; beyond the first, the second is used.
+# Memory of all statements that run at the same time, and disk space for what exceeds it.
 MEMORY = 2 * GB
 DISK = 20 * GB
 # An interrupt may come between two statements and be lost, so it is repeated.
 AGAIN = 0.1
-# What DuckDB advises, which is refused here, and that it does so when a statement is too deep.
+# Advice in messages of DuckDB to use SET, which is refused here; and the mark of too deep nesting.
 ADVICE = re.compile(r"\s*[^.]*\b(SET|PRAGMA) .*")
 TOO_DEEP = "max_expression_depth"
 
 
 def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> SqlAnswer:
-    """The first rows of a statement's answer."""
+    """Run a statement and return its first rows."""
     check_limits(limit, seconds)
     checked = check(text)
     connection = guarded(local_path(reader.snapshot.root), os.getpid()).cursor()
@@ -74,7 +74,7 @@ def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> Sq
 
 @lru_cache(maxsize=4)
 def guarded(root: str, process: int) -> duckdb.DuckDBPyConnection:
-    """A database of a process that can read the files below a folder, and nothing else."""
+    """Return the database of a process that can read the files below a folder, and nothing else."""
     database = connect(spill_folder(process), memory=MEMORY, disk=DISK, extensions=False)
     # Paths are given to it as patterns that match themselves.
     folders = (root, PATTERN.sub(r"[\g<0>]", root))
@@ -85,7 +85,7 @@ def guarded(root: str, process: int) -> duckdb.DuckDBPyConnection:
 
 
 def selected(connection: duckdb.DuckDBPyConnection, sql: str, ends: float) -> list[Row]:
-    """The rows of what DuckDB itself takes for one SELECT, if they are there by a time of the clock."""
+    """Return the rows of a statement that DuckDB itself parses as one SELECT; interrupt it at a time."""
     statements = connection.extract_statements(sql)
     if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
         raise duckdb.PermissionException("only a SELECT is run")
@@ -100,7 +100,7 @@ def _make_views(connection: duckdb.DuckDBPyConnection, reader: LightReader, chec
 
 
 def _count(connection: duckdb.DuckDBPyConnection, checked: Checked, ends: float) -> int | None:
-    """How many rows there are, if that is found out in time."""
+    """Count the rows; None if there is not enough time or memory."""
     try:
         rows = selected(connection, f"SELECT count(*) FROM ({checked.duck_sql}) AS counted", ends)
     except (duckdb.InterruptException, duckdb.OutOfMemoryException):
@@ -110,7 +110,7 @@ def _count(connection: duckdb.DuckDBPyConnection, checked: Checked, ends: float)
 
 @contextmanager
 def _until(connection: duckdb.DuckDBPyConnection, ends: float) -> Iterator[None]:
-    """Interrupt what runs when its time is over."""
+    """Interrupt the statement when its time is over."""
     done = threading.Event()
 
     def watch() -> None:
@@ -130,7 +130,7 @@ def _until(connection: duckdb.DuckDBPyConnection, ends: float) -> Iterator[None]
 
 @contextmanager
 def _refusals(checked: Checked, seconds: float) -> Iterator[None]:
-    """Report what DuckDB refuses like what `check` refuses."""
+    """Report refusals of DuckDB in the same way as those of `check`."""
     complaints = Complaints(checked.text)
     try:
         yield

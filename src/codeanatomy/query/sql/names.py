@@ -19,16 +19,16 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS
 from codeanatomy.query.sql.diagnostics import Complaints, closest
 
-# Columns of a relation, and values that an alias of an alias of ... stands for.
+# Most columns of a relation, and most values that nested aliases expand to.
 WIDTH = 1_000
 VIEW_COLUMNS = {view.name: view.column_names for view in (*VIEWS, *OBSERVE_VIEWS)}
 
 
 def check_tables(root: exp.Query, complaints: Complaints) -> tuple[str, ...]:
-    """The views that a statement reads; whatever else it names in their place is complained about."""
+    """Return the views that a statement reads, and report names that are no views."""
     used: set[str] = set()
     named = {each.alias for each in root.find_all(exp.CTE)}
-    # Names of WITH; whatever no scope accounts for has to be a view.
+    # Tables that are named by WITH; all others have to be views.
     queries = {
         id(table)
         for scope in traverse_scope(root)
@@ -54,7 +54,7 @@ def _check_table(table: exp.Table, complaints: Complaints) -> None:
 
 
 def check_columns(root: exp.Query, complaints: Complaints) -> None:
-    """Complain about columns that no relation in reach has, or several."""
+    """Report columns that no relation in scope has, or that several have."""
     names = Names(complaints)
     for scope in traverse_scope(root):
         names.add(scope)
@@ -74,7 +74,7 @@ class Names:
         self.too_wide = False
 
     def add(self, scope: Scope) -> None:
-        """Look at the columns of a scope, and keep which ones it gives to those around it."""
+        """Check the columns of a scope, and keep its output columns for the scopes around it."""
         for column in scope.columns:
             if id(column) not in self._seen and not isinstance(column.this, exp.Star):
                 self._seen.add(id(column))
@@ -121,21 +121,21 @@ class Names:
             )
 
     def _check_twice(self, expression: exp.Expr, outputs: tuple[str, ...]) -> None:
-        """A relation has a column of a name once; only the answer may have it twice."""
+        """Report a repeated column name of a relation; only the answer may repeat one."""
         twice = next((name for name in outputs if outputs.count(name) > 1), None)
         if twice is not None and len(outputs) <= WIDTH:
             message = f"two columns are called {twice!r}"
             self._complaints.add("ambiguous", message, expression, "name one of them with AS")
 
     def _columns(self, scope: Scope, name: str) -> tuple[str, ...] | None:
-        """The columns of a relation that a scope selects from; none if they are not known."""
+        """Return the columns of a relation that a scope selects from; None if they are not known."""
         source = _sources(scope).get(name)
         if isinstance(source, exp.Table):
             return VIEW_COLUMNS.get(source.name)
         if not isinstance(source, Scope):
             return None
         around = source.expression.parent
-        # What is recursive is known by its first part.
+        # The columns of a recursive query are those of its first part.
         while isinstance(around, exp.SetOperation):
             around = around.parent
         if isinstance(around, exp.CTE | exp.Subquery) and around.alias_column_names:
@@ -200,7 +200,7 @@ class Names:
 
 
 def expansion(expression: exp.Expr) -> int:
-    """How many values the aliases of a SELECT stand for: one may be used in the next.
+    """Return the most values that an alias of a SELECT expands to: it may use earlier aliases.
 
     >>> expansion(exp.select("1 AS a", "a + a AS b", "b + b AS c"))
     7
@@ -217,7 +217,7 @@ def expansion(expression: exp.Expr) -> int:
 
 
 def _outwards(scope: Scope) -> Iterator[Scope]:
-    """A scope and those around it."""
+    """Yield a scope and the scopes around it, from inner to outer."""
     reach: Scope | None = scope
     while reach is not None:
         yield reach
@@ -225,7 +225,7 @@ def _outwards(scope: Scope) -> Iterator[Scope]:
 
 
 def _sources(scope: Scope) -> dict[str, exp.Table | Scope]:
-    """What a scope selects from, by name; those that a row must have, or not have, a partner in too."""
+    """Return the sources of a scope by name, including those of SEMI and ANTI joins."""
     joins = scope.expression.args.get("joins") or []
     partners = [join.alias_or_name for join in joins if join.kind in ("SEMI", "ANTI")]
     sources = {name: source for name, (_, source) in scope.selected_sources.items()}
@@ -233,12 +233,12 @@ def _sources(scope: Scope) -> dict[str, exp.Table | Scope]:
 
 
 def _selected(expression: exp.Expr) -> list[str]:
-    """Names of what a query gives."""
+    """Return the names of the output columns of a query."""
     return expression.named_selects if isinstance(expression, exp.Query) else []
 
 
 def _aliases(expression: exp.Expr) -> list[str]:
-    """Names of values that a query gives and may use itself."""
+    """Return the aliases of a query, which it may use itself."""
     if not isinstance(expression, exp.Select):
         return _selected(expression)
     return [each.alias for each in expression.selects if isinstance(each, exp.Alias)]

@@ -4,7 +4,7 @@
     SELECT max(line, 3) FROM calls    # function: 'max' is not offered with these arguments
     SELECT * FROM calls FOR UPDATE    # clause: 'FOR UPDATE' is not offered
 
-Every part of the tree has to be in `allowed`; of what is not, only the outermost is complained about.
+Every part of the tree has to be in `allowed`; of the others, only the outermost is reported.
 Tests: `tests/unit/query/test_sql.py`.
 """
 
@@ -20,7 +20,7 @@ LARGEST = 2**63 - 1
 
 
 def check_parts(root: exp.Query, complaints: Complaints) -> None:
-    """Complain about all that is not listed as allowed, the outermost first."""
+    """Report all parts that are not allowed, the outermost first."""
     for node in root.walk(prune=lambda each: not _allowed(each)):
         if not _allowed(node):
             _refuse_part(node, complaints)
@@ -31,7 +31,7 @@ def check_parts(root: exp.Query, complaints: Complaints) -> None:
 
 
 def _check_part(node: exp.Expr, complaints: Complaints) -> None:
-    """Complain about a part that is allowed, but not like this."""
+    """Report an allowed part that is used in a way that is not allowed."""
     if isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
         hint = "cast to STRING, INT, BIGINT, DOUBLE, FLOAT or BOOLEAN"
         complaints.add("type", f"nothing is cast to {node.sql(DIALECT)} here", node.parent, hint)
@@ -52,7 +52,7 @@ def _check_part(node: exp.Expr, complaints: Complaints) -> None:
 
 
 def _check_function(node: exp.Expr, complaints: Complaints) -> None:
-    """Complain about a function that is allowed, but not with these arguments."""
+    """Report an allowed function with arguments that are not allowed."""
     if not arguments_of(node) <= function_arguments()[type(node)]:
         name = typed_name(node, complaints.text)
         hint = f"as in {FUNCTIONS[name]}" if name in FUNCTIONS else None
@@ -62,7 +62,7 @@ def _check_function(node: exp.Expr, complaints: Complaints) -> None:
 
 
 def _check_replacement(wanted: exp.Expr, complaints: Complaints) -> None:
-    """What a match is replaced with is written differently for the engines."""
+    """Check the replacement of a match, which the engines write differently."""
     if not isinstance(wanted, exp.Literal) or not wanted.is_string:
         complaints.add("function", "what a match is replaced with is a text in quotes", wanted.parent)
     elif replacement(wanted.name) is None:
@@ -105,7 +105,7 @@ def _whole_number(node: exp.Expr | None) -> bool:
 
 
 def typed_name(function: exp.Expr, text: str) -> str:
-    """A function as it was typed, in small letters: several names may be one function."""
+    """Return the name of a function as it was typed, in lower case: a function may have several names."""
     if "start" in function.meta:
         return text[function.meta["start"] : function.meta["end"] + 1].lower()
     if isinstance(function, exp.Func) and not isinstance(function, exp.Anonymous):

@@ -1,13 +1,13 @@
-"""Derive from a statement which rows of whole-table views it needs, before any file is opened.
+"""Derive from a statement which rows it needs of views that are whole tables, before any file is opened.
 
     conditions_of(check("SELECT name FROM nodes WHERE path = 'a.py' AND length(name) > 3").tree)
     # {"nodes": (Compare(path, "=", "a.py"),)}
 
-A condition counts if it stands in the WHERE of the only SELECT that reads the view, speaks of that view's
-columns alone, and is understood as a whole (`delta.read.predicate_text`). The view has to be what the SELECT
+A condition counts if it is in the WHERE of the only SELECT that reads the view, uses only columns of that
+view, and is understood as a whole (`delta.read.predicate_text`). The view has to be what the SELECT
 is from: the other side of an outer join would have rows of nulls in the place of those that are left out.
-Times are left to the engine, which has a zone of its own. The statement is run as it is; this only spares
-files.
+Times are left to the engine, which has a zone of its own. The statement is run unchanged; this only
+reduces the files that are read.
 
 Tests: `tests/unit/delta/test_pruning.py`.
 """
@@ -30,19 +30,19 @@ from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.sql.check import Checked
 
-# Views that are a table as it is, and the name of that table.
+# Views that are a whole table, with the name of that table.
 WHOLE = {
     each.name: table
     for each in VIEWS
     for name, (table, wanted) in each.reads.items()
     if not wanted and len(each.reads) == 1 and each.sql.split() == ["SELECT", "*", "FROM", name]
 }
-# Joins that keep or drop rows of what stands before them by themselves.
+# Sides of joins that add no rows of nulls for the left relation.
 SIDES = ("", "LEFT")
 
 
 def view_queries(checked: Checked, snapshot: Snapshot) -> dict[str, Query]:
-    """The views of a statement; one that is a whole table is without rows that the statement leaves out."""
+    """Return the queries of the views of a statement, with its conditions on whole-table views."""
     conditions = conditions_of(checked.tree)
     queries = {name: view_query(view(name), snapshot) for name in checked.views}
     return {name: _only(query, conditions.get(name, ())) for name, query in queries.items()}
@@ -57,7 +57,7 @@ def _only(query: Query, conditions: Sequence[Term]) -> Query:
 
 
 def conditions_of(tree: exp.Query) -> dict[str, tuple[Term, ...]]:
-    """What rows of each view have to meet, of a checked statement; by view."""
+    """Return the conditions that rows of each view have to meet in a checked statement."""
     named = [each for each in tree.find_all(exp.Table) if each.name in WHOLE]
     shadowed = {each.alias for each in tree.find_all(exp.CTE)}
     conditions: dict[str, tuple[Term, ...]] = {}
@@ -85,7 +85,7 @@ def _conditions(source: exp.Table, table: Table) -> Iterator[Term]:
 
 
 def _term(part: exp.Expr, alias: str, table: Table) -> Term | None:
-    """A part of a condition, if it is about one relation and understood."""
+    """Return a part of a condition as a term; None if it uses other relations or is not understood."""
     columns = list(part.find_all(exp.Column))
     known = set(table.column_names)
     if not columns or any(each.table != alias or each.name not in known for each in columns):

@@ -3,9 +3,9 @@
     run_spark_sql(Lake.open("lake", spark=session), "SELECT count(*) FROM calls", limit=100, seconds=30)
 
 In a session of your own use `SparkLake.sql`, which returns a DataFrame; this function reads its first rows
-and stops when the time is over: its jobs have a tag, and no others are cancelled. Tags are a matter of the
-Spark context, so this is not for Spark Connect. The answer is given up at once; a task that joins everything
-with everything looks up between batches of its input only, and keeps its core until then.
+and stops when the time is over: its jobs have a tag, and no others are cancelled. Tags belong to the
+Spark context, so this is not for Spark Connect. The caller gets its error at once; a task of a cross join
+checks for cancellation only between batches of its input, and occupies its core until then.
 
 Tests: `tests/unit/query/test_sql_command.py`, `tests/spark/test_sql_command.py`.
 """
@@ -33,12 +33,12 @@ from codeanatomy.query.sql.check import check
 from codeanatomy.query.sql.diagnostics import Complaints
 from codeanatomy.spark.jvm import cause_of
 
-# Seconds between two attempts to stop what runs too long.
+# Seconds between two attempts to cancel jobs that run too long.
 AGAIN = 0.5
 
 
 def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> SqlAnswer:
-    """The first rows of a statement's answer; how many there are is not counted, for that runs it again."""
+    """Run a statement and return its first rows; counting all of them would run it again."""
     check_limits(limit, seconds)
     checked = check(text)
     with _until(lake.spark, seconds) as late:
@@ -54,14 +54,14 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
             complaints.refuse()
             raise
     total = None if len(rows) > limit else len(rows)
-    # Whether the sources have changed is a few milliseconds without Spark, and a few jobs with it.
+    # Checking whether the sources have changed takes milliseconds without Spark, and a few jobs with it.
     reader: Reader = LightReader(lake.snapshot) if is_local(lake.snapshot.root) else lake.reader
     return SqlAnswer.of(checked, rows, limit=limit, total=total, sql=checked.spark_sql, reader=reader)
 
 
 @contextmanager
 def _until(spark: SparkSession, seconds: float) -> Iterator[Event]:
-    """Cancel the jobs of this thread when the time is over, again and again: one may just have begun."""
+    """Cancel the jobs of this thread when the time is over, repeatedly: one may just have started."""
     done, late = Event(), Event()
     context, tag = spark.sparkContext, f"codeanatomy-{uuid4().hex}"
 

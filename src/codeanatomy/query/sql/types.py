@@ -60,10 +60,10 @@ OF_TEXTS = (
 
 
 def annotated(tree: exp.Query, schema: Schema) -> exp.Query:
-    """A statement with the types of its values."""
+    """Return the statement annotated with the types of its values."""
     known: dict[type[exp.Expr], Any] = {
         **Spark.EXPRESSION_METADATA,
-        # What SQLGlot does not know, or not for Spark.
+        # Types that SQLGlot does not know, or not for Spark.
         exp.Median: {"returns": exp.DType.DOUBLE},
         exp.SplitPart: {"returns": exp.DType.TEXT},
         exp.ArgMin: {"annotator": _as_its_value},
@@ -79,7 +79,7 @@ def _as_its_value(_: TypeAnnotator, function: exp.Expr) -> exp.Expr:
 
 
 def check_types(root: exp.Expr, complaints: Complaints) -> None:
-    """Complain about values of the wrong type; the statement is annotated."""
+    """Report values of the wrong type in an annotated statement."""
     for node in root.walk():
         for what, wanted, values in _needs(node):
             _need(complaints, what, wanted, values)
@@ -90,7 +90,7 @@ def check_types(root: exp.Expr, complaints: Complaints) -> None:
 
 
 def _needs(node: exp.Expr) -> Iterator[tuple[str, Family, Iterable[exp.Expr]]]:
-    """What a part needs its values to be."""
+    """Yield what a part requires: its name, the required family of types, and the values."""
     kind = type(node)
     if kind in ARITHMETIC:
         yield ARITHMETIC[kind], "number", node.iter_expressions()
@@ -109,7 +109,7 @@ def _needs(node: exp.Expr) -> Iterator[tuple[str, Family, Iterable[exp.Expr]]]:
 
 
 def compared(node: exp.Expr) -> Iterator[tuple[exp.Expr, ...]]:
-    """Values that are compared with each other."""
+    """Yield groups of values that are compared with each other."""
     if isinstance(node, COMPARISONS | exp.Nullif):
         yield node.this, node.expression
     elif isinstance(node, exp.Between):
@@ -122,7 +122,7 @@ def compared(node: exp.Expr) -> Iterator[tuple[exp.Expr, ...]]:
 
 
 def _chosen(node: exp.Expr) -> Iterator[tuple[exp.Expr, ...]]:
-    """Values of which one is given, or that are in one column."""
+    """Yield groups of values of which one is the result, or that are in one column."""
     if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
         yield node.this, *node.expressions
     elif isinstance(node, exp.Lag | exp.Lead):
@@ -142,12 +142,12 @@ def _given(value: exp.Expr | None) -> tuple[exp.Expr, ...]:
 
 
 def _is_compared(branch: exp.If) -> bool:
-    """Whether it is a WHEN of a CASE that compares a value."""
+    """Return whether a branch belongs to a CASE that compares a value."""
     return isinstance(branch.parent, exp.Case) and branch.parent.this is not None
 
 
 def family(node: exp.Expr) -> Family | None:
-    """What a value is; none if that is not known."""
+    """Return the family of the type of a value; None if it is not known."""
     known = node.type.this if node.type is not None else None
     if known in exp.DataType.TEXT_TYPES:
         return "text"
@@ -165,7 +165,7 @@ def _need(complaints: Complaints, what: str, wanted: Family, values: Iterable[ex
 
 
 def _alike(complaints: Complaints, node: exp.Expr, values: tuple[exp.Expr, ...]) -> None:
-    """Complain about the first value that is of another type than those before it."""
+    """Report the first value whose type differs from that of the values before it."""
     known = [(value, actual) for value in values if (actual := family(value)) is not None]
     for value, actual in known[1:]:
         first, wanted = known[0]
