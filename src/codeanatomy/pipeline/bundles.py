@@ -26,7 +26,7 @@ from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 from codeanatomy.delta.write.data_files import Batches
 from codeanatomy.graph.file_view import INNER, NESTED, READS, GraphFile
 
-# Pieces of a table are bytes of many rows; Spark hands them on in batches of so many.
+# Rows and bytes of the batches that Spark passes to Python, which packs each batch into pieces.
 SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 1024 * 1024),

@@ -51,7 +51,7 @@ INPUTS = (
     "type_checker_files_v1",
 )
 PROGRAMS_DDL = "repo_id string, path string, program binary"
-# Repositories beyond so many per core share tasks.
+# Most tasks per core; with more repositories, several share a task.
 TASKS_PER_CORE = 8
 # Second commit of the table in a run; the first is that of the normalize stage.
 SEQUENCE = 2

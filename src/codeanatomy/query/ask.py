@@ -2,9 +2,9 @@
 
     answer(reader, "callers", ("Session.send",), limit=20, depth=2).rows
 
-The command line, `Lake` and servers all call `answer`. `VERBS` declares each verb: its description, the
-module of its function, and the names it takes. The module is imported on first use, so that an answer loads
-only the code it needs.
+The command line and `Lake` call `answer`, `SparkLake` calls `resolve_request`. `VERBS` declares each verb:
+its description, the module of its function, and the names it takes. The module is imported on first use, so
+that an answer loads only the code it needs.
 
 Tests: `tests/unit/query/test_ask.py`.
 """

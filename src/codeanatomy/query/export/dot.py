@@ -43,6 +43,6 @@ def write(nodes: ExportRows, edges: ExportRows, target: Counting) -> Counts:
 
 
 def _quoted(text: str) -> str:
-    """A quoted text; Graphviz would read entities in it, and backslashes."""
+    """Quote a text; Graphviz would interpret entities and backslashes in it."""
     plain = in_a_line(shortened(text, LONGEST)).replace("&", "&amp;")
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,4 +1,4 @@
-r"""Text from sources, as formats can hold it.
+r"""Escape and shorten text from sources, so that every format can hold it.
 
 >>> visible("a\x00b"), shortened("x" * 300, 8)
 ('a␀b', 'xxxxxxx…')
@@ -15,11 +15,11 @@ from __future__ import annotations
 import re
 from html import escape
 
-# What XML 1.0 does not allow; tab and line ends are allowed.
+# Characters that XML 1.0 does not allow; tab and line ends are allowed.
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# They change the order in which a line is read; a picture must not be turned around by a name.
+# Characters that change the direction of text; a name must not change that of a picture.
 TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c]")
-# Texts without any of these are most of all, and are left as they are.
+# Characters that may need escaping; most texts have none of them.
 UNUSUAL = re.compile("[^ !#-%(-;=?-~]")
 PICTURES = 0x2400
 SPACE = 0x20
@@ -27,26 +27,26 @@ UNKNOWN = "\ufffd"
 
 
 def visible(text: str) -> str:
-    """The text, with a picture for each control character that is neither a tab nor a line end."""
+    """Replace each control character, except tab and line ends, by its picture."""
     return CONTROLS.sub(_picture, text)
 
 
 def xml_text(text: str) -> str:
-    """Text for an element or an attribute of XML or HTML; read again, it is the same."""
+    """Escape a text for an element or an attribute of XML or HTML; a parser returns the same text."""
     if not UNUSUAL.search(text):
         return text
     escaped = escape(visible(text), quote=True)
-    # A parser makes line ends and tabs of attributes into spaces, and each CR into a line end.
+    # A parser would replace line ends and tabs of attributes by spaces, and each CR by a line end.
     return escaped.replace("\r", "&#13;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
 def shortened(text: str, characters: int) -> str:
-    """The text, not longer than this."""
+    """Truncate a text to this length."""
     return text if len(text) <= characters else f"{text[: characters - 1]}…"
 
 
 def shortened_left(text: str, characters: int) -> str:
-    """The text, not longer than this: its end, which is the significant part of a name or path.
+    """Truncate a text at its start: the end is the significant part of a name or path.
 
     >>> shortened_left("django/db/models/query.py:9", 12)
     '…/query.py:9'
@@ -55,7 +55,7 @@ def shortened_left(text: str, characters: int) -> str:
 
 
 def last_parts(name: str, characters: int) -> str:
-    """The end of a dotted name, not longer than this: whole parts of it, if one fits.
+    """Return the last parts of a dotted name that fit into this length.
 
     >>> last_parts("django.db.models.query.QuerySet.filter", 20)
     '…QuerySet.filter'
@@ -68,7 +68,7 @@ def last_parts(name: str, characters: int) -> str:
 
 
 def in_a_line(text: str) -> str:
-    """Text for a picture: one line that is read from left to right."""
+    """Convert a text to one line that is read from left to right, for a picture."""
     if not UNUSUAL.search(text):
         return text
     return TURNING.sub(UNKNOWN, visible(text.replace("\r", "␍").replace("\n", "␊").replace("\t", "␉")))

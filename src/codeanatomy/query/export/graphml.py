@@ -5,7 +5,7 @@
     <edge id="edge:..." source="module:..." target="class:..."><data key="e2">CONTAINS</data>...</edge>
 
 What is null has no element. XML cannot hold control characters; they are shown by their pictures, `␀` for
-NUL (`texts`). Tests: `tests/unit/query/test_export.py`.
+NUL (`escaping`). Tests: `tests/unit/query/test_export.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def write(nodes: ExportRows, edges: ExportRows, target: Counting) -> Counts:
 
 
 def _write_elements(rows: ExportRows, element: str, attributes: dict[str, str], target: Counting) -> None:
-    """An element for each row; its attributes are not repeated as data."""
+    """Write an element for each row; its attributes are not repeated as data."""
     places = dict(zip(attributes, place_of(rows.columns, *attributes.values()), strict=True))
     data = [
         (number, f'<data key="{element[0]}{number}">')

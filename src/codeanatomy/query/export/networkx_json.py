@@ -20,7 +20,7 @@ import msgspec
 
 from codeanatomy.query.export.rows import Counting, Counts, ExportRows
 
-# What networkx calls the columns that it needs.
+# Names that networkx requires for these columns.
 NAMES = {"node_id": "id", "src_node_id": "source", "dst_node_id": "target", "edge_id": "key"}
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from codeanatomy.query.export.rows import Batch, Counts, ExportRows, Row
 
 NAMES = ("nodes.parquet", "edges.parquet")
-# Rows of a group: enough to compress well, few enough to be held.
+# Rows of a row group: enough to compress well, few enough for memory.
 GROUP = 40_000
 
 
 def write(nodes: ExportRows, edges: ExportRows, target: Path) -> Counts:
     """Write the files of the graph into a folder."""
-    # Here, since importing it takes longer than most other formats do.
+    # Imported here, because the import takes longer than writing most other formats.
     import pyarrow as pa
     from pyarrow import parquet
 

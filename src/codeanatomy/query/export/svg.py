@@ -18,7 +18,7 @@ from codeanatomy.query.export.layout import COLUMN_GAP, HEIGHT, WIDTH, Arrow, Bo
 from codeanatomy.query.export.neighbourhood import Picture
 from codeanatomy.query.export.rows import Counting
 
-# Of boxes, by kind: fill and line.
+# Fill and line colour of boxes, by kind.
 BOXES = {
     "CLASS": ("#fdebd0", "#b9770e"),
     "FUNCTION": ("#d6eaf8", "#2874a6"),
@@ -44,7 +44,7 @@ LABELS = 60
 MARGIN, LINE = 24, 18
 FEW_CHARS = 120
 TITLE_CHARS = 1_200
-# The middle of a letter of 12 pixels.
+# Average width of a letter of 12 pixels.
 LETTER = 7.2
 
 
@@ -55,7 +55,7 @@ def write(view: Picture, target: Counting) -> None:
 
 
 def drawn(view: Picture) -> str:
-    """The picture as an element."""
+    """Return the picture as an SVG element."""
     spots = arranged(view.boxes, view.arrows)
     caption = [f"What is around {view.focus.symbol}", *_facts(view), *view.notes]
     top = MARGIN + LINE * (len(caption) + 2)
@@ -136,10 +136,10 @@ def _arrows(arrows: Sequence[Arrow], spots: dict[str, Spot]) -> list[str]:
 
 
 def _curve(start: Spot, end: Spot) -> tuple[str, float, float]:
-    """A line from box to box, and where its label is."""
+    """Return the path of a line from box to box, and the position of its label."""
     y1, y2 = start.y + HEIGHT / 2, end.y + HEIGHT / 2
     if start.x == end.x:
-        # In one column: around the right side, further for what is further away.
+        # Within a column: around the right side, with a wider curve for boxes that are further apart.
         x = start.x + WIDTH
         out = x + min(20 + abs(y2 - y1) / 8, COLUMN_GAP - 20)
         y1, y2 = (y1 - 8, y2 + 8) if start.y == end.y else (y1 + 6, y2 - 6)
@@ -181,7 +181,7 @@ def _sample(fill: str, line: str, *, dashed: bool = False) -> str:
 
 
 def _markers() -> str:
-    """Heads of arrows, in every colour."""
+    """Return the arrow heads, in every colour."""
     heads = [
         f'<marker id="{_marker(kind)}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7"'
         f' orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="{colour}"/></marker>'
@@ -199,6 +199,6 @@ def _text(x: float, y: float, text: str, style: str = "") -> str:
 
 
 def _title(text: str) -> str:
-    """What is shown where the pointer is."""
+    """Return the tooltip of an element."""
     lines = shortened(text, TITLE_CHARS).split("\n")
     return f"<title>{xml_text(chr(10).join(map(in_a_line, lines)))}</title>"

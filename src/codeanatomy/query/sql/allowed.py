@@ -1,11 +1,10 @@
 """List the SQL that is allowed: parts of a statement, functions and types, each by its class in SQLGlot.
 
 What is not listed is refused; so are new kinds of statements, table functions and functions that open files.
-Each function is one for which both engines give the same answer: DuckDB has it too,
-SQLGlot translates it, or `duck_rewrites` does. `FUNCTIONS` has an example of each and `FORMS` has those with
-other arguments; both engines run all of them in `tests/spark/test_spark_lake.py`. Arguments without an
-example
-are refused: `max(a, 3)` is an error for Spark, and the three greatest for DuckDB.
+Both engines give the same answer for each function: DuckDB has it too, SQLGlot translates it, or
+`duck_rewrites` does. `FUNCTIONS` has an example of each and `FORMS` has those with other arguments; both
+engines run all of them in `tests/spark/test_spark_lake.py`. Arguments without an example are refused:
+`max(a, 3)` is an error for Spark, and the three greatest for DuckDB.
 
 Left out on purpose: what reads files, the environment or the time (`input_file_name`, `current_user`, `now`),
 what runs code (`reflect`, `java_method`, TRANSFORM), what makes rows (`explode`, `range`), chance (`rand`,
@@ -167,7 +166,7 @@ FUNCTIONS: dict[str, str] = {
     "exp": "exp(line / 1000)",
 }
 
-# What some of them take besides.
+# Further forms of arguments that are allowed.
 FORMS = (
     "count(*)",
     "count(DISTINCT caller, callee)",
@@ -185,7 +184,7 @@ FORMS = (
     "round(line / 3)",
 )
 
-# What a value may be cast to.
+# Types that a value may be cast to.
 TYPES: frozenset[exp.DType] = frozenset(
     {
         exp.DType.TEXT,
@@ -201,7 +200,7 @@ TYPES: frozenset[exp.DType] = frozenset(
 
 @cache
 def function_arguments() -> dict[type[exp.Expr], frozenset[str]]:
-    """What each of these functions may be given, as SQLGlot calls it; several names may be one function."""
+    """Return the arguments that each function allows, as SQLGlot names them, by its class."""
     known: dict[type[exp.Expr], set[str]] = {}
     for example in (*FUNCTIONS.values(), *FORMS):
         for node in parse_one(f"SELECT {example}", read=DIALECT).walk():
@@ -211,5 +210,5 @@ def function_arguments() -> dict[type[exp.Expr], frozenset[str]]:
 
 
 def arguments_of(node: exp.Expr) -> set[str]:
-    """What a function was given."""
+    """Return the names of the arguments of a function call."""
     return {name for name, value in node.args.items() if value}

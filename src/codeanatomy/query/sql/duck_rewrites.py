@@ -4,11 +4,11 @@ r"""Rewrite Spark functions for DuckDB where both have a function of the same na
     ceil(line / 10)                        # 3 and 3.0:                  TRY_CAST(ceil(...) AS BIGINT)
     regexp_replace(name, '(a)', '[$1]')    # $1 and \1:                  regexp_replace(name, '(a)', '[\1]')
 
-SQLGlot translates names and orders; what is here it leaves as it is. `for_duckdb` is given a tree whose types
-are known and gives another one, which is only written for DuckDB. `REWRITES` has a function for each class,
-called from the innermost part outwards.
+SQLGlot translates names and sort orders, but not what is rewritten here. `for_duckdb` takes a tree with known
+types and returns another one, from which only the SQL for DuckDB is generated. `REWRITES` has a function
+for each class, called from the innermost part outwards.
 
-Where Spark stops, DuckDB answers null: a division by zero, a text that is no number, a part number of 0.
+Where Spark raises an error, DuckDB returns null: a division by zero, a text that is no number, part number 0.
 Tests: `tests/unit/query/test_sql.py`; `tests/spark/test_spark_lake.py` compares the answers of both engines.
 """
 
@@ -19,16 +19,16 @@ from collections.abc import Callable
 
 from sqlglot import exp, parse_one
 
-# What Spark takes for a number in a text: blanks around it, but no _ and no other base.
+# Texts that Spark converts to a number: blanks around it, but no _ and no other base.
 WHOLE = r"^\s*([+-]?[0-9]+)\s*$"
 FRACTION = r"^\s*([+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*$"
 TRUE = ("t", "true", "y", "yes", "1")
 FALSE = ("f", "false", "n", "no", "0")
 # Digits after the point that are rounded as they are written; DuckDB's DECIMAL has 38 in all.
 DIGITS = range(16)
-# A value that is written twice has so many parts at most: nested, it would double at every level.
+# Most parts of a value that is repeated in the result: nested, it would double at every level.
 WRITTEN_TWICE = 500
-# In what a match is replaced with: an escaped character, a group, and what is no group.
+# In a replacement text: an escaped character, a group, and an invalid reference.
 REFERENCE = re.compile(r"\\(?P<plain>.)|\$(?P<group>[0-9])|(?P<wrong>[\\$])", re.DOTALL)
 
 
@@ -44,7 +44,7 @@ def for_duckdb(tree: exp.Query) -> exp.Query:
 
 
 def replacement(text: str) -> str | None:
-    r"""What a match is replaced with, as RE2 wants it; none if Java would refuse it.
+    r"""Translate a replacement text from Java to RE2; None if Java would refuse it.
 
     >>> replacement("[$1]"), replacement(r"\$1"), replacement("$")
     ('[\\1]', '$1', None)
@@ -61,17 +61,17 @@ def replacement(text: str) -> str | None:
 
 
 def is_of(node: exp.Expr, types: set[exp.DType]) -> bool:
-    """Whether a value is known to be of one of some types."""
+    """Return whether a value is known to have one of the types."""
     return node.type is not None and node.type.this in types
 
 
 def _sql(template: str, **values: exp.Expr | None) -> exp.Expr:
-    """A part in DuckDB's SQL, with values in the places that are named `:x`."""
+    """Parse DuckDB's SQL, with values for the placeholders such as `:x`."""
     return exp.replace_placeholders(parse_one(template, read="duckdb"), **values)
 
 
 def _again(value: exp.Expr) -> exp.Expr:
-    """A value that is written a second time."""
+    """Copy a value that is repeated in the result; raise RecursionError if it is too large."""
     for count, _ in enumerate(value.walk()):
         if count > WRITTEN_TWICE:
             raise RecursionError
@@ -98,7 +98,7 @@ def _not_zero(node: exp.Expr) -> exp.Expr:
 
 
 def _constant(node: exp.Expr) -> int | None:
-    """A whole number that is written as one, maybe with a minus."""
+    """Return the value of an integer literal, possibly negative; None for anything else."""
     digits = node.this if isinstance(node, exp.Neg) else node
     if not isinstance(digits, exp.Literal) or not digits.name.isdecimal():
         return None

@@ -4,8 +4,8 @@
     SELECT * FROM calls WHERE external = 'yes'       # type: external is a truth value, 'yes' a text
     SELECT line FROM calls UNION SELECT 'none'       # type: line is a number, 'none' a text
 
-Engines turn values of one type into another by rules of their own, so what one answers the other refuses;
-here it is written down, with CAST. A type that is not known is not complained about.
+The engines convert types by different rules, so one answers what the other refuses; here conversions have to
+be written with CAST. A value of unknown type is accepted.
 
 Tests: `tests/unit/query/test_sql.py`.
 """

@@ -4,7 +4,7 @@
     result.columns      # ("symbol", "kind", "subkind", "path", "line", ...), declared in `answers.COLUMNS`
     result.query        # the light reader runs it and counts its rows, Spark makes a DataFrame of it
 
-The command line, `Lake` and servers call the same functions through `query.ask`. Tests: one
+The command line, `Lake` and `SparkLake` call the same functions through `query.ask`. Tests: one
 `tests/unit/query/test_verb_*.py` per module.
 
     calls         callers and callees of a symbol
