@@ -22,7 +22,7 @@ from witnesses import Cells
 from codeanatomy.arrow import unpack_rows
 from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
 from codeanatomy.relate.values.analysis import Values
-from support.related import call_edges, relations, sources_below, witnessed
+from support.relate_stage import call_edges, relations, sources_below, witnessed
 
 KB = 1024
 Row: TypeAlias = dict[str, Any]

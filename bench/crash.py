@@ -46,7 +46,7 @@ from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import plan
 from support import corpus
 from support.processes import left_over, members
-from support.published import Figures, counted, current, published
+from support.published_rows import Figures, counted, current, published
 
 VERSIONS = 3
 STEADY = {

@@ -21,7 +21,7 @@ from codeanatomy.extract.scip.index_file import read_document, scan_index
 from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
 from codeanatomy.sources.source_file import Source, decode
 from support import scip_tool
-from support.related import sources_below
+from support.relate_stage import sources_below
 
 SECONDS = 600
 Cells: TypeAlias = Mapping[str, Any]

@@ -17,11 +17,11 @@ from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.events import Event
 from codeanatomy.delta.store import Store
 from codeanatomy.spark.session import open_session
-from support.aging import build_aged_lake
+from support.aged_lake import build_aged_lake
 from support.ask_lake import build_ask_lake
-from support.builds import built
-from support.cached import cached
-from support.hostile import repositories_in
+from support.hostile_files import repositories_in
+from support.lake_cache import cached
+from support.spark_builds import built
 
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=50)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from oracles.answer_comparison import Compared, disagreements
 from oracles.ask_oracle import Sources
 from support import corpus
-from support.builds import built
+from support.spark_builds import built
 
 
 @pytest.mark.system

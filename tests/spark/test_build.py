@@ -30,7 +30,7 @@ from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import source_digest, states_digest, stored_file_states
 from codeanatomy.tracing import open_trace
 from support import corpus
-from support.builds import built, rows, timeless
+from support.spark_builds import built, rows, timeless
 
 TABLES = extract_tables(EXTRACTORS)
 WITNESS_TABLES = tuple(witness.table for witness in EXTRACTORS)

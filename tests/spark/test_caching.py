@@ -19,8 +19,8 @@ from codeanatomy.pipeline import caching
 from codeanatomy.pipeline import packed_rows as packing
 from codeanatomy.pipeline import relate_step as relation
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
-from support.builds import built
-from support.little import apart_lake, attacked, put
+from support.spark_builds import built
+from support.two_repositories import apart_lake, copied_lake, put
 
 STAGED = ("tables.relations_v1.cache=delta_staging", "refresh.max_share=0")
 
@@ -85,7 +85,7 @@ def test_what_a_failed_run_has_staged_is_not_computed_again(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lake = attacked(tmp_path, apart_lake(spark, tmp_path_factory))
+    lake = copied_lake(tmp_path, apart_lake(spark, tmp_path_factory))
     named = {"b": put(tmp_path, "b")}
     (tmp_path / "b" / "more.py").write_bytes(b"import m\n\nm.g()\n")
     with monkeypatch.context() as patched:

@@ -20,9 +20,9 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.clean_build import build_clean, build_requests
 from codeanatomy.spark import session as sessions
-from support.asked import Ran, asking
-from support.builds import built
-from support.little import apart_lake, attacked, built_lake, put
+from support.commands import RunCommand, command_runner
+from support.spark_builds import built
+from support.two_repositories import apart_lake, built_lake, copied_lake, put
 
 NODES, EDGES, FILES, TREES, MAP = "cpg_nodes", "cpg_edges", "repo_files_v1", "ast_files_v1", "cpg_props_map"
 
@@ -102,15 +102,15 @@ def test_what_cannot_be_repeated_is_refused(refreshed: Path, tmp_path: Path) -> 
 @pytest.fixture
 def run(
     spark: SparkSession, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Ran:
+) -> RunCommand:
     """Commands in this process, with the session of the tests."""
     monkeypatch.setattr(sessions, "open_session", lambda _: spark)
     monkeypatch.setattr(sessions, "close_session", lambda _: None)
-    return asking(capfd, monkeypatch, tmp_path)
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
-def test_the_command_tells_what_differs(run: Ran, refreshed: Path, tmp_path: Path) -> None:
-    lake = attacked(tmp_path, refreshed)
+def test_the_command_tells_what_differs(run: RunCommand, refreshed: Path, tmp_path: Path) -> None:
+    lake = copied_lake(tmp_path, refreshed)
     where = ("verify", "--against-clean", "--lake", str(lake), "--repo-id", "b")
     code, out, err = run(*where, "--format", "json")
     assert (code, json.loads(out)["total"], json.loads(out)["differences"]) == (0, 0, [])

@@ -24,20 +24,20 @@ from codeanatomy.errors import (
     UsageError,
 )
 from codeanatomy.spark.session import clone_session
-from support.things import THINGS, changed, file_id, frame, thing
+from support.item_table import ITEMS, changed, file_id, frame, item
 
 MakeStore = Callable[..., Store]
 
 
 def numbers(store: Store) -> list[int]:
     """What is in the table, by first byte."""
-    return sorted(row.bstart for row in scan(store, "things").rows.select("bstart").collect())
+    return sorted(row.bstart for row in scan(store, "items").rows.select("bstart").collect())
 
 
 def test_append_reports_what_delta_reports(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    done = append(store, "things", frame(spark, thing(1), thing(2), thing(3)), Commit("r1"))
-    files = list(Path(store.location("things")).rglob("*.parquet"))
+    store = make_store(ITEMS)
+    done = append(store, "items", frame(spark, item(1), item(2), item(3)), Commit("r1"))
+    files = list(Path(store.location("items")).rglob("*.parquet"))
     assert (done.version, done.created, done.rows, done.files, done.attempts) == (0, True, 3, 2, 1)
     assert done.size_bytes == sum(file.stat().st_size for file in files)
     assert done.seconds > 0
@@ -45,57 +45,57 @@ def test_append_reports_what_delta_reports(make_store: MakeStore, spark: SparkSe
 
 
 def test_overwrite_replaces_everything(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))
-    done = overwrite(store, "things", frame(spark, thing(7)), Commit("r2"))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
+    done = overwrite(store, "items", frame(spark, item(7)), Commit("r2"))
     assert numbers(store) == [7]
     assert (done.rows, done.files_removed) == (1, 2)
 
 
 def test_replace_by_owner_swaps_only_the_owners_rows(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, *(thing(n) for n in (1, 2, 11, 12, 21))), Commit("r1"))
-    new = frame(spark, thing(3), thing(13))
-    done = replace_by_owner(store, "things", new, [file_id(0), file_id(1)], Commit("r2"))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, *(item(n) for n in (1, 2, 11, 12, 21))), Commit("r1"))
+    new = frame(spark, item(3), item(13))
+    done = replace_by_owner(store, "items", new, [file_id(0), file_id(1)], Commit("r2"))
     assert numbers(store) == [3, 13, 21]
     assert (done.version, done.created, done.rows, done.rows_deleted) == (1, False, 2, 4)
 
 
 def test_an_owner_without_new_rows_loses_its_rows(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1), thing(11)), Commit("r1"))
-    replace_by_owner(store, "things", frame(spark), [file_id(0)], Commit("r2"))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1), item(11)), Commit("r1"))
+    replace_by_owner(store, "items", frame(spark), [file_id(0)], Commit("r2"))
     assert numbers(store) == [11]
 
 
 def test_rows_of_another_owner_are_refused(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1)), Commit("r1"))
     with pytest.raises(ConstraintViolation, match="owned"):
-        replace_by_owner(store, "things", frame(spark, thing(11)), [file_id(0)], Commit("r2"))
+        replace_by_owner(store, "items", frame(spark, item(11)), [file_id(0)], Commit("r2"))
     assert numbers(store) == [1]
 
 
 def test_replace_needs_owners_and_an_owner_column(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
+    store = make_store(ITEMS)
     with pytest.raises(UsageError, match="no owners"):
-        replace_by_owner(store, "things", frame(spark), [], Commit("r1"))
+        replace_by_owner(store, "items", frame(spark), [], Commit("r1"))
     with pytest.raises(UsageError, match="no owner column"):
-        replace_by_owner(make_store(changed(owner=None)), "things", frame(spark), ["x"], Commit("r1"))
+        replace_by_owner(make_store(changed(owner=None)), "items", frame(spark), ["x"], Commit("r1"))
     quoted_owner = "it's \\ `odd`"
     done = replace_by_owner(
-        store, "things", frame(spark, thing(1, kind=quoted_owner)), [quoted_owner], Commit("r2"), by="kind"
+        store, "items", frame(spark, item(1, kind=quoted_owner)), [quoted_owner], Commit("r2"), by="kind"
     )
     assert done.rows == 1
 
 
 def test_merge_inserts_updates_and_deletes_in_one_commit(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1), thing(2), thing(3), thing(11)), Commit("r1"))
-    same, heavier, new = thing(1), thing(2, weight=9.0), thing(4)
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1), item(2), item(3), item(11)), Commit("r1"))
+    same, heavier, new = item(1), item(2, weight=9.0), item(4)
     done = merge(
         store,
-        "things",
+        "items",
         frame(spark, same, heavier, new),
         Commit("r2"),
         update_when="old.weight <> new.weight",
@@ -103,43 +103,41 @@ def test_merge_inserts_updates_and_deletes_in_one_commit(make_store: MakeStore, 
     )
     assert numbers(store) == [1, 2, 4, 11]
     assert (done.version, done.rows, done.rows_deleted) == (1, 2, 1)
-    weights = {row.bstart: row.weight for row in scan(store, "things").rows.collect()}
+    weights = {row.bstart: row.weight for row in scan(store, "items").rows.collect()}
     assert weights[2] == 9.0
 
 
 def test_merge_that_changes_nothing_changes_no_row(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1)), Commit("r1"))
-    done = merge(
-        store, "things", frame(spark, thing(1)), Commit("r2"), update_when="old.weight <> new.weight"
-    )
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1)), Commit("r1"))
+    done = merge(store, "items", frame(spark, item(1)), Commit("r2"), update_when="old.weight <> new.weight")
     assert (done.rows, done.rows_deleted) == (0, 0)
-    assert [tuple(row) for row in scan(store, "things", 0).rows.collect()] == [
-        tuple(row) for row in scan(store, "things").rows.collect()
+    assert [tuple(row) for row in scan(store, "items", 0).rows.collect()] == [
+        tuple(row) for row in scan(store, "items").rows.collect()
     ]
 
 
 def test_merge_refuses_two_rows_of_one_key(make_store: MakeStore, spark: SparkSession) -> None:
-    rows = frame(spark, thing(1), thing(1, weight=2.0))
-    with pytest.raises(ConstraintViolation, match="key_unique: one row per thing_id"):
-        merge(make_store(THINGS), "things", rows, Commit("r1"))
+    rows = frame(spark, item(1), item(1, weight=2.0))
+    with pytest.raises(ConstraintViolation, match="key_unique: one row per item_id"):
+        merge(make_store(ITEMS), "items", rows, Commit("r1"))
 
 
 def test_every_verb_gives_birth(make_store: MakeStore, spark: SparkSession) -> None:
-    rows = frame(spark, thing(1), thing(2))
+    rows = frame(spark, item(1), item(2))
     for verb in (append, overwrite, merge):
-        store = make_store(structs.replace(THINGS, name=f"by_{verb.__name__}"))
+        store = make_store(structs.replace(ITEMS, name=f"by_{verb.__name__}"))
         done = verb(store, f"by_{verb.__name__}", rows, Commit("r1"))
         assert (done.version, done.created, done.rows) == (0, True, 2)
         assert scan(store, f"by_{verb.__name__}").rows.count() == 2
 
 
 def test_delete_removes_what_it_says(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))
-    done = delete(store, "things", "bstart = 1 -- and a comment", Commit("r2"))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
+    done = delete(store, "items", "bstart = 1 -- and a comment", Commit("r2"))
     assert (done.rows_deleted, done.committed) == (1, True)
-    none = delete(store, "things", "bstart = 99", Commit("r3"))
+    none = delete(store, "items", "bstart = 99", Commit("r3"))
     assert (none.committed, none.version) == (False, done.version)
     assert numbers(store) == [2]
 
@@ -147,42 +145,42 @@ def test_delete_removes_what_it_says(make_store: MakeStore, spark: SparkSession)
 @pytest.mark.parametrize("predicate", ["bstart = 1) OR (true", "bstart =", "1; DROP TABLE x"])
 def test_delete_takes_one_condition(make_store: MakeStore, predicate: str) -> None:
     with pytest.raises(UsageError, match="not a SQL expression"):
-        delete(make_store(THINGS), "things", predicate, Commit("r1"))
+        delete(make_store(ITEMS), "items", predicate, Commit("r1"))
 
 
 def test_a_condition_over_unknown_columns_is_a_usage_error(
     make_store: MakeStore, spark: SparkSession
 ) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1)), Commit("r1"))
     with pytest.raises(UsageError, match="nowhere"):
-        delete(store, "things", "nowhere = 1", Commit("r2"))
+        delete(store, "items", "nowhere = 1", Commit("r2"))
 
 
 @pytest.mark.parametrize("predicate", ["", "   ", "\n"])
 def test_delete_without_a_predicate_is_refused(make_store: MakeStore, predicate: str) -> None:
     with pytest.raises(UsageError, match="has an empty condition"):
-        delete(make_store(THINGS), "things", predicate, Commit("r1"))
+        delete(make_store(ITEMS), "items", predicate, Commit("r1"))
 
 
 def test_delete_from_a_table_that_is_not_there(make_store: MakeStore) -> None:
     with pytest.raises(TableMissing):
-        delete(make_store(THINGS), "things", "bstart = 1", Commit("r1"))
+        delete(make_store(ITEMS), "items", "bstart = 1", Commit("r1"))
 
 
 def test_the_same_commit_twice_is_one_commit(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1)), Commit("r0"))
-    rows = frame(spark, thing(2))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1)), Commit("r0"))
+    rows = frame(spark, item(2))
     verbs: dict[str, Callable[[Commit], Committed]] = {
-        "delete": lambda commit: delete(store, "things", "bstart = 1", commit),
-        "append": lambda commit: append(store, "things", rows, commit),
-        "merge": lambda commit: merge(store, "things", rows, commit),
-        "replace_by_owner": lambda commit: replace_by_owner(store, "things", rows, [file_id(0)], commit),
-        "overwrite": lambda commit: overwrite(store, "things", rows, commit),
+        "delete": lambda commit: delete(store, "items", "bstart = 1", commit),
+        "append": lambda commit: append(store, "items", rows, commit),
+        "merge": lambda commit: merge(store, "items", rows, commit),
+        "replace_by_owner": lambda commit: replace_by_owner(store, "items", rows, [file_id(0)], commit),
+        "overwrite": lambda commit: overwrite(store, "items", rows, commit),
     }
     made = {name: verb(Commit(name, sequence=3)) for name, verb in verbs.items()}
-    append(store, "things", frame(spark, thing(50)), Commit("other"))
+    append(store, "items", frame(spark, item(50)), Commit("other"))
     for name, verb in verbs.items():
         first, again = made[name], verb(Commit(name, sequence=3))
         assert (first.committed, again.committed, again.repeated) == (True, False, True)
@@ -193,21 +191,21 @@ def test_the_same_commit_twice_is_one_commit(make_store: MakeStore, spark: Spark
 def test_a_smaller_sequence_after_a_larger_one_is_an_error(
     make_store: MakeStore, spark: SparkSession
 ) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1)), Commit("r1", sequence=5))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1)), Commit("r1", sequence=5))
     with pytest.raises(UsageError, match="sequence"):
-        append(store, "things", frame(spark, thing(2)), Commit("r1", sequence=4))
+        append(store, "items", frame(spark, item(2)), Commit("r1", sequence=4))
     with pytest.raises(UsageError, match="for another commit"):
-        overwrite(store, "things", frame(spark, thing(2)), Commit("r1", sequence=5))
+        overwrite(store, "items", frame(spark, item(2)), Commit("r1", sequence=5))
     with pytest.raises(UsageError, match="for another commit"):
-        append(store, "things", frame(spark, thing(2)), Commit("r1", sequence=5, plan_fingerprint="b"))
+        append(store, "items", frame(spark, item(2)), Commit("r1", sequence=5, plan_fingerprint="b"))
 
 
 def test_delta_history_carries_run_fingerprint_and_pins(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
+    store = make_store(ITEMS)
     commit = Commit("r1", plan_fingerprint="abc", inputs={"repo_files_v1": 4})
-    append(store, "things", frame(spark, thing(1)), commit)
-    newest = DeltaTable.forPath(spark, store.location("things")).history(1).first()
+    append(store, "items", frame(spark, item(1)), commit)
+    newest = DeltaTable.forPath(spark, store.location("items")).history(1).first()
     assert newest is not None
     assert msgspec.json.decode(newest.userMetadata, type=Commit) == commit
 
@@ -218,9 +216,9 @@ def test_a_commit_leaves_the_callers_session_as_it_was(make_store: MakeStore, sp
             spark._jsparkSession.conf().getAll()
         ).items()
     )
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1)), Commit("r1"))
-    delete(store, "things", "bstart = 1", Commit("r2"))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1)), Commit("r1"))
+    delete(store, "items", "bstart = 1", Commit("r2"))
     after = sorted(
         spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters.asJava(  # type: ignore[union-attr]
             spark._jsparkSession.conf().getAll()
@@ -233,10 +231,10 @@ def test_a_commit_leaves_the_callers_session_as_it_was(make_store: MakeStore, sp
 def test_every_commit_and_refusal_is_told(
     make_store: MakeStore, spark: SparkSession, events: list[Event]
 ) -> None:
-    store = make_store(THINGS)
-    done = append(store, "things", frame(spark, thing(1)), Commit("r1"))
+    store = make_store(ITEMS)
+    done = append(store, "items", frame(spark, item(1)), Commit("r1"))
     with pytest.raises(ConstraintViolation):
-        append(store, "things", frame(spark, thing(1, bstart=9, bend=2)), Commit("r2"))
+        append(store, "items", frame(spark, item(1, bstart=9, bend=2)), Commit("r2"))
     told = [event for event in events if isinstance(event, (Committed, CommitRefused))]
     assert told[0] == done
     assert isinstance(told[1], CommitRefused)
@@ -244,10 +242,10 @@ def test_every_commit_and_refusal_is_told(
 
 
 def test_a_lake_in_a_folder_with_an_odd_name(spark: SparkSession, tmp_path: Path) -> None:
-    store = Store(spark, str(tmp_path / "a b#c%20é+&'x"), tables=(THINGS,))
-    append(store, "things", frame(spark, thing(1)), Commit("r1"))
-    delete(store, "things", "bstart = 5", Commit("r2"))
-    replace_by_owner(store, "things", frame(spark, thing(2)), [file_id(0)], Commit("r3"))
+    store = Store(spark, str(tmp_path / "a b#c%20é+&'x"), tables=(ITEMS,))
+    append(store, "items", frame(spark, item(1)), Commit("r1"))
+    delete(store, "items", "bstart = 5", Commit("r2"))
+    replace_by_owner(store, "items", frame(spark, item(2)), [file_id(0)], Commit("r3"))
     assert numbers(store) == [2]
 
 
@@ -266,13 +264,13 @@ def test_settings_of_the_caller_do_not_change_what_is_written(tmp_path: Path, sp
         "spark.sql.adaptive.enabled": "false",
     }.items():
         callers.conf.set(key, value)
-    store = Store(callers, str(tmp_path / "lake"), tables=(THINGS,))
-    append(store, "things", frame(callers, thing(1), thing(2)), Commit("r1"))
-    overwrite(store, "things", frame(callers, thing(4)), Commit("r2"))
+    store = Store(callers, str(tmp_path / "lake"), tables=(ITEMS,))
+    append(store, "items", frame(callers, item(1), item(2)), Commit("r1"))
+    overwrite(store, "items", frame(callers, item(4)), Commit("r2"))
     assert numbers(store) == [4]
-    assert store.log("things").snapshot().min_reader_version == 1
-    wider = changed(columns=(*THINGS.columns, Column("added", "string", "New.")))
-    append(replace(store, tables=(wider,)), "things", frame(callers, thing(6)), Commit("r3"))
+    assert store.log("items").snapshot().min_reader_version == 1
+    wider = changed(columns=(*ITEMS.columns, Column("added", "string", "New.")))
+    append(replace(store, tables=(wider,)), "items", frame(callers, item(6)), Commit("r3"))
     assert callers.conf.get("spark.databricks.delta.write.txnAppId") == "mine"
     with pytest.raises(EnvironmentProblem, match="escapedStringLiterals"):
         Store(clone_session(spark, {"spark.sql.parser.escapedStringLiterals": "true"}), str(tmp_path))
@@ -281,27 +279,27 @@ def test_settings_of_the_caller_do_not_change_what_is_written(tmp_path: Path, sp
 def test_a_lake_that_cannot_be_written_says_why(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file where a folder should be")
     with pytest.raises(UsageError, match="is a file"):
-        Store(spark, str(tmp_path / "file"), tables=(THINGS,))
-    store = Store(spark, str(tmp_path / "lake"), tables=(THINGS,))
-    folder = Path(store.location("things"))
+        Store(spark, str(tmp_path / "file"), tables=(ITEMS,))
+    store = Store(spark, str(tmp_path / "lake"), tables=(ITEMS,))
+    folder = Path(store.location("items"))
     folder.parent.mkdir(parents=True)
     folder.write_text("a file where a folder should be")
     with pytest.raises(StorageFailure) as caught:
-        append(store, "things", frame(spark, thing(1)), Commit("r1"))
+        append(store, "items", frame(spark, item(1)), Commit("r1"))
     assert "An error occurred while calling" not in caught.value.message
     assert str(tmp_path) in caught.value.message
 
 
 def test_a_log_with_a_gap_says_so(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
+    store = make_store(ITEMS)
     for number in (1, 2, 3):
-        append(store, "things", frame(spark, thing(number)), Commit(f"r{number}"))
-    log = Path(store.location("things")) / "_delta_log"
+        append(store, "items", frame(spark, item(number)), Commit(f"r{number}"))
+    log = Path(store.location("items")) / "_delta_log"
     for path in log.glob("*00000000000000000001.*"):
         path.unlink()
     store.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
     with pytest.raises(StorageFailure, match="cannot read the log"):
-        scan(store, "things")
+        scan(store, "items")
 
 
 def test_the_rows_of_a_python_function_that_fails_name_its_error(
@@ -310,6 +308,6 @@ def test_the_rows_of_a_python_function_that_fails_name_its_error(
     def failing(batches: object) -> object:
         raise RuntimeError("the witness fell asleep")
 
-    rows = frame(spark, thing(1))
+    rows = frame(spark, item(1))
     with pytest.raises(StorageFailure, match="the witness fell asleep"):
-        append(make_store(THINGS), "things", rows.mapInArrow(failing, rows.schema), Commit("r1"))  # type: ignore[arg-type]
+        append(make_store(ITEMS), "items", rows.mapInArrow(failing, rows.schema), Commit("r1"))  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, merge, overwrite
 from codeanatomy.errors import ContractError, SchemaDrift
-from support.things import THINGS, changed, frame, thing, with_policy
+from support.item_table import ITEMS, changed, frame, item, with_policy
 
 MakeStore = Callable[..., Store]
 
@@ -41,9 +41,9 @@ MARKS_PLUS_SAME_TYPES = structs.replace(
 
 
 def with_columns(*columns: Column, **fields: Any) -> Table:
-    """THINGS where the given columns replace those of the same name, or come last."""
+    """ITEMS where the given columns replace those of the same name, or come last."""
     given = {column.name: column for column in columns}
-    kept = [given.pop(column.name, column) for column in THINGS.columns]
+    kept = [given.pop(column.name, column) for column in ITEMS.columns]
     return changed(columns=(*kept, *given.values()), **fields)
 
 
@@ -52,16 +52,16 @@ def mode(name: str | None) -> DeltaSchemaPolicy:
 
 
 def test_rows_may_come_in_any_column_order(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    rows = frame(spark, thing(1)).select(*reversed(THINGS.column_names))
-    append(store, "things", rows, Commit("r1"))
-    assert scan(store, "things").rows.first() == frame(spark, thing(1)).first()
+    store = make_store(ITEMS)
+    rows = frame(spark, item(1)).select(*reversed(ITEMS.column_names))
+    append(store, "items", rows, Commit("r1"))
+    assert scan(store, "items").rows.first() == frame(spark, item(1)).first()
 
 
 def test_missing_columns_get_their_default_or_null(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1)).drop("weight", "marks"), Commit("r1"))
-    row = scan(store, "things").rows.first()
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1)).drop("weight", "marks"), Commit("r1"))
+    row = scan(store, "items").rows.first()
     assert row is not None
     assert (row.weight, row.marks) == (1.0, None)
 
@@ -69,29 +69,29 @@ def test_missing_columns_get_their_default_or_null(make_store: MakeStore, spark:
 def test_a_missing_column_that_may_not_be_null_is_an_error(
     make_store: MakeStore, spark: SparkSession
 ) -> None:
-    with pytest.raises(ContractError, match=r"things\.kind is missing"):
-        append(make_store(THINGS), "things", frame(spark, thing(1)).drop("kind"), Commit("r1"))
+    with pytest.raises(ContractError, match=r"items\.kind is missing"):
+        append(make_store(ITEMS), "items", frame(spark, item(1)).drop("kind"), Commit("r1"))
 
 
 def test_extra_columns_are_dropped_and_reported(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    done = append(store, "things", frame(spark, thing(1)).withColumn("note", F.lit("x")), Commit("r1"))
+    store = make_store(ITEMS)
+    done = append(store, "items", frame(spark, item(1)).withColumn("note", F.lit("x")), Commit("r1"))
     assert done.dropped_columns == ("note",)
-    assert "note" not in scan(store, "things").rows.columns
+    assert "note" not in scan(store, "items").rows.columns
 
 
 def test_narrower_rows_are_widened(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    rows = frame(spark, thing(1)).withColumn("bstart", F.col("bstart").cast("smallint"))
-    append(store, "things", rows.withColumn("weight", F.lit(3).cast("float")), Commit("r1"))
-    row = scan(store, "things").rows.first()
+    store = make_store(ITEMS)
+    rows = frame(spark, item(1)).withColumn("bstart", F.col("bstart").cast("smallint"))
+    append(store, "items", rows.withColumn("weight", F.lit(3).cast("float")), Commit("r1"))
+    row = scan(store, "items").rows.first()
     assert row is not None
     assert (row.bstart, row.weight) == (1, 3.0)
 
 
 @pytest.fixture(scope="module")
 def narrowed(shared_store: MakeStore) -> Store:
-    return shared_store(THINGS)
+    return shared_store(ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,13 @@ def test_wider_rows_are_narrowed_only_if_nothing_is_lost(
     narrowed: Store, spark: SparkSession, value: str, fits: bool
 ) -> None:
     store = narrowed
-    rows = (
-        frame(spark, thing(1, bstart=None)).withColumn("bstart", F.expr(value)).withColumn("bend", F.lit(9))
-    )
+    rows = frame(spark, item(1, bstart=None)).withColumn("bstart", F.expr(value)).withColumn("bend", F.lit(9))
     if fits:
-        overwrite(store, "things", rows, Commit(value))
-        assert [row.bstart for row in scan(store, "things").rows.collect()] == [7]
+        overwrite(store, "items", rows, Commit(value))
+        assert [row.bstart for row in scan(store, "items").rows.collect()] == [7]
     else:
-        with pytest.raises(ContractError, match=r"things\.bstart: .* is not a valid bigint"):
-            append(store, "things", rows, Commit(value))
+        with pytest.raises(ContractError, match=r"items\.bstart: .* is not a valid bigint"):
+            append(store, "items", rows, Commit(value))
 
 
 @pytest.mark.parametrize(
@@ -128,26 +126,26 @@ def test_wider_rows_are_narrowed_only_if_nothing_is_lost(
 def test_a_type_without_a_cast_is_an_error_that_names_the_column(
     make_store: MakeStore, spark: SparkSession, value: str
 ) -> None:
-    rows = frame(spark, thing(1)).withColumn("bstart", F.expr(value))
-    with pytest.raises(ContractError, match=r"things\.bstart has type .* cannot be cast to bigint"):
-        append(make_store(THINGS), "things", rows, Commit("r1"))
+    rows = frame(spark, item(1)).withColumn("bstart", F.expr(value))
+    with pytest.raises(ContractError, match=r"items\.bstart has type .* cannot be cast to bigint"):
+        append(make_store(ITEMS), "items", rows, Commit("r1"))
 
 
 def test_nested_fields_are_matched_by_name(make_store: MakeStore, spark: SparkSession) -> None:
     """Spark casts structs by position: a reordered field would silently swap values."""
-    store = make_store(THINGS)
+    store = make_store(ITEMS)
     swapped = F.expr("transform(marks, m -> named_struct('word', m.word, 'line', bigint(m.line), 'x', 1))")
-    rows = frame(spark, thing(1), thing(2, marks=None), thing(3, marks=[None])).withColumn("marks", swapped)
-    append(store, "things", rows.withColumn("marks", F.expr("IF(bstart = 2, NULL, marks)")), Commit("r1"))
-    marks = {row.bstart: row.marks for row in scan(store, "things").rows.collect()}
+    rows = frame(spark, item(1), item(2, marks=None), item(3, marks=[None])).withColumn("marks", swapped)
+    append(store, "items", rows.withColumn("marks", F.expr("IF(bstart = 2, NULL, marks)")), Commit("r1"))
+    marks = {row.bstart: row.marks for row in scan(store, "items").rows.collect()}
     assert [tuple(mark) for mark in marks[1]] == [(1, "w1")]
     assert marks[2] is None
     assert [tuple(mark) for mark in marks[3]] == [(None, None)]
 
 
 def test_a_scan_reads_reordered_and_widened_nested_fields(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1), thing(3, marks=[])), Commit("r1"))
-    wider = scan(make_store(with_columns(MARKS_PLUS)), "things").rows
+    append(make_store(ITEMS), "items", frame(spark, item(1), item(3, marks=[])), Commit("r1"))
+    wider = scan(make_store(with_columns(MARKS_PLUS)), "items").rows
     marks = {row.bstart: [tuple(mark) for mark in row.marks] for row in wider.collect()}
     assert marks == {1: [(None, "w1", 1)], 3: []}
 
@@ -155,123 +153,123 @@ def test_a_scan_reads_reordered_and_widened_nested_fields(make_store: MakeStore,
 def test_a_scan_names_the_column_of_a_value_that_does_not_fit(
     make_store: MakeStore, spark: SparkSession
 ) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1, bstart=2**40, bend=2**41)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1, bstart=2**40, bend=2**41)), Commit("r1"))
     narrow = make_store(with_columns(Column("bstart", "int", "First byte.")))
-    with pytest.raises(SparkRuntimeException, match=r"things\.bstart: 1099511627776 is not a valid int"):
-        scan(narrow, "things").rows.collect()
+    with pytest.raises(SparkRuntimeException, match=r"items\.bstart: 1099511627776 is not a valid int"):
+        scan(narrow, "items").rows.collect()
 
 
 def test_merge_mode_adds_columns_and_keeps_old_rows(
     make_store: MakeStore, spark: SparkSession, events: list[Event]
 ) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     newer = with_columns(ADDED)
     store = make_store(newer)
-    append(store, "things", frame(spark, thing(2) | {"added": "yes"}, table=newer), Commit("r2"))
-    assert {row.bstart: row.added for row in scan(store, "things").rows.collect()} == {1: None, 2: "yes"}
+    append(store, "items", frame(spark, item(2) | {"added": "yes"}, table=newer), Commit("r2"))
+    assert {row.bstart: row.added for row in scan(store, "items").rows.collect()} == {1: None, 2: "yes"}
     altered = [event for event in events if isinstance(event, TableAltered) and event.added_columns]
     assert [event.added_columns for event in altered] == [("added",)]
 
 
 def test_merge_mode_adds_nested_fields(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
-    fields = (*THINGS.column("marks").fields, Column("column", "int", "0-based."))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
+    fields = (*ITEMS.column("marks").fields, Column("column", "int", "0-based."))
     newer = with_columns(Column("marks", "struct", "What was seen.", array=True, fields=fields))
     store = make_store(newer)
-    rows = frame(spark, thing(2, marks=[{"line": 2, "word": "w", "column": 4}]), table=newer)
-    merge(store, "things", rows, Commit("r2"))
-    marks = {row.bstart: tuple(row.marks[0]) for row in scan(store, "things").rows.collect()}
+    rows = frame(spark, item(2, marks=[{"line": 2, "word": "w", "column": 4}]), table=newer)
+    merge(store, "items", rows, Commit("r2"))
+    marks = {row.bstart: tuple(row.marks[0]) for row in scan(store, "items").rows.collect()}
     assert marks == {1: (1, "w1", None), 2: (2, "w", 4)}
 
 
 def test_merge_mode_does_not_change_types(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     other = with_columns(Column("weight", "string", "How much."))
     with pytest.raises(SchemaDrift, match="weight"):
-        append(make_store(other), "things", frame(spark, thing(2, weight="1"), table=other), Commit("r2"))
+        append(make_store(other), "items", frame(spark, item(2, weight="1"), table=other), Commit("r2"))
 
 
 def test_overwrite_mode_replaces_the_schema_with_the_data(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     other = with_columns(Column("weight", "string", "How much."), ADDED, schema=mode("overwrite"))
     store = make_store(other)
     with pytest.raises(SchemaDrift, match="only an overwrite"):
-        append(store, "things", frame(spark, thing(2, weight="1"), table=other), Commit("r2"))
-    overwrite(store, "things", frame(spark, thing(2, weight="1") | {"added": "y"}, table=other), Commit("r3"))
-    stored = spark.read.format("delta").load(store.location("things"))
+        append(store, "items", frame(spark, item(2, weight="1"), table=other), Commit("r2"))
+    overwrite(store, "items", frame(spark, item(2, weight="1") | {"added": "y"}, table=other), Commit("r3"))
+    stored = spark.read.format("delta").load(store.location("items"))
     assert stored.schema["weight"].dataType.simpleString() == "string"
-    assert stored.schema["thing_id"].metadata["semantic_type"] == "NodeId"
-    assert store.log("things").snapshot().partition_columns == ("kind",)
-    assert scan(store, "things", 0).rows.count() == 1
+    assert stored.schema["item_id"].metadata["semantic_type"] == "NodeId"
+    assert store.log("items").snapshot().partition_columns == ("kind",)
+    assert scan(store, "items", 0).rows.count() == 1
 
 
 def test_no_mode_refuses_any_change(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     strict = with_columns(ADDED, schema=mode(None))
     with pytest.raises(SchemaDrift, match="allows no change"):
-        append(make_store(strict), "things", frame(spark, thing(2), table=strict), Commit("r2"))
+        append(make_store(strict), "items", frame(spark, item(2), table=strict), Commit("r2"))
 
 
 def test_other_partitions_come_only_with_an_overwrite(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     flat = with_policy(partition_by=())
     with pytest.raises(SchemaDrift, match="partitioned by"):
-        append(make_store(flat), "things", frame(spark, thing(2)), Commit("r2"))
+        append(make_store(flat), "items", frame(spark, item(2)), Commit("r2"))
     moved = structs.replace(flat, schema=mode("overwrite"))
-    overwrite(make_store(moved), "things", frame(spark, thing(2)), Commit("r3"))
-    assert make_store(moved).log("things").snapshot().partition_columns == ()
+    overwrite(make_store(moved), "items", frame(spark, item(2)), Commit("r3"))
+    assert make_store(moved).log("items").snapshot().partition_columns == ()
 
 
 def test_fields_in_another_order_are_no_drift(make_store: MakeStore, spark: SparkSession) -> None:
     """A field that merge mode added stands last in the table, wherever the contract has it."""
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     newer = with_columns(MARKS_PLUS_SAME_TYPES)
     store = make_store(newer)
-    first = append(store, "things", frame(spark, thing(2, marks=[]), table=newer), Commit("r2"))
-    second = append(store, "things", frame(spark, thing(3, marks=[]), table=newer), Commit("r3"))
+    first = append(store, "items", frame(spark, item(2, marks=[]), table=newer), Commit("r2"))
+    second = append(store, "items", frame(spark, item(3, marks=[]), table=newer), Commit("r3"))
     assert second.version == first.version + 1
 
 
 def test_a_new_column_may_have_statistics_at_once(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
-    newer = with_columns(ADDED, write=structs.replace(THINGS.write, stats_columns=("file_id", "added")))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
+    newer = with_columns(ADDED, write=structs.replace(ITEMS.write, stats_columns=("file_id", "added")))
     store = make_store(newer)
-    append(store, "things", frame(spark, thing(2) | {"added": "x"}, table=newer), Commit("r2"))
-    assert store.log("things").snapshot().properties["delta.dataSkippingStatsColumns"] == "file_id,added"
+    append(store, "items", frame(spark, item(2) | {"added": "x"}, table=newer), Commit("r2"))
+    assert store.log("items").snapshot().properties["delta.dataSkippingStatsColumns"] == "file_id,added"
 
 
 def test_a_refused_commit_leaves_no_trace(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     strict = with_columns(ADDED, schema=mode(None))
     with pytest.raises(SchemaDrift):
-        append(make_store(strict), "things", frame(spark, thing(2), table=strict), Commit("r2"))
-    assert make_store(THINGS).log("things").snapshot().version == 0
+        append(make_store(strict), "items", frame(spark, item(2), table=strict), Commit("r2"))
+    assert make_store(ITEMS).log("items").snapshot().version == 0
 
 
 def test_a_default_of_a_column_that_may_not_be_null_also_serves_old_rows(
     make_store: MakeStore, spark: SparkSession
 ) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     newer = with_columns(structs.replace(ADDED, nullable=False))
     store = make_store(newer)
-    assert [row.added for row in scan(store, "things").rows.collect()] == ["none"]
-    append(store, "things", frame(spark, thing(2) | {"added": "yes"}, table=newer), Commit("r2"))
-    assert {row.bstart: row.added for row in scan(store, "things").rows.collect()} == {1: "none", 2: "yes"}
+    assert [row.added for row in scan(store, "items").rows.collect()] == ["none"]
+    append(store, "items", frame(spark, item(2) | {"added": "yes"}, table=newer), Commit("r2"))
+    assert {row.bstart: row.added for row in scan(store, "items").rows.collect()} == {1: "none", 2: "yes"}
 
 
 def test_names_are_not_told_by_case(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    done = append(store, "things", frame(spark, thing(1)).withColumnRenamed("bstart", "BStart"), Commit("r1"))
+    store = make_store(ITEMS)
+    done = append(store, "items", frame(spark, item(1)).withColumnRenamed("bstart", "BStart"), Commit("r1"))
     assert (done.rows, done.dropped_columns) == (1, ())
-    assert [row.bstart for row in scan(store, "things").rows.collect()] == [1]
-    twice = frame(spark, thing(1)).select("*", F.lit(2).alias("BSTART"))
-    with pytest.raises(ContractError, match="duplicate columns for things: BSTART, bstart"):
-        append(store, "things", twice, Commit("r2"))
+    assert [row.bstart for row in scan(store, "items").rows.collect()] == [1]
+    twice = frame(spark, item(1)).select("*", F.lit(2).alias("BSTART"))
+    with pytest.raises(ContractError, match="duplicate columns for items: BSTART, bstart"):
+        append(store, "items", twice, Commit("r2"))
 
 
 def test_an_untyped_null_fits_every_column(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    rows = frame(spark, thing(1)).withColumn("marks", F.lit(None)).withColumn("weight", F.lit(None))
-    append(store, "things", rows, Commit("r1"))
-    append(store, "things", frame(spark, thing(2)).withColumn("marks", F.expr("array()")), Commit("r2"))
-    assert {row.bstart: row.marks for row in scan(store, "things").rows.collect()} == {1: None, 2: []}
+    store = make_store(ITEMS)
+    rows = frame(spark, item(1)).withColumn("marks", F.lit(None)).withColumn("weight", F.lit(None))
+    append(store, "items", rows, Commit("r1"))
+    append(store, "items", frame(spark, item(2)).withColumn("marks", F.expr("array()")), Commit("r2"))
+    assert {row.bstart: row.marks for row in scan(store, "items").rows.collect()} == {1: None, 2: []}

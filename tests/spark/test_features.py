@@ -14,19 +14,19 @@ from codeanatomy.delta.read.scan import scan, snapshot
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, delete, merge, replace_by_owner
 from codeanatomy.delta.write.evolve import evolve
+from support.item_table import ITEMS, changed, frame, item, with_policy
 from support.marks import quick
-from support.things import THINGS, changed, frame, thing, with_policy
 
 MakeStore = Callable[..., Store]
 
 
 def test_the_protocol_stays_at_1_2_until_asked(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))
-    merge(store, "things", frame(spark, thing(1), thing(3)), Commit("r2"))
-    delete(store, "things", "bstart = 2", Commit("r3"))
-    replace_by_owner(store, "things", frame(spark, thing(4)), [thing(4)["file_id"]], Commit("r4"))
-    info = snapshot(store, "things")
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
+    merge(store, "items", frame(spark, item(1), item(3)), Commit("r2"))
+    delete(store, "items", "bstart = 2", Commit("r3"))
+    replace_by_owner(store, "items", frame(spark, item(4)), [item(4)["file_id"]], Commit("r4"))
+    info = snapshot(store, "items")
     assert (info.min_reader_version, info.min_writer_version) == (1, 2)
     assert (info.reader_features, info.writer_features) == ((), ())
 
@@ -36,10 +36,10 @@ def test_the_protocol_stays_at_1_2_until_asked(make_store: MakeStore, spark: Spa
 def test_each_feature_is_switched_on_by_policy(
     make_store: MakeStore, spark: SparkSession, name: FeatureName, existing: bool
 ) -> None:
-    born = THINGS if existing else with_policy(enable_features=(name,))
-    append(make_store(born), "things", frame(spark, thing(1)), Commit("r1"))
+    born = ITEMS if existing else with_policy(enable_features=(name,))
+    append(make_store(born), "items", frame(spark, item(1)), Commit("r1"))
     asking = make_store(with_policy(enable_features=(name,)))
-    info = evolve(asking, asking.table("things"))
+    info = evolve(asking, asking.table("items"))
     feature = FEATURES[name]
     assert info.properties[feature.property] == feature.value
     if feature.legacy is None:
@@ -47,20 +47,20 @@ def test_each_feature_is_switched_on_by_policy(
     else:
         assert (info.min_reader_version, info.min_writer_version) == feature.legacy
     assert (info.version > 0) == existing
-    again = evolve(asking, asking.table("things"))
+    again = evolve(asking, asking.table("items"))
     assert again.version == info.version, "what is on is not switched on again"
-    assert scan(asking, "things").rows.count() == 1
+    assert scan(asking, "items").rows.count() == 1
 
 
 @pytest.mark.system
 def test_all_features_together(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(enable_features=tuple(FEATURES)))
-    append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))
-    delete(store, "things", "bstart = 1", Commit("r2"))
-    info = snapshot(store, "things")
+    append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
+    delete(store, "items", "bstart = 1", Commit("r2"))
+    info = snapshot(store, "items")
     assert (info.min_reader_version, info.min_writer_version) == (3, 7)
     assert {feature.delta_name for feature in FEATURES.values()} <= set(info.writer_features)
-    assert scan(store, "things").rows.count() == 1
+    assert scan(store, "items").rows.count() == 1
 
 
 def test_column_mapping_mode_of_the_schema_policy(make_store: MakeStore, spark: SparkSession) -> None:
@@ -69,17 +69,17 @@ def test_column_mapping_mode_of_the_schema_policy(make_store: MakeStore, spark: 
         schema=DeltaSchemaPolicy(column_mapping_mode="id"),
     )
     store = make_store(table)
-    append(store, "things", frame(spark, thing(1)), Commit("r1"))
-    assert snapshot(store, "things").properties["delta.columnMapping.mode"] == "id"
-    assert scan(store, "things").rows.count() == 1
+    append(store, "items", frame(spark, item(1)), Commit("r1"))
+    assert snapshot(store, "items").properties["delta.columnMapping.mode"] == "id"
+    assert scan(store, "items").rows.count() == 1
 
 
 def test_a_feature_is_never_switched_off(make_store: MakeStore, spark: SparkSession) -> None:
     append(
         make_store(with_policy(enable_features=("change_data_feed",))),
-        "things",
-        frame(spark, thing(1)),
+        "items",
+        frame(spark, item(1)),
         Commit("r1"),
     )
-    append(make_store(THINGS), "things", frame(spark, thing(2)), Commit("r2"))
-    assert snapshot(make_store(THINGS), "things").properties["delta.enableChangeDataFeed"] == "true"
+    append(make_store(ITEMS), "items", frame(spark, item(2)), Commit("r2"))
+    assert snapshot(make_store(ITEMS), "items").properties["delta.enableChangeDataFeed"] == "true"

@@ -18,7 +18,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, merge, overwrite, replace_by_owner
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 from codeanatomy.spark.session import clone_session
-from support.things import THINGS, file_id, frame, thing, with_policy
+from support.item_table import ITEMS, file_id, frame, item, with_policy
 
 MakeStore = Callable[..., Store]
 FED = with_policy(enable_features=("change_data_feed",))
@@ -35,49 +35,49 @@ def fed(shared_store: MakeStore, spark: SparkSession) -> Store:
 
 
 def three_changes(store: Store, spark: SparkSession) -> Store:
-    append(store, "things", frame(spark, thing(1), thing(2)), Commit("r1"))
-    replace_by_owner(store, "things", frame(spark, thing(3)), [file_id(0)], Commit("r2"))
-    merge(store, "things", frame(spark, thing(3, weight=8.0)), Commit("r3"))
+    append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
+    replace_by_owner(store, "items", frame(spark, item(3)), [file_id(0)], Commit("r2"))
+    merge(store, "items", frame(spark, item(3, weight=8.0)), Commit("r3"))
     return store
 
 
 def test_a_window_of_versions(fed: Store, events: list[Event]) -> None:
     fed = replace(fed, record=events.append)
-    assert changes(read_feed(fed, "things", Window(starting_version=0, ending_version=1))) == [
+    assert changes(read_feed(fed, "items", Window(starting_version=0, ending_version=1))) == [
         (0, "insert", 1),
         (0, "insert", 2),
         (1, "delete", 1),
         (1, "delete", 2),
         (1, "insert", 3),
     ]
-    newest = read_feed(fed, "things", Window(starting_version=2))
+    newest = read_feed(fed, "items", Window(starting_version=2))
     assert changes(newest) == [(2, "update_postimage", 3), (2, "update_preimage", 3)]
-    assert newest.columns[: len(THINGS.columns)] == list(THINGS.column_names)
+    assert newest.columns[: len(ITEMS.columns)] == list(ITEMS.column_names)
     read = [event for event in events if isinstance(event, FeedRead)]
     assert [(event.first_version, event.last_version) for event in read] == [(0, 1), (2, 2)]
 
 
 def test_a_window_of_times(fed: Store) -> None:
     def made(version: int) -> datetime:
-        return datetime.fromtimestamp(snapshot(fed, "things", version).timestamp_ms / 1000, UTC)
+        return datetime.fromtimestamp(snapshot(fed, "items", version).timestamp_ms / 1000, UTC)
 
-    second = read_feed(fed, "things", Window(starting_timestamp=made(1), ending_timestamp=made(1)))
+    second = read_feed(fed, "items", Window(starting_timestamp=made(1), ending_timestamp=made(1)))
     assert {row._commit_version for row in second.collect()} == {1}
-    after = read_feed(fed, "things", Window(starting_timestamp=made(0) + timedelta(milliseconds=1)))
+    after = read_feed(fed, "items", Window(starting_timestamp=made(0) + timedelta(milliseconds=1)))
     assert {row._commit_version for row in after.collect()} == {1, 2}
-    long_ago = read_feed(fed, "things", Window(starting_timestamp=made(0) - timedelta(days=9)))
+    long_ago = read_feed(fed, "items", Window(starting_timestamp=made(0) - timedelta(days=9)))
     assert {row._commit_version for row in long_ago.collect()} == {0, 1, 2}
 
 
 def test_beyond_the_newest_version(fed: Store) -> None:
     with pytest.raises(FeedOutOfRange, match="start version 9 is after the newest"):
-        read_feed(fed, "things", Window(starting_version=9))
-    empty = read_feed(fed, "things", Window(starting_version=9, allow_out_of_range=True))
+        read_feed(fed, "items", Window(starting_version=9))
+    empty = read_feed(fed, "items", Window(starting_version=9, allow_out_of_range=True))
     assert (empty.count(), empty.columns[-3:]) == (
         0,
         ["_change_type", "_commit_version", "_commit_timestamp"],
     )
-    assert len(changes(read_feed(fed, "things", Window(starting_version=2, ending_version=99)))) == 2
+    assert len(changes(read_feed(fed, "items", Window(starting_version=2, ending_version=99)))) == 2
 
 
 @pytest.mark.parametrize(
@@ -92,77 +92,77 @@ def test_beyond_the_newest_version(fed: Store) -> None:
 )
 def test_windows_that_make_no_sense(fed: Store, window: Window) -> None:
     with pytest.raises(UsageError):
-        read_feed(fed, "things", window)
+        read_feed(fed, "items", window)
 
 
 def test_a_table_without_a_feed(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
+    store = make_store(ITEMS)
     with pytest.raises(TableMissing):
-        read_feed(store, "things", Window(starting_version=0))
-    append(store, "things", frame(spark, thing(1)), Commit("r1"))
+        read_feed(store, "items", Window(starting_version=0))
+    append(store, "items", frame(spark, item(1)), Commit("r1"))
     with pytest.raises(FeedLost, match="did not record changes at version 0"):
-        read_feed(store, "things", Window(starting_version=0))
+        read_feed(store, "items", Window(starting_version=0))
 
 
 def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     store = make_store(FED)
-    done = append(store, "things", frame(spark, thing(2)), Commit("r2"))
+    done = append(store, "items", frame(spark, item(2)), Commit("r2"))
     with pytest.raises(FeedLost):
-        read_feed(store, "things", Window(starting_version=0))
-    assert changes(read_feed(store, "things", Window(starting_version=done.version))) == [
+        read_feed(store, "items", Window(starting_version=0))
+    assert changes(read_feed(store, "items", Window(starting_version=done.version))) == [
         (done.version, "insert", 2)
     ]
 
 
 def test_a_feed_switched_off_in_between_is_lost(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(FED)
-    append(store, "things", frame(spark, thing(1)), Commit("r1"))
-    address = f"delta.`{store.location('things')}`"
+    append(store, "items", frame(spark, item(1)), Commit("r1"))
+    address = f"delta.`{store.location('items')}`"
     spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
-    append(store, "things", frame(spark, thing(2)), Commit("r2"))
+    append(store, "items", frame(spark, item(2)), Commit("r2"))
     with pytest.raises(FeedLost, match="stopped recording changes at version 1"):
-        read_feed(store, "things", Window(starting_version=0))
+        read_feed(store, "items", Window(starting_version=0))
 
 
 def test_a_vacuumed_window_is_lost_when_it_is_opened(make_store: MakeStore, spark: SparkSession) -> None:
     fed = make_store(FED)
-    append(fed, "things", frame(spark, thing(1)), Commit("r1"))
-    overwrite(fed, "things", frame(spark, thing(2)), Commit("r2"))
+    append(fed, "items", frame(spark, item(1)), Commit("r1"))
+    overwrite(fed, "items", frame(spark, item(2)), Commit("r2"))
     settings = {
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
         # Vacuum lists the table in as many tasks as this, by default 10,000.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     }
     unsafe = clone_session(spark, settings)
-    DeltaTable.forPath(unsafe, fed.location("things")).vacuum(0)
+    DeltaTable.forPath(unsafe, fed.location("items")).vacuum(0)
     with pytest.raises(FeedLost, match="was vacuumed") as caught:
-        read_feed(fed, "things", Window(starting_version=0))
+        read_feed(fed, "items", Window(starting_version=0))
     assert "read the whole table" in caught.value.hint
 
 
 def test_a_window_whose_log_is_gone(make_store: MakeStore, spark: SparkSession) -> None:
     fed = three_changes(make_store(FED), spark)
-    log = Path(fed.location("things")) / "_delta_log"
-    fed.log("things")._log.checkpoint()
+    log = Path(fed.location("items")) / "_delta_log"
+    fed.log("items")._log.checkpoint()
     for name in ("00000000000000000000.json", "00000000000000000001.json"):
         (log / name).unlink()
-    with pytest.raises(FeedLost, match="starts at version 0, but the log of things at 2"):
-        read_feed(fed, "things", Window(starting_version=0))
+    with pytest.raises(FeedLost, match="starts at version 0, but the log of items at 2"):
+        read_feed(fed, "items", Window(starting_version=0))
 
 
 def test_a_cursor_reads_on_from_where_it_stood(fed: Store, spark: SparkSession) -> None:
-    assert read_cursor(fed, "things", "graph", "repo") is None
-    move_cursor(fed, Cursor("things", "graph", "repo", 1), Commit("c1"))
-    move_cursor(fed, Cursor("things", "graph", "other", 0), Commit("c2"))
-    cursor = read_cursor(fed, "things", "graph", "repo")
-    assert cursor == Cursor("things", "graph", "repo", 1)
+    assert read_cursor(fed, "items", "graph", "repo") is None
+    move_cursor(fed, Cursor("items", "graph", "repo", 1), Commit("c1"))
+    move_cursor(fed, Cursor("items", "graph", "other", 0), Commit("c2"))
+    cursor = read_cursor(fed, "items", "graph", "repo")
+    assert cursor == Cursor("items", "graph", "repo", 1)
     assert {version for version, _, _ in changes(follow_cursor(fed, cursor))} == {2}
-    move_cursor(fed, Cursor("things", "graph", "repo", 2), Commit("c3"))
+    move_cursor(fed, Cursor("items", "graph", "repo", 2), Commit("c3"))
     with pytest.raises(UsageError, match="for another commit"):
-        move_cursor(fed, Cursor("things", "graph", "repo", 1), Commit("c3"))
-    moved = read_cursor(fed, "things", "graph", "repo")
+        move_cursor(fed, Cursor("items", "graph", "repo", 1), Commit("c3"))
+    moved = read_cursor(fed, "items", "graph", "repo")
     assert moved is not None
     assert follow_cursor(fed, moved).count() == 0
     with pytest.raises(FeedLost, match="recreated"):
-        follow_cursor(fed, Cursor("things", "graph", "repo", 9))
+        follow_cursor(fed, Cursor("items", "graph", "repo", 9))

@@ -25,10 +25,10 @@ from codeanatomy.pipeline.bundles import SETTINGS
 from codeanatomy.pipeline.graph_step import graphed, together
 from codeanatomy.spark.session import clone_session
 from support import corpus
-from support.builds import built, rows, timeless
-from support.graphed import graph_of
-from support.hostile import GOLDEN, STRANGE
-from support.related import sources_below
+from support.graph_stage import graph_of
+from support.hostile_files import GOLDEN, STRANGE
+from support.relate_stage import sources_below
+from support.spark_builds import built, rows, timeless
 
 GRAPH = tuple(table.name for table in catalog.TABLES if table.stage == "graph")
 

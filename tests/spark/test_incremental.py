@@ -21,7 +21,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import build, plan
 from codeanatomy.run.report import BuildReport
-from support import clean, little
+from support import light_builds, two_repositories
 
 STAGES = ("extract", "normalize", "relate", "graph")
 
@@ -29,20 +29,22 @@ STAGES = ("extract", "normalize", "relate", "graph")
 @pytest.fixture(scope="module")
 def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with both little repositories, built at once: their rows share data files."""
-    return little.built_lake(spark, tmp_path_factory, 0)
+    return two_repositories.built_lake(spark, tmp_path_factory, 0)
 
 
 def copied(base: Path, folder: Path) -> tuple[Path, dict[str, Path]]:
     """The lake and its sources, to be edited."""
-    return little.attacked(folder, base), {name: little.put(folder, name) for name in ("a", "b")}
+    return two_repositories.copied_lake(folder, base), {
+        name: two_repositories.put(folder, name) for name in ("a", "b")
+    }
 
 
 def by_spark(spark: SparkSession, lake: Path, sources: dict[str, Path], *, full: bool = False) -> BuildReport:
-    return build(clean.order(lake, sources, full=full), Progress(io.StringIO()), lambda: spark)
+    return build(light_builds.order(lake, sources, full=full), Progress(io.StringIO()), lambda: spark)
 
 
 def assert_clean(lake: Path, folder: Path, sources: dict[str, Path]) -> None:
-    clean.clean_lake(folder / "clean", sources)
+    light_builds.clean_lake(folder / "clean", sources)
     found = compare_lakes(str(lake), str(folder / "clean"))
     assert not found.differences, found.differences
     assert {catalog.table(name).stage for name, rows in found.rows.items() if rows} == set(STAGES)
@@ -60,7 +62,7 @@ def test_one_of_two_repositories_is_refreshed_and_spark_reads_it(
 ) -> None:
     lake, sources = copied(base, tmp_path)
     (sources["a"] / "two/shapes.py").write_bytes(b"class G:\n    def run(self, args):\n        return 1\n")
-    report = clean.refreshed(lake, sources)
+    report = light_builds.refreshed(lake, sources)
     assert {name: set(done.values()) for name, done in report.steps.items()} == {
         name: {"refresh", "skip"} for name in STAGES
     }
@@ -115,7 +117,7 @@ def test_a_step_with_other_rules_runs_after_those_that_are_refreshed(
         assert report.steps["relate"] == {"a": "skip", "b": "refresh"}
         assert report.steps["graph"] == {"a": "run", "b": "run"}
         assert_clean(lake, tmp_path, sources)
-        assert plan(clean.order(lake, sources), Progress(io.StringIO())).nothing_to_do
+        assert plan(light_builds.order(lake, sources), Progress(io.StringIO())).nothing_to_do
 
 
 @pytest.mark.system
@@ -124,8 +126,8 @@ def test_a_full_build_after_refreshes_leaves_no_rows_behind(
 ) -> None:
     lake, sources = copied(base, tmp_path)
     (sources["a"] / "one/calls.py").unlink()
-    clean.refreshed(lake, sources)
-    little.put(tmp_path, "a", 1)
+    light_builds.refreshed(lake, sources)
+    two_repositories.put(tmp_path, "a", 1)
     report = by_spark(spark, lake, sources, full=True)
     assert report.steps["extract"]["a"] == "run"
     assert_clean(lake, tmp_path, sources)

@@ -25,31 +25,31 @@ from codeanatomy.delta.events import Event, StatsDecided
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, overwrite, replace_by_owner
 from codeanatomy.spark.functions import stable_id
-from support.things import THINGS, file_id, frame, thing, with_policy
+from support.item_table import ITEMS, file_id, frame, item, with_policy
 
 MakeStore = Callable[..., Store]
 
 
 def adds(store: Store, version: int) -> list[dict[str, Any]]:
     """The files a version added, statistics parsed."""
-    log = Path(store.location("things")) / "_delta_log" / f"{version:020}.json"
+    log = Path(store.location("items")) / "_delta_log" / f"{version:020}.json"
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     found = [action["add"] for action in actions if "add" in action]
     return [{**add, "stats": json.loads(add["stats"]) if "stats" in add else None} for add in found]
 
 
 def files(store: Store, version: int) -> list[Path]:
-    return [Path(store.location("things")) / add["path"] for add in adds(store, version)]
+    return [Path(store.location("items")) / add["path"] for add in adds(store, version)]
 
 
 def shuffled(spark: SparkSession, count: int) -> Any:
-    """Things in an order that is not theirs."""
-    return frame(spark, *sorted((thing(n) for n in range(count)), key=lambda row: row["thing_id"]))
+    """Items in an order that is not theirs."""
+    return frame(spark, *sorted((item(n) for n in range(count)), key=lambda row: row["item_id"]))
 
 
 def test_partitions_and_order_inside_files(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    done = overwrite(store, "things", shuffled(spark, 300).repartition(7), Commit("r1"))
+    store = make_store(ITEMS)
+    done = overwrite(store, "items", shuffled(spark, 300).repartition(7), Commit("r1"))
     written = files(store, done.version)
     assert {path.parent.name for path in written} == {"kind=K0", "kind=K1"}
     for path in written:
@@ -60,10 +60,10 @@ def test_partitions_and_order_inside_files(make_store: MakeStore, spark: SparkSe
 
 
 def test_the_same_rows_make_the_same_files(make_store: MakeStore, spark: SparkSession) -> None:
-    tied = frame(spark, *(thing(n, bstart=1, bend=2, file_id=file_id(0)) for n in range(60)))
-    store, seen = make_store(THINGS), []
+    tied = frame(spark, *(item(n, bstart=1, bend=2, file_id=file_id(0)) for n in range(60)))
+    store, seen = make_store(ITEMS), []
     for partitions in (1, 7):
-        done = overwrite(store, "things", tied.repartition(partitions), Commit(f"r{partitions}"))
+        done = overwrite(store, "items", tied.repartition(partitions), Commit(f"r{partitions}"))
         content = [
             pq.ParquetFile(path).read() for path in sorted(files(store, done.version), key=lambda p: p.parent)
         ]
@@ -74,8 +74,8 @@ def test_the_same_rows_make_the_same_files(make_store: MakeStore, spark: SparkSe
 def test_statistics_are_of_exactly_the_chosen_columns(
     make_store: MakeStore, spark: SparkSession, events: list[Event]
 ) -> None:
-    store = make_store(THINGS)
-    done = overwrite(store, "things", shuffled(spark, 20), Commit("r1"))
+    store = make_store(ITEMS)
+    done = overwrite(store, "items", shuffled(spark, 20), Commit("r1"))
     for add in adds(store, done.version):
         assert set(add["stats"]["minValues"]) == {"file_id", "bstart"}
         assert set(add["stats"]["maxValues"]) == {"file_id", "bstart"}
@@ -89,7 +89,7 @@ def test_automatic_statistics_take_cluster_and_lineage_columns(
 ) -> None:
     store = make_store(with_policy(stats_policy="auto", stats_columns=()))
     done = overwrite(
-        store, "things", shuffled(spark, 20), Commit("r1"), lineage=("weight", "marks", "nothing", "kind")
+        store, "items", shuffled(spark, 20), Commit("r1"), lineage=("weight", "marks", "nothing", "kind")
     )
     for add in adds(store, done.version):
         assert set(add["stats"]["minValues"]) == {"file_id", "bstart", "weight"}
@@ -99,7 +99,7 @@ def test_automatic_statistics_take_cluster_and_lineage_columns(
 
 def test_no_statistics_where_the_policy_is_off(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(stats_policy="off"))
-    done = overwrite(store, "things", shuffled(spark, 20), Commit("r1"))
+    done = overwrite(store, "items", shuffled(spark, 20), Commit("r1"))
     for add in adds(store, done.version):
         assert set(add["stats"]) <= {"numRecords", "minValues", "maxValues", "nullCount", "tightBounds"}
         assert not any(add["stats"].get(key) for key in ("minValues", "maxValues", "nullCount"))
@@ -108,29 +108,29 @@ def test_no_statistics_where_the_policy_is_off(make_store: MakeStore, spark: Spa
 def test_bloom_filter_dictionary_and_compression_in_the_footer(
     make_store: MakeStore, spark: SparkSession
 ) -> None:
-    store = make_store(THINGS)
-    done = overwrite(store, "things", shuffled(spark, 300), Commit("r1"))
+    store = make_store(ITEMS)
+    done = overwrite(store, "items", shuffled(spark, 300), Commit("r1"))
     for path in files(store, done.version):
         group = pq.ParquetFile(path).metadata.row_group(0)
         columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
-        assert columns["thing_id"].bloom_filter_length > 0
+        assert columns["item_id"].bloom_filter_length > 0
         assert columns["file_id"].bloom_filter_length is None
-        assert not columns["thing_id"].has_dictionary_page
+        assert not columns["item_id"].has_dictionary_page
         assert columns["file_id"].has_dictionary_page
         assert {column.compression for column in columns.values()} == {"ZSTD"}
 
 
 def test_bloom_filters_do_not_swell_small_files(make_store: MakeStore, spark: SparkSession) -> None:
     plain = make_store(with_policy(writer=WriterProperties()))
-    without = overwrite(plain, "things", shuffled(spark, 100), Commit("r1"))
-    filtered = make_store(with_policy(writer=WriterProperties(bloom_filters=(BloomFilter("thing_id"),))))
-    done = overwrite(filtered, "things", shuffled(spark, 100), Commit("r2"))
+    without = overwrite(plain, "items", shuffled(spark, 100), Commit("r1"))
+    filtered = make_store(with_policy(writer=WriterProperties(bloom_filters=(BloomFilter("item_id"),))))
+    done = overwrite(filtered, "items", shuffled(spark, 100), Commit("r2"))
     assert done.size_bytes < without.size_bytes + done.files * 2048
 
 
 def test_other_writer_properties_reach_the_footer(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(writer=WriterProperties(dictionary=False, compression="gzip")))
-    done = overwrite(store, "things", shuffled(spark, 50), Commit("r1"))
+    done = overwrite(store, "items", shuffled(spark, 50), Commit("r1"))
     for path in files(store, done.version):
         column = pq.ParquetFile(path).metadata.row_group(0).column(0)
         assert (column.compression, column.has_dictionary_page) == ("GZIP", False)
@@ -141,13 +141,13 @@ def test_files_reach_their_size_and_do_not_overlap(make_store: MakeStore, spark:
     target = 2 * MB
     store = make_store(with_policy(target_file_size=target, partition_by=()))
     rows = spark.range(400_000).select(
-        stable_id("thing", F.col("id")).alias("thing_id"),
+        stable_id("item", F.col("id")).alias("item_id"),
         F.lit("K").alias("kind"),
         stable_id("file", F.col("id") % 4000).alias("file_id"),
         F.col("id").alias("bstart"),
         (F.col("id") + 1).alias("bend"),
     )
-    done = overwrite(store, "things", rows, Commit("r1"))
+    done = overwrite(store, "items", rows, Commit("r1"))
     sizes = sorted(add["size"] for add in adds(store, done.version))
     assert done.rows == 400_000
     assert done.size_bytes > 3 * target
@@ -162,17 +162,17 @@ def test_files_reach_their_size_and_do_not_overlap(make_store: MakeStore, spark:
 
 def test_a_small_table_is_one_file(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(partition_by=()))
-    done = overwrite(store, "things", shuffled(spark, 500).repartition(9), Commit("r1"))
+    done = overwrite(store, "items", shuffled(spark, 500).repartition(9), Commit("r1"))
     assert done.files == 1
 
 
 def test_a_changed_policy_reaches_the_table_and_its_next_files(
     make_store: MakeStore, spark: SparkSession
 ) -> None:
-    append(make_store(THINGS), "things", frame(spark, thing(1)), Commit("r1"))
+    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     store = make_store(with_policy(stats_columns=("bend",), writer=WriterProperties()))
-    done = append(store, "things", frame(spark, thing(3)), Commit("r2"))
-    properties = store.log("things").snapshot().properties
+    done = append(store, "items", frame(spark, item(3)), Commit("r2"))
+    properties = store.log("items").snapshot().properties
     assert properties["delta.dataSkippingStatsColumns"] == "bend"
     assert not any("bloom" in key for key in properties)
     (add,) = adds(store, done.version)
@@ -180,22 +180,22 @@ def test_a_changed_policy_reaches_the_table_and_its_next_files(
 
 
 def test_rows_of_other_owners_keep_their_order(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    overwrite(store, "things", shuffled(spark, 200), Commit("r1"))
-    done = replace_by_owner(store, "things", frame(spark, thing(3)), [file_id(0)], Commit("r2"))
+    store = make_store(ITEMS)
+    overwrite(store, "items", shuffled(spark, 200), Commit("r1"))
+    done = replace_by_owner(store, "items", frame(spark, item(3)), [file_id(0)], Commit("r2"))
     for path in files(store, done.version):
         keys = [tuple(row.values()) for row in pq.ParquetFile(path).read(["file_id", "bstart"]).to_pylist()]
         assert keys == sorted(keys)
 
 
 def test_light_readers_read_what_we_write(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    overwrite(store, "things", shuffled(spark, 30), Commit("r1"))
-    light = LightTable(store.location("things"))
+    store = make_store(ITEMS)
+    overwrite(store, "items", shuffled(spark, 30), Commit("r1"))
+    light = LightTable(store.location("items"))
     assert (light.protocol().min_reader_version, light.protocol().min_writer_version) == (1, 2)
-    things = light.to_pyarrow_table()
-    assert sorted(things.column("bstart").to_pylist()) == list(range(30))
-    counted = duckdb.sql("SELECT kind, count(*) FROM things GROUP BY kind ORDER BY kind").fetchall()
+    items = light.to_pyarrow_table()
+    assert sorted(items.column("bstart").to_pylist()) == list(range(30))
+    counted = duckdb.sql("SELECT kind, count(*) FROM items GROUP BY kind ORDER BY kind").fetchall()
     assert counted == [("K0", 15), ("K1", 15)]
 
 
@@ -228,11 +228,11 @@ def test_every_table_of_the_catalogue_can_be_born_from_eight_threads(
 
 def test_lineage_columns_stay_until_others_are_named(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(stats_policy="auto", stats_columns=()))
-    overwrite(store, "things", shuffled(spark, 20), Commit("r1"), lineage=("weight",))
-    done = append(store, "things", frame(spark, thing(30)), Commit("r2"))
+    overwrite(store, "items", shuffled(spark, 20), Commit("r1"), lineage=("weight",))
+    done = append(store, "items", frame(spark, item(30)), Commit("r2"))
     assert done.version == 1, "no commit for properties that are as they should be"
     (add,) = adds(store, done.version)
     assert "weight" in add["stats"]["minValues"]
-    other = append(store, "things", frame(spark, thing(31)), Commit("r3"), lineage=())
+    other = append(store, "items", frame(spark, item(31)), Commit("r3"), lineage=())
     (add,) = adds(store, other.version)
     assert "weight" not in add["stats"]["minValues"]

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.lake.recorded_queries import record_queries
-from support.builds import built, rows
 from support.edits import write_tree
 from support.query_records import NODES, SOURCE, recorded_query
+from support.spark_builds import built, rows
 
 
 @pytest.mark.system

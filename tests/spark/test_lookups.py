@@ -16,7 +16,7 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice
 from support import corpus
-from support.clean import clean_lake
+from support.light_builds import clean_lake
 
 TABLES = ("cpg_nodes", "cpg_edges_by_src", "cpg_edges_by_dst")
 # Of a package they are what larger ones are of a company.

@@ -9,13 +9,13 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.delta.read.light import newest_version
 from codeanatomy.lake.snapshot import Snapshot
-from support.aging import copied
-from support.asked import Ran, asking
+from support.aged_lake import copied
+from support.commands import RunCommand, command_runner
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def lake(aged_lake: Path, tmp_path: Path) -> Path:
 
 
 def test_a_feature_is_switched_on_and_published(
-    run: Ran, lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    run: RunCommand, lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Commands open and close sessions of their own.
     monkeypatch.setattr("codeanatomy.spark.session.open_session", lambda _: spark)

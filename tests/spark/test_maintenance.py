@@ -20,9 +20,9 @@ from codeanatomy.maintain import maintenance as upkeep
 from codeanatomy.maintain.maintenance_run import MaintenanceRun
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
-from support.aging import RUNS, copied, source
-from support.clean import clean_lake, no_session, refreshed
-from support.maintained import counted, upkept
+from support.aged_lake import RUNS, copied, source
+from support.light_builds import clean_lake, no_session, refreshed
+from support.maintenance_runs import counted, run_maintenance
 
 # Every table costs some jobs.
 SOME = ("file_line_index_v1", "cpg_nodes", "run_manifest")
@@ -38,7 +38,7 @@ def test_a_lake_is_compacted_and_is_the_same(
     lake: Path, aged_lake: Path, spark: SparkSession, tmp_path: Path, tables: tuple[str, ...]
 ) -> None:
     before = Snapshot.open(str(lake))
-    report = upkept(lake, lambda: spark, *tables)
+    report = run_maintenance(lake, lambda: spark, *tables)
     assert {each.outcome for each in report.outcomes} == {"done"}
     assert report.published
     after = Snapshot.open(str(lake))
@@ -59,7 +59,7 @@ def test_a_lake_is_compacted_and_is_the_same(
     recorded = light_table(str(lake), "delta_maintenance", ["run_id", "operation", "outcome", "reason"])
     assert len(recorded) == len(report.outcomes)
     # Nothing is left to do, and nothing is done.
-    again = upkept(lake, no_session, *tables)
+    again = run_maintenance(lake, no_session, *tables)
     assert (again.run_id, again.outcomes) == (None, ())
     # A build finds it as it was, and goes on from it.
     assert refreshed(lake, {"app": source(tmp_path / "src", RUNS - 1)}).status == "unchanged"
@@ -77,13 +77,13 @@ def test_what_maintenance_has_left_unpublished_is_published_by_the_next(
     with monkeypatch.context() as patched:
         patched.setattr(upkeep, "_publish", dies)
         with pytest.raises(KeyboardInterrupt):
-            upkept(lake, lambda: spark, "file_line_index_v1")
+            run_maintenance(lake, lambda: spark, "file_line_index_v1")
     pin = Snapshot.open(str(lake)).pin("file_line_index_v1").version
     assert newest_version(str(lake), "file_line_index_v1") == pin + 1
     # What was done is recorded nevertheless.
     recorded = light_table(str(lake), "delta_maintenance", ["table_name", "delta_version"]).to_pylist()
     assert recorded == [{"table_name": "file_line_index_v1", "delta_version": pin + 1}]
-    report = upkept(lake, no_session, "file_line_index_v1")
+    report = run_maintenance(lake, no_session, "file_line_index_v1")
     assert (report.published, report.left_alone) == (True, {})
     assert Snapshot.open(str(lake)).pin("file_line_index_v1").version == pin + 1
 
@@ -101,7 +101,7 @@ def test_a_run_that_publishes_meanwhile_is_not_overwritten(
 
     monkeypatch.setattr(upkeep, "_publish", late)
     with pytest.raises(CommitConflict):
-        upkept(lake, lambda: spark, "file_line_index_v1")
+        run_maintenance(lake, lambda: spark, "file_line_index_v1")
     assert Snapshot.open(str(lake)).run_id == "other"
 
 
@@ -117,5 +117,5 @@ def test_a_stranger_that_writes_meanwhile_is_not_published(
 
     monkeypatch.setattr(upkeep, "_publish", late)
     with pytest.raises(CommitConflict, match="run stranger wrote to file_line_index_v1"):
-        upkept(lake, lambda: spark, "file_line_index_v1")
+        run_maintenance(lake, lambda: spark, "file_line_index_v1")
     assert Snapshot.open(str(lake)).run_id == before.run_id

@@ -19,7 +19,7 @@ from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.span_errors import span_errors_v1
 from codeanatomy.pipeline.normalize_step import FILE_INPUTS, gather
 from support import corpus
-from support.builds import built, rows
+from support.spark_builds import built, rows
 
 NORMALIZED = [table for table in catalog.TABLES if table.stage == "normalize"]
 FILES = {

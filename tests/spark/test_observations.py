@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.catalog.views import OBSERVE_VIEWS
 from codeanatomy.query.lake import Lake
-from support.builds import built
 from support.folders import write_sources
 from support.observation_checks import FIRST, check_mutations, check_snapshots, check_stats, recorded
+from support.spark_builds import built
 
 
 @pytest.mark.system

@@ -12,8 +12,8 @@ from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.tools.pyrefly import find_pyrefly
 from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.pipeline import type_checker
-from support.builds import built, rows
 from support.folders import write_sources
+from support.spark_builds import built, rows
 from support.typed_program import PROGRAM
 
 

@@ -17,9 +17,9 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.run_plan import written_tables
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, catalog_hash, fingerprint
 from codeanatomy.run.report import BuildReport
-from support.builds import built
-from support.little import attacked, built_lake, put
-from support.published import counted
+from support.published_rows import counted
+from support.spark_builds import built
+from support.two_repositories import built_lake, copied_lake, put
 
 STEPS = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 
@@ -41,7 +41,7 @@ def second(
 ) -> tuple[Path, BuildReport]:
     """A copy in which `a` was built again with all kinds, so of one step only."""
     folder = tmp_path_factory.mktemp("second")
-    lake = attacked(folder, first)
+    lake = copied_lake(folder, first)
     return lake, built(spark, lake, {"a": put(folder, "a", 1)}, until=None, profile="full")
 
 

@@ -17,10 +17,10 @@ from codeanatomy import catalog
 from codeanatomy.cli.main import cli
 from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.relation_rows import RELATIONS
-from support.builds import built, rows
 from support.callgraph_score import FOLDER, cases
-from support.little import apart_lake, attacked, put
-from support.related import repository_rows, sources_below, witnessed
+from support.relate_stage import repository_rows, sources_below, witnessed
+from support.spark_builds import built, rows
+from support.two_repositories import apart_lake, copied_lake, put
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_the_command_ends_well(lake: Path) -> None:
 def test_a_build_that_ends_earlier_is_told(
     spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    lake = attacked(tmp_path, apart_lake(spark, tmp_path_factory))
+    lake = copied_lake(tmp_path, apart_lake(spark, tmp_path_factory))
     asked = ["callgraph", "--lake", str(lake), "--repo-id", "b", "--format", "json"]
     assert CliRunner().invoke(cli, asked).stderr == ""
     changed = put(tmp_path, "b")

@@ -16,11 +16,11 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append
 from codeanatomy.delta.write.restore import restore_table, restore_with_fallback
 from codeanatomy.errors import NeedsSpark, StorageFailure
-from support.builds import built
 from support.caller_table import NAME, UNDO, callers, write
-from support.little import apart_lake, attacked
 from support.small_lakes import RELATIONS
+from support.spark_builds import built
 from support.three_runs import ThreeRuns, copied, expect_clean, expect_sound, three_runs
+from support.two_repositories import apart_lake, copied_lake
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_spark_goes_on(
     spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str
 ) -> None:
     """Of tables that Spark has made, with a feed and without, and one with partitions of our own files."""
-    lake = attacked(tmp_path, apart_lake(spark, tmp_path_factory))
+    lake = copied_lake(tmp_path, apart_lake(spark, tmp_path_factory))
     store = Store(spark, str(lake))
     before = scan(store, name)
     rows = before.rows.collect()

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from codeanatomy.query.diff.run_diff import ElementChange, RunDiff, ValueChange, diff_runs
-from support.builds import built
+from support.spark_builds import built
 
 
 def rows_of(found: RunDiff, kind: str) -> list[ElementChange]:

@@ -17,7 +17,7 @@ from codeanatomy.delta.read.scan import scan, snapshot
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, overwrite
 from codeanatomy.errors import GateError, PredicateError, TableMissing, UnknownName, UsageError
-from support.things import THINGS, changed, file_id, frame, thing
+from support.item_table import ITEMS, changed, file_id, frame, item
 
 MakeStore = Callable[..., Store]
 
@@ -25,44 +25,44 @@ MakeStore = Callable[..., Store]
 @pytest.fixture(scope="module")
 def three_versions(shared_store: MakeStore, spark: SparkSession) -> Store:
     """One row, two rows, three rows; to be read only."""
-    store = shared_store(THINGS)
+    store = shared_store(ITEMS)
     for number in (1, 2, 3):
-        append(store, "things", frame(spark, thing(number)), Commit(f"r{number}"))
+        append(store, "items", frame(spark, item(number)), Commit(f"r{number}"))
     return store
 
 
 def test_a_pin_reads_that_version(three_versions: Store) -> None:
     for version in (0, 1, 2):
-        found = scan(three_versions, "things", version)
+        found = scan(three_versions, "items", version)
         assert (found.rows.count(), found.snapshot.version) == (version + 1, version)
 
 
 def test_no_pin_is_the_newest_and_stays_there(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    append(store, "things", frame(spark, thing(1)), Commit("r1"))
-    found = scan(store, "things")
-    append(store, "things", frame(spark, thing(2)), Commit("r2"))
+    store = make_store(ITEMS)
+    append(store, "items", frame(spark, item(1)), Commit("r1"))
+    found = scan(store, "items")
+    append(store, "items", frame(spark, item(2)), Commit("r2"))
     assert found.rows.count() == 1
-    assert scan(store, "things").rows.count() == 2
+    assert scan(store, "items").rows.count() == 2
 
 
 def test_a_time_is_resolved_to_a_version(three_versions: Store) -> None:
-    second = snapshot(three_versions, "things", 1)
+    second = snapshot(three_versions, "items", 1)
     moment = datetime.fromtimestamp(second.timestamp_ms / 1000, UTC)
-    assert scan(three_versions, "things", moment).snapshot.version == 1
-    assert scan(three_versions, "things", moment + timedelta(days=1)).snapshot.version == 2
+    assert scan(three_versions, "items", moment).snapshot.version == 1
+    assert scan(three_versions, "items", moment + timedelta(days=1)).snapshot.version == 2
     with pytest.raises(TableMissing, match="did not exist"):
-        scan(three_versions, "things", moment - timedelta(days=1))
+        scan(three_versions, "items", moment - timedelta(days=1))
     with pytest.raises(UsageError, match="time zone"):
-        scan(three_versions, "things", moment.replace(tzinfo=None))
+        scan(three_versions, "items", moment.replace(tzinfo=None))
 
 
 def test_a_version_or_table_that_is_not_there(three_versions: Store, make_store: MakeStore) -> None:
     with pytest.raises(TableMissing, match="no version 99"):
-        scan(three_versions, "things", 99)
+        scan(three_versions, "items", 99)
     for nonsense in ("2020-01-01", True, -1, 2**70, 1.5):
         with pytest.raises(UsageError, match="is not a table version"):
-            scan(three_versions, "things", nonsense)  # type: ignore[arg-type]
+            scan(three_versions, "items", nonsense)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="nothing"):
         scan(three_versions, "nothing")
     with pytest.raises(TableMissing, match="no table"):
@@ -70,7 +70,7 @@ def test_a_version_or_table_that_is_not_there(three_versions: Store, make_store:
 
 
 def test_snapshot_info_tells_protocol_properties_and_schema(three_versions: Store) -> None:
-    info = snapshot(three_versions, "things", 1)
+    info = snapshot(three_versions, "items", 1)
     assert (info.min_reader_version, info.min_writer_version) == (1, 2)
     assert (info.reader_features, info.writer_features) == ((), ())
     assert info.partition_columns == ("kind",)
@@ -81,39 +81,39 @@ def test_snapshot_info_tells_protocol_properties_and_schema(three_versions: Stor
 def test_the_stored_schema_has_comments_not_null_and_meaning(
     three_versions: Store, spark: SparkSession
 ) -> None:
-    stored = spark.read.format("delta").load(three_versions.location("things"))
-    field = stored.schema["thing_id"]
-    assert field.metadata == {"comment": "The thing.", "semantic_type": "NodeId"}
+    stored = spark.read.format("delta").load(three_versions.location("items"))
+    field = stored.schema["item_id"]
+    assert field.metadata == {"comment": "The item.", "semantic_type": "NodeId"}
     described = {
         row.col_name: row.comment
-        for row in spark.sql(f"DESCRIBE TABLE delta.`{three_versions.location('things')}`").collect()
+        for row in spark.sql(f"DESCRIBE TABLE delta.`{three_versions.location('items')}`").collect()
     }
-    assert described["thing_id"] == "The thing."
+    assert described["item_id"] == "The item."
 
 
 def test_the_source_file_of_a_row_can_be_asked_for(three_versions: Store) -> None:
-    rows = scan(three_versions, "things", file_column="source").rows
+    rows = scan(three_versions, "items", file_column="source").rows
     for row in rows.collect():
         assert f"/kind={row.kind}/" in row.source
     with pytest.raises(UsageError, match="column"):
-        scan(three_versions, "things", file_column="kind")
+        scan(three_versions, "items", file_column="kind")
 
 
 def test_a_scan_can_be_restricted_to_data_files(three_versions: Store, events: list[Event]) -> None:
     three_versions = replace(three_versions, record=events.append)
-    every = scan(three_versions, "things", file_column="source").rows.collect()
-    root = three_versions.location("things")
+    every = scan(three_versions, "items", file_column="source").rows.collect()
+    root = three_versions.location("items")
     some = [row for row in every if row.kind == "K1"]
     files = [str(Path(row.source.removeprefix("file:")).relative_to(root)) for row in some]
-    found = scan(three_versions, "things", files=files)
-    assert sorted(row.thing_id for row in found.rows.collect()) == sorted(row.thing_id for row in some)
-    assert found.rows.columns == list(THINGS.column_names)
+    found = scan(three_versions, "items", files=files)
+    assert sorted(row.item_id for row in found.rows.collect()) == sorted(row.item_id for row in some)
+    assert found.rows.columns == list(ITEMS.column_names)
     assert len(found.rows.inputFiles()) == len(files)
     last = [event for event in events if isinstance(event, Scanned)][-1]
     assert last.files == tuple(files)
-    assert scan(three_versions, "things", files=[]).rows.count() == 0
+    assert scan(three_versions, "items", files=[]).rows.count() == 0
     with pytest.raises(UnknownName, match="data file"):
-        scan(three_versions, "things", files=["kind=K1/none.parquet"])
+        scan(three_versions, "items", files=["kind=K1/none.parquet"])
 
 
 def test_a_table_that_fails_its_gate_is_refused(
@@ -122,22 +122,22 @@ def test_a_table_that_fails_its_gate_is_refused(
     gated = changed(gate=DeltaFeatureGate(min_writer_version=7, required_writer_features=("rowTracking",)))
     store = replace(three_versions, tables=(gated,), record=events.append)
     with pytest.raises(GateError, match="writer version 2 < 7; feature rowTracking is not enabled"):
-        scan(store, "things")
+        scan(store, "items")
     with pytest.raises(GateError):
-        append(store, "things", frame(spark, thing(4)), Commit("r4"))
+        append(store, "items", frame(spark, item(4)), Commit("r4"))
     checks = [event for event in events if isinstance(event, GateChecked)]
     assert not checks[-1].passed
     assert checks[-1].problems
-    assert snapshot(three_versions, "things").version == 2
+    assert snapshot(three_versions, "items").version == 2
 
 
 def test_missing_and_extra_columns_and_recorded_expressions(
     make_store: MakeStore, spark: SparkSession, events: list[Event]
 ) -> None:
-    old = changed(columns=(*THINGS.columns[:5], Column("gone", "string", "Of old.")))
-    append(make_store(old), "things", frame(spark, thing(1) | {"gone": "x"}, table=old), Commit("r1"))
-    new = structs.replace(THINGS, columns=(*THINGS.columns, Column("added", "bigint", "New.")))
-    found = scan(make_store(new), "things")
+    old = changed(columns=(*ITEMS.columns[:5], Column("gone", "string", "Of old.")))
+    append(make_store(old), "items", frame(spark, item(1) | {"gone": "x"}, table=old), Commit("r1"))
+    new = structs.replace(ITEMS, columns=(*ITEMS.columns, Column("added", "bigint", "New.")))
+    found = scan(make_store(new), "items")
     row = found.rows.first()
     assert row is not None
     assert found.rows.columns == list(new.column_names)
@@ -151,9 +151,9 @@ def test_missing_and_extra_columns_and_recorded_expressions(
 
 
 def test_a_pinned_scan_prunes_partitions_and_columns(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(THINGS)
-    overwrite(store, "things", frame(spark, *(thing(n) for n in range(20))), Commit("r1"))
-    rows = scan(store, "things").rows.where("kind = 'K1' AND file_id = 'x'").select("bstart")
+    store = make_store(ITEMS)
+    overwrite(store, "items", frame(spark, *(item(n) for n in range(20))), Commit("r1"))
+    rows = scan(store, "items").rows.where("kind = 'K1' AND file_id = 'x'").select("bstart")
     plan = rows._jdf.queryExecution().executedPlan().toString()
     assert re.search(r"PartitionFilters: \[[^]]*\(kind#\d+ = K1\)\]", plan)
     assert "EqualTo(file_id,x)" in plan
@@ -161,12 +161,12 @@ def test_a_pinned_scan_prunes_partitions_and_columns(make_store: MakeStore, spar
 
 
 @pytest.fixture(scope="module")
-def things(shared_store: MakeStore, spark: SparkSession) -> Store:
-    """Three commits of forty things each, apart from each other in both cluster columns."""
-    store = shared_store(THINGS)
+def items(shared_store: MakeStore, spark: SparkSession) -> Store:
+    """Three commits of forty items each, apart from each other in both cluster columns."""
+    store = shared_store(ITEMS)
     for number in range(3):
-        rows = (thing(each) for each in range(40 * number, 40 * number + 40))
-        append(store, "things", frame(spark, *rows), Commit(f"r{number}"))
+        rows = (item(each) for each in range(40 * number, 40 * number + 40))
+        append(store, "items", frame(spark, *rows), Commit(f"r{number}"))
     return store
 
 
@@ -178,19 +178,19 @@ def things(shared_store: MakeStore, spark: SparkSession) -> Store:
         ("kind = 'K1' AND NOT (bstart < 80)", 1),
         (f"file_id = '{file_id(5)}' AND bend > 50", None),
         ("bstart > 1000", 0),
-        ("weight = 0.5 AND thing_id IS NOT NULL", 6),
+        ("weight = 0.5 AND item_id IS NOT NULL", 6),
         ("size(marks) = 1 AND bstart = 3", 2),
         ("upper(kind) = 'K0'", 6),
     ],
 )
 def test_a_scan_reads_what_may_match(
-    things: Store, events: list[Event], where: str, candidates: int | None
+    items: Store, events: list[Event], where: str, candidates: int | None
 ) -> None:
-    store = recording(things, events)
-    found = scan(store, "things", where=where)
+    store = recording(items, events)
+    found = scan(store, "items", where=where)
     told_scan = events[-1]
     assert isinstance(told_scan, Scanned)
-    expected = scan(store, "things").rows.where(where)
+    expected = scan(store, "items").rows.where(where)
     assert sorted(found.rows.collect()) == sorted(expected.collect())
     read = found.rows.inputFiles()
     assert told_scan.total_files == 6
@@ -209,13 +209,13 @@ def recording(store: Store, events: list[Event]) -> Store:
     return Store(store.spark, store.root, store.tables, events.append)
 
 
-def test_a_scan_refuses_what_is_no_condition(things: Store) -> None:
+def test_a_scan_refuses_what_is_no_condition(items: Store) -> None:
     with pytest.raises(PredicateError, match="no column nope"):
-        scan(things, "things", where="nope = 1")
+        scan(items, "items", where="nope = 1")
     with pytest.raises(PredicateError, match="subquery"):
-        scan(things, "things", where="bstart IN (SELECT 1)")
+        scan(items, "items", where="bstart IN (SELECT 1)")
     with pytest.raises(PredicateError, match="Spark rejects the condition"):
-        scan(things, "things", where="bstart + 1")
+        scan(items, "items", where="bstart + 1")
 
 
 @pytest.mark.system
@@ -225,38 +225,36 @@ def test_a_scan_of_renamed_columns_and_vectors(
     """Column mapping, deletion vectors, texts cut by Spark, and rows from before a column had its name."""
     old = changed(
         write=structs.replace(
-            THINGS.write,
+            ITEMS.write,
             enable_features=("column_mapping", "deletion_vectors"),
-            stats_columns=("file_id", "bstart", "thing_id"),
+            stats_columns=("file_id", "bstart", "item_id"),
         ),
-        schema=structs.replace(THINGS.schema, column_mapping_mode="name"),
+        schema=structs.replace(ITEMS.schema, column_mapping_mode="name"),
     )
     store = make_store(old)
     for number in range(2):
-        long = (
-            thing(each, thing_id=f"{'t' * 30}:{each:022}") for each in range(40 * number, 40 * number + 40)
-        )
-        append(store, "things", frame(spark, *long, table=old), Commit(f"r{number}"))
-    location = store.location("things")
+        long = (item(each, item_id=f"{'t' * 30}:{each:022}") for each in range(40 * number, 40 * number + 40))
+        append(store, "items", frame(spark, *long, table=old), Commit(f"r{number}"))
+    location = store.location("items")
     spark.sql(f"DELETE FROM delta.`{location}` WHERE bstart IN (3, 5, 50)")
     spark.sql(f"ALTER TABLE delta.`{location}` RENAME COLUMN bstart TO first_byte")
     columns = tuple(
         structs.replace(each, name="first_byte") if each.name == "bstart" else each for each in old.columns
     )
-    write = structs.replace(old.write, zorder_by=("file_id",), stats_columns=("file_id", "thing_id"))
+    write = structs.replace(old.write, zorder_by=("file_id",), stats_columns=("file_id", "item_id"))
     renamed = make_store(structs.replace(old, columns=columns, constraints=(), write=write))
-    every = scan(renamed, "things").rows
+    every = scan(renamed, "items").rows
     for where, candidates in (
         ("first_byte < 10", 2),
         ("first_byte = 3", 2),
         ("first_byte > 100", 0),
         ("NOT first_byte < 40", 2),
-        (f"thing_id = '{'t' * 30}:{7:022}'", 4),
-        (f"thing_id > '{'u' * 40}'", 0),
+        (f"item_id = '{'t' * 30}:{7:022}'", 4),
+        (f"item_id > '{'u' * 40}'", 0),
         ("kind = 'K0'", 2),
         ("first_byte IS NULL", 0),
     ):
-        found = scan(renamed, "things", where=where)
+        found = scan(renamed, "items", where=where)
         last = events[-1]
         assert isinstance(last, Scanned)
         assert sorted(found.rows.collect()) == sorted(every.where(where).collect())

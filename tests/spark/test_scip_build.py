@@ -13,7 +13,7 @@ from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
 from codeanatomy.plan.build_request import ScipChoice
 from support import corpus, scip_tool
-from support.builds import built, rows
+from support.spark_builds import built, rows
 
 SOURCE = {"a.py": "é = 1\nprint(é)\n", "b.py": "import a\n"}
 

@@ -50,7 +50,7 @@ def zip_bytes(
         warnings.simplefilter("ignore", UserWarning)
         for name, content in members:
             info = zipfile.ZipInfo("x", (2020, 9, 13, 12, 26, 40))
-            # The constructor would mend the name.
+            # The constructor would normalize the name.
             info.filename = info.orig_filename = name
             info.external_attr, info.compress_type = attr << 16, method
             archive.writestr(info, content)

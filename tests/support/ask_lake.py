@@ -1,8 +1,8 @@
-"""The lake that the tests of questions ask: small labelled repositories, and flask.
+"""Build the lake that the tests of queries read: small labelled repositories, and flask.
 
-`tests/cases/ask/shop` is written for the questions, one folder for each group of them; `depot` has symbols of
+`tests/cases/ask/shop` is written for the queries, one folder for each group of them; `depot` has symbols of
 the same names. The lake has two published runs: in the first, `depot` had one module more (`old.py`); the
-second is a refresh. Both are made without Spark, whose rows are the same (`test_incremental_spark`).
+second is a refresh. Both are made without Spark, whose rows are the same (`tests/spark/test_incremental.py`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.engines.light import LightReader
 from support import corpus
-from support.clean import clean_lake, refreshed
 from support.folders import CASES
+from support.light_builds import clean_lake, refreshed
 
 SOURCES = CASES / "ask"
 
 
 def build_ask_lake(folder: Path) -> Path:
-    """Build it: flask, shop and depot, and depot again without its old module."""
+    """Build flask, shop and depot, and depot again without its old module."""
     lake, depot = folder / "lake", folder / "depot"
     shutil.copytree(SOURCES / "depot", depot)
     shutil.copytree(SOURCES / "shop", folder / "shop")
@@ -35,5 +35,5 @@ def build_ask_lake(folder: Path) -> Path:
 
 
 def reader_of(lake: Path, as_of: str | None = None) -> LightReader:
-    """What reads it without a JVM."""
+    """Return a reader of a lake without a JVM."""
     return LightReader(Snapshot.open(str(lake), as_of))

@@ -1,4 +1,4 @@
-"""The labelled call-graph cases, and how well a call graph meets them.
+"""Load the labelled call-graph cases, and score a call graph against them.
 
 A case is a folder `<construct>/<case>` with sources and `expected.json`:
 
@@ -13,7 +13,7 @@ A case is a repository of its own, `assignments.reassigned`, whose roots are its
 `refs` name definitions and modules of the case by qualified name, names from outside by import path, and
 variables by the name of their scope and their own.
 
-Labels say what Python does; `trace.py` checks them by a run. What counts as a call:
+Labels state what Python does; `callgraph_trace.py` checks them by a run. What counts as a call:
 
 - a class call counts as its `__init__` (and `__new__`) of the repository, found by MRO; none found, no entry;
 - an implicit call of a repository's method (operator, iteration, `with`, attribute, f-string) counts for the
@@ -28,9 +28,9 @@ And what a variable can hold:
 - a local variable holds what reaches it: both branches of a condition, but not what was overwritten;
 - a variable that functions share (global, captured, attribute) holds every value it is given;
 - a parameter holds what the calls of the repository pass, `self` the instances it is called on. Only where
-  nobody calls, the annotation decides, and for `self` its class. An unknown receiver calls nothing.
+  there is no call, the annotation decides, and for `self` its class. An unknown receiver calls nothing.
 
-    .venv/bin/codeanatomy callgraph --lake lake --format jsonl | .venv/bin/python -m tests.callgraph.score
+    .venv/bin/codeanatomy callgraph --lake lake --format jsonl | .venv/bin/python -m support.callgraph_score
     construct          cases  exact  precision  recall
     assignments           11     11      1.000   1.000
 
@@ -81,7 +81,7 @@ class Case:
 
 @dataclass(frozen=True)
 class CaseScore:
-    """What of one case was found: edges that are right, that miss, and that nobody asked for."""
+    """The score of one case: edges that are right, missing, and not expected."""
 
     case: Case
     right: frozenset[Edge]
@@ -169,7 +169,7 @@ def _sum(name: str, results: list[CaseScore]) -> Score:
 
 
 def report(results: list[CaseScore]) -> str:
-    """The table, then for every inexact case what misses (-) and what nobody asked for (+)."""
+    """Format the table, then for every inexact case the missing (-) and unexpected (+) edges."""
     lines = [f"{'construct':<18}{'cases':>6}{'exact':>7}{'precision':>11}{'recall':>8}"]
     lines += [
         f"{score.name:<18}{score.cases:>6}{score.exact:>7}{score.precision:>11.3f}{score.recall:>8.3f}"

@@ -1,16 +1,16 @@
-"""What a run of the labelled cases really calls: the check on the labels of `tests/cases/callgraph`.
+"""Run the labelled cases of `tests/cases/callgraph` and record their calls, to check the labels.
 
-    python -P tests/cases/callgraph/trace.py tests/cases/callgraph/closures/counter
+    python -P tests/support/callgraph_trace.py tests/cases/callgraph/closures/counter
     {"closures.counter": {"error": null, "calls": [["main", "main.counter"], ...], "c_calls": []}}
 
 `main.py` of every case is imported under `sys.setprofile`, in one process and with fresh modules. A frame has
 the name of its code by the rules of the labels: nested functions stand directly under their parent, a lambda
 is numbered within its scope, comprehensions and class bodies belong to the function or module around them.
 Frames of other people's code are looked through: the caller is the nearest frame of the case above them, so
-what `map` or `contextlib` runs counts for the function that asked for it.
+what `map` or `contextlib` runs counts for the function that called it.
 
 CPython reports a generator or coroutine when it is resumed, not when it is made. The call that we label is
-the one that makes it; so such functions get one more decorator, which records who calls them.
+the one that makes it; so such functions get one more decorator, which records their callers.
 
 Tests: `tests/unit/relate/test_callgraph_labels.py`.
 """
@@ -116,7 +116,9 @@ def _lambdas(code: CodeType) -> list[CodeType]:
 
 
 def c_name(function: Any) -> str | None:
-    """The name of what is written in C: `builtins.len`, `builtins.list.append`, `math.sqrt`."""
+    """Return the name of a function that is written in C: `builtins.len`, `builtins.list.append`,
+    `math.sqrt`.
+    """
     owner, name = function.__self__, function.__name__
     if isinstance(owner, ModuleType):
         module, qualname = owner.__name__, name
@@ -132,7 +134,7 @@ def c_name(function: Any) -> str | None:
 
 
 class Recorded(ast.NodeTransformer):
-    """Adds the recording decorator to what is resumed; for other functions the profiler's event is enough."""
+    """Add the recording decorator to generators and coroutines; for other functions the profiler suffices."""
 
     def visit(self, node: ast.AST) -> ast.AST:
         self.generic_visit(node)
@@ -155,7 +157,7 @@ def _yields(function: ast.FunctionDef) -> bool:
 
 
 def trace(case: Path) -> dict[str, Any]:
-    """Import `main` of a case and say which calls were seen."""
+    """Import `main` of a case and return the calls that were seen."""
     run = Run()
 
     class Loader(SourceFileLoader):
@@ -185,7 +187,7 @@ def trace(case: Path) -> dict[str, Any]:
             import_module("main")
         finally:
             sys.setprofile(None)
-    except Exception as problem:  # noqa: BLE001 - a case that fails is told to the parent
+    except Exception as problem:  # noqa: BLE001 - the parent reports a case that fails
         error = f"{type(problem).__name__}: {problem}"
     finally:
         sys.path_hooks.remove(hook)

@@ -1,4 +1,4 @@
-"""A process of its own that commits to a table of things; run by test_concurrency.
+"""Commit to the table of items in a separate process; run by `tests/system/test_concurrency.py`.
 
     python committer.py swap LAKE NAME COUNT   COUNT commits of one row: every fourth is appended, the
                                                others swap an owner, which meets what others add meanwhile
@@ -24,16 +24,16 @@ from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.ids import stable_id
 from codeanatomy.spark import functions
 from codeanatomy.spark.session import open_session
-from support.things import frame, thing, with_policy
+from support.item_table import frame, item, with_policy
 
 TABLE = with_policy(partition_by=())
 SLOW_ROWS = 300_000
 
 
 def many(spark: SparkSession) -> DataFrame:
-    """Rows enough that writing them takes a while; always the same ones."""
+    """Return so many rows that writing them takes a while; always the same ones."""
     return spark.range(SLOW_ROWS).select(
-        functions.stable_id("thing", F.col("id")).alias("thing_id"),
+        functions.stable_id("item", F.col("id")).alias("item_id"),
         F.lit("K").alias("kind"),
         functions.stable_id("file", F.col("id")).alias("file_id"),
         F.col("id").alias("bstart"),
@@ -44,12 +44,12 @@ def many(spark: SparkSession) -> DataFrame:
 def swap(store: Store, name: str, count: int) -> None:
     for number in range(count):
         owner = stable_id("file", name, number)
-        rows = frame(store.spark, thing(number, file_id=owner, thing_id=stable_id("thing", name, number)))
+        rows = frame(store.spark, item(number, file_id=owner, item_id=stable_id("item", name, number)))
         commit = Commit(name, sequence=number)
         done = (
-            append(store, "things", rows, commit)
+            append(store, "items", rows, commit)
             if number % 4 == 3
-            else replace_by_owner(store, "things", rows, [owner], commit)
+            else replace_by_owner(store, "items", rows, [owner], commit)
         )
         print(json.dumps([done.version, done.attempts, done.conflicts]), flush=True)
 
@@ -66,7 +66,7 @@ def main() -> None:
     if verb == "swap":
         swap(store, name, int(rest[0]))
     else:
-        append(store, "things", many(spark), Commit(name))
+        append(store, "items", many(spark), Commit(name))
 
 
 if __name__ == "__main__":

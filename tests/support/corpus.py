@@ -1,11 +1,11 @@
-"""Real Python packages for tests and benchmarks, fetched once by pinned version and hash.
+"""Fetch real Python packages for tests and benchmarks, once, by pinned version and hash.
 
     source = corpus.package("requests")  # <cache>/corpus/requests-2.34.2
     (source / "requests" / "api.py").read_bytes()
     corpus.sdist("django")               # <cache>/corpus/django-5.2.19-sdist: with its tests
 
 `packages.lock` pins wheels: a wheel is an archive of the sources, and unpacking it runs none of them.
-`sdists.lock` pins source distributions. pip asks the build backend of one for its metadata before it saves
+`sdists.lock` pins source distributions. pip gets the metadata of one from its build backend before it saves
 the archive, so a backend that runs nothing is put in the place of setuptools: `sdist_backend`.
 pip downloads and checks the hash; the archive is unpacked beside its place and then renamed, so a folder
 under `<cache>/corpus` is complete by being there.
@@ -35,13 +35,13 @@ BACKEND = Path(__file__).with_name("sdist_backend.py")
 
 
 def package(name: str) -> Path:
-    """The folder with the unpacked sources of a pinned package."""
+    """Return the folder with the unpacked sources of a pinned package."""
     version, requirement = _pin(name, LOCK)
     return _fetched(f"{name}-{version}", lambda work: unpack(_wheel(work, requirement), work / "unpacked"))
 
 
 def sdist(name: str) -> Path:
-    """The folder with the unpacked source distribution of a pinned package."""
+    """Return the folder with the unpacked source distribution of a pinned package."""
     version, requirement = _pin(name, SDISTS_LOCK)
     return _fetched(
         f"{name}-{version}-sdist", lambda work: unpack_sdist(_sdist(work, requirement), work / "unpacked")
@@ -105,7 +105,7 @@ def _sdist(work: Path, requirement: str) -> Path:
     backend.mkdir(parents=True)
     (backend / "__init__.py").touch()
     shutil.copyfile(BACKEND, backend / "build_meta.py")
-    # Without isolation the backend is found on the path, ours before the true one; setup.py is never asked.
+    # Without isolation the backend is found on the path, ours before the true one; setup.py is never run.
     options = ("--no-binary", ":all:", "--no-build-isolation", "--use-pep517")
     environment = {**os.environ, "PYTHONPATH": str(backend.parent)}
     return _download(work, requirement, "*.tar.gz", options, environment)

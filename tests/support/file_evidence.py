@@ -24,7 +24,7 @@ FSTRING = "x = f'{a, f(), (lambda: 1)}'\n"
 
 
 def witnessed(sources: Mapping[str, bytes]) -> Rows:
-    """What the extract stage says of files, as rows by table."""
+    """Extract files, and return rows by table."""
     tables = [table.name for table in catalog.TABLES if table.stage == "extract"]
     files = [
         extract_file("r", _reading(path, raw), EXTRACTORS, ExtractOptions(), {}, lambda _: None)
@@ -38,7 +38,7 @@ def _reading(path: str, raw: bytes) -> Reading:
 
 
 def files_of(rows: Rows) -> list[FileEvidence]:
-    """The files that the rows are about, as the rules see them."""
+    """Group rows by file, as the rules get them."""
     found: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
     for name, of_table in rows.items():
         table = catalog.table(name)
@@ -55,7 +55,7 @@ def files_of(rows: Rows) -> list[FileEvidence]:
 def derived_rows(
     files: Iterable[FileEvidence], table: Table, make: Callable[..., list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """The rows of a table that is made file by file of its inputs."""
+    """Return the rows of a table that is derived file by file from its inputs."""
     return [
         row
         for file in files
@@ -64,7 +64,7 @@ def derived_rows(
 
 
 def document(path: str, **cells: Any) -> dict[str, Any]:
-    """A document row of a SCIP index."""
+    """Return a document row of a SCIP index."""
     known = {
         "repo_id": "r",
         "index_id": "index:1",

@@ -1,4 +1,4 @@
-"""What must hold of every graph, and a way to ask one questions. No JVM.
+"""Check what must hold of every graph, and look up its nodes and edges. No JVM.
 
 assert problems_of(graph) == []
 assert text_problems_of(graph, sources) == []
@@ -27,9 +27,9 @@ from codeanatomy.graph.rows import TABLES, file_rows
 from codeanatomy.ids import stable_id
 from support import corpus
 from support.folders import CASES
-from support.graphed import Graph, graph_files
-from support.normalized import source_of
-from support.related import sources_below
+from support.graph_stage import Graph, graph_files
+from support.normalize_stage import source_of
+from support.relate_stage import sources_below
 
 Row: TypeAlias = dict[str, Any]
 Sources: TypeAlias = Mapping[str, str | bytes]
@@ -53,7 +53,7 @@ def sources_of(name: str) -> Sources:
 
 @cache
 def files_of(name: str) -> list[GraphFile]:
-    """They as the graph stage sees them."""
+    """Return the files of a golden or of a pinned package, as the graph stage gets them."""
     return graph_files(sources_of(name), {}, name)
 
 
@@ -64,7 +64,7 @@ def built(name: str, profile: Profile = "full") -> Graph:
 
 
 def graph_from(files: Iterable[GraphFile], profile: Profile = "full") -> Graph:
-    """The graph of files as the graph stage sees them."""
+    """Build the graph of files, as the graph stage does."""
     made = [file_rows(file, profile) for file in files]
     tables = [*(each.tables for each in made), merge_shared_rows(each.shared for each in made)]
     return Graph(*(_rows(tables, name) for name in TABLES))
@@ -150,7 +150,7 @@ def names(rows: Iterable[Row], field: str = "name") -> list[Any]:
 
 
 def problems_of(graph: Graph, profile: Profile = "full", limit: int = 20) -> list[str]:
-    """What is wrong with a graph by the catalogue; of each complaint the first."""
+    """Return the violations of the catalogue in a graph; the first of each kind."""
     strange = [*_strange(graph.nodes, NODE_KINDS, "node_kind", profile)]
     strange += _strange(graph.edges, EDGE_KINDS, "edge_kind", profile)
     if strange:
@@ -363,7 +363,7 @@ HEADS = {
 
 
 def text_problems_of(graph: Graph, sources: Sources) -> list[str]:
-    """Where the source has something else than a node says."""
+    """Return the nodes whose text differs from the source below their span."""
     texts = {path: source_of(text, path) for path, text in sources.items()}
     wrong = []
     for row in graph.nodes:

@@ -1,4 +1,4 @@
-"""Recorded histories of real packages: releases in their order, as the edits that their authors made.
+"""List the releases of real packages in their order: edits that their authors made.
 
     for version, source in history("flask"):       # ("2.2.0", <cache>/corpus/flask-2.2.0), ...
         write_tree(folder, read_tree(source))
@@ -37,7 +37,7 @@ requests==2.34.2 --hash=sha256:2a0d60c172f83ac6ab31e4554906c0f3b3588d37b5cb939b1
 
 
 def history(name: str) -> list[tuple[str, Path]]:
-    """The releases of a package, the oldest first, each with the folder of its unpacked sources."""
+    """Return the releases of a package, the oldest first, each with the folder of its unpacked sources."""
     pins: dict[str, list[tuple[str, str]]] = {}
     for line, package, version in re.findall(r"^(([\w-]+)==(\S+) .+)$", PINS, re.MULTILINE):
         pins.setdefault(package, []).append((version, line))

@@ -1,4 +1,4 @@
-"""Shared by the tests of the witness LibCST: what it says of a text, and real files to ask about."""
+"""Extract texts with the LibCST extractor, and list real files to extract."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(code: str | bytes) -> Source:
     return source
 
 
-def hear(code: str | bytes) -> ExtractorResult:
+def extract_libcst(code: str | bytes) -> ExtractorResult:
     return libcst_files_v1(read(code), ExtractOptions())
 
 
@@ -33,8 +33,8 @@ def table(testimony: ExtractorResult, name: str, *fields: str) -> list[Any]:
 
 
 def rows(code: str | bytes, name: str, *fields: str) -> list[Any]:
-    """What the witness says of a text it must accept."""
-    testimony = hear(code)
+    """Return rows of a text that the extractor must accept."""
+    testimony = extract_libcst(code)
     assert not testimony.problems
     return table(testimony, name, *fields)
 
@@ -52,7 +52,7 @@ def names(code: str, name: str = "callsites") -> list[list[str]]:
 
 
 def stdlib(step: int = 1) -> Iterator[Source]:
-    """Every so manieth file of the standard library that can be decoded."""
+    """Return every n-th file of the standard library that can be decoded."""
     folder = Path(sysconfig.get_paths()["stdlib"])
     paths = sorted(path for path in folder.rglob("*.py") if "site-packages" not in path.parts)
     yield from sources(paths[::step])

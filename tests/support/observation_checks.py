@@ -20,7 +20,7 @@ FIRST = {
 
 
 class Entry(NamedTuple):
-    """An entry of a Delta log, and what it adds up to."""
+    """An entry of a Delta log, and its totals."""
 
     table: str
     version: int
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 def log_of(lake: Path, name: str) -> list[Entry]:
-    """The whole log of a table, read line by line: what everything here is held against."""
+    """Read the whole log of a table line by line: the reference of all checks here."""
     found: list[Entry] = []
     held: set[str] = set()
     metadata: dict[str, Any] = {}
@@ -72,7 +72,7 @@ def log_of(lake: Path, name: str) -> list[Entry]:
 
 
 def logs_of(lake: Path) -> dict[tuple[str, int], Entry]:
-    """The logs of the tables with data."""
+    """Read the logs of the tables with data."""
     names = [
         table.name for table in catalog.TABLES if table not in (*OBSERVE_TABLES, RUN_MANIFEST, RUN_LEASE)
     ]
@@ -86,7 +86,7 @@ def recorded(lake: Path, name: str, run_id: str | None = None) -> list[dict[str,
 
 
 def check_mutations(lake: Path, run_id: str) -> None:
-    """Every entry that the run has in a log is one mutation, with the figures of the entry."""
+    """Check that every log entry of the run is one mutation, with the figures of the entry."""
     entries = {key: entry for key, entry in logs_of(lake).items() if entry.run_id == run_id}
     rows = {
         (row["table_name"], row["delta_version"]): row for row in recorded(lake, "delta_mutations", run_id)
@@ -108,7 +108,7 @@ def check_mutations(lake: Path, run_id: str) -> None:
 
 
 def check_snapshots(lake: Path, run_id: str) -> None:
-    """Every version that was made or read is described as its log has it."""
+    """Check that every version that was written or read is described as in its log."""
     entries = logs_of(lake)
     rows = recorded(lake, "delta_snapshots", run_id)
     keys = [(row["table_name"], row["delta_version"]) for row in rows]
@@ -129,7 +129,7 @@ def check_snapshots(lake: Path, run_id: str) -> None:
 
 
 def check_stats(lake: Path, run_id: str) -> None:
-    """One choice for each table that was written, and it is the one that its properties have."""
+    """Check that each written table has one decision, and that its properties follow it."""
     entries = logs_of(lake)
     rows = recorded(lake, "stats_decisions", run_id)
     names = [row["table_name"] for row in rows]

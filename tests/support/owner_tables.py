@@ -40,7 +40,7 @@ def owner(number: int, repo_id: str = "a") -> str:
 
 
 def nodes_of(number: int | None, rows: int, *kinds: str, repo_id: str = "a") -> list[Row]:
-    """So many nodes of each kind that belong to a file, or to the repository."""
+    """Return this many nodes of each kind, owned by a file or by the repository."""
     file_id = None if number is None else owner(number, repo_id)
     return [
         {
@@ -75,13 +75,13 @@ def lines_of(number: int, rows: int, repo_id: str = "a") -> list[Row]:
 
 
 class Lake:
-    """A table that Python writes, beside what should be in it."""
+    """A table that Python writes, and the rows it should have."""
 
     def __init__(self, tables: LakeTables, table: Table, by: str) -> None:
         self.tables, self.table, self.by = tables, table, by
         self.location = tables.location(table.name)
         self.rows: dict[tuple[str, str | None], list[Row]] = {}
-        # What every version holds.
+        # The rows of every version.
         self.history: list[Counts] = []
 
     def swap(
@@ -91,7 +91,7 @@ class Lake:
         shared_repos: Iterable[str] = (),
         picked: PickedRows | None = None,
     ) -> Committed:
-        """Give owners new rows, or none; of other owners rows may be picked."""
+        """Replace the rows of owners; single rows of other owners may be picked for removal."""
         order = [*self.table.write.partition_by, *self.table.ordering]
         ordered = sorted(rows, key=lambda row: [str(row.get(name) or "").rjust(9) for name in order])
         batches = [pa.RecordBatch.from_pylist(ordered, schema=arrow_schema(self.table))] if rows else []
@@ -128,7 +128,7 @@ class Lake:
         return list(replay_vectors(self.location, self.version).values())
 
     def light(self, version: int) -> None:
-        """Check that readers without a JVM see what a version holds."""
+        """Check that readers without a JVM see the rows of a version."""
         root, name, expected = self.tables.root, self.table.name, self.history[version]
         columns = key_columns(self.table)
         assert counted(self.table, light_table(root, name, columns, version=version).to_pylist()) == expected
@@ -142,7 +142,7 @@ class Lake:
         assert table_facts(root, name, version).rows == expected.total()
 
     def all_see(self, store: Store, version: int | None = None) -> None:
-        """Check that everybody sees what a version holds."""
+        """Check that all readers, Spark included, see the rows of a version."""
         at = len(self.history) - 1 if version is None else version
         self.light(at)
         columns = key_columns(self.table)
@@ -171,7 +171,7 @@ def fed(table: Table) -> Table:
 
 
 def changed(lake: Lake, first: int, last: int, repo_id: str = "a") -> set[int]:
-    """The numbers of the owners that were touched."""
+    """Return the numbers of the changed owners."""
     found = changed_owners(lake.tables.root, NODES.name, first, last, "owner_file_id", repo_id)
     numbers = {owner(number, repo_id): number for number in range(40)}
     return {numbers[each] for each in found}

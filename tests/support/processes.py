@@ -1,4 +1,4 @@
-"""The processes that a command has started in a session of its own: its JVM, and the JVM's workers."""
+"""List the processes of a command that runs in its own session: its JVM, and the JVM's workers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def members(session: int) -> dict[int, str]:
-    """The living processes of a session, and their names; a worker of Spark is in a group of its own."""
+    """Return the living processes of a session with their names; Spark workers have their own groups."""
     found = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -24,7 +24,7 @@ def members(session: int) -> dict[int, str]:
 
 
 def left_over(session: int, seconds: float) -> dict[int, str]:
-    """Those that have not ended by themselves after a while."""
+    """Return those that have not ended by themselves after a while."""
     end = time.monotonic() + seconds
     while (left := members(session)) and time.monotonic() < end:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The real scip-python for tests, fetched once by pinned version and hash, and an index it makes.
+"""Fetch the real scip-python for tests, once, by pinned version and hash, and make an index.
 
     scip_tool.installed()          # <cache>/scip-python/<digest of the lock>/node_modules/.bin/scip-python
     scip_tool.index("requests")    # made once per test process; 20 s

@@ -1,7 +1,7 @@
-"""A build backend that builds nothing: it stands in for setuptools while pip downloads a source distribution.
+"""Stand in for setuptools, as a build backend that builds nothing, while pip downloads an sdist.
 
-pip saves a source distribution only once its backend has told its name and version, and setuptools runs code
-of the package to find them. They are in the archive already, in `PKG-INFO`. `corpus` puts a copy of this
+pip saves a source distribution only once its backend has returned its name and version, and setuptools runs
+code of the package to find them. They are in the archive already, in `PKG-INFO`. `corpus` puts a copy of this
 file where pip finds it as `setuptools.build_meta`.
 
 Tests: `tests/unit/test_corpus.py`.

@@ -1,4 +1,4 @@
-"""Lakes of a few rows, by the runs that have made them. No JVM.
+"""Write lakes of a few rows, run by run. No JVM.
 
     lake = SmallLake(tmp_path)
     lake.publish("one", {"a": {}}, calls=[("a", "m.f", "m.g")])     # a run of the repository a, and its rows
@@ -37,7 +37,7 @@ class SmallLake:
         self.count = 0
 
     def copied(self, root: Path) -> SmallLake:
-        """The same lake at another place."""
+        """Copy the lake to another folder."""
         made = SmallLake(shutil.copytree(self.root, root))
         made.count = self.count
         return made
@@ -51,7 +51,7 @@ class SmallLake:
         errors: Sequence[tuple[str, str, str]] = (),
         failed: Mapping[str, str] | None = None,
     ) -> None:
-        """A run that leaves the tables with these rows: calls, and failures that it adds.
+        """Publish a run that leaves the tables with these calls and adds these failures.
 
         A call is (repository, caller, callee), a failure (repository, path, message).
         """
@@ -69,22 +69,22 @@ class SmallLake:
         self.record(rows)
 
     def fail(self, run_id: str, errors: Mapping[str, str], status: str = "failed") -> None:
-        """A run that publishes nothing."""
+        """Record a run that publishes nothing."""
         self.record([self.row(run_id, name, status=status, error=why) for name, why in errors.items()])
 
     def row(self, run_id: str, repo_id: str, **more: Any) -> RunManifest:
-        """A row of the manifest; the run took half a minute."""
+        """Return a row of the manifest; the run took half a minute."""
         finished = NOON + self.count * MINUTE
         facts = {"started_at": finished - MINUTE / 2, "finished_at": finished, "profile_hash": HASH}
         return RunManifest(run_id=run_id, repo_id=repo_id, **{**facts, **more})
 
     def record(self, rows: Sequence[RunManifest]) -> None:
-        """The end of a run."""
+        """Record the end of a run."""
         append_manifest(str(self.root), rows, Commit(rows[0].run_id), after=None)
         self.count += 1
 
     def write(self, name: str, rows: Sequence[Mapping[str, Any]], mode: Any) -> None:
-        """Rows into a table, as they are."""
+        """Write rows into a table, unchecked."""
         data = pa.Table.from_pylist(list(rows), arrow_schema(catalog.table(name)))
         write_deltalake(str(self.place(name)), data, mode=mode)
 

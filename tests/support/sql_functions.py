@@ -25,14 +25,14 @@ RECORDED: dict[str, Any] = msgspec.json.decode(FILE.read_bytes())
 
 
 def literal(value: Any) -> str:
-    """A value as Spark's SQL has it."""
+    """Return a value as a literal of Spark's SQL."""
     if value is None:
         return "NULL"
     return f"'{value}'" if isinstance(value, str) else str(value).upper()
 
 
 def statement(part: str) -> str:
-    """All expressions of a part over the rows."""
+    """Return a statement with all expressions of a part over the rows."""
     rows = ", ".join(f"({', '.join(map(literal, row))})" for row in RECORDED["rows"])
     given = [f"{expression} AS e{place}" for place, expression in enumerate(RECORDED[part])]
     key = ["id"] if part in BY_ROW else []
@@ -40,7 +40,7 @@ def statement(part: str) -> str:
 
 
 def answers_of(ask: Callable[[str], SqlAnswer]) -> Answers:
-    """The answers of an engine, by part and expression, as the file has them."""
+    """Return the answers of an engine, by part and expression, as in the file."""
     found: Answers = {}
     for part in PARTS:
         rows = list(ask(statement(part)))
@@ -53,7 +53,7 @@ def answers_of(ask: Callable[[str], SqlAnswer]) -> Answers:
 
 
 def in_order(expression: str, value: Any) -> Any:
-    """What is collected without an order of its own is compared without one."""
+    """Sort collected values, which have no order."""
     return sorted(value) if expression.startswith("collect_") else value
 
 
@@ -75,7 +75,7 @@ def encode(value: Any) -> str:
 
 
 def is_same(found: Any, expected: Any) -> bool:
-    """Whether two answers are equal, also in their types, but for the last digits of fractions."""
+    """Return whether two answers are equal, also in their types, but for the last digits of fractions."""
     if isinstance(found, list) and isinstance(expected, list):
         return len(found) == len(expected) and all(map(is_same, found, expected))
     if isinstance(found, float) and isinstance(expected, float):
@@ -84,7 +84,7 @@ def is_same(found: Any, expected: Any) -> bool:
 
 
 def differences(found: Answers) -> dict[str, tuple[Any, Any]]:
-    """The expressions whose answers are others than those in the file."""
+    """Return the expressions whose answers differ from the file."""
     return {
         expression: (value, RECORDED[part][expression])
         for part, values in found.items()

@@ -1,4 +1,4 @@
-"""A lake with three runs that differ, built without Spark once for all modules, and copies to attack.
+"""Build a lake with three runs that differ, without Spark, once for all test modules, and copy it.
 
     lake = copied(tmp_path, three_runs(tmp_path_factory))
     rows(lake.root, lake.runs[0])["cpg_nodes"]      # all rows of a run, as text that can be compared
@@ -35,8 +35,8 @@ from codeanatomy.query.checks.verify import verify
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared
 from codeanatomy.run.report import BuildReport
-from support.clean import clean_lake, no_session, refreshed
-from support.published import counted
+from support.light_builds import clean_lake, no_session, refreshed
+from support.published_rows import counted
 
 # By repository, by file, the text in each of three states.
 FILES: dict[str, dict[str, tuple[str | None, str | None, str | None]]] = {
@@ -108,7 +108,7 @@ class ThreeRuns:
 
 
 def restored(root: Path, run_id: str, *, wait: bool = True) -> RestoreReport:
-    """A lake brought back, without Spark."""
+    """Restore a lake without Spark."""
     return restore_run(WriteRequest(str(root), SETTINGS, wait), run_id, Progress(io.StringIO()), no_session)
 
 
@@ -166,7 +166,7 @@ def clean(state: int) -> Path:
 
 
 def copied(folder: Path, made: ThreeRuns) -> ThreeRuns:
-    """The same in another folder."""
+    """Copy the lake and its sources to another folder."""
     shutil.copytree(made.folder, folder / "three")
     return ThreeRuns(folder / "three", made.runs)
 
@@ -182,13 +182,13 @@ def table_rows(lake: Snapshot, name: str) -> list[str]:
 
 
 def expect_sound(lake: ThreeRuns) -> None:
-    """The graph follows the catalogue, and the manifest counts what is there."""
+    """Check that the graph follows the catalogue, and that the manifest has the right counts."""
     assert not verify(str(lake.root)).findings
     assert not counted(lake.root)
 
 
 def expect_clean(lake: ThreeRuns, state: int) -> None:
-    """The rows are those of a lake that was built at once."""
+    """Check that the rows are those of a lake that was built at once."""
     comparison = compare_lakes(str(lake.root), str(clean(state)))
     assert not comparison.tables, comparison.differences[:5]
     assert sum(comparison.rows.values())

@@ -1,4 +1,4 @@
-"""A lake of a few rows, made by hand, whose graph is all right: for tests that damage it. No JVM.
+"""Write a lake of a few rows by hand with a valid graph, for tests that damage it. No JVM.
 
     tables = healthy()                       # rows by table
     tables["cpg_nodes"][0]["path"] = "?"

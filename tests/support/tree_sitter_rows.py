@@ -1,4 +1,4 @@
-"""Shared by the tests of the witness tree-sitter: what it says of a text, and what must hold for any text."""
+"""Extract texts with the tree-sitter extractor, and check what must hold for any text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def source_of(text: str | bytes) -> Source:
     return source
 
 
-def speak(text: str | bytes, options: ExtractOptions = WHOLE) -> ExtractorResult:
+def extract_tree_sitter(text: str | bytes, options: ExtractOptions = WHOLE) -> ExtractorResult:
     return tree_sitter_files_v1(source_of(text), options)
 
 
@@ -92,7 +92,7 @@ def line_of(source: Source, node: Node) -> int:
 
 
 def check_tree(source: Source, cells: Any) -> None:
-    """Everything but the captures follows from the plain walk."""
+    """Check that everything but the captures follows from the plain walk."""
     named, missing = plain_walk(source)
     nodes = rows(cells["nodes"])
     assert nodes == named
@@ -114,7 +114,7 @@ def check_tree(source: Source, cells: Any) -> None:
 
 
 def check_captures(source: Source, cells: Any) -> None:
-    """A capture is a node of the tree and says what stands there."""
+    """Check that a capture is a node of the tree and has its text."""
     by_id = {node["ts_id"]: node for node in rows(cells["nodes"])}
     for row in rows(cells["captures"]):
         assert row["text"].encode() == source.utf8[row["bstart"] : row["bend"]]

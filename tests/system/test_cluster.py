@@ -19,7 +19,7 @@ from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.worker import extract_tables
 from codeanatomy.spark.java import find_java
 from support import corpus
-from support.builds import rows, timeless
+from support.spark_builds import rows, timeless
 
 DEPLOY = "org.apache.spark.deploy"
 START_SECONDS = 60

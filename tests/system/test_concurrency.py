@@ -24,7 +24,7 @@ from codeanatomy.delta.write import commit as commit_module
 from codeanatomy.delta.write.commit import LOST, Retry, append
 from codeanatomy.errors import CommitConflict
 from support import committer
-from support.things import frame, thing
+from support.item_table import frame, item
 
 MakeStore = Callable[..., Store]
 Start = Callable[..., subprocess.Popen[str]]
@@ -70,7 +70,7 @@ def test_two_processes_lose_nothing_and_double_nothing(
     make_store: MakeStore, spark: SparkSession, tmp_path: Path, start: Start
 ) -> None:
     store = make_store(committer.TABLE)
-    append(store, "things", frame(spark, thing(0)), Commit("before"))
+    append(store, "items", frame(spark, item(0)), Commit("before"))
     lake = tmp_path / "lake"
     both = [start("swap", lake, name, str(EACH)) for name in ("left", "right")]
     for process in both:
@@ -80,11 +80,11 @@ def test_two_processes_lose_nothing_and_double_nothing(
     assert [process.returncode for process in both] == [0, 0]
 
     assert len(told) == 2 * EACH
-    rows = scan(store, "things").rows.collect()
+    rows = scan(store, "items").rows.collect()
     assert len(rows) == 2 * EACH + 1
-    assert len({row.thing_id for row in rows}) == 2 * EACH + 1
+    assert len({row.item_id for row in rows}) == 2 * EACH + 1
 
-    log = store.log("things")
+    log = store.log("items")
     made = [log.commit(version) for version in range(1, log.snapshot().version + 1)]
     commits = [msgspec.json.decode(record.user_metadata or "", type=Commit) for record in made]
     assert sorted((one.run_id, one.sequence) for one in commits) == [
@@ -100,8 +100,8 @@ def test_a_killed_writer_leaves_the_old_version_and_the_repeated_commit_succeeds
     make_store: MakeStore, spark: SparkSession, tmp_path: Path, start: Start
 ) -> None:
     store = make_store(committer.TABLE)
-    append(store, "things", frame(spark, thing(0)), Commit("before"))
-    folder = Path(store.location("things"))
+    append(store, "items", frame(spark, item(0)), Commit("before"))
+    folder = Path(store.location("items"))
     whole = set(folder.glob("*.parquet"))
     process = start("slow", tmp_path / "lake", "killed")
     ready(process)
@@ -112,12 +112,12 @@ def test_a_killed_writer_leaves_the_old_version_and_the_repeated_commit_succeeds
     kill(process)
 
     assert set(folder.glob("*.parquet")) > whole, "it was killed before it wrote"
-    assert scan(store, "things").snapshot.version == 0
-    assert scan(store, "things").rows.count() == 1
-    done = append(store, "things", committer.many(spark), Commit("killed"))
-    again = append(store, "things", committer.many(spark), Commit("killed"))
+    assert scan(store, "items").snapshot.version == 0
+    assert scan(store, "items").rows.count() == 1
+    done = append(store, "items", committer.many(spark), Commit("killed"))
+    again = append(store, "items", committer.many(spark), Commit("killed"))
     assert (done.committed, done.version, again.repeated, again.version) == (True, 1, True, 1)
-    assert scan(store, "things").rows.count() == committer.SLOW_ROWS + 1
+    assert scan(store, "items").rows.count() == committer.SLOW_ROWS + 1
 
 
 @pytest.mark.system
@@ -129,7 +129,7 @@ def test_killed_at_any_moment_even_while_the_table_is_born(
     lake = tmp_path / "lake"
     lake.mkdir()
     (lake / "go").touch()
-    log, ended = store.log("things"), 0
+    log, ended = store.log("items"), 0
     for number in range(12):
         before = log.snapshot().version if log.exists() else -1
         process = start("slow", lake, f"killed-{number}")
@@ -139,12 +139,10 @@ def test_killed_at_any_moment_even_while_the_table_is_born(
         kill(process)
         after = log.snapshot().version if log.exists() else -1
         assert after - before in (0, 1)
-        done = append(store, "things", committer.many(spark), Commit(f"killed-{number}"))
+        done = append(store, "items", committer.many(spark), Commit(f"killed-{number}"))
         assert done.repeated == (after > before)
         assert done.version == before + 1
-        rows = (
-            scan(store, "things").rows.selectExpr("count(*) AS n", "count(DISTINCT thing_id) AS ids").first()
-        )
+        rows = scan(store, "items").rows.selectExpr("count(*) AS n", "count(DISTINCT item_id) AS ids").first()
         assert rows is not None
         assert (rows.n, rows.ids) == ((number + 1) * committer.SLOW_ROWS, committer.SLOW_ROWS)
     assert ended < 12, "none was killed while it ran"
@@ -155,14 +153,14 @@ def test_a_commit_that_vanished_from_the_log_is_made_again(
 ) -> None:
     """Two local processes may both rename their commit to the same version; the loser is not told."""
     store = make_store(committer.TABLE)
-    append(store, "things", frame(spark, thing(0)), Commit("before"))
+    append(store, "items", frame(spark, item(0)), Commit("before"))
     real = commit_module._own_commit
     looks: list[int] = []
 
     def once_overwritten(log: object, commit: Commit, after: int) -> object:
         looks.append(after)
         if len(looks) == 1:
-            entry = Path(store.location("things")) / "_delta_log" / f"{after + 1:020}.json"
+            entry = Path(store.location("items")) / "_delta_log" / f"{after + 1:020}.json"
             lines = [json.loads(line) for line in entry.read_text().splitlines()]
             lines[0]["commitInfo"].pop("userMetadata")
             kept = [line for line in lines if not {"add", "txn"} & set(line)]
@@ -174,17 +172,17 @@ def test_a_commit_that_vanished_from_the_log_is_made_again(
         return real(log, commit, after)  # type: ignore[arg-type]
 
     monkeypatch.setattr(commit_module, "_own_commit", once_overwritten)
-    done = append(store, "things", frame(spark, thing(1)), Commit("lost"), retry=Retry(first_seconds=0))
+    done = append(store, "items", frame(spark, item(1)), Commit("lost"), retry=Retry(first_seconds=0))
     assert (done.conflicts, done.attempts, done.version) == ((LOST,), 2, 2)
-    assert sorted(row.bstart for row in scan(store, "things").rows.collect()) == [0, 1]
+    assert sorted(row.bstart for row in scan(store, "items").rows.collect()) == [0, 1]
 
 
 def test_endless_conflicts_end_in_one_error(
     make_store: MakeStore, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = make_store(committer.TABLE)
-    append(store, "things", frame(spark, thing(0)), Commit("before"))
+    append(store, "items", frame(spark, item(0)), Commit("before"))
     monkeypatch.setattr(commit_module, "_own_commit", lambda *_, **__: None)
     monkeypatch.setattr(commit_module, "_find_repeated", lambda *_: None)
     with pytest.raises(CommitConflict, match="conflicted with other writers 2 times"):
-        append(store, "things", frame(spark, thing(1)), Commit("r"), retry=Retry(attempts=2, first_seconds=0))
+        append(store, "items", frame(spark, item(1)), Commit("r"), retry=Retry(attempts=2, first_seconds=0))

@@ -30,10 +30,10 @@ from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run import build as building
 from codeanatomy.run.signals import Terminated
-from support.builds import built
-from support.little import apart_lake, attacked, built_lake, put
 from support.processes import left_over, members
-from support.published import Figures, counted, current, published
+from support.published_rows import Figures, counted, current, published
+from support.spark_builds import built
+from support.two_repositories import apart_lake, built_lake, copied_lake, put
 
 STAGED = ("tables.relations_v1.cache=delta_staging",)
 
@@ -48,7 +48,7 @@ def lake(
     """Version 0 of `a`, and `b`: in files of their own, or in files that have rows of both."""
     apart = request.param == "apart"
     made = apart_lake(spark, tmp_path_factory) if apart else built_lake(spark, tmp_path_factory, 0)
-    return attacked(tmp_path, made)
+    return copied_lake(tmp_path, made)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.asked import Ran, asking
+from support.commands import RunCommand, command_runner
 
 BROKEN = "def broken(:\n"
 
@@ -30,9 +30,9 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ask(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, work: Path) -> Ran:
+def ask(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, work: Path) -> RunCommand:
     """Commands in this process: one of its own takes most of a second to start."""
-    return asking(capfd, monkeypatch, work)
+    return command_runner(capfd, monkeypatch, work)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object
     ],
 )
 def test_wrong_use_is_refused_before_spark_starts(
-    ask: Ran, work: Path, arguments: tuple[str, ...], message: str
+    ask: RunCommand, work: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     code, _, err = ask(*arguments)
     assert code == 2
@@ -106,7 +106,7 @@ def test_wrong_use_is_refused_before_spark_starts(
     assert not (work / "l").exists()
 
 
-def test_errors_of_no_lake(ask: Ran) -> None:
+def test_errors_of_no_lake(ask: RunCommand) -> None:
     code, _, err = ask("errors", "--lake", "nowhere")
     assert code == 6
     assert "never written" in err

@@ -6,9 +6,9 @@
     ```
 
 `lake` is the lake of `support.ask_lake` (flask 3.1.3, and the repositories `shop` and `depot` of
-tests/cases/ask), and the default; `old-lake` one with six runs (`support.aging`), whose ids are RUN1 to RUN6.
-`--format table` is added where no format is given; of a command that fails the messages are compared, too. A
-line `...` stands for any lines. Ids of runs, times, seconds and sizes are not compared. `pytest
+tests/cases/ask), and the default; `old-lake` one with six runs (`support.aged_lake`), whose ids are RUN1 to
+RUN6. `--format table` is added where no format is given; of a command that fails the messages are compared,
+too. A line `...` stands for any lines. Ids of runs, times, seconds and sizes are not compared. `pytest
 tests/unit/cli/test_pages.py --regenerate` writes the outputs anew.
 """
 
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 
 from codeanatomy.lake.snapshot import recorded_runs
-from support.asked import Ran, asking
+from support.commands import RunCommand, command_runner
 from support.folders import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -57,8 +57,8 @@ SAMPLES = [sample for page in PAGES for sample in samples(page)]
 
 
 @pytest.fixture
-def ran(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def ran(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
 def test_pages_have_samples() -> None:
@@ -68,7 +68,12 @@ def test_pages_have_samples() -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.page.stem}: {each.command[:60]}")
 def test_a_sample_is_what_the_command_prints(
-    sample: Sample, ran: Ran, ask_lake: Path, aged_lake: Path, tmp_path: Path, request: pytest.FixtureRequest
+    sample: Sample,
+    ran: RunCommand,
+    ask_lake: Path,
+    aged_lake: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     (tmp_path / "lake").symlink_to(ask_lake)
     (tmp_path / "old-lake").symlink_to(aged_lake)

@@ -20,7 +20,7 @@ from codeanatomy.extract import libcst_files
 from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.libcst_files import VERSION, libcst_files_v1
 from codeanatomy.sources.source_file import Source
-from support.libcst_rows import hear, names, package, read, rows, stdlib, table, texts
+from support.libcst_rows import extract_libcst, names, package, read, rows, stdlib, table, texts
 
 # Per table: the field with an identifier or text, and the span it must be under.
 SPELLED = (
@@ -254,16 +254,16 @@ def test_the_manifest() -> None:
     code = "# coding: latin-1\nfrom __future__ import annotations, division\nif x:\n\ty = 'é'".encode(
         "latin-1"
     )
-    assert hear(code).cells["parse_manifest"] == {
+    assert extract_libcst(code).cells["parse_manifest"] == {
         "encoding": "iso-8859-1",
         "default_indent": "\t",
         "default_newline": "\n",
         "has_trailing_newline": False,
         "future_imports": ["annotations", "division"],
     }
-    assert hear("x\r\n").cells["parse_manifest"]["default_newline"] == "\r\n"
-    assert hear("x\r").cells["parse_manifest"]["has_trailing_newline"] is True
-    assert hear("from .__future__ import x\n").cells["parse_manifest"]["future_imports"] == []
+    assert extract_libcst("x\r\n").cells["parse_manifest"]["default_newline"] == "\r\n"
+    assert extract_libcst("x\r").cells["parse_manifest"]["has_trailing_newline"] is True
+    assert extract_libcst("from .__future__ import x\n").cells["parse_manifest"]["future_imports"] == []
 
 
 TRAPS: dict[str, str | bytes] = {
@@ -295,7 +295,7 @@ TRAPS: dict[str, str | bytes] = {
 
 @pytest.mark.parametrize("trap", TRAPS)
 def test_traps(trap: str) -> None:
-    source, said = read(TRAPS[trap]), hear(TRAPS[trap])
+    source, said = read(TRAPS[trap]), extract_libcst(TRAPS[trap])
     assert not said.problems
     assert table(said, "refs", "text")
     check_texts(source, said)
@@ -309,7 +309,7 @@ def test_the_text_of_a_name_is_as_written_and_its_meaning_as_compiled() -> None:
 
 @pytest.mark.parametrize("code", ["", "\n", "# c", "# c\n", "  ", "\f\n", "\r"])
 def test_a_file_with_nothing_in_it_has_empty_lists(code: str) -> None:
-    said = hear(code)
+    said = extract_libcst(code)
     assert not said.problems
     assert all(
         cell["line"] == [] for name, cell in said.cells.items() if name not in {"parse_manifest", "comments"}
@@ -327,7 +327,7 @@ def test_a_file_with_nothing_in_it_has_empty_lists(code: str) -> None:
     ],
 )
 def test_a_syntax_error_is_placed_where_the_message_says(code: str, place: str) -> None:
-    (problem,) = hear(code).problems
+    (problem,) = extract_libcst(code).problems
     assert (problem.severity, problem.stage, problem.error_type) == ("error", "parse", "ParserSyntaxError")
     assert f"error at {place}:" in problem.message
     line, chars = map(int, place.split(":"))
@@ -339,7 +339,7 @@ def test_a_syntax_error_is_placed_where_the_message_says(code: str, place: str) 
 
 @pytest.mark.parametrize("code", ["x = $\n", "x = 0777\n", "if x:\n\ty\n        z\n", "x = '''\n", "a\0b\n"])
 def test_an_error_of_the_tokenizer_has_no_place(code: str) -> None:
-    said = hear(code)
+    said = extract_libcst(code)
     (problem,) = said.problems
     assert "tokenizer error" in problem.message
     assert (problem.line, problem.col, problem.bstart) == (None, None, None)
@@ -350,7 +350,7 @@ def test_an_error_of_the_tokenizer_has_no_place(code: str) -> None:
     "code", ["'a' b'c'\n", "exec 'x' in y\n", "raise A, b\n", "x <> y\n", "def f((a, b)): pass\n"]
 )
 def test_what_libcst_does_not_read_has_a_problem_and_no_lists(code: str) -> None:
-    said = hear(code)
+    said = extract_libcst(code)
     assert [problem.stage for problem in said.problems] == ["parse"]
     assert said.cells == {}
 
@@ -367,7 +367,7 @@ def test_no_failure_of_the_parser_leaves_the_witness(
         raise error
 
     monkeypatch.setattr(cst, "parse_module", fail)
-    (problem,) = hear("x\n").problems
+    (problem,) = extract_libcst("x\n").problems
     assert (problem.stage, problem.error_type) == ("parse", type(error).__name__)
     assert gc.isenabled()
 
@@ -378,13 +378,13 @@ def test_an_interrupt_is_none_of_its_business(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(cst, "parse_module", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        hear("x\n")
+        extract_libcst("x\n")
 
 
 def test_a_tree_that_does_not_fit_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     other = cst.parse_module("f(y)\n")
     monkeypatch.setattr(cst, "parse_module", lambda *_: other)
-    said = hear("f(x)\n")
+    said = extract_libcst("f(x)\n")
     assert [(problem.stage, problem.error_type) for problem in said.problems] == [("extract", "Misplaced")]
     assert said.cells == {}
 
@@ -400,18 +400,18 @@ def test_long_chains_are_not_written_out() -> None:
 
 
 def test_garbage_collection_stays_as_it_was() -> None:
-    hear("x\n")
+    extract_libcst("x\n")
     assert gc.isenabled()
     gc.disable()
     try:
-        hear("x\n")
+        extract_libcst("x\n")
         assert not gc.isenabled()
     finally:
         gc.enable()
 
 
 def test_the_cells_are_what_the_catalogue_wants() -> None:
-    said = hear(TRAPS["decorators"]).cells
+    said = extract_libcst(TRAPS["decorators"]).cells
     filled = {column.name: column for column in LIBCST_FILES_V1.columns if column.fields}
     assert said.keys() == filled.keys() - {"parse_errors"}
     for name, cell in said.items():

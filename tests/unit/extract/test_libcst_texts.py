@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from support.libcst_rows import hear, read, rows, table, texts
+from support.libcst_rows import extract_libcst, read, rows, table, texts
 
 DOCSTRINGS = [
     '"""a"""\n',
@@ -153,7 +153,7 @@ def test_type_comments_are_those_of_cpython() -> None:
     ],
 )
 def test_elsewhere_it_is_a_comment(code: str) -> None:
-    said = hear(code)
+    said = extract_libcst(code)
     assert "type_comment" not in table(said, "type_exprs", "kind")
     assert len(table(said, "comments", "text")) == 1
 

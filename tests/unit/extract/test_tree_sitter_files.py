@@ -19,7 +19,15 @@ from codeanatomy.arrow import array
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract import tree_sitter_files
 from codeanatomy.extract.tree_sitter_files import LANGUAGE, PACKS, PATTERNS, VERSION
-from support.tree_sitter_rows import check_captures, check_tree, matches, rows, source_of, speak, texts
+from support.tree_sitter_rows import (
+    check_captures,
+    check_tree,
+    extract_tree_sitter,
+    matches,
+    rows,
+    source_of,
+    texts,
+)
 
 TABLE = catalog.table("tree_sitter_files_v1")
 
@@ -61,7 +69,7 @@ TRAPS = [
 
 @pytest.mark.parametrize("text", TRAPS)
 def test_the_tree_is_that_of_a_plain_walk(text: str) -> None:
-    said = speak(text)
+    said = extract_tree_sitter(text)
     assert said.problems == ()
     check_tree(source_of(text), said.cells)
     check_captures(source_of(text), said.cells)
@@ -70,7 +78,7 @@ def test_the_tree_is_that_of_a_plain_walk(text: str) -> None:
 def test_every_cut_of_a_program_has_a_tree() -> None:
     text = "@a\nclass A(B):\n  def f(self, *, x=(1)):\n    return f'{x!r}' % self.g(x)[0] or lambda: y"
     for end in range(len(text)):
-        said = speak(text[:end])
+        said = extract_tree_sitter(text[:end])
         check_tree(source_of(text[:end]), said.cells)
         check_captures(source_of(text[:end]), said.cells)
 
@@ -81,16 +89,16 @@ def test_the_size_of_the_pieces_does_not_matter(size: int, monkeypatch: pytest.M
     monkeypatch.setattr(tree_sitter_files, "LARGE_BYTES", 0)
     monkeypatch.setattr(tree_sitter_files, "PIECE_BYTES", size)
     for text in TRAPS:
-        check_tree(source_of(text), speak(text).cells)
+        check_tree(source_of(text), extract_tree_sitter(text).cells)
 
 
 def test_positions_count_bytes_and_lines_as_cpython_does() -> None:
     text = "# coding: latin-1\r# é\ré = 'é'; f(1)\r\ng(2)\n".encode("latin-1")
-    said = speak(text).cells
+    said = extract_tree_sitter(text).cells
     assert [node["kind"] for node in rows(said["nodes"])][:3] == ["module", "comment", "comment"]
     calls = [(match["call"]["text"], match["call"]["line"]) for match in matches(said, "calls")]
     assert calls == [("f(1)", 3), ("g(2)", 4)]
-    said = speak(b"\xef\xbb\xbf" + "é = '😀'; f(1,\r\r g(2))\n".encode()).cells
+    said = extract_tree_sitter(b"\xef\xbb\xbf" + "é = '😀'; f(1,\r\r g(2))\n".encode()).cells
     placed = [(match["call"]["bstart"], match["call"]["line"]) for match in matches(said, "calls")]
     assert placed == [(13, 1), (20, 3)]
 
@@ -98,7 +106,7 @@ def test_positions_count_bytes_and_lines_as_cpython_does() -> None:
 def test_text_is_cut_by_characters() -> None:
     text = "f('" + "é😀" * 100 + "')\n" + "$" * 300
     for chars in (1, 4, 7, 202):
-        said = speak(text, ExtractOptions(max_value_chars=chars)).cells
+        said = extract_tree_sitter(text, ExtractOptions(max_value_chars=chars)).cells
         assert matches(said, "calls")[0]["call"]["text"] == text[: min(chars, 205)]
         assert max(len(error["text"]) for error in rows(said["errors"])) == chars
 
@@ -107,7 +115,9 @@ def test_text_is_cut_by_characters() -> None:
 
 
 def test_defs() -> None:
-    said = speak("@d\nclass A(B):\n  @property\n  async def ﬁ(self): return lambda x: x\n").cells
+    said = extract_tree_sitter(
+        "@d\nclass A(B):\n  @property\n  async def ﬁ(self): return lambda x: x\n"
+    ).cells
     assert [{**match, "def": match["def"][:9]} for match in texts(said, "defs")] == [
         {"def": "class A(B", "name": "A"},
         {"def": "async def", "name": "ﬁ"},
@@ -117,7 +127,7 @@ def test_defs() -> None:
 
 
 def test_calls() -> None:
-    said = speak("@a.b(c)\ndef f(): (g)(h)(*i)\n@d\nclass A(B()): print; print(x)\n").cells
+    said = extract_tree_sitter("@a.b(c)\ndef f(): (g)(h)(*i)\n@d\nclass A(B()): print; print(x)\n").cells
     assert texts(said, "calls") == [
         {"call": "a.b(c)", "callee": "a.b"},
         {"call": "(g)(h)(*i)", "callee": "(g)(h)"},
@@ -134,7 +144,7 @@ def test_imports() -> None:
         "from . import (h, i as j,)",
         "from ..k.l import *",
     )
-    found = texts(speak("\n".join(lines)).cells, "imports")
+    found = texts(extract_tree_sitter("\n".join(lines)).cells, "imports")
     assert [{**match, "import": lines.index(match["import"])} for match in found] == [
         {"import": 0, "name": "a.b"},
         {"import": 0, "name": "c", "alias": "d"},
@@ -170,7 +180,7 @@ DOCSTRINGS = {
 @pytest.mark.parametrize("owner", ["", "def f(): # c\n", "class A:\n  # c\n", "async def f():\n"])
 def test_docstrings(owner: str, text: str, doc: str | None) -> None:
     body = text.replace("\n", "\n  ") if owner else text
-    found = matches(speak(f"{owner}  {body}\n" if owner else text).cells, "docstrings")
+    found = matches(extract_tree_sitter(f"{owner}  {body}\n" if owner else text).cells, "docstrings")
     if doc is None:
         assert found == []
     else:
@@ -183,7 +193,7 @@ def test_the_packs_say_the_same_when_they_run_alone() -> None:
     """The four run as one query; this is what each means by itself."""
     text = "'doc'\nfrom a import b, c as d\nclass A:\n  'doc'\n  def f(self): return g(h())(lambda: 1)\n"
     root = Parser(LANGUAGE).parse(text.encode()).root_node
-    said = speak(text).cells
+    said = extract_tree_sitter(text).cells
     for pack in PACKS:
         query = Query(LANGUAGE, pack.source)
         alone = [
@@ -209,7 +219,9 @@ def test_packs_and_rows_carry_their_versions() -> None:
         assert pack.version.isdigit()
     digest = hashlib.sha256("".join(pack.source for pack in PACKS).encode()).hexdigest()
     assert VERSION.endswith(f"rules 1, packs {digest[:8]}")
-    assert {row["pack_version"] for row in rows(speak("f()").cells["captures"])} == {PACKS[1].version}
+    assert {row["pack_version"] for row in rows(extract_tree_sitter("f()").cells["captures"])} == {
+        PACKS[1].version
+    }
 
 
 # Limits, and the row.
@@ -217,13 +229,13 @@ def test_packs_and_rows_carry_their_versions() -> None:
 
 def test_deep_nesting() -> None:
     for text in ("(" * 10_000 + "1" + ")" * 10_000, "x = " + " + ".join(["f()"] * 30_000), "[" * 10_000):
-        said = speak(text)
+        said = extract_tree_sitter(text)
         assert said.problems == ()
         assert len(matches(said.cells, "calls")) == text.count("f()")
 
 
 def test_what_is_too_deep_for_queries_is_said_to_be_missing() -> None:
-    said = speak("a" + ".f()" * 40_000, ExtractOptions())
+    said = extract_tree_sitter("a" + ".f()" * 40_000, ExtractOptions())
     assert [(problem.severity, problem.error_type) for problem in said.problems] == [
         ("warning", "match_limit")
     ]
@@ -236,7 +248,7 @@ def test_what_is_too_deep_for_queries_is_said_to_be_missing() -> None:
 def test_long_runs_of_tokens_are_not_searched() -> None:
     """The query engine would need quadratic time, half an hour here."""
     begun = time.monotonic()
-    said = speak("(" * 1_000_000, ExtractOptions())
+    said = extract_tree_sitter("(" * 1_000_000, ExtractOptions())
     assert time.monotonic() - begun < 30
     assert [problem.error_type for problem in said.problems] == ["match_limit"]
     assert "captures" not in said.cells
@@ -249,14 +261,14 @@ def test_the_measure_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     # 40 open brackets, one after the other: 1600 steps.
     for limit, searched in ((1599, False), (1600, True)):
         monkeypatch.setattr(tree_sitter_files, "MATCH_STEPS", limit)
-        assert ("captures" in speak("(" * 40).cells) == searched
+        assert ("captures" in extract_tree_sitter("(" * 40).cells) == searched
         # As many brackets, but with names between them.
-        assert "captures" in speak("(a, " * 40).cells
+        assert "captures" in extract_tree_sitter("(a, " * 40).cells
 
 
 def test_too_many_matches_at_once_are_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_sitter_files, "MATCH_LIMIT", 1)
-    said = speak("def f(a=lambda: 1): 'doc'\n")
+    said = extract_tree_sitter("def f(a=lambda: 1): 'doc'\n")
     assert said.cells["stats"]["match_limit_exceeded"] is True
     assert [problem.error_type for problem in said.problems] == ["match_limit"]
 
@@ -264,12 +276,12 @@ def test_too_many_matches_at_once_are_said_to_be_missing(monkeypatch: pytest.Mon
 def test_the_time_limit_ends_the_parser() -> None:
     """Its error recovery takes quadratic time for this, an hour or so."""
     begun = time.monotonic()
-    said = speak("def f(\n" * 500_000, ExtractOptions(file_seconds=1.0))
+    said = extract_tree_sitter("def f(\n" * 500_000, ExtractOptions(file_seconds=1.0))
     assert 0.5 < time.monotonic() - begun < 20
     assert [(problem.severity, problem.error_type) for problem in said.problems] == [("error", "time_limit")]
     assert set(said.cells) == {"stats"}
     assert said.cells["stats"]["timed_out"] is True
-    assert speak("def f(\n" * 5).cells["stats"]["timed_out"] is False
+    assert extract_tree_sitter("def f(\n" * 5).cells["stats"]["timed_out"] is False
 
 
 @pytest.mark.skipif(
@@ -283,17 +295,21 @@ def test_memory_is_given_back() -> None:
 
     text = "def f(a):\n  'doc'\n  return g(a, [1, 2, 3])\n" * 1_000
     for _ in range(3):
-        speak(text)
+        extract_tree_sitter(text)
     before = pages()
     for _ in range(20):
-        speak(text)
+        extract_tree_sitter(text)
     assert (pages() - before) * mmap.PAGESIZE < 8 * 1024**2
 
 
 def test_the_cells_are_those_of_the_catalogue() -> None:
     """For every kind of answer: whole, without captures, and without anything."""
-    late = speak("def f(\n" * 50_000, ExtractOptions(file_seconds=1e-9))
-    answers = [speak("def f(: 'doc'; import a; g($)").cells, speak("(" * 40_000).cells, late.cells]
+    late = extract_tree_sitter("def f(\n" * 50_000, ExtractOptions(file_seconds=1e-9))
+    answers = [
+        extract_tree_sitter("def f(: 'doc'; import a; g($)").cells,
+        extract_tree_sitter("(" * 40_000).cells,
+        late.cells,
+    ]
     names = ["nodes", "errors", "missing", "captures", "stats"]
     assert list(answers[0]) == names
     assert late.cells["stats"]["timed_out"] is True

@@ -22,10 +22,10 @@ from support.tree_sitter_rows import (
     Row,
     check_captures,
     check_tree,
+    extract_tree_sitter,
     matches,
     rows,
     source_of,
-    speak,
     texts,
 )
 
@@ -175,7 +175,7 @@ AGREED = [
 @pytest.mark.parametrize("text", AGREED)
 def test_what_cpython_sees(text: str) -> None:
     source = source_of(text)
-    cells = speak(text).cells
+    cells = extract_tree_sitter(text).cells
     assert cells["stats"]["error_count"] + cells["stats"]["missing_count"] == 0
     assert check_against_cpython(source, cells) > 0
 
@@ -185,15 +185,15 @@ STARRED = ["[*a.b()]", "{*a()}", "print(1, *a.b())", "x = *a(),", "x[*a()]", "fo
 
 @pytest.mark.parametrize("text", STARRED)
 def test_difference_a_star_before_a_call_belongs_to_the_callee(text: str) -> None:
-    last = texts(speak(text).cells, "calls")[-1]
+    last = texts(extract_tree_sitter(text).cells, "calls")[-1]
     assert last["callee"].startswith("*")
-    assert check_against_cpython(source_of(text), speak(text).cells) > 0
+    assert check_against_cpython(source_of(text), extract_tree_sitter(text).cells) > 0
 
 
 @pytest.mark.parametrize("text", ["type(x).y = f()", "type (x)[0] = f()", "type(x).y: int = f()"])
 def test_difference_assignments_to_what_type_returns_are_type_aliases(text: str) -> None:
-    assert [match["call"] for match in texts(speak(text).cells, "calls")] == ["f()"]
-    assert check_against_cpython(source_of(text), speak(text).cells) == 4
+    assert [match["call"] for match in texts(extract_tree_sitter(text).cells, "calls")] == ["f()"]
+    assert check_against_cpython(source_of(text), extract_tree_sitter(text).cells) == 4
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_difference_assignments_to_what_type_returns_are_type_aliases(text: str)
 )
 def test_difference_valid_texts_that_are_errors_or_lost(text: str, calls: int, broken: bool) -> None:
     """For all of these CPython makes a tree."""
-    cells = speak(text).cells
+    cells = extract_tree_sitter(text).cells
     assert sum(fact[0] == "call" for fact in cpython_facts(source_of(text))) == calls
     assert cells["nodes"]["has_error"][0] == broken
     assert broken or texts(cells, "calls") == []
@@ -215,7 +215,7 @@ def test_difference_valid_texts_that_are_errors_or_lost(text: str, calls: int, b
 
 def test_difference_a_docstring_in_two_pairs_of_parentheses_is_not_seen() -> None:
     assert ast.get_docstring(ast.parse("(('doc'))")) == "doc"
-    assert texts(speak("(('doc'))").cells, "docstrings") == []
+    assert texts(extract_tree_sitter("(('doc'))").cells, "docstrings") == []
 
 
 def test_difference_indentation_is_not_checked() -> None:
@@ -223,7 +223,7 @@ def test_difference_indentation_is_not_checked() -> None:
     for text in ("if x:\n\ty()\n        z()\n", "if x:\n", "def f(a, a): return\n"):
         with pytest.raises(SyntaxError):
             compile(text, "a.py", "exec")
-        assert speak(text).cells["stats"]["error_count"] == 0
+        assert extract_tree_sitter(text).cells["stats"]["error_count"] == 0
 
 
 # Files of the standard library that CPython parses and tree-sitter does not; see the differences above.

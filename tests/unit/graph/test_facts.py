@@ -29,8 +29,8 @@ from support.graph_checks import (
     problems_of,
     text_problems_of,
 )
-from support.graphed import Graph, graph_files, graph_of
-from support.related import sources_below
+from support.graph_stage import Graph, graph_files, graph_of
+from support.relate_stage import sources_below
 
 MAIN = file_id("test", "main.py")
 

@@ -13,7 +13,7 @@ import pytest
 
 from codeanatomy.graph.file_view import iter_rows
 from support.graph_checks import CONSTRUCTS, Row, View, built, files_of, names, problems_of
-from support.graphed import graph_of
+from support.graph_stage import graph_of
 
 SOURCES = {
     "lib.py": "def scale(value, factor=2):\n    total = value * factor\n    return total\n",

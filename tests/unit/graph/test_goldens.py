@@ -20,12 +20,12 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, Profile
 from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import Dialect
 from codeanatomy.extract.scip.schema import Document, Occurrence, SymbolInformation
-from support.annotated import Row, Text, Unshown, annotated, displayed
+from support.annotated_sources import Row, Text, Unshown, annotated, displayed
 from support.folders import CASES
 from support.graph_checks import CONSTRUCTS
-from support.graphed import Graph, graph_of
-from support.normalized import source_of
-from support.related import sources_below
+from support.graph_stage import Graph, graph_of
+from support.normalize_stage import source_of
+from support.relate_stage import sources_below
 
 GOLDEN = CASES / "golden"
 # Bytecode, and the nodes of the tree, are those of one version of Python.

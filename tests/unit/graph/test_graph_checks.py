@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.graph_checks import CONSTRUCTS, built, problems_of, sources_of, text_problems_of
-from support.graphed import Graph, graph_of
+from support.graph_stage import Graph, graph_of
 
 # Whole graphs
 

@@ -29,7 +29,7 @@ from codeanatomy.graph.rows import (
     kinds_of,
 )
 from support.graph_checks import Row, View, built, files_of, graph_from, problems_of, sources_of
-from support.graphed import Graph, graph_files, graph_of
+from support.graph_stage import Graph, graph_files, graph_of
 
 SMALL = {
     "pkg/__init__.py": "from pkg.one import f  # why\nimport os\n",

@@ -10,8 +10,8 @@ from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import Dialect
 from codeanatomy.extract.scip.schema import Document, Occurrence, SymbolInformation
 from support.graph_checks import Row, View, names, problems_of
-from support.graphed import Graph, graph_of
-from support.normalized import source_of
+from support.graph_stage import Graph, graph_of
+from support.normalize_stage import source_of
 
 SCHEME = "scip-python python demo 1.0 "
 DEFINITION, IMPORT, WRITE, READ = 1, 2, 4, 8

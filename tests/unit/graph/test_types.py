@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.graph_checks import Sources, View, names, problems_of, text_problems_of
-from support.graphed import graph_of
+from support.graph_stage import graph_of
 
 
 def view_of(sources: Sources | str) -> View:

@@ -28,9 +28,9 @@ from codeanatomy.query.lake import Lake
 from codeanatomy.query.status.activity import TOPICS, Observation, observe
 from codeanatomy.run import build as building
 from codeanatomy.run.build import REFRESH
-from support.asked import asking
-from support.clean import clean_lake, refreshed
+from support.commands import command_runner
 from support.folders import write_sources
+from support.light_builds import clean_lake, refreshed
 from support.observation_checks import (
     FIRST,
     check_mutations,
@@ -406,7 +406,7 @@ def test_the_command(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    run = asking(capfd, monkeypatch, tmp_path)
+    run = command_runner(capfd, monkeypatch, tmp_path)
     code, out, told = run("observe", "--lake", str(by_hand.root))
     assert code == 0
     assert "Maintenance, the newest first" in out

@@ -28,8 +28,8 @@ from codeanatomy.lake.recorded_queries import (
 )
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.lake import Lake
-from support.clean import clean_lake
 from support.edits import write_tree
+from support.light_builds import clean_lake
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageE
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.checks.callgraph import call_graphs
 from codeanatomy.query.status.failures import failures
-from support.asked import Ran, asking
+from support.commands import RunCommand, command_runner
 from support.small_lakes import ERRORS, HASH, MINUTE, NOON, RELATIONS, SmallLake
 
 FIRST, SECOND, THIRD = "20260501T115930Z-aaaa", "20260501T120030Z-bbbb", "20260501T120130Z-cccc"
@@ -271,11 +271,11 @@ def test_failures_where_nothing_was_ever_built(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
-def test_the_reading_commands_have_an_as_of(lake: SmallLake, run: Ran) -> None:
+def test_the_reading_commands_have_an_as_of(lake: SmallLake, run: RunCommand) -> None:
     code, out, _ = run("callgraph", "--lake", str(lake.root), "--as-of", FIRST, "--format", "json")
     assert (code, msgspec.json.decode(out)) == (0, {"m.f": ["m.g"]})
     code, out, _ = run("errors", "--lake", str(lake.root), "--as-of", "2026-05-01T12:00Z", "--format", "json")
@@ -286,14 +286,16 @@ def test_the_reading_commands_have_an_as_of(lake: SmallLake, run: Ran) -> None:
 
 
 @pytest.mark.parametrize("command", ["callgraph", "errors", "verify", "status"])
-def test_the_reading_commands_refuse_what_is_not_there(lake: SmallLake, run: Ran, command: str) -> None:
+def test_the_reading_commands_refuse_what_is_not_there(
+    lake: SmallLake, run: RunCommand, command: str
+) -> None:
     for as_of, code in (("2026-05-01", 6), ("x", 2), ("2026-05-01T1", 2)):
         done, out, err = run(command, "--lake", str(lake.root), "--as-of", as_of, "--format", "table")
         assert (done, out) == (code, "")
         assert "Traceback" not in err
 
 
-def test_hostile_texts_command_no_terminal(tmp_path: Path, run: Ran) -> None:
+def test_hostile_texts_command_no_terminal(tmp_path: Path, run: RunCommand) -> None:
     made = SmallLake(tmp_path / "lake")
     text = "\x1b[31mred\x1b[0m [bold]x[/bold]\n\u202e"
     counts = {"error_counts": {"ast_files_v1": 1}}

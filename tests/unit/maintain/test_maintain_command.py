@@ -9,13 +9,13 @@ from msgspec import json
 
 from codeanatomy.delta.read.light import newest_version
 from codeanatomy.lake.lease import acquire
-from support.aging import copied, in_a_year
-from support.asked import Ran, asking
+from support.aged_lake import copied, in_a_year
+from support.commands import RunCommand, command_runner
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def lake(aged_lake: Path, tmp_path: Path) -> Path:
     return copied(aged_lake, tmp_path)
 
 
-def test_what_would_be_done_is_a_table(run: Ran, lake: Path) -> None:
+def test_what_would_be_done_is_a_table(run: RunCommand, lake: Path) -> None:
     code, out, err = run("maintain", "--lake", str(lake), "--dry-run")
     assert code == 0
     assert out.splitlines()[0].split()[:3] == ["table", "operation", "outcome"]
@@ -31,7 +31,7 @@ def test_what_would_be_done_is_a_table(run: Ran, lake: Path) -> None:
     assert "operations would be done" in err
 
 
-def test_as_an_object(run: Ran, lake: Path) -> None:
+def test_as_an_object(run: RunCommand, lake: Path) -> None:
     code, out, _ = run("maintain", "--lake", str(lake), "--dry-run", "--format", "json")
     report = json.decode(out)
     assert code == 0
@@ -40,7 +40,9 @@ def test_as_an_object(run: Ran, lake: Path) -> None:
     assert nodes["version"] == newest_version(str(lake), "cpg_nodes")
 
 
-def test_a_verb_does_its_operation_alone(run: Ran, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verb_does_its_operation_alone(
+    run: RunCommand, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     in_a_year(monkeypatch)
     code, out, err = run("vacuum", "cpg_nodes", "cpg_edges", "--lake", str(lake))
     assert code == 0
@@ -54,13 +56,13 @@ def test_a_verb_does_its_operation_alone(run: Ran, lake: Path, monkeypatch: pyte
     assert "nothing to do" in err
 
 
-def test_a_short_retention_is_refused(run: Ran, lake: Path) -> None:
+def test_a_short_retention_is_refused(run: RunCommand, lake: Path) -> None:
     code, _, err = run("vacuum", "--lake", str(lake), "--retention-hours", "24")
     assert code == 2
     assert "add --unsafe" in err
 
 
-def test_cron_does_not_wait(run: Ran, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cron_does_not_wait(run: RunCommand, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_year(monkeypatch)
     with acquire(str(lake), "run-now", ["app"], wait=False, report=print, base_run_id=None):
         code, _, err = run("vacuum", "--lake", str(lake), "--no-wait")
@@ -68,7 +70,7 @@ def test_cron_does_not_wait(run: Ran, lake: Path, monkeypatch: pytest.MonkeyPatc
     assert "is being written by run run-now" in err
 
 
-def test_unknown_tables_and_lakes(run: Ran, lake: Path, tmp_path: Path) -> None:
+def test_unknown_tables_and_lakes(run: RunCommand, lake: Path, tmp_path: Path) -> None:
     code, _, err = run("optimize", "cpg_node", "--lake", str(lake))
     assert code == 2
     assert "did you mean cpg_nodes?" in err
@@ -79,7 +81,7 @@ def test_unknown_tables_and_lakes(run: Ran, lake: Path, tmp_path: Path) -> None:
     assert code == 2
 
 
-def test_properties_that_differ_are_shown(run: Ran, lake: Path) -> None:
+def test_properties_that_differ_are_shown(run: RunCommand, lake: Path) -> None:
     code, out, err = run("properties", "--lake", str(lake))
     assert (code, out) == (0, "")
     assert "nothing to do" in err
@@ -89,7 +91,7 @@ def test_properties_that_differ_are_shown(run: Ran, lake: Path) -> None:
     assert "1 differ from the catalogue: delta.checkpointInterval" in out
 
 
-def test_features_are_listed_and_only_those_allowed_are_switched_on(run: Ran, lake: Path) -> None:
+def test_features_are_listed_and_only_those_allowed_are_switched_on(run: RunCommand, lake: Path) -> None:
     code, out, _ = run("features", "repo_files_v1", "span_errors_v1", "--lake", str(lake))
     assert code == 0
     line = next(line for line in out.splitlines() if line.startswith("span_errors_v1"))

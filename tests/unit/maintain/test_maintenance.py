@@ -32,9 +32,9 @@ from codeanatomy.maintain.maintenance import MaintenanceReport
 from codeanatomy.maintain.removal import remove
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
-from support.aging import RUNS, copied, in_a_year, source
-from support.clean import clean_lake, no_session, refreshed
-from support.maintained import counted, upkept
+from support.aged_lake import RUNS, copied, in_a_year, source
+from support.light_builds import clean_lake, no_session, refreshed
+from support.maintenance_runs import counted, run_maintenance
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def read_all(lake: Snapshot) -> None:
 
 def test_a_dry_run_shows_what_and_why_and_writes_nothing(lake: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in lake.rglob("*")}
-    report = upkept(lake, dry_run=True)
+    report = run_maintenance(lake, dry_run=True)
     assert report.run_id is None
     assert "cpg_nodes" in operations(report)["optimize"]
     (nodes,) = of_table(report, "cpg_nodes")
@@ -76,7 +76,7 @@ def test_old_versions_go_and_runs_within_the_retention_stay(
     # A retention that begins between the third run and the fourth, whenever it is looked at.
     moment = runs[2].finished_at + (runs[3].finished_at - runs[2].finished_at) / 10
     hours = (datetime.now(UTC) - moment).total_seconds() / 3600
-    report = upkept(lake, operations=("vacuum",), retention_hours=hours, unsafe=True)
+    report = run_maintenance(lake, operations=("vacuum",), retention_hours=hours, unsafe=True)
     assert operations(report).keys() == {"vacuum"}
     assert {each.outcome for each in report.outcomes} == {"done"}
     # The third is what was published when the retention began.
@@ -87,11 +87,11 @@ def test_old_versions_go_and_runs_within_the_retention_stay(
     with pytest.raises(VersionGone, match=f"run {runs[1].run_id} cannot be read any more"):
         read_all(Snapshot.open(str(lake), runs[1].run_id))
     in_a_year(monkeypatch)
-    assert {each.outcome for each in upkept(lake, operations=("vacuum",)).outcomes} == {"done"}
+    assert {each.outcome for each in run_maintenance(lake, operations=("vacuum",)).outcomes} == {"done"}
     for name, newest in Snapshot.open(str(lake)).pins.items():
         assert counted(lake, name) == newest.rows
     assert verify(str(lake), None, 5).total == 0
-    assert upkept(lake, operations=("vacuum",)).outcomes == ()
+    assert run_maintenance(lake, operations=("vacuum",)).outcomes == ()
 
 
 @pytest.mark.system
@@ -102,9 +102,9 @@ def test_logs_are_cleaned_up_to_what_is_needed(
         refreshed(lake, {"app": source(tmp_path / "src", version)})
     log = lake / "graph/cpg_nodes/_delta_log"
     assert len(list(log.glob("*.json"))) == RUNS + 6
-    upkept(lake, operations=("checkpoint",), by_hand=True)
+    run_maintenance(lake, operations=("checkpoint",), by_hand=True)
     in_a_year(monkeypatch)
-    report = upkept(lake, operations=("cleanup_log",))
+    report = run_maintenance(lake, operations=("cleanup_log",))
     (nodes,) = of_table(report, "cpg_nodes")
     assert (nodes.outcome, nodes.retention_hours) == ("done", 720)
     assert len(list(log.glob("*.json"))) == 1
@@ -116,13 +116,15 @@ def test_logs_are_cleaned_up_to_what_is_needed(
 
 def test_a_short_retention_needs_a_second_option(lake: Path) -> None:
     with pytest.raises(UsageError, match=r"vacuum of .* would keep 167 hours, less than 168"):
-        upkept(lake, operations=("vacuum",), retention_hours=167)
+        run_maintenance(lake, operations=("vacuum",), retention_hours=167)
     with pytest.raises(UsageError, match=r"cleanup_log of .* would keep 1 hours"):
-        upkept(lake, operations=("cleanup_log",), retention_hours=1)
+        run_maintenance(lake, operations=("cleanup_log",), retention_hours=1)
     short = load_settings(("tables.cpg_nodes.upkeep.vacuum_hours=1",), env={}, start=None)
     with pytest.raises(UsageError, match="vacuum of cpg_nodes would keep 1 hours"):
-        upkept(lake, settings=short)
-    report = upkept(lake, no_session, "cpg_nodes", operations=("vacuum",), retention_hours=0, unsafe=True)
+        run_maintenance(lake, settings=short)
+    report = run_maintenance(
+        lake, no_session, "cpg_nodes", operations=("vacuum",), retention_hours=0, unsafe=True
+    )
     assert [each.outcome for each in report.outcomes] == ["done"]
     assert counted(lake, "cpg_nodes") == Snapshot.open(str(lake)).pin("cpg_nodes").rows
 
@@ -131,9 +133,9 @@ def test_a_running_build_is_named_and_not_disturbed(lake: Path, monkeypatch: pyt
     in_a_year(monkeypatch)
     with acquire(str(lake), "run-now", ["app"], wait=False, report=print, base_run_id=None):
         with pytest.raises(LeaseHeld, match="is being written by run run-now"):
-            upkept(lake, operations=("vacuum",), wait=False)
+            run_maintenance(lake, operations=("vacuum",), wait=False)
         # To look is not to write.
-        assert upkept(lake, operations=("vacuum",), dry_run=True).outcomes
+        assert run_maintenance(lake, operations=("vacuum",), dry_run=True).outcomes
 
 
 def test_by_hand_what_is_needed_is_refused_and_named(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,16 +148,18 @@ def test_by_hand_what_is_needed_is_refused_and_named(lake: Path, monkeypatch: py
         lambda root: [older, structs.replace(last, output_pins=older.output_pins)],
     )
     options = {"operations": ("vacuum",), "by_hand": True}
-    refused = of_table(upkept(lake, no_session, "ast_files_v1", **options), "ast_files_v1")
+    refused = of_table(run_maintenance(lake, no_session, "ast_files_v1", **options), "ast_files_v1")
     assert [each.outcome for each in refused] == ["refused"]
     assert f"for run {last.run_id}, which reads version" in refused[0].reason
     assert "--keep-needed removes the other" in refused[0].reason
     pinned = {pin.table_name: pin for pin in older.output_pins}["ast_files_v1"]
     assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
     # By policy it is kept, and reported.
-    kept_for = upkept(lake, no_session, "ast_files_v1", operations=("vacuum",), dry_run=True).kept
+    kept_for = run_maintenance(lake, no_session, "ast_files_v1", operations=("vacuum",), dry_run=True).kept
     assert f"for run {last.run_id}, which reads version" in kept_for["ast_files_v1"]
-    (kept,) = of_table(upkept(lake, no_session, "ast_files_v1", keep_needed=True, **options), "ast_files_v1")
+    (kept,) = of_table(
+        run_maintenance(lake, no_session, "ast_files_v1", keep_needed=True, **options), "ast_files_v1"
+    )
     assert kept.outcome == "done"
     assert counted(lake, "ast_files_v1", pinned.version) == pinned.rows
 
@@ -170,7 +174,7 @@ def test_a_vacuum_racing_with_builds_loses_nothing(lake: Path, tmp_path: Path) -
     with ThreadPoolExecutor(1) as builder:
         building = builder.submit(build_some)
         while not building.done():
-            report = upkept(lake, operations=("vacuum",), retention_hours=0, unsafe=True)
+            report = run_maintenance(lake, operations=("vacuum",), retention_hours=0, unsafe=True)
             assert {each.outcome for each in report.outcomes} <= {"done"}
             vacuums += report.run_id is not None
         building.result()
@@ -184,7 +188,7 @@ def test_what_a_dead_build_has_left_is_left_alone(lake: Path) -> None:
     # Another process has written to a table, and no run has published it.
     restore_table(str(lake), "cpg_nodes", 0, Commit("dead", sequence=5))
     version = newest_version(str(lake), "cpg_edges")
-    report = upkept(lake, no_session, "cpg_nodes", "cpg_edges")
+    report = run_maintenance(lake, no_session, "cpg_nodes", "cpg_edges")
     assert "1 tables have versions that no run has published (cpg_nodes" in report.left_alone["cpg_edges"]
     assert newest_version(str(lake), "cpg_edges") == version
     assert not report.published
@@ -199,7 +203,7 @@ def test_the_journal_of_a_dead_build_is_kept(
     lease = acquire(str(lake), "run-dead", ["app"], wait=False, report=print, base_run_id=base)
     lease.record_step(StepDone("extract", {"app": "f"}, {"app": {"ast_files_v1": 4}}, {"ast_files_v1": 9}))
     lease.release(keep_journal=True)
-    upkept(lake, operations=("vacuum",))
+    run_maintenance(lake, operations=("vacuum",))
     row = read_lease(str(lake))
     assert row is not None
     if not is_of_this:
@@ -219,7 +223,7 @@ def test_a_table_that_fails_stops_no_other(lake: Path, monkeypatch: pytest.Monke
         remove(removal)
 
     monkeypatch.setattr(upkeep, "remove", failing)
-    report = upkept(lake, operations=("vacuum",))
+    report = run_maintenance(lake, operations=("vacuum",))
     outcomes = {each.table_name: each.outcome for each in report.outcomes}
     assert outcomes.pop("cpg_nodes") == "failed"
     assert set(outcomes.values()) == {"done"}
@@ -229,23 +233,26 @@ def test_a_damaged_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPa
     in_a_year(monkeypatch)
     newest = max((lake / "graph/cpg_nodes/_delta_log").glob("*.json"))
     newest.write_text("no json\n")
-    report = upkept(lake, operations=("vacuum",))
+    report = run_maintenance(lake, operations=("vacuum",))
     assert [each.outcome for each in of_table(report, "cpg_nodes")] == ["failed"]
     assert "cannot be read" in of_table(report, "cpg_nodes")[0].reason
     assert {each.outcome for each in of_table(report, "cpg_edges")} == {"done"}
 
 
 def test_a_log_is_checkpointed(lake: Path) -> None:
-    report = upkept(lake, no_session, "cpg_nodes", operations=("checkpoint",), by_hand=True)
+    report = run_maintenance(lake, no_session, "cpg_nodes", operations=("checkpoint",), by_hand=True)
     assert [each.outcome for each in report.outcomes] == ["done"]
     assert list((lake / "graph/cpg_nodes/_delta_log").glob("*.checkpoint.parquet"))
-    assert upkept(lake, no_session, "cpg_nodes", operations=("checkpoint",), by_hand=True).outcomes == ()
+    assert (
+        run_maintenance(lake, no_session, "cpg_nodes", operations=("checkpoint",), by_hand=True).outcomes
+        == ()
+    )
 
 
 def test_wrong_names_and_empty_places(lake: Path, tmp_path: Path) -> None:
     with pytest.raises(TableMissing, match="has no tables"):
-        upkept(tmp_path / "nothing", dry_run=True)
+        run_maintenance(tmp_path / "nothing", dry_run=True)
     with pytest.raises(TableMissing, match="has no view_cache"):
-        upkept(lake, no_session, "view_cache", dry_run=True)
+        run_maintenance(lake, no_session, "view_cache", dry_run=True)
     with pytest.raises(UsageError, match="maintained by the holder of the lease"):
-        upkept(lake, no_session, "run_lease")
+        run_maintenance(lake, no_session, "run_lease")

@@ -39,10 +39,10 @@ from codeanatomy.maintain import rollback
 from codeanatomy.progress import Progress
 from codeanatomy.query.status.failures import failures
 from codeanatomy.run.build import plan
-from support.asked import Ran, asking
-from support.clean import order
+from support.commands import RunCommand, command_runner
 from support.folders import TESTS
-from support.published import counted
+from support.light_builds import order
+from support.published_rows import counted
 from support.small_lakes import ERRORS, HASH, RELATIONS, SmallLake
 from support.three_runs import (
     ThreeRuns,
@@ -70,8 +70,8 @@ def lake(made: ThreeRuns, tmp_path: Path) -> ThreeRuns:
 
 
 @pytest.fixture
-def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
 def newest(lake: ThreeRuns) -> dict[str, int]:
@@ -591,13 +591,13 @@ def test_what_a_restore_is_recorded_in_is_refused(lake: ThreeRuns, name: str) ->
         ("--run", "latest", "--to", "1"),
     ],
 )
-def test_either_a_run_or_a_table(made: ThreeRuns, call: Ran, args: tuple[str, ...]) -> None:
+def test_either_a_run_or_a_table(made: ThreeRuns, call: RunCommand, args: tuple[str, ...]) -> None:
     code, out, err = call("restore", "--lake", str(made.root), *args)
     assert (code, out) == (2, "")
     assert "give either --run RUN, or TABLE and --to VERSION" in err
 
 
-def test_the_command(lake: ThreeRuns, call: Ran) -> None:
+def test_the_command(lake: ThreeRuns, call: RunCommand) -> None:
     root = str(lake.root)
     code, out, err = call("restore", "--lake", root, "--run", lake.runs[0])
     assert code == 0

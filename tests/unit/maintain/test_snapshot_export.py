@@ -30,9 +30,9 @@ from codeanatomy.maintain.snapshot_export import export_snapshot
 from codeanatomy.maintain.table_copies import copied_bytes, copy_table
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.status.failures import failures
-from support.asked import Ran, asking
-from support.clean import refreshed
-from support.published import counted
+from support.commands import RunCommand, command_runner
+from support.light_builds import refreshed
+from support.published_rows import counted
 from support.three_runs import FILES, ThreeRuns, copied, rows, table_rows, three_runs
 
 NODES, EDGES = "cpg_nodes", "cpg_edges"
@@ -59,8 +59,8 @@ def lake(made: ThreeRuns, tmp_path: Path) -> ThreeRuns:
 
 
 @pytest.fixture
-def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
 def expect_nothing(target: Path) -> None:
@@ -434,7 +434,7 @@ def test_a_log_that_only_delta_can_replay(lake: ThreeRuns, tmp_path: Path) -> No
 # As users call it
 
 
-def test_the_command(made: ThreeRuns, call: Ran, tmp_path: Path) -> None:
+def test_the_command(made: ThreeRuns, call: RunCommand, tmp_path: Path) -> None:
     root, target = str(made.root), str(tmp_path / "copy")
     code, out, err = call("export-snapshot", "--lake", root, "--run", made.runs[0][:-2], "--to", target)
     assert code == 0, err

@@ -13,7 +13,7 @@ from codeanatomy.normalize.flow.tables import (
     py_bc_def_use_events_v1,
 )
 from support import corpus
-from support.normalized import file_of, source_of, sources_in
+from support.normalize_stage import file_of, source_of, sources_in
 
 
 def events(text: str) -> set[str]:

@@ -22,7 +22,7 @@ from codeanatomy.normalize.flow.tables import (
     py_bc_reaches_v1,
 )
 from support import corpus
-from support.normalized import file_of, source_of, sources_in
+from support.normalize_stage import file_of, source_of, sources_in
 
 TABLES = {
     "py_bc_blocks_norm_v1": py_bc_blocks_norm_v1,

@@ -9,7 +9,7 @@ import pytest
 
 from codeanatomy.normalize.flow.opcodes import ACCESSES, KNOWN_VERSIONS, Opcodes, opcodes_of
 from codeanatomy.normalize.flow.tables import analyze_flow, py_bc_blocks_norm_v1
-from support.normalized import file_of, source_of
+from support.normalize_stage import file_of, source_of
 
 
 def current() -> Opcodes:

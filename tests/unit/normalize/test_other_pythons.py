@@ -8,8 +8,8 @@ from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.normalize.flow.opcodes import KNOWN_VERSIONS
 from codeanatomy.normalize.flow.tables import FileFlow, analyze_flow
 from support.flow_cases import CASES
-from support.normalized import file_of, source_of
-from support.recorded import recorded
+from support.normalize_stage import file_of, source_of
+from support.recorded_bytecode import recorded
 
 OTHERS = [version for version in KNOWN_VERSIONS if version != "3.11"]
 # From 3.14 on annotations are evaluated when somebody asks for them, in a function of their own.
@@ -47,7 +47,7 @@ def programs(request: pytest.FixtureRequest) -> dict[str, FileEvidence]:
 
 
 def test_all_programs_are_recorded(programs: dict[str, FileEvidence]) -> None:
-    """Otherwise: run `python tests/support/recorded.py` under that Python."""
+    """Otherwise: run `python tests/support/recorded_bytecode.py` under that Python."""
     assert set(programs) == set(CASES)
 
 

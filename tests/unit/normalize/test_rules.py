@@ -13,7 +13,7 @@ from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.normalize import rules
 from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows, pack_file_rows
-from support.normalized import file_of, source_of
+from support.normalize_stage import file_of, source_of
 
 TEXT = "def f(a: int) -> str:\n    while a: a = g(a)\n    return a\n"
 

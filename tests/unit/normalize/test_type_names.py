@@ -7,11 +7,11 @@ import pytest
 from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.normalize.types.names import ResolvedName, TypeScope, TypeScopes
 from codeanatomy.normalize.types.tables import type_expressions, type_exprs_norm_v1, type_nodes_v1
-from support.libcst_rows import hear
+from support.libcst_rows import extract_libcst
 
 
 def file_of(code: str, path: str = "pkg/a.py") -> FileEvidence:
-    said = hear(code)
+    said = extract_libcst(code)
     assert not said.problems, said.problems
     return FileEvidence("repo", path, path, {}, said.cells, {})
 

@@ -24,7 +24,7 @@ from codeanatomy.normalize.types.tables import (
 )
 from codeanatomy.normalize.types.text import read_type
 from codeanatomy.sources.source_file import Source
-from support.libcst_rows import hear, package, read
+from support.libcst_rows import extract_libcst, package, read
 
 
 def pruned(cells: Any) -> dict[str, Columns]:
@@ -33,7 +33,7 @@ def pruned(cells: Any) -> dict[str, Columns]:
 
 
 def file_of(code: str, path: str = "pkg/a.py") -> FileEvidence:
-    said = hear(code)
+    said = extract_libcst(code)
     assert not said.problems, said.problems
     return FileEvidence("repo", path, path, {}, pruned(said.cells), {})
 
@@ -114,7 +114,7 @@ def test_a_type_has_one_id_wherever_it_is() -> None:
     (whole, _), *_ = expressions(code, "type_id", "type_repr")
     ids = {type_id for type_id, text in nodes(code, "type_id", "type_repr") if text == "int | None"}
     assert ids == {whole}
-    other = FileEvidence("other", "f", "pkg/a.py", {}, pruned(hear(code).cells), {})
+    other = FileEvidence("other", "f", "pkg/a.py", {}, pruned(extract_libcst(code).cells), {})
     assert type_exprs_norm_v1(type_expressions(other))["type_id"][0] != whole
 
 

@@ -25,7 +25,7 @@ from codeanatomy.normalize.types.text import (
     read_signature,
     read_type,
 )
-from support.libcst_rows import hear
+from support.libcst_rows import extract_libcst
 from support.marks import examples
 
 IMPORTS = """
@@ -50,7 +50,7 @@ class Color: RED = 1
 
 
 def scope_of(code: str, path: str = "pkg/a.py") -> TypeScope:
-    return TypeScopes(FileEvidence("repo", "file", path, {}, hear(code).cells, {})).module
+    return TypeScopes(FileEvidence("repo", "file", path, {}, extract_libcst(code).cells, {})).module
 
 
 IN = scope_of(IMPORTS)

@@ -26,9 +26,9 @@ from support import corpus, edits
 from support.edits import KINDS, Edit, Tree, meant_to_parse, read_tree, repository, script, write_tree
 from support.folders import TESTS
 from support.graph_checks import problems_of, text_problems_of
-from support.graphed import graph_of
+from support.graph_stage import graph_of
 from support.histories import history
-from support.related import repository_rows, witnessed
+from support.relate_stage import repository_rows, witnessed
 
 SEEDS = range(4)
 STEPS = 150

@@ -20,9 +20,9 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import plan
-from support.clean import clean_lake, order, refreshed
 from support.edits import Tree, read_tree, repository, script, write_tree
 from support.histories import history
+from support.light_builds import clean_lake, order, refreshed
 
 REPOSITORY = "app"
 # Their rows are counted, in every published run.

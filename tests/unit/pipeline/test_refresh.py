@@ -44,8 +44,8 @@ from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared, build, plan
 from codeanatomy.run.report import BuildReport
 from support.archives import zip_bytes
-from support.clean import clean_lake, no_session, order, refreshed
 from support.edits import GARBAGE, Tree, write_tree
+from support.light_builds import clean_lake, no_session, order, refreshed
 from support.marks import quick
 
 APP = "app"

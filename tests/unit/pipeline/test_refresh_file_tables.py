@@ -12,8 +12,8 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.extract.file_rows import FAILURES, file_id
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.pipeline.refresh.file_tables import Inputs, by_owner
-from support.clean import clean_lake, refreshed
 from support.edits import write_tree
+from support.light_builds import clean_lake, refreshed
 
 TREE = {
     "a.py": b"import b\nb.f()\n",

@@ -20,8 +20,8 @@ from codeanatomy.plan.changes import Impact, SourceChange
 from codeanatomy.progress import Progress
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run.build import plan
-from support.clean import clean_lake, order, refreshed
 from support.edits import write_tree
+from support.light_builds import clean_lake, order, refreshed
 
 PATHS = {file_id("r", path): path for path in ("a.py", "b.py")}
 A, B = PATHS

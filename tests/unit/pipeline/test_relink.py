@@ -13,8 +13,8 @@ from codeanatomy.extract.file_rows import file_id
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
 from codeanatomy.pipeline.refresh.relink import EDGE_IDS, NOTHING, Relinked, relinked, relinked_edges
 from codeanatomy.relate.relation_rows import RELATIONS
-from support.graphed import graph_files
-from support.related import programs_of, repository_rows
+from support.graph_stage import graph_files
+from support.relate_stage import programs_of, repository_rows
 
 Sources = Mapping[str, str]
 LIB = """\

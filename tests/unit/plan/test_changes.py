@@ -12,8 +12,8 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.changes import FILES, SourceChange, read_file_states, source_changes
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import FileState, FileStates, file_states
-from support.clean import clean_lake, order
 from support.edits import GARBAGE, write_tree
+from support.light_builds import clean_lake, order
 
 TREE = {
     "a.py": b"x = 1\n",

@@ -22,7 +22,7 @@ from codeanatomy.run.build import prepare
 from codeanatomy.sources import reading
 from codeanatomy.sources.digest import FileStates, file_states
 from codeanatomy.sources.listing import Entry, list_folder
-from support.clean import clean_lake, order, refreshed
+from support.light_builds import clean_lake, order, refreshed
 
 OPTIONS = ExtractOptions()
 FIRST = "pkg/first.py"

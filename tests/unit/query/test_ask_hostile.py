@@ -18,7 +18,7 @@ from codeanatomy.errors import CodeAnatomyError, UsageError
 from codeanatomy.query.answers import Answer, Coverage, Freshness, Symbol
 from codeanatomy.query.ask import VERBS
 from codeanatomy.query.lake import Lake
-from support.asked import Ran, asking
+from support.commands import RunCommand, command_runner
 
 FORMATS: tuple[AnswerFormat, ...] = ("table", "json", "jsonl", "csv", "markdown")
 # Documented, in `codeanatomy.errors`; 0 where a name may well be looked for and not be found.
@@ -83,8 +83,8 @@ def pairs() -> Iterator[tuple[str, str, AnswerFormat]]:
 
 
 @pytest.fixture
-def ask(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def ask(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def untouched(ask_lake: Path) -> Iterator[Callable[[], None]]:
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize(("label", "verb", "form"), list(pairs()))
 def test_a_hostile_name_is_answered_or_refused(
-    ask: Ran, ask_lake: Path, tmp_path: Path, label: str, verb: str, form: AnswerFormat
+    ask: RunCommand, ask_lake: Path, tmp_path: Path, label: str, verb: str, form: AnswerFormat
 ) -> None:
     names = [NAMES[label]] * TAKES[verb]
     ran = ask(verb, "--lake", str(ask_lake), "--format", form, "--limit", "5", "--", *names)
@@ -116,7 +116,7 @@ def test_a_hostile_name_is_answered_or_refused(
 
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize("verb", VERBS)
-def test_hostile_options_are_refused(ask: Ran, ask_lake: Path, tmp_path: Path, verb: str) -> None:
+def test_hostile_options_are_refused(ask: RunCommand, ask_lake: Path, tmp_path: Path, verb: str) -> None:
     names = ["flask.helpers.url_for"] * TAKES.get(verb, 0)
     for option, value, code in OPTIONS:
         clean(ask(verb, "--lake", str(ask_lake), option, value, *names), code)
@@ -125,7 +125,7 @@ def test_hostile_options_are_refused(ask: Ran, ask_lake: Path, tmp_path: Path, v
 
 @pytest.mark.parametrize("verb", ["callers", "callees", "path", "impact", "flows"])
 @pytest.mark.parametrize("depth", ["0", "-1", "101", "9" * 30])
-def test_a_depth_without_sense_is_refused(ask: Ran, ask_lake: Path, verb: str, depth: str) -> None:
+def test_a_depth_without_sense_is_refused(ask: RunCommand, ask_lake: Path, verb: str, depth: str) -> None:
     names = ["flask.helpers.url_for"] * TAKES[verb]
     clean(ask(verb, "--lake", str(ask_lake), "--depth", depth, *names), 2)
 
@@ -146,7 +146,7 @@ def test_a_depth_without_sense_is_refused(ask: Ran, ask_lake: Path, verb: str, d
     ],
 )
 def test_hostile_options_of_one_verb_are_refused(
-    ask: Ran, ask_lake: Path, tmp_path: Path, verb: str, option: str, value: str
+    ask: RunCommand, ask_lake: Path, tmp_path: Path, verb: str, option: str, value: str
 ) -> None:
     names = {"find": ["url_for"], "path": ["url_for", "url_for"]}.get(verb, [])
     clean(ask(verb, "--lake", str(ask_lake), "--limit", "1", f"{option}={value}", *names), *CODES)
@@ -154,7 +154,7 @@ def test_hostile_options_of_one_verb_are_refused(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_what_is_no_lake_is_told(ask: Ran, tmp_path: Path, verb: str) -> None:
+def test_what_is_no_lake_is_told(ask: RunCommand, tmp_path: Path, verb: str) -> None:
     (tmp_path / "file").write_text("not a lake", encoding="utf-8")
     (tmp_path / "folder").mkdir()
     before = listing(tmp_path)

@@ -15,14 +15,14 @@ from codeanatomy.cli.printing import answer_notes
 from codeanatomy.query.answers import COLUMNS
 from codeanatomy.query.ask import VERBS
 from codeanatomy.query.lake import Lake
-from support.asked import Ran, asking
+from support.commands import RunCommand, command_runner
 
 CALLERS = ("callers", "shop.cart.Cart.total", "--depth", "2", "--repo", "shop")
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
 def test_every_verb_is_a_command_with_the_same_options() -> None:
@@ -34,7 +34,7 @@ def test_every_verb_is_a_command_with_the_same_options() -> None:
         assert command.help
 
 
-def test_json_by_default_where_it_is_piped(run: Ran, ask_lake: Path) -> None:
+def test_json_by_default_where_it_is_piped(run: RunCommand, ask_lake: Path) -> None:
     code, out, err = run(*CALLERS, "--lake", str(ask_lake))
     answer: dict[str, Any] = json.loads(out)
     assert (code, err) == (0, "")
@@ -47,7 +47,7 @@ def test_json_by_default_where_it_is_piped(run: Ran, ask_lake: Path) -> None:
     )
 
 
-def test_lines_of_json(run: Ran, ask_lake: Path) -> None:
+def test_lines_of_json(run: RunCommand, ask_lake: Path) -> None:
     code, out, err = run(*CALLERS, "--lake", str(ask_lake), "--format", "jsonl")
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0
@@ -56,13 +56,13 @@ def test_lines_of_json(run: Ran, ask_lake: Path) -> None:
     assert "run " in err
 
 
-def test_csv(run: Ran, ask_lake: Path) -> None:
+def test_csv(run: RunCommand, ask_lake: Path) -> None:
     _, out, _ = run("show", "shop.money.Price", "--lake", str(ask_lake), "--format", "csv")
     (row,) = csv.DictReader(io.StringIO(out))
     assert row["docstring"].splitlines()[2] == '<script>alert("not markup")</script>'
 
 
-def test_markdown_has_no_markup_of_others(run: Ran, ask_lake: Path) -> None:
+def test_markdown_has_no_markup_of_others(run: RunCommand, ask_lake: Path) -> None:
     _, out, err = run("show", "shop.money.Price", "--lake", str(ask_lake), "--format", "markdown")
     assert "<script>" not in out
     assert "&lt;script&gt;" in out
@@ -71,7 +71,7 @@ def test_markdown_has_no_markup_of_others(run: Ran, ask_lake: Path) -> None:
     assert err == ""
 
 
-def test_a_table_has_places(run: Ran, ask_lake: Path) -> None:
+def test_a_table_has_places(run: RunCommand, ask_lake: Path) -> None:
     code, out, err = run(*CALLERS, "--lake", str(ask_lake), "--format", "table", "--limit", "1")
     assert code == 0
     header, row = out.splitlines()
@@ -80,13 +80,13 @@ def test_a_table_has_places(run: Ran, ask_lake: Path) -> None:
     assert "not shown (--limit" in err
 
 
-def test_show_is_a_list_of_facts(run: Ran, ask_lake: Path) -> None:
+def test_show_is_a_list_of_facts(run: RunCommand, ask_lake: Path) -> None:
     _, out, _ = run("show", "with_tax", "--repo", "shop", "--lake", str(ask_lake), "--format", "table")
     assert out.startswith("shop.money.Price.with_tax  shop/money.py:22\n")
     assert "\n    The price with tax on it.\n" in out
 
 
-def test_ambiguous_and_unknown_names(run: Ran, ask_lake: Path) -> None:
+def test_ambiguous_and_unknown_names(run: RunCommand, ask_lake: Path) -> None:
     code, out, err = run("callers", "total", "--lake", str(ask_lake))
     assert code == 2
     answer = json.loads(out)
@@ -98,21 +98,21 @@ def test_ambiguous_and_unknown_names(run: Ran, ask_lake: Path) -> None:
     assert json.loads(run("refs", "chekout", "--lake", str(ask_lake))[1])["status"] == "unknown"
 
 
-def test_an_error_is_json_too(run: Ran, ask_lake: Path) -> None:
+def test_an_error_is_json_too(run: RunCommand, ask_lake: Path) -> None:
     code, out, _ = run("find", "Cart", "--kind", "thing", "--lake", str(ask_lake))
     told = json.loads(out)
     assert (code, told["status"], told["code"]) == (2, "error", "CA012")
     assert told["hint"].startswith("kinds: ")
 
 
-def test_no_answer_is_none_and_no_error(run: Ran, ask_lake: Path) -> None:
+def test_no_answer_is_none_and_no_error(run: RunCommand, ask_lake: Path) -> None:
     code, out, err = run("callers", "shop.cart.größe", "--lake", str(ask_lake), "--format", "table")
     assert (code, out) == (0, "")
     assert err.startswith("0 rows\n")
 
 
 def test_the_lake_may_be_named_by_the_environment(
-    run: Ran, ask_lake: Path, monkeypatch: pytest.MonkeyPatch
+    run: RunCommand, ask_lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEANATOMY_LAKE", str(ask_lake))
     assert run("find", "Cart")[0] == 0
@@ -120,7 +120,7 @@ def test_the_lake_may_be_named_by_the_environment(
     assert run("find", "Cart")[0] == 2
 
 
-def test_as_of(run: Ran, ask_lake: Path) -> None:
+def test_as_of(run: RunCommand, ask_lake: Path) -> None:
     code, _, err = run("find", "Cart", "--lake", str(ask_lake), "--as-of", "2001-01-01")
     assert code == 6
     assert "nothing was published" in err
@@ -138,7 +138,7 @@ def test_as_of(run: Ran, ask_lake: Path) -> None:
         ("--depth", "101"),
     ],
 )
-def test_wrong_use(run: Ran, ask_lake: Path, wrong: tuple[str, str]) -> None:
+def test_wrong_use(run: RunCommand, ask_lake: Path, wrong: tuple[str, str]) -> None:
     code, out, err = run("callers", "Cart", "--lake", str(ask_lake), *wrong)
     assert (code, out) == (2, "")
     assert "Error" in err

@@ -22,7 +22,7 @@ from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import TableMissing, UnknownName, UsageError
 from codeanatomy.query.diff.run_diff import ElementChange, KindCount, RunDiff, ValueChange, diff_runs
-from support.asked import Ran, asking
+from support.commands import RunCommand, command_runner
 from support.tiny_graph import (
     ARGUMENT,
     CALL,
@@ -249,11 +249,11 @@ def test_a_run_without_a_graph_cannot_be_compared(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
-def test_the_command_in_all_formats(run: Ran, lake: Path) -> None:
+def test_the_command_in_all_formats(run: RunCommand, lake: Path) -> None:
     asked = ("diff", RUN, "latest", "--lake", str(lake), "--kind", "function", "--kind", "argument")
     code, out, err = run(*asked)
     told: dict[str, Any] = json.loads(out)
@@ -273,7 +273,7 @@ def test_the_command_in_all_formats(run: Ran, lake: Path) -> None:
     assert (first["change"], first["path"], first["line"], first["id"]) == ("removed", "a.py", "1", FUNCTION)
 
 
-def test_the_command_tells_why_there_is_no_answer(run: Ran, lake: Path) -> None:
+def test_the_command_tells_why_there_is_no_answer(run: RunCommand, lake: Path) -> None:
     code, out, err = run("diff", "gone", "--lake", str(lake))
     assert (code, json.loads(out)["status"]) == (2, "error")
     assert "unknown run 'gone'" in err

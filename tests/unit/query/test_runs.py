@@ -14,7 +14,7 @@ from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import UnknownName
 from codeanatomy.lake.manifest import InputPin
 from codeanatomy.query.status.run_reports import RunReport, Runs, StepReport, TableVersions, run_report, runs
-from support.asked import Ran, asking
+from support.commands import RunCommand, command_runner
 from support.small_lakes import HASH, MINUTE, NOON, SmallLake
 
 OTHER = HASH[::-1]
@@ -141,11 +141,11 @@ def test_unknown_runs(lake: SmallLake) -> None:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
-def test_the_command_lists_runs(lake: SmallLake, run: Ran) -> None:
+def test_the_command_lists_runs(lake: SmallLake, run: RunCommand) -> None:
     code, out, err = run("runs", "--lake", str(lake.root))
     assert (code, err) == (0, "3 runs\n")
     assert [line.split() for line in out.splitlines()] == [
@@ -167,7 +167,7 @@ def test_the_command_lists_runs(lake: SmallLake, run: Ran) -> None:
     assert msgspec.json.decode(out, type=Runs) == runs(str(lake.root))
 
 
-def test_the_command_shows_a_run(lake: SmallLake, run: Ran) -> None:
+def test_the_command_shows_a_run(lake: SmallLake, run: RunCommand) -> None:
     code, out, err = run("runs", "show", "two", "--lake", str(lake.root))
     assert (code, err) == (0, "")
     facts, steps, pins, repositories = (part.splitlines() for part in out.split("\n\n"))
@@ -191,7 +191,7 @@ def test_the_command_shows_a_run(lake: SmallLake, run: Ran) -> None:
     assert "cannot be opened" in repositories[1]
 
 
-def test_the_command_shows_a_run_as_json(lake: SmallLake, run: Ran) -> None:
+def test_the_command_shows_a_run_as_json(lake: SmallLake, run: RunCommand) -> None:
     for args in (
         ("runs", "show", "two", "--lake", str(lake.root), "--format", "json"),
         ("runs", "--lake", str(lake.root), "--format", "json", "show", "two"),
@@ -201,7 +201,7 @@ def test_the_command_shows_a_run_as_json(lake: SmallLake, run: Ran) -> None:
         assert msgspec.json.decode(out, type=RunReport) == run_report(str(lake.root), "two")
 
 
-def test_a_run_of_many_repositories_is_cut(tmp_path: Path, run: Ran) -> None:
+def test_a_run_of_many_repositories_is_cut(tmp_path: Path, run: RunCommand) -> None:
     made = SmallLake(tmp_path / "lake")
     made.publish("one", {f"r{number}": {} for number in range(30)})
     _, out, err = run("runs", "show", "one", "--lake", "lake")
@@ -220,7 +220,7 @@ def test_a_run_of_many_repositories_is_cut(tmp_path: Path, run: Ran) -> None:
         (("runs", "show", "two", "--lake", "nowhere"), 6, "never written"),
     ],
 )
-def test_the_commands_refuse(run: Ran, args: tuple[str, ...], code: int, said: str) -> None:
+def test_the_commands_refuse(run: RunCommand, args: tuple[str, ...], code: int, said: str) -> None:
     done, out, err = run(*args)
     assert (done, out) == (code, "")
     assert said in err

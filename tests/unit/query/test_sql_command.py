@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from support.asked import Ran, asking
+from support.commands import RunCommand, command_runner
 
 KINDS = "SELECT kind, count(*) AS amount FROM symbols WHERE repo_id = 'depot' GROUP BY kind ORDER BY kind"
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
-def test_rows_in_every_format(run: Ran, ask_lake: Path) -> None:
+def test_rows_in_every_format(run: RunCommand, ask_lake: Path) -> None:
     code, out, err = run("sql", KINDS, "--lake", str(ask_lake))
     answer = json.loads(out)
     assert (code, err, answer["status"]) == (0, "", "ok")
@@ -41,7 +41,7 @@ def test_rows_in_every_format(run: Ran, ask_lake: Path) -> None:
     assert "| CLASS | 1 |" in out.splitlines()
 
 
-def test_a_limit_says_that_there_is_more(run: Ran, ask_lake: Path) -> None:
+def test_a_limit_says_that_there_is_more(run: RunCommand, ask_lake: Path) -> None:
     code, out, err = run(
         "sql", "SELECT * FROM symbols", "--limit", "2", "--lake", str(ask_lake), "--format", "jsonl"
     )
@@ -49,13 +49,15 @@ def test_a_limit_says_that_there_is_more(run: Ran, ask_lake: Path) -> None:
     assert re.match(r"[\d,]+ rows, [\d,]+ not shown \(--limit \d+\)\n", err)
 
 
-def test_a_statement_from_standard_input(run: Ran, ask_lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_from_standard_input(
+    run: RunCommand, ask_lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(KINDS))
     code, out, _ = run("sql", "-", "--lake", str(ask_lake))
     assert (code, json.loads(out)["subject"]) == (0, [KINDS])
 
 
-def test_a_refusal_says_where(run: Ran, ask_lake: Path) -> None:
+def test_a_refusal_says_where(run: RunCommand, ask_lake: Path) -> None:
     code, out, err = run("sql", "SELECT knd FROM symbols", "--lake", str(ask_lake))
     (wrong,) = json.loads(out)["diagnostics"]
     assert (code, wrong["line"], wrong["column"], wrong["suggestion"]) == (2, 1, 8, "did you mean kind?")

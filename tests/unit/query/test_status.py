@@ -17,7 +17,7 @@ from codeanatomy.query.status import lake_status as module
 from codeanatomy.query.status.lake_status import LakeStatus, Writer, status
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import source_digest
-from support.asked import Ran, asking
+from support.commands import RunCommand, command_runner
 from support.small_lakes import HASH, MINUTE, NOON, SmallLake
 
 OPTIONS = ExtractOptions()
@@ -180,11 +180,11 @@ def test_a_lake_of_which_nothing_is_published(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
-    return asking(capfd, monkeypatch, tmp_path)
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
-def test_the_command_shows_a_line_for_each_repository(lake: SmallLake, source: Path, run: Ran) -> None:
+def test_the_command_shows_a_line_for_each_repository(lake: SmallLake, source: Path, run: RunCommand) -> None:
     code, out, err = run("status", "--lake", str(lake.root))
     header, line = out.splitlines()
     assert code == 0
@@ -195,7 +195,7 @@ def test_the_command_shows_a_line_for_each_repository(lake: SmallLake, source: P
 
 
 def test_the_command_says_who_writes_and_what_failed(
-    lake: SmallLake, run: Ran, monkeypatch: pytest.MonkeyPatch
+    lake: SmallLake, run: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.fail("two", {"a": "disk\nfull"})
     lease(monkeypatch)
@@ -207,7 +207,7 @@ def test_the_command_says_who_writes_and_what_failed(
     assert "run two on box died before it finished" in run("status", "--lake", str(lake.root))[2]
 
 
-def test_the_command_as_json(lake: SmallLake, run: Ran) -> None:
+def test_the_command_as_json(lake: SmallLake, run: RunCommand) -> None:
     code, out, err = run("status", "--lake", str(lake.root), "--as-of", "one", "--format", "json")
     assert (code, err) == (0, "")
     found = msgspec.json.decode(out, type=LakeStatus)
@@ -215,12 +215,12 @@ def test_the_command_as_json(lake: SmallLake, run: Ran) -> None:
     assert found.published_at == datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def test_the_command_uses_the_settings(lake: SmallLake, run: Ran) -> None:
+def test_the_command_uses_the_settings(lake: SmallLake, run: RunCommand) -> None:
     flag = "--set=extract.exclude=a.py"
     assert "changed" in run(flag, "status", "--lake", str(lake.root))[1].splitlines()[1].split()
 
 
-def test_the_command_where_nothing_is_published(tmp_path: Path, run: Ran) -> None:
+def test_the_command_where_nothing_is_published(tmp_path: Path, run: RunCommand) -> None:
     code, out, err = run("status", "--lake", "nowhere")
     assert (code, out) == (6, "")
     assert "never written" in err

@@ -13,7 +13,7 @@ from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.external_names import may_have
 from codeanatomy.relate.values.hierarchy import merge_c3
 from support.marks import examples
-from support.related import call_edges, solved
+from support.relate_stage import call_edges, solved
 
 # By class its bases, of those before it, in any order.
 Hierarchy = list[list[int]]

@@ -17,7 +17,7 @@ from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.name_resolution import MODULE_KEY
 from support import callgraph_score as score
-from support.related import call_edges, relations, solved, sources_below
+from support.relate_stage import call_edges, relations, solved, sources_below
 
 CASES = score.cases()
 # What is known to be missing or too much, by case: a list to make shorter.

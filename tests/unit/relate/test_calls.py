@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codeanatomy.node_ids import package_id
-from support.related import relations, solved
+from support.relate_stage import relations, solved
 
 Row = dict[str, Any]
 CLASSES = """

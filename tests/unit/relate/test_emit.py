@@ -19,7 +19,7 @@ from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import MAX_OBJECTS
 from support import callgraph_score as score
 from support.folders import TESTS
-from support.related import call_edges, digest, relations, solved, sources_below
+from support.relate_stage import call_edges, digest, relations, solved, sources_below
 
 Row = dict[str, Any]
 CASES = score.cases()
@@ -276,7 +276,7 @@ def test_rows_of_the_call_graph_are_the_call_graph() -> None:
 DIGEST = """
 import sys
 sys.path[:0] = [{tests!r}]
-from support.related import digest
+from support.relate_stage import digest
 print(digest(int(sys.argv[1])))
 """
 

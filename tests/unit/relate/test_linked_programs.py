@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codeanatomy.relate.values.linked_programs import LinkedPrograms
-from support.related import programs_of
+from support.relate_stage import programs_of
 
 SOURCES = {
     "pkg/b.py": "class C:\n  def m(self):\n    def inner(): return lambda: 0\n    return inner\n",
@@ -26,7 +26,8 @@ def test_programs_are_in_the_order_of_their_paths() -> None:
 def test_nodes_of_programs_do_not_overlap() -> None:
     made = world(SOURCES)
     ranges = [
-        range(made.global_node(file, 0), made.global_node(file, program.nodes)) for file, program in enumerate(made.programs)
+        range(made.global_node(file, 0), made.global_node(file, program.nodes))
+        for file, program in enumerate(made.programs)
     ]
     numbers = [number for each in ranges for number in each]
     assert numbers == list(range(sum(program.nodes for program in made.programs)))

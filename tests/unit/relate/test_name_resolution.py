@@ -11,7 +11,7 @@ import pytest
 
 from codeanatomy.ids import stable_id
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
-from support.related import solved
+from support.relate_stage import solved
 
 # What every case imports into `main`, by Python's own account: `pkg.mod.name` of functions and classes.
 SHOW = """
@@ -191,7 +191,9 @@ def test_two_files_of_one_name_are_searched_in_order() -> None:
         "main.py": "from m import f, g\n",
     }
     definitions = NameResolver(solved(sources))
-    assert definitions.targets_of_name("main", "f") == (definitions.function(definitions.values.files["m.py"], 0),)
+    assert definitions.targets_of_name("main", "f") == (
+        definitions.function(definitions.values.files["m.py"], 0),
+    )
     assert definitions.targets_of_name("main", "g") == (
         definitions.function(definitions.values.files["src/m.py"], 1),
     )

@@ -22,7 +22,7 @@ from codeanatomy.relate.relation_rows import RELATIONS, RelationRows
 from codeanatomy.relate.values.analysis import Values
 from support import callgraph_score as score
 from support import corpus
-from support.related import repository_rows, sources_below, witnessed
+from support.relate_stage import repository_rows, sources_below, witnessed
 
 Row = dict[str, Any]
 Sources = Mapping[str, str | bytes]

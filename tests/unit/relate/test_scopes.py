@@ -24,7 +24,7 @@ from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.sources.source_file import Source
 from oracles.scope_oracle import Agreement, Bound, agreement, bound
 from support import corpus
-from support.normalized import source_of, sources_in
+from support.normalize_stage import source_of, sources_in
 
 OPTIONS = ExtractOptions()
 SHORT = {"READS": "read", "WRITES": "write", "DELETES": "del"}

@@ -46,7 +46,9 @@ def test_what_is_found_is_the_least_fixpoint(
             solver.run()
     solver.run()
     wanted = fixpoint(edges, added)
-    assert [set(solver.objects_at(node)) for node in range(NODES)] == [set(prefer_strong(each)) for each in wanted]
+    assert [set(solver.objects_at(node)) for node in range(NODES)] == [
+        set(prefer_strong(each)) for each in wanted
+    ]
     assert solver.truncated == set()
 
 

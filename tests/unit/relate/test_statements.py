@@ -16,8 +16,8 @@ from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
 from support.marks import examples
-from support.normalized import OPTIONS, source_of
-from support.related import programs_of, relations, solved
+from support.normalize_stage import OPTIONS, source_of
+from support.relate_stage import programs_of, relations, solved
 
 FUNCTIONS = 4
 HEAD = "".join(f"def f{number}(): return {number}\n" for number in range(FUNCTIONS))

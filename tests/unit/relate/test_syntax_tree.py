@@ -11,7 +11,7 @@ import pytest
 
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.relate.compile.syntax_tree import Tree
-from support.normalized import OPTIONS, source_of
+from support.normalize_stage import OPTIONS, source_of
 
 TEXTS = {
     "gaps": "{1: 2, **a, 3: 4, **b}\ndef f(*, a, b=1, c, d=2, e): ...\nlambda *, x, y=0: x\n",

@@ -28,7 +28,7 @@ from codeanatomy.sources.listing import list_folder
 from codeanatomy.sources.source_file import Source, decode
 from support import corpus, scip_tool
 from support.marks import examples
-from support.related import programs_of, relations, sources_below, witnessed
+from support.relate_stage import programs_of, relations, sources_below, witnessed
 
 Row = dict[str, Any]
 OWN, STDLIB = "scip-python python test 0 ", "scip-python python python-stdlib 3.11 "

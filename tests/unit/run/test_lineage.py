@@ -24,10 +24,10 @@ from codeanatomy.query.lake import Lake
 from codeanatomy.run import lineage
 from codeanatomy.run.build import prepare
 from codeanatomy.run.lineage import ColumnUse, rank_columns, with_lineage
-from support.builds import rows
-from support.clean import clean_lake, order, refreshed
 from support.edits import write_tree
+from support.light_builds import clean_lake, order, refreshed
 from support.query_records import NODES, SOURCE, recorded_query
+from support.spark_builds import rows
 
 AUTO = f"tables.{NODES}.write.stats_policy=auto"
 CLUSTERED = ("file_id", "bstart", "node_id")

@@ -1,4 +1,4 @@
-"""A small table of the tests' own: every kind of column, one partition column, two cluster columns."""
+"""Define a small table for tests: every kind of column, one partition column, two cluster columns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from codeanatomy.catalog.spec import (
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.ids import stable_id
 
-THINGS = Table(
-    "things",
+ITEMS = Table(
+    "items",
     "graph",
-    "One row per thing.",
+    "One row per item.",
     (
-        Column("thing_id", "string", "The thing.", False, "NodeId"),
+        Column("item_id", "string", "The item.", False, "NodeId"),
         Column("kind", "string", "Its kind.", nullable=False),
         Column("file_id", "string", "Its file.", False, "FileId"),
         Column("bstart", "bigint", "First byte.", semantic_type="BytePos"),
@@ -38,7 +38,7 @@ THINGS = Table(
             fields=(Column("line", "int", "1-based."), Column("word", "string", "As written.")),
         ),
     ),
-    primary_key=("thing_id",),
+    primary_key=("item_id",),
     owner="file_id",
     constraints=(
         Constraint(
@@ -51,29 +51,29 @@ THINGS = Table(
         zorder_by=("file_id", "bstart"),
         stats_policy="explicit",
         stats_columns=("file_id", "bstart"),
-        writer=WriterProperties(bloom_filters=(BloomFilter("thing_id"),)),
+        writer=WriterProperties(bloom_filters=(BloomFilter("item_id"),)),
     ),
 )
 
 
 def changed(**fields: Any) -> Table:
-    """THINGS with other fields."""
-    return structs.replace(THINGS, **fields)
+    """Return ITEMS with other fields."""
+    return structs.replace(ITEMS, **fields)
 
 
 def with_policy(**fields: Any) -> Table:
-    """THINGS with another write policy."""
-    return changed(write=structs.replace(THINGS.write, **fields))
+    """Return ITEMS with another write policy."""
+    return changed(write=structs.replace(ITEMS.write, **fields))
 
 
 def file_id(number: int) -> str:
     return stable_id("file", "repo", f"f{number}.py")
 
 
-def thing(number: int, **fields: Any) -> dict[str, Any]:
-    """The row of a thing; its file is shared by ten of them."""
+def item(number: int, **fields: Any) -> dict[str, Any]:
+    """Return the row of an item; ten items share a file."""
     row = {
-        "thing_id": stable_id("thing", number),
+        "item_id": stable_id("item", number),
         "kind": f"K{number % 2}",
         "file_id": file_id(number // 10),
         "bstart": number,
@@ -84,8 +84,8 @@ def thing(number: int, **fields: Any) -> dict[str, Any]:
     return {**row, **fields}
 
 
-def frame(spark: SparkSession, *rows: dict[str, Any], table: Table = THINGS) -> DataFrame:
-    """Rows as a DataFrame whose columns all may be null and mean nothing yet, as computed ones do."""
+def frame(spark: SparkSession, *rows: dict[str, Any], table: Table = ITEMS) -> DataFrame:
+    """Return rows as a DataFrame of nullable columns without semantic types, like computed columns."""
     schema = spark_schema(table)
     plain = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema.fields)
     return spark.createDataFrame([{name: row.get(name) for name in schema.names} for row in rows], plain)

@@ -1,4 +1,4 @@
-"""Builds in the session of the tests, and their rows."""
+"""Build lakes in the Spark session of the tests, and read their rows."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def built(
 
 
 def rows(lake: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a table, read by another engine, ordered by its key."""
+    """Return the rows of a table, read by another engine, ordered by its key."""
     table = catalog.table(name)
     opened = QueryBuilder().register("t", DeltaTable(str(lake / table.path)))
     listed: list[dict[str, Any]] = pa.table(opened.execute("SELECT * FROM t").read_all()).to_pylist()
     return sorted(listed, key=lambda row: [(row[key] is not None, row[key]) for key in table.primary_key])
 
 
-def timeless(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows without what may differ between two builds of the same bytes."""
-    return [{key: value for key, value in row.items() if key not in ("mtime_ns", "run_id")} for row in found]
+def timeless(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows without the columns that may differ between two builds of the same bytes."""
+    return [{key: value for key, value in row.items() if key not in ("mtime_ns", "run_id")} for row in listed]

@@ -1,4 +1,4 @@
-"""Files as the rules of the normalize stage see them, made from text by the real witnesses."""
+"""Make the inputs of the normalize rules from text, by the real extractors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ OPTIONS = ExtractOptions()
 
 
 def source_of(text: str | bytes, path: str = "a.py") -> Source:
-    """Decoded text."""
+    """Decode a text."""
     source = decode(path, text if isinstance(text, bytes) else text.encode())
     assert isinstance(source, Source)
     return source
 
 
 def file_of(source: Source, *witnesses: ExtractFunction) -> FileEvidence:
-    """What the witnesses say of a text; by default those of the flow rules."""
+    """Return the evidence of a text; by default that of the extractors of the flow rules."""
     chosen = witnesses or (ast_files_v1, bytecode_files_v1)
     said = {
         name: witness(source, OPTIONS).cells if witness in chosen else {}
@@ -38,6 +38,6 @@ def file_of(source: Source, *witnesses: ExtractFunction) -> FileEvidence:
 
 
 def sources_in(folder: Path) -> list[Source]:
-    """The files of a package that can be read."""
+    """Return the files of a package that can be read."""
     found = [decode(str(path), path.read_bytes()) for path in sorted(folder.rglob("*.py"))]
     return [source for source in found if isinstance(source, Source)]

@@ -1,4 +1,4 @@
-"""Commands run in this process, as `main` does: with exit code, stdout and stderr."""
+"""Run commands in this process, as `main` does, and return exit code, stdout and stderr."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import pytest
 
 from codeanatomy.cli import main as cli
 
-Ran: TypeAlias = Callable[..., tuple[int, str, str]]
+RunCommand: TypeAlias = Callable[..., tuple[int, str, str]]
 
 
-def asking(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path) -> Ran:
-    """Something that runs commands in a folder, with no settings in the environment."""
+def command_runner(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> RunCommand:
+    """Return a function that runs commands in a folder, with no settings in the environment."""
     monkeypatch.chdir(folder)
     for name in os.environ:
         if name.startswith("CODEANATOMY_"):

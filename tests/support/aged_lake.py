@@ -1,4 +1,4 @@
-"""A lake of several runs, as the tests of maintenance find it, and a look at it from a later year."""
+"""Build a lake of several runs for the tests of maintenance, and move the clock ahead a year."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 from codeanatomy.maintain import inspection
 from codeanatomy.maintain.retention import RetentionGuard
-from support.clean import clean_lake, refreshed
+from support.light_builds import clean_lake, refreshed
 
 RUNS = 6
 
 
 def source(folder: Path, version: int) -> Path:
-    """A package of which every version has another body, and shares the rest."""
+    """Return the sources of a package whose versions differ in one body."""
     package = folder / "app"
     package.mkdir(parents=True, exist_ok=True)
     (package / "__init__.py").write_text("")
@@ -27,7 +27,7 @@ def source(folder: Path, version: int) -> Path:
 
 
 def build_aged_lake(folder: Path) -> Path:
-    """Several runs, each of which has changed one file."""
+    """Build a lake of several runs, each of which has changed one file."""
     for version in range(RUNS):
         build = refreshed if version else clean_lake
         build(folder / "lake", {"app": source(folder / "src", version)})
@@ -35,12 +35,12 @@ def build_aged_lake(folder: Path) -> Path:
 
 
 def copied(lake: Path, folder: Path) -> Path:
-    """A lake to be written to."""
+    """Copy a lake, so that a test may write to it."""
     shutil.copytree(lake, folder / "lake")
     return folder / "lake"
 
 
 def in_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Maintenance looks at files and logs long after they were written."""
+    """Let maintenance see files and logs long after they were written."""
     later = datetime.now(UTC) + timedelta(hours=24 * 365)
     monkeypatch.setattr(inspection, "RetentionGuard", lambda root: RetentionGuard(root, later))

@@ -15,14 +15,15 @@ from codeanatomy.delta.read.light import light_table
 from codeanatomy.maintain.inspection import MaintenanceRequest
 from codeanatomy.maintain.maintenance import MaintenanceReport, maintain
 from codeanatomy.progress import Progress
-from support.clean import no_session
+from support.light_builds import no_session
 
 SETTINGS = load_settings(env={}, start=None)
 
 
-def upkept(
+def run_maintenance(
     lake: Path, session: Callable[[], SparkSession] = no_session, *tables: str, **options: Any
 ) -> MaintenanceReport:
+    """Run maintenance, by default without a session."""
     wanted = MaintenanceRequest(str(lake), options.pop("settings", SETTINGS), tables, **options)
     return maintain(wanted, Progress(io.StringIO()), session)
 

@@ -1,4 +1,4 @@
-"""Files that a build must live with, and the repositories that the tests of whole builds share."""
+"""Write hostile files, and the repositories that the tests of whole builds share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ STRANGE = {
 
 
 def repositories_in(folder: Path) -> dict[str, Path]:
-    """Hostile and strange files written into a folder, labelled cases of calls, and the goldens."""
+    """Write hostile files, the labelled call cases and the goldens into a folder; return repositories by
+    name.
+    """
     for name, files in (("hostile", HOSTILE), ("strange", STRANGE)):
         (folder / name).mkdir()
         for path, content in files.items():

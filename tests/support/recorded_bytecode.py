@@ -1,6 +1,6 @@
-"""Bytecode of other Pythons, recorded once: what the compiler of each made of the same programs.
+"""Record the bytecode that other Python versions compile from the same programs.
 
-    python tests/support/recorded.py        # under the Python to be recorded
+    python tests/support/recorded_bytecode.py        # under the Python to be recorded
 
 This writes `tests/cases/bytecode/3.13.json.gz`, or the file of another version. Only the fields that the flow
 rules read are kept. The programs are those of the hand-drawn cases, whose facts are known;
@@ -30,7 +30,7 @@ OPTIONS = ExtractOptions()
 
 
 def recording(source: Source) -> dict[str, Any]:
-    """What is kept of a text."""
+    """Return the recorded fields of a text."""
     ast, bytecode = ast_files_v1(source, OPTIONS).cells, bytecode_files_v1(source, OPTIONS).cells
     units = bytecode["code_objects"]
     return {
@@ -52,7 +52,7 @@ def chosen(columns: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
 
 
 def recorded(version: str) -> dict[str, FileEvidence]:
-    """The programs as a Python saw them, by name."""
+    """Return the programs as compiled by one Python version, by name."""
     with gzip.open(FOLDER / f"{version}.json.gz", "rt", encoding="utf-8") as stream:
         programs = json.load(stream)
     return {
@@ -64,7 +64,7 @@ def recorded(version: str) -> dict[str, FileEvidence]:
 
 
 def record(programs: Mapping[str, str]) -> Path:
-    """Write what this Python makes of the programs."""
+    """Record the programs as compiled by this Python."""
     found = {}
     for name, text in programs.items():
         source = decode(name, text.encode())

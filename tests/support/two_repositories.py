@@ -1,12 +1,12 @@
-"""Two little repositories, lakes of them that are built once for all modules, and copies to attack.
+"""Write two small repositories, build lakes of them once for all test modules, and copy the lakes.
 
-    lake = attacked(tmp_path, apart_lake(spark, tmp_path_factory))
+    lake = copied_lake(tmp_path, apart_lake(spark, tmp_path_factory))
     put(tmp_path, "a", 1)                   # files of `a` are edited, added and removed
 
-A copy of a lake is a lake: nothing in it names its own place. Where two repositories were built at once,
+A copy of a lake is a lake: nothing in it contains its own path. Where two repositories were built at once,
 their rows share data files: to replace those of one, Spark writes every table anew, which takes four times as
-long as to swap files. So tests attack a lake whose repositories were built apart; what they prove of shared
-files, a few prove.
+long as to swap files. So most tests use a copy of a lake whose repositories were built apart; a few
+test shared files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support.builds import built
+from support.spark_builds import built
 
 FILES: dict[str, dict[str, bytes]] = {
     "a": {
@@ -31,7 +31,7 @@ FILES: dict[str, dict[str, bytes]] = {
     },
     "b": {"m.py": b"def g():\n    return g()\n", "n.py": b"z = (1 2)\nw = 3\n"},
 }
-# What a version 1 has instead; nothing: it lacks the file.
+# Files of version 1 that differ; None: the file is missing.
 CHANGED: dict[str, bytes | None] = {
     "one/calls.py": b"def f(x):\n    return x\n",
     "two/shapes.py": None,
@@ -41,7 +41,7 @@ CHANGED: dict[str, bytes | None] = {
 
 
 def put(folder: Path, name: str, version: int = 0) -> Path:
-    """A repository below a folder, in one of its versions."""
+    """Write one version of a repository below a folder, and return its path."""
     place = folder / name
     shutil.rmtree(place, ignore_errors=True)
     changed = CHANGED if version else {}
@@ -56,7 +56,7 @@ LAKES: dict[int | None, Path] = {}
 
 
 def built_lake(spark: SparkSession, factory: pytest.TempPathFactory, version: int) -> Path:
-    """A lake with `a` in one of its versions and `b`, built at once and by nobody disturbed."""
+    """Return a lake with one version of `a` and with `b`, built at once."""
     if version not in LAKES:
         folder = factory.mktemp(f"little-{version}")
         sources = {"a": put(folder, "a", version), "b": put(folder, "b")}
@@ -66,7 +66,7 @@ def built_lake(spark: SparkSession, factory: pytest.TempPathFactory, version: in
 
 
 def apart_lake(spark: SparkSession, factory: pytest.TempPathFactory) -> Path:
-    """A lake with version 0 of `a` and, built after it, `b`: no data file has rows of both."""
+    """Return a lake with version 0 of `a` and, built after it, `b`: no data file has rows of both."""
     if None not in LAKES:
         folder = factory.mktemp("little-apart")
         for name in ("a", "b"):
@@ -76,6 +76,6 @@ def apart_lake(spark: SparkSession, factory: pytest.TempPathFactory) -> Path:
     return LAKES[None]
 
 
-def attacked(folder: Path, lake: Path) -> Path:
-    """A copy of a lake, below a folder of the test's."""
+def copied_lake(folder: Path, lake: Path) -> Path:
+    """Copy a lake below a folder of the test."""
     return Path(shutil.copytree(lake, folder / "lake"))

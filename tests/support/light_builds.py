@@ -1,9 +1,9 @@
-"""Builds without Spark: a repository as if all its files had just been added, and refreshes of it.
+"""Build lakes without Spark: as if all files of a repository had just been added, and as a refresh.
 
     clean_lake(lake, {"app": folder})        # the rows of a clean build, made in this process
     refreshed(lake, {"app": folder})         # what a build does after an edit; a session would be an error
 
-That the first has the rows of a build by Spark is shown in `test_incremental_spark`.
+`tests/spark/test_incremental.py` shows that the first has the rows of a build by Spark.
 """
 
 from __future__ import annotations
@@ -37,51 +37,51 @@ SETTINGS = ("refresh.processes=1", "refresh.max_share=1")
 
 
 def no_session() -> SparkSession:
-    """A refresh needs none."""
-    raise AssertionError("a session was asked for")
+    """Fail: a refresh needs no session."""
+    raise AssertionError("a session was requested")
 
 
 def order(
-    lake: Path, repositories: Mapping[str, Path], *settings: str, profile: Profile = "default", **asked: Any
+    lake: Path, repositories: Mapping[str, Path], *settings: str, profile: Profile = "default", **options: Any
 ) -> BuildRequest:
-    """A build as a user asks for it."""
+    """Return a build request, as the command makes it."""
     effective = load_settings((*SETTINGS, *settings), env={}, start=None)
     sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
-    return BuildRequest(str(lake), effective, sources, profile=profile, **{"scip": ScipChoice(), **asked})
+    return BuildRequest(str(lake), effective, sources, profile=profile, **{"scip": ScipChoice(), **options})
 
 
 class Kept(Worker):
-    """The process that computes, for all builds of the tests: to start one takes longer than what it does."""
+    """A worker process shared by all builds of the tests: starting one takes longer than its work."""
 
     def stop(self) -> None:
-        """It ends with the tests."""
+        """Keep the process; it ends with the tests."""
 
 
 KEPT = Kept()
 atexit.register(Worker.stop, KEPT)
 
 
-def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **asked: Any) -> BuildReport:
-    """Build what changed."""
+def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **options: Any) -> BuildReport:
+    """Refresh a lake: build the changed files."""
     with patch.object(building, "Worker", lambda: KEPT):
-        return build(order(lake, repositories, *settings, **asked), Progress(io.StringIO()), no_session)
+        return build(order(lake, repositories, *settings, **options), Progress(io.StringIO()), no_session)
 
 
-def clean_lake(lake: Path, repositories: Mapping[str, Path], **asked: Any) -> BuildReport:
-    """Build a new lake."""
+def clean_lake(lake: Path, repositories: Mapping[str, Path], **options: Any) -> BuildReport:
+    """Build a new lake, with all files treated as added."""
     with patch.object(building, "_make_plan", _all_added):
-        return refreshed(lake, repositories, **asked)
+        return refreshed(lake, repositories, **options)
 
 
 def _all_added(prepared: Prepared, _: object) -> tuple[Plan, LakeState]:
     request = prepared.plan_request
     nothing = LakeState(None, None, {}, {}, {}, frozenset())
-    found = plan_run(request, nothing, None)
+    plan = plan_run(request, nothing, None)
     steps = tuple(
         structs.replace(
             step, repositories=tuple(structs.replace(each, action="refresh") for each in step.repositories)
         )
-        for step in found.steps
+        for step in plan.steps
     )
     now = datetime.now(UTC)
     before = {
@@ -91,4 +91,4 @@ def _all_added(prepared: Prepared, _: object) -> tuple[Plan, LakeState]:
         for repo_id in request.source_inputs
     }
     changes = {repo_id: source_changes(repo_id, {}, lines) for repo_id, lines in request.file_states.items()}
-    return structs.replace(found, steps=steps, changes=changes), structs.replace(nothing, repositories=before)
+    return structs.replace(plan, steps=steps, changes=changes), structs.replace(nothing, repositories=before)

@@ -1,4 +1,4 @@
-"""The relate stage without Spark: programs, values and rows of sources that a test has at hand.
+"""Run the relate stage without Spark: programs, values and rows of sources in memory.
 
 values = solved({"main.py": "def f(): ...\\nf()\\n"})
 call_edges(values)       # {"main": ["main.f"]}
@@ -28,33 +28,33 @@ from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.attributes import ACCESS_BY_OP
 from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
 from support.callgraph_score import cases
-from support.normalized import OPTIONS, source_of
+from support.normalize_stage import OPTIONS, source_of
 
 # Roles of sites whose external callees count; methods of builtin types run by operators do not.
 EXPLICIT_ROLES = frozenset({"call", "decorator"})
 
 
 def witnessed(text: str | bytes, path: str = "main.py", repo_id: str = "test") -> ExtractedFile:
-    """What the witnesses say of a text."""
+    """Extract a text."""
     source = source_of(text, path)
-    said = [witness(source, OPTIONS).cells for witness in (ast_files_v1, symtable_files_v1, libcst_files_v1)]
-    return ExtractedFile(repo_id, file_id(repo_id, path), path, *said)
+    cells = [witness(source, OPTIONS).cells for witness in (ast_files_v1, symtable_files_v1, libcst_files_v1)]
+    return ExtractedFile(repo_id, file_id(repo_id, path), path, *cells)
 
 
 def programs_of(sources: Mapping[str, str | bytes]) -> list[Program]:
-    """The programs of a repository."""
+    """Compile the files of a repository."""
     return [compile_file(witnessed(text, path)) for path, text in sources.items()]
 
 
 def solved(sources: Mapping[str, str | bytes]) -> Values:
-    """The values of a repository, solved."""
+    """Solve the values of a repository."""
     values = Values(programs_of(sources))
     values.solve()
     return values
 
 
 def sources_below(folder: Path) -> dict[str, bytes]:
-    """The sources of a folder by their paths in it."""
+    """Return the sources of a folder by relative path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*.py*"))

@@ -1,4 +1,4 @@
-"""The published rows of a lake as figures that can be compared: with those of before, or of another lake.
+"""Hash and count the published rows of a lake, to compare them over time or between lakes.
 
 before = published(lake)
 ...                                     # a build that dies

@@ -1,4 +1,4 @@
-"""The graph of sources that a test has at hand, without Spark: every stage as pure functions.
+"""Build the graph of sources in memory, without Spark: every stage as pure functions.
 
 graph = graph_of({"main.py": "def f(): ...\\nf()\\n"})
 [node for node in graph.nodes if node["node_kind"] == "FUNCTION"]
@@ -30,8 +30,8 @@ from codeanatomy.ids import stable_id
 from codeanatomy.normalize.file_view import FileEvidence, Lines
 from codeanatomy.normalize.rules import file_rows as normalized_rows
 from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
-from support.normalized import OPTIONS, source_of
-from support.related import repository_rows
+from support.normalize_stage import OPTIONS, source_of
+from support.relate_stage import repository_rows
 
 WITNESSES = {
     "ast_files_v1": ast_files_v1,
@@ -83,40 +83,41 @@ def graph_files(
     sources: Mapping[str, str | bytes], scip: Mapping[str, Mapping[str, Any]], repo_id: str
 ) -> list[GraphFile]:
     """Files as the graph stage sees them."""
-    heard = {path: _heard(path, text) for path, text in sources.items()}
-    said = {
-        path: {"repo_files_v1": _row(path, sources[path])} | {name: one.cells for name, one in told.items()}
-        for path, told in heard.items()
+    extracted = {path: _extract(path, text) for path, text in sources.items()}
+    evidence = {
+        path: {"repo_files_v1": _row(path, sources[path])}
+        | {name: one.cells for name, one in results.items()}
+        for path, results in extracted.items()
     }
     programs = []
-    for path, told in said.items():
+    for path, cells in evidence.items():
         names = ("ast_files_v1", "symtable_files_v1", "libcst_files_v1")
         occurrences = scip.get(path, {})
         witnessed = ExtractedFile(
-            repo_id, file_id(repo_id, path), path, *(told[name] for name in names), scip=occurrences
+            repo_id, file_id(repo_id, path), path, *(cells[name] for name in names), scip=occurrences
         )
         programs.append(compile_file(witnessed))
     related = {program.path: tables for program, tables in repository_rows(programs)}
     files = []
-    for path, told in said.items():
+    for path, cells in evidence.items():
         normal = FileEvidence(
             repo_id,
             file_id(repo_id, path),
             path,
-            *(told[name] for name in ("ast_files_v1", "libcst_files_v1", "bytecode_files_v1")),
+            *(cells[name] for name in ("ast_files_v1", "libcst_files_v1", "bytecode_files_v1")),
             lines=_lines(path, sources[path]),
         )
         flat = {name: [rows] for name, rows in normalized_rows(normal).items()}
         for name, rows in related[path].items():
             flat.setdefault(name, []).append(rows)
-        flat["diagnostics_norm_v1"].append(_diagnostics(repo_id, path, heard[path]))
-        tables = {**told, "scip_index_v1": scip.get(path, {})}
+        flat["diagnostics_norm_v1"].append(_diagnostics(repo_id, path, extracted[path]))
+        tables = {**cells, "scip_index_v1": scip.get(path, {})}
         tables |= {name: _columns(rows) for name, rows in flat.items() if name in READS}
         files.append(GraphFile(repo_id, file_id(repo_id, path), path, tables))
     return files
 
 
-def _heard(path: str, text: str | bytes) -> dict[str, ExtractorResult]:
+def _extract(path: str, text: str | bytes) -> dict[str, ExtractorResult]:
     source = source_of(text, path)
     return {name: witness(source, OPTIONS) for name, witness in WITNESSES.items()}
 
@@ -132,12 +133,12 @@ def _row(path: str, text: str | bytes) -> dict[str, Any]:
     }
 
 
-def _diagnostics(repo_id: str, path: str, told: Mapping[str, ExtractorResult]) -> pa.RecordBatch:
-    """What the witnesses themselves complain about; Spark makes these rows, and more, in a build."""
+def _diagnostics(repo_id: str, path: str, cells: Mapping[str, ExtractorResult]) -> pa.RecordBatch:
+    """Return the problems that extractors report; in a build, Spark makes these rows and more."""
     table = catalog.table("diagnostics_norm_v1")
     found: dict[str, dict[str, Any]] = {}
     for name, kind in COMPLAINTS.items():
-        for problem in told[name].problems:
+        for problem in cells[name].problems:
             code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", problem.error_type).lower()
             place = (problem.bstart, problem.bend, problem.line)
             diag_id = stable_id("diag", repo_id, file_id(repo_id, path), kind, code, *place, problem.message)
