@@ -191,10 +191,17 @@ class ConstraintViolation(CodeAnatomyError):
     def __init__(self, table: str, violated: Mapping[str, str], samples: tuple[str, ...]) -> None:
         rules = "; ".join(f"{name}: {expression[:200]}" for name, expression in violated.items())
         rows = "".join(f"\n    {row}" for row in samples)
-        super().__init__(
-            f"rows for {table} break {rules}{rows}",
-            "nothing was committed; correct the rows or the constraint in the catalogue, and run again",
-        )
+        if violated:
+            super().__init__(
+                f"rows for {table} break {rules}{rows}",
+                "nothing was committed; correct the rows or the constraint in the catalogue, and run again",
+            )
+        else:
+            super().__init__(
+                f"rows of {table} broke a rule while they were written, but not when they were computed "
+                "again: the input is not deterministic",
+                "nothing was committed; make the rows deterministic, or store them first",
+            )
         self.table = table
         self.violated = dict(violated)
         self.samples = samples

@@ -147,7 +147,7 @@ def test_a_window_whose_log_is_gone(make_store: MakeStore, spark: SparkSession) 
     fed.log("items")._log.checkpoint()
     for name in ("00000000000000000000.json", "00000000000000000001.json"):
         (log / name).unlink()
-    with pytest.raises(FeedLost, match="starts at version 0, but the log of items at 2"):
+    with pytest.raises(FeedLost, match="starts at version 0, but the log of items starts at version 2"):
         read_feed(fed, "items", Window(starting_version=0))
 
 

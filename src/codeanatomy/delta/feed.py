@@ -161,7 +161,8 @@ def _require_complete(name: str, log: DeltaLog, versions: range) -> None:
     kept = log.versions()
     if versions.start < kept.start:
         raise FeedLost(
-            f"the window starts at version {versions.start}, but the log of {name} at {kept.start}",
+            f"the window starts at version {versions.start}, "
+            f"but the log of {name} starts at version {kept.start}",
             READ_INSTEAD,
         )
     if log.snapshot(versions.start).properties.get("delta.enableChangeDataFeed") != "true":

@@ -255,7 +255,7 @@ def _parse_version(root: str, table: Table, to: str, *, is_pinned: bool) -> int:
     if commit_time(folder, version) > moment:
         raise UsageError(
             f"{table.name} did not exist at {to}",
-            f"its first version is of {commit_time(folder, version):%FT%TZ}",
+            f"its first version was committed at {commit_time(folder, version):%FT%TZ}",
         )
     return version
 

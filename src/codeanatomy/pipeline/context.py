@@ -160,7 +160,7 @@ class Run:
     def check(self) -> None:
         """Raise if the run may not go on: it was stopped, or another has taken over the lake."""
         if self.stopping.is_set():
-            raise StepFailed("the run was stopped", "repeat the command")
+            raise StepFailed("the run was stopped", "run the command again")
         self.check_lease()
 
     def refreshed_in(self, step: str) -> tuple[str, ...]:

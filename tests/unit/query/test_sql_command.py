@@ -63,6 +63,6 @@ def test_a_refusal_says_where(run: RunCommand, ask_lake: Path) -> None:
     assert (code, wrong["line"], wrong["column"], wrong["suggestion"]) == (2, 1, 8, "did you mean kind?")
     assert "CA015" in err
     code, out, _ = run("sql", "SELECT '\udcff'", "--lake", str(ask_lake))
-    assert (code, json.loads(out)["diagnostics"][0]["message"]) == (2, "it is no UTF-8")
+    assert (code, json.loads(out)["diagnostics"][0]["message"]) == (2, "it is not UTF-8")
     code, out, _ = run("sql", "DROP TABLE symbols", "--lake", str(ask_lake), "--format", "table")
     assert (code, out) == (2, "")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.errors import UsageError
+from codeanatomy.errors import UnknownName
 from codeanatomy.query.lake import Lake
 
 
@@ -64,7 +64,7 @@ def test_nothing_is_an_answer(lake: Lake) -> None:
 
 
 def test_an_unknown_kind_is_refused(lake: Lake) -> None:
-    with pytest.raises(UsageError, match="kind"):
+    with pytest.raises(UnknownName, match="kind"):
         lake.find("x", kind="thing")
 
 

@@ -537,7 +537,7 @@ def _translate_error(change: PendingCommit, problem: Exception) -> CodeAnatomyEr
             problem, message = another, str(another)
         else:
             # None if the rows are not deterministic and no longer violate a rule when computed again.
-            return violation or ConstraintViolation(change.table.name, {"some rule": "see the catalogue"}, ())
+            return violation or ConstraintViolation(change.table.name, {}, ())
     if MISFIT in message:
         detail = message[message.index(MISFIT) + len(MISFIT) :].splitlines()[0].strip()
         return ContractError(

@@ -26,7 +26,7 @@ from codeanatomy.errors import CodeAnatomyError, StepFailed
 FORK = get_context("fork")
 # Pieces that are worth a process.
 FEWEST = 3
-REPORT = "build with --full, and report it"
+REPORT = "build with --full, and report it as a bug, with the output of codeanatomy doctor"
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
 

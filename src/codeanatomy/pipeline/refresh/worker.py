@@ -74,7 +74,7 @@ class Worker:
                 _send(process.stdin, (function, arguments))
                 answer = pickle.load(cast("IO[bytes]", process.stdout))  # noqa: S301
             except (EOFError, OSError, pickle.UnpicklingError) as problem:
-                raise StepFailed("the process of the refresh died", "repeat the command") from problem
+                raise StepFailed("the process of the refresh died", "run the command again") from problem
         if isinstance(answer, Raised):
             raise answer.problem
         made: Made = answer

@@ -99,7 +99,10 @@ def _refuse_others(table: Table, redone: Redone) -> None:
     replaced = {*redone.owners, *(redone.picked.owners if redone.picked else ())}
     others = set(pc.unique(redone.rows.column(table.owner)).to_pylist()) - replaced
     if others - ({None} if redone.is_shared else set()):
-        raise StorageFailure(f"rows of {table.name} belong to files that are not redone", "report it")
+        raise StorageFailure(
+            f"rows of {table.name} belong to files that are not redone",
+            "report it as a bug, with the output of codeanatomy doctor",
+        )
 
 
 def written_rows(run: Run, table: Table, rows: pa.Table, *, is_copy: bool) -> list[DataFile]:

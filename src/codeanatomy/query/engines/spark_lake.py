@@ -36,7 +36,7 @@ from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Verbs
 from codeanatomy.query.sql.allowed import DIALECT
 from codeanatomy.query.sql.check import Checked, check, written
-from codeanatomy.query.sql.diagnostics import Complaints
+from codeanatomy.query.sql.diagnostics import Diagnostics
 from codeanatomy.spark.jvm import cause_of
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ class SparkLake(Verbs[DataFrame]):
         try:
             return self.spark.sql(statement)
         except PySparkException as problem:
-            complaints = Complaints(checked.text)
-            complaints.add("engine", cause_of(problem))
-            complaints.refuse()
+            problems = Diagnostics(checked.text)
+            problems.add("engine", cause_of(problem))
+            problems.refuse()
             raise
 
     def register(self, prefix: str = "") -> list[str]:
@@ -121,11 +121,14 @@ class SparkLake(Verbs[DataFrame]):
         session has another table or view of such a name, nothing is registered.
         """
         if not PREFIX.fullmatch(prefix):
-            raise UsageError(f"{prefix!r} cannot begin a name", "use letters, digits and _")
+            raise UsageError(f"prefix {prefix!r} is not valid in a view name", "use letters, digits and _")
         names = {f"{prefix}{each.name}": each for each in VIEWS}
         for name, each in names.items():
             if self.spark.catalog.tableExists(name) and self._columns(name) != each.column_names:
-                raise UsageError(f"the session has {name} already", "choose another prefix, or drop it")
+                raise UsageError(
+                    f"the Spark session already has a table or view {name}",
+                    "choose another prefix, or drop it",
+                )
         for name, each in names.items():
             self.view(each.name).createOrReplaceTempView(name)
         return list(names)
@@ -163,7 +166,9 @@ class SparkLake(Verbs[DataFrame]):
                 each.replace(exp.cast(exp.HexString(this=each.name.encode().hex()), "STRING"))
         statement = written(tree, DIALECT)
         if VARIABLE in statement:
-            raise UsageError(f"a name with {VARIABLE} in it", "choose another name")
+            raise UsageError(
+                f"the statement contains {VARIABLE}, which Spark would replace", "use another name or alias"
+            )
         return statement
 
     def _named(self, name: str) -> str:

@@ -80,7 +80,7 @@ def export_graph(
     if form in PICTURES and focus is None:
         raise UsageError(f"{form} shows a focus, not a whole graph", "name a symbol with --focus")
     if form in FOLDERS and not isinstance(target, Path):
-        raise UsageError(f"{form} is a folder of files", "name a folder with --output")
+        raise UsageError(f"{form} writes several files", "name a folder with --output")
     if focus is None:
         chosen = whole(kinds, repo_id)
     else:

@@ -104,7 +104,7 @@ class SqlAnswer(Struct, frozen=True):
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it, where what is no number is null, and times are UTC.
+    """Return a value as JSON has it: NaN and infinity are null, and times are UTC.
 
     >>> plain([Decimal("0.5"), float("nan"), "a"])
     [0.5, None, 'a']
@@ -125,4 +125,6 @@ def check_limits(limit: int, seconds: float) -> None:
     """Raise UsageError if the limit or the time limit is out of bounds."""
     check_limit(limit)
     if type(seconds) not in (int, float) or not SHORTEST <= seconds <= LONGEST:
-        raise UsageError(f"{seconds!r} seconds", f"they are at least {SHORTEST:g}, at most {LONGEST:,g}")
+        raise UsageError(
+            f"--seconds must be {SHORTEST:g}-{LONGEST:g}, got {seconds!r}", "use a time limit in this range"
+        )

@@ -34,7 +34,7 @@ from sqlglot.schema import MappingSchema
 
 from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS
 from codeanatomy.query.sql.allowed import DIALECT
-from codeanatomy.query.sql.diagnostics import Complaints
+from codeanatomy.query.sql.diagnostics import Diagnostics
 from codeanatomy.query.sql.duck_rewrites import for_duckdb
 from codeanatomy.query.sql.names import check_columns, check_tables
 from codeanatomy.query.sql.parts import check_parts, typed_name
@@ -83,44 +83,44 @@ class Checked(Struct, frozen=True):
 
 def check(text: str) -> Checked:
     """Parse and check a statement; raise SqlRefused with diagnostics if it is not allowed."""
-    complaints = Complaints(text)
+    problems = Diagnostics(text)
     before = _looking.set(True)
     try:
-        return _checked(text, complaints)
+        return _checked(text, problems)
     except RecursionError:
-        complaints.diagnostics.clear()
-        complaints.add("size", "it is nested too deeply", suggestion="split it by WITH")
+        problems.diagnostics.clear()
+        problems.add("size", "it is nested too deeply", suggestion="split it by WITH")
     finally:
         _looking.reset(before)
-    complaints.refuse()
+    problems.refuse()
     raise AssertionError
 
 
-def _checked(text: str, complaints: Complaints) -> Checked:
-    root = _parsed(text, complaints)
-    check_parts(root, complaints)
-    complaints.refuse()
+def _checked(text: str, problems: Diagnostics) -> Checked:
+    root = _parsed(text, problems)
+    check_parts(root, problems)
+    problems.refuse()
     normalize_identifiers(root, dialect=DIALECT)
     try:
-        views = check_tables(root, complaints)
-        complaints.refuse()
+        views = check_tables(root, problems)
+        problems.refuse()
         _name_columns(root, text)
-        check_columns(root, complaints)
-        complaints.refuse()
+        check_columns(root, problems)
+        problems.refuse()
         tree = qualify(
             root, dialect=DIALECT, schema=schema(), quote_identifiers=False, validate_qualify_columns=True
         )
     except OptimizeError as problem:
         message = str(problem).splitlines()[0]
-        complaints.add("table" if message.startswith("Alias") else "column", message)
-        complaints.refuse()
+        problems.add("table" if message.startswith("Alias") else "column", message)
+        problems.refuse()
         raise
     if any(each.is_star for select in tree.find_all(exp.Select) for each in select.selects):
-        complaints.add("clause", "it is not known which columns a star stands for", suggestion="name them")
-        complaints.refuse()
+        problems.add("clause", "the columns that * selects are not known", suggestion="name them")
+        problems.refuse()
     _make_doubles(tree)
-    check_types(annotated(tree, schema()), complaints)
-    complaints.refuse()
+    check_types(annotated(tree, schema()), problems)
+    problems.refuse()
     _escape_patterns(tree)
     columns = _unique_columns(tree)
     duck_tree = for_duckdb(tree)
@@ -143,73 +143,73 @@ def written(tree: exp.Query, dialect: str) -> str:
     return tree.sql(dialect, identify=True, comments=False)
 
 
-def _parsed(text: str, complaints: Complaints) -> exp.Query:
+def _parsed(text: str, problems: Diagnostics) -> exp.Query:
     """Parse the text, which must be a single query."""
-    _check_tokens(text, complaints)
-    complaints.refuse()
+    _check_tokens(text, problems)
+    problems.refuse()
     try:
         statements = [each for each in parse(text, read=DIALECT) if each is not None]
     except ParseError as problem:
-        _add_error(text, problem.errors[0], complaints)
-        complaints.refuse()
+        _add_error(text, problem.errors[0], problems)
+        problems.refuse()
         raise
     root = statements[0]
     if isinstance(root, exp.Subquery) and {name for name, value in root.args.items() if value} == {"this"}:
         root = root.unnest()
     if isinstance(root, exp.Select | exp.SetOperation):
         return root
-    complaints.add("statement", "it is no SELECT", suggestion="ask with SELECT, WITH and UNION")
-    complaints.refuse()
+    problems.add("statement", "it is not a SELECT", suggestion="use SELECT, WITH and UNION")
+    problems.refuse()
     raise AssertionError
 
 
-def _add_error(text: str, error: dict[str, Any], complaints: Complaints) -> None:
+def _add_error(text: str, error: dict[str, Any], problems: Diagnostics) -> None:
     """Report a syntax error of SQLGlot."""
     highlight = error["highlight"] or ""
     end = _offset(text, error["line"], error["col"])
     # SQLGlot's message would contain names of its classes.
     missing = str(error["description"]).startswith("Required keyword")
     message = f"something is missing after {highlight}" if missing else "this was not expected here"
-    complaints.add_at("syntax", message, max(end - len(highlight), 0), end)
+    problems.add_at("syntax", message, max(end - len(highlight), 0), end)
 
 
-def _check_tokens(text: str, complaints: Complaints) -> None:
+def _check_tokens(text: str, problems: Diagnostics) -> None:
     if len(text) > CHARACTERS:
-        complaints.add("size", f"{len(text):,} characters, more than {CHARACTERS:,}")
+        problems.add("size", f"{len(text):,} characters, more than {CHARACTERS:,}")
         return
     if not is_text(text):
-        complaints.add("syntax", "it is no UTF-8", suggestion="type it in UTF-8")
+        problems.add("syntax", "it is not UTF-8", suggestion="encode it as UTF-8")
         return
     try:
         tokens = tokenize(text, read=DIALECT)
     except TokenError:
-        complaints.add("syntax", "a quote or a comment is not closed", suggestion="close it")
+        problems.add("syntax", "a quote or a comment is not closed", suggestion="close it")
         return
     meant = [token for token in tokens if token.token_type != TokenType.SEMICOLON]
     if not meant:
-        complaints.add("statement", "the statement is empty", suggestion="use SELECT")
+        problems.add("statement", "the statement is empty", suggestion="use SELECT")
     elif len(meant) > TOKENS:
-        complaints.add("size", f"{len(meant):,} tokens, more than {TOKENS:,}")
+        problems.add("size", f"{len(meant):,} tokens, more than {TOKENS:,}")
     elif meant[0].text.upper() not in BEGINNINGS:
         first = meant[0].text[:40].upper()
-        _at(complaints, meant[0], "statement", f"{first} is not a query", "use SELECT")
+        _at(problems, meant[0], "statement", f"{first} is not a query", "use SELECT")
     for before, token in pairwise(tokens):
         if before.token_type == TokenType.SEMICOLON != token.token_type:
-            _at(complaints, token, "statement", "there is a second statement", "run one statement at a time")
+            _at(problems, token, "statement", "there is a second statement", "run one statement at a time")
             return
         if before.token_type == token.token_type == TokenType.STRING:
             _at(
-                complaints,
+                problems,
                 token,
                 "syntax",
-                "two texts beside each other",
-                "a quote inside of a text is written \\'",
+                "two string literals in a row",
+                "write a quote inside of a string as \\'",
             )
             return
 
 
-def _at(complaints: Complaints, token: Token, code: str, message: str, suggestion: str) -> None:
-    complaints.add_at(code, message, token.start, token.end + 1, suggestion)
+def _at(problems: Diagnostics, token: Token, code: str, message: str, suggestion: str) -> None:
+    problems.add_at(code, message, token.start, token.end + 1, suggestion)
 
 
 def _offset(text: str, line: int, column: int) -> int:

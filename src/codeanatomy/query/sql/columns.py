@@ -140,7 +140,7 @@ def _walked(tree: exp.Query, relations: Mapping[str, Sequence[str]]) -> dict[str
 def _role(column: exp.Column) -> str | None:
     """Return whether a column is joined by or filtered by at its position; None if neither."""
     if isinstance(column.parent, CONNECTIVES):
-        # A truth value is a condition itself.
+        # A boolean is a condition itself.
         return "filters" if _is_condition(column) else None
     comparison = column.parent
     if not isinstance(comparison, COMPARISONS) or not _is_condition(comparison):

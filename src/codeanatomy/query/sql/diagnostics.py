@@ -19,16 +19,16 @@ from codeanatomy.errors import SqlRefused
 
 CODES = {
     "syntax": "It cannot be read as SQL.",
-    "statement": "It is not one question: another kind of statement, several of them, or none.",
+    "statement": "It is not exactly one query: another kind of statement, several of them, or none.",
     "size": "It is too long, too deep or too wide.",
-    "clause": "A part of SQL that is not offered here.",
-    "function": "A function that is not offered here.",
-    "table": "There is no such view, or it is named in a way that is not offered.",
+    "clause": "A part of SQL that is not supported.",
+    "function": "A function that is not supported.",
+    "table": "There is no such view, or it is named in a way that is not supported.",
     "column": "There is no such column.",
     "ambiguous": "Several relations have a column of that name.",
     "type": "A value of one type where another is needed.",
     "engine": "The engine refused it.",
-    "time": "It took longer than it may.",
+    "time": "It exceeded the time limit.",
 }
 # Most characters of a line that are shown.
 SHOWN = 120
@@ -46,7 +46,7 @@ class Diagnostic(Struct, frozen=True):
     suggestion: str | None = None
 
 
-class Complaints:
+class Diagnostics:
     """Collects the problems of a statement."""
 
     def __init__(self, text: str) -> None:

@@ -41,7 +41,7 @@ from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Row
 from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import Checked, check
-from codeanatomy.query.sql.diagnostics import Complaints
+from codeanatomy.query.sql.diagnostics import Diagnostics
 from codeanatomy.query.sql.pruning import view_queries
 
 __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]
@@ -131,17 +131,17 @@ def _until(connection: duckdb.DuckDBPyConnection, ends: float) -> Iterator[None]
 @contextmanager
 def _refusals(checked: Checked, seconds: float) -> Iterator[None]:
     """Report refusals of DuckDB in the same way as those of `check`."""
-    complaints = Complaints(checked.text)
+    problems = Diagnostics(checked.text)
     try:
         yield
     except duckdb.InterruptException:
-        complaints.add(
+        problems.add(
             "time",
             f"it took longer than {seconds:g} seconds",
             suggestion="select less, or allow more time with --seconds",
         )
     except duckdb.OutOfMemoryException:
-        complaints.add(
+        problems.add(
             "engine",
             f"it needs more memory than {MEMORY // GB} GiB",
             suggestion="select less, such as one repository",
@@ -149,14 +149,14 @@ def _refusals(checked: Checked, seconds: float) -> Iterator[None]:
     except duckdb.IOException as problem:
         raise StorageFailure(f"the lake cannot be read: {problem}", "build the lake again") from problem
     except duckdb.Error as problem:
-        _add_refusal(str(problem), complaints)
-    complaints.refuse()
+        _add_refusal(str(problem), problems)
+    problems.refuse()
 
 
-def _add_refusal(message: str, complaints: Complaints) -> None:
+def _add_refusal(message: str, problems: Diagnostics) -> None:
     """Add the message of DuckDB, without its error class and advice."""
     if TOO_DEEP in message:
-        complaints.add("size", "it is nested too deeply", suggestion="split it by WITH")
+        problems.add("size", "it is nested too deeply", suggestion="split it by WITH")
         return
     first = message.splitlines()[0]
-    complaints.add("engine", ADVICE.sub("", first.partition(": ")[2] or first) or "DuckDB refuses it")
+    problems.add("engine", ADVICE.sub("", first.partition(": ")[2] or first) or "DuckDB refuses it")

@@ -3,7 +3,7 @@
     SELECT s.nme FROM symbols s      # column: unknown column 'nme' of s; did you mean name?
     SELECT repo_id FROM calls, files # ambiguous: calls and files have a column repo_id
 
-Done before SQLGlot expands stars and aliases, so that a complaint has its place in the text, and so that
+Done before SQLGlot expands stars and aliases, so that a diagnostic has its place in the text, and so that
 nothing is expanded that would become too large: `SELECT *, * FROM (SELECT *, * FROM ...)` doubles at every
 level. What cannot be decided here is left to SQLGlot and to the engine. Tests:
 `tests/unit/query/test_sql.py`.
@@ -17,14 +17,14 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS
-from codeanatomy.query.sql.diagnostics import Complaints, closest
+from codeanatomy.query.sql.diagnostics import Diagnostics, closest
 
 # Most columns of a relation, and most values that nested aliases expand to.
 WIDTH = 1_000
 VIEW_COLUMNS = {view.name: view.column_names for view in (*VIEWS, *OBSERVE_VIEWS)}
 
 
-def check_tables(root: exp.Query, complaints: Complaints) -> tuple[str, ...]:
+def check_tables(root: exp.Query, problems: Diagnostics) -> tuple[str, ...]:
     """Return the views that a statement reads, and report names that are no views."""
     used: set[str] = set()
     named = {each.alias for each in root.find_all(exp.CTE)}
@@ -37,37 +37,37 @@ def check_tables(root: exp.Query, complaints: Complaints) -> tuple[str, ...]:
     }
     for table in root.find_all(exp.Table):
         if id(table) not in queries:
-            _check_table(table, complaints)
+            _check_table(table, problems)
             used.add(table.name)
     return tuple(sorted(used))
 
 
-def _check_table(table: exp.Table, complaints: Complaints) -> None:
+def _check_table(table: exp.Table, problems: Diagnostics) -> None:
     if table.args.get("db") or table.args.get("catalog"):
         name = ".".join(part.name for part in table.parts)
-        complaints.add("table", f"{name[:60]!r} is no view", table, "views are named without a schema")
+        problems.add("table", f"{name[:60]!r} is not a view", table, "views are named without a schema")
     elif table.name not in VIEW_COLUMNS:
         hint = closest(table.name, VIEW_COLUMNS) or f"there are {', '.join(VIEW_COLUMNS)}"
-        complaints.add("table", f"unknown view {table.name[:60]!r}", table.this, hint)
+        problems.add("table", f"unknown view {table.name[:60]!r}", table.this, hint)
     elif table.alias_column_names:
-        complaints.add("clause", "columns of a view are renamed by AS in a SELECT", table)
+        problems.add("clause", "a view alias cannot rename columns", table, "rename them with AS in a SELECT")
 
 
-def check_columns(root: exp.Query, complaints: Complaints) -> None:
+def check_columns(root: exp.Query, problems: Diagnostics) -> None:
     """Report columns that no relation in scope has, or that several have."""
-    names = Names(complaints)
+    names = Names(problems)
     for scope in traverse_scope(root):
         names.add(scope)
         if names.too_wide:
-            complaints.add("size", f"it becomes wider than {WIDTH:,} columns or values", scope.expression)
+            problems.add("size", f"it becomes wider than {WIDTH:,} columns or values", scope.expression)
             return
 
 
 class Names:
     """The columns of the relations of a statement, the innermost first."""
 
-    def __init__(self, complaints: Complaints) -> None:
-        self._complaints = complaints
+    def __init__(self, problems: Diagnostics) -> None:
+        self._problems = problems
         # By the id of the expression; none where they are not known.
         self._outputs: dict[int, tuple[str, ...] | None] = {}
         self._seen: set[int] = set()
@@ -113,7 +113,7 @@ class Names:
     def _check_sides(self, operation: exp.SetOperation, sides: list[tuple[str, ...] | None]) -> None:
         widths = [len(side) for side in sides if side is not None]
         if len({*widths}) > 1:
-            self._complaints.add(
+            self._problems.add(
                 "type",
                 f"{operation.key.upper()} of {widths[0]} and {widths[1]} columns",
                 operation.expression,
@@ -125,7 +125,7 @@ class Names:
         twice = next((name for name in outputs if outputs.count(name) > 1), None)
         if twice is not None and len(outputs) <= WIDTH:
             message = f"two columns are called {twice!r}"
-            self._complaints.add("ambiguous", message, expression, "name one of them with AS")
+            self._problems.add("ambiguous", message, expression, "name one of them with AS")
 
     def _columns(self, scope: Scope, name: str) -> tuple[str, ...] | None:
         """Return the columns of a relation that a scope selects from; None if they are not known."""
@@ -144,7 +144,7 @@ class Names:
 
     def _resolve(self, column: exp.Column, scope: Scope) -> None:
         if column.args.get("db") or column.args.get("catalog"):
-            self._complaints.add(
+            self._problems.add(
                 "column", "a column is named as column or relation.column", column, "one dot at most"
             )
         elif column.table:
@@ -162,7 +162,7 @@ class Names:
             return
         known = [name for reach in _outwards(scope) for name in _sources(reach)]
         hint = closest(column.table, known) or f"there is {', '.join(sorted({*known})) or 'none'}"
-        self._complaints.add("table", f"no relation is called {column.table!r} here", column, hint)
+        self._problems.add("table", f"no relation is called {column.table!r} here", column, hint)
 
     def _resolve_plain(self, column: exp.Column, scope: Scope) -> None:
         near: list[str] = []
@@ -187,7 +187,7 @@ class Names:
         if isinstance(ordered, exp.Order) and column.name in _selected(scope.expression):
             return
         if len(shown) > 1 and column.name not in joined and not natural:
-            self._complaints.add(
+            self._problems.add(
                 "ambiguous",
                 f"{' and '.join(shown)} have a column {column.name}",
                 column,
@@ -196,7 +196,7 @@ class Names:
 
     def _unknown(self, column: exp.Column, message: str, known: tuple[str, ...] | list[str]) -> None:
         hint = closest(column.name, known) or f"there are {', '.join(dict.fromkeys(known))}"
-        self._complaints.add("column", message, column, hint)
+        self._problems.add("column", message, column, hint)
 
 
 def expansion(expression: exp.Expr) -> int:

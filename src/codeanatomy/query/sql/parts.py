@@ -1,8 +1,8 @@
 """Check that a statement only has allowed parts, used in a way that both engines support.
 
-    SELECT now()                      # function: the function 'now' is not offered
-    SELECT max(line, 3) FROM calls    # function: 'max' is not offered with these arguments
-    SELECT * FROM calls FOR UPDATE    # clause: 'FOR UPDATE' is not offered
+    SELECT now()                      # function: the function 'now' is not supported
+    SELECT max(line, 3) FROM calls    # function: 'max' is not supported with these arguments
+    SELECT * FROM calls FOR UPDATE    # clause: 'FOR UPDATE' is not supported
 
 Every part of the tree has to be in `allowed`; of the others, only the outermost is reported.
 Tests: `tests/unit/query/test_sql.py`.
@@ -13,62 +13,64 @@ from __future__ import annotations
 from sqlglot import exp
 
 from codeanatomy.query.sql.allowed import DIALECT, FUNCTIONS, PARTS, TYPES, arguments_of, function_arguments
-from codeanatomy.query.sql.diagnostics import Complaints, closest
+from codeanatomy.query.sql.diagnostics import Diagnostics, closest
 from codeanatomy.query.sql.duck_rewrites import replacement
 
 LARGEST = 2**63 - 1
 
 
-def check_parts(root: exp.Query, complaints: Complaints) -> None:
+def check_parts(root: exp.Query, problems: Diagnostics) -> None:
     """Report all parts that are not allowed, the outermost first."""
     for node in root.walk(prune=lambda each: not _allowed(each)):
         if not _allowed(node):
-            _refuse_part(node, complaints)
+            _refuse_part(node, problems)
         elif type(node) in PARTS:
-            _check_part(node, complaints)
+            _check_part(node, problems)
         else:
-            _check_function(node, complaints)
+            _check_function(node, problems)
 
 
-def _check_part(node: exp.Expr, complaints: Complaints) -> None:
+def _check_part(node: exp.Expr, problems: Diagnostics) -> None:
     """Report an allowed part that is used in a way that is not allowed."""
     if isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
         hint = "cast to STRING, INT, BIGINT, DOUBLE, FLOAT or BOOLEAN"
-        complaints.add("type", f"nothing is cast to {node.sql(DIALECT)} here", node.parent, hint)
+        problems.add("type", f"CAST to {node.sql(DIALECT)} is not supported", node.parent, hint)
     elif isinstance(node, exp.Distinct) and node.args.get("on"):
-        complaints.add("clause", "DISTINCT ON is not offered", node, "use min_by, max_by or row_number")
+        problems.add("clause", "DISTINCT ON is not supported", node, "use min_by, max_by or row_number")
     elif isinstance(node, exp.Values) and not node.alias_column_names:
-        complaints.add("clause", "VALUES without names", node, "write (VALUES (1, 2)) AS t(a, b)")
+        problems.add("clause", "VALUES needs column names", node, "write (VALUES (1, 2)) AS t(a, b)")
     elif isinstance(node, exp.Limit | exp.Offset) and not _whole_number(node.expression):
-        complaints.add("clause", f"{node.key.upper()} needs a whole number", node)
+        problems.add("clause", f"{node.key.upper()} needs an integer", node)
     elif isinstance(node, exp.Select) and not node.expressions:
-        complaints.add("syntax", "SELECT of nothing", node, "name what to select")
+        problems.add("syntax", "SELECT has no columns", node, "name the columns to select")
     elif isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):
-        complaints.add("syntax", "WITH needs a query", node, "write WITH name AS (SELECT ...)")
+        problems.add("syntax", "WITH needs a query", node, "write WITH name AS (SELECT ...)")
     elif isinstance(node, exp.Star) and not _spelled_out(node):
-        complaints.add("clause", "a star stands for columns only in SELECT *", node.parent)
+        problems.add("clause", "* is supported only in SELECT * and count(*)", node.parent)
     elif isinstance(node, exp.Literal) and _whole_number(node) and int(node.name) > LARGEST:
-        complaints.add("type", "a whole number of more than 64 bits", node.parent, "write it with a point")
+        problems.add(
+            "type", "an integer of more than 64 bits", node.parent, "write it as a double, such as 1.0e20"
+        )
 
 
-def _check_function(node: exp.Expr, complaints: Complaints) -> None:
+def _check_function(node: exp.Expr, problems: Diagnostics) -> None:
     """Report an allowed function with arguments that are not allowed."""
     if not arguments_of(node) <= function_arguments()[type(node)]:
-        name = typed_name(node, complaints.text)
+        name = typed_name(node, problems.text)
         hint = f"as in {FUNCTIONS[name]}" if name in FUNCTIONS else None
-        complaints.add("function", f"{name!r} is not offered with these arguments", node, hint)
+        problems.add("function", f"{name!r} is not supported with these arguments", node, hint)
     elif isinstance(node, exp.RegexpReplace):
-        _check_replacement(node.args["replacement"], complaints)
+        _check_replacement(node.args["replacement"], problems)
 
 
-def _check_replacement(wanted: exp.Expr, complaints: Complaints) -> None:
+def _check_replacement(wanted: exp.Expr, problems: Diagnostics) -> None:
     """Check the replacement of a match, which the engines write differently."""
     if not isinstance(wanted, exp.Literal) or not wanted.is_string:
-        complaints.add("function", "what a match is replaced with is a text in quotes", wanted.parent)
+        problems.add("function", "the replacement of a match must be a string literal", wanted.parent)
     elif replacement(wanted.name) is None:
-        complaints.add(
+        problems.add(
             "function",
-            "a $ is followed by the number of a group",
+            "$ must be followed by the number of a group",
             wanted.parent,
             "write $1, or \\\\$ for the character",
         )
@@ -78,20 +80,20 @@ def _allowed(node: exp.Expr) -> bool:
     return type(node) in PARTS or type(node) in function_arguments()
 
 
-def _refuse_part(node: exp.Expr, complaints: Complaints) -> None:
+def _refuse_part(node: exp.Expr, problems: Diagnostics) -> None:
     if isinstance(node.parent, exp.Table) and node is node.parent.this:
-        complaints.add("table", f"{node.sql(DIALECT)[:60]} is no view", node, "name a view, such as calls")
+        problems.add("table", f"{node.sql(DIALECT)[:60]} is not a view", node, "name a view, such as calls")
     elif isinstance(node, exp.Func):
-        name = typed_name(node, complaints.text)
+        name = typed_name(node, problems.text)
         hint = closest(name, FUNCTIONS) or f"there are {', '.join(FUNCTIONS)}"
-        complaints.add("function", f"the function {name[:60]!r} is not offered", node, hint)
+        problems.add("function", f"the function {name[:60]!r} is not supported", node, hint)
     elif isinstance(node, exp.HexString):
-        complaints.add(
-            "clause", "hexadecimal digits are not offered", node, "write a number, or a text in quotes"
+        problems.add(
+            "clause", "hexadecimal literals are not supported", node, "write a number or a string literal"
         )
     else:
         what = node.sql(DIALECT)[:60].strip() or node.key.upper()
-        complaints.add("clause", f"{what!r} is not offered", node, "ask with plain SELECT, JOIN and GROUP BY")
+        problems.add("clause", f"{what!r} is not supported", node, "use plain SELECT, JOIN and GROUP BY")
 
 
 def _spelled_out(star: exp.Star) -> bool:

@@ -30,7 +30,7 @@ from codeanatomy.query.engines.spark_lake import SparkLake
 from codeanatomy.query.engines.statements import Reader
 from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import check
-from codeanatomy.query.sql.diagnostics import Complaints
+from codeanatomy.query.sql.diagnostics import Diagnostics
 from codeanatomy.spark.jvm import cause_of
 
 # Seconds between two attempts to cancel jobs that run too long.
@@ -46,12 +46,12 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
             collected = lake.run_checked(checked).limit(min(limit + 1, MAX_LIMIT)).collect()
             rows = [tuple(map(plain_value, row)) for row in collected]
         except (PySparkException, Py4JError, SqlRefused) as problem:
-            complaints = Complaints(text)
+            problems = Diagnostics(text)
             if late.is_set():
-                complaints.add("time", f"no answer in {seconds:g} seconds", suggestion="select less")
+                problems.add("time", f"no answer in {seconds:g} seconds", suggestion="select less")
             elif not isinstance(problem, SqlRefused):
-                complaints.add("engine", cause_of(problem))
-            complaints.refuse()
+                problems.add("engine", cause_of(problem))
+            problems.refuse()
             raise
     total = None if len(rows) > limit else len(rows)
     # Checking whether the sources have changed takes milliseconds without Spark, and a few jobs with it.

@@ -1,7 +1,7 @@
 """Check the types of values where SQLGlot can derive them from the columns of the views.
 
     SELECT caller + 1 FROM calls                     # type: + needs numbers, caller is a text
-    SELECT * FROM calls WHERE external = 'yes'       # type: external is a truth value, 'yes' a text
+    SELECT * FROM calls WHERE external = 'yes'       # type: external is a boolean, 'yes' a text
     SELECT line FROM calls UNION SELECT 'none'       # type: line is a number, 'none' a text
 
 The engines convert types by different rules, so one answers what the other refuses; here conversions have to
@@ -20,9 +20,9 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
 
 from codeanatomy.query.sql.allowed import DIALECT
-from codeanatomy.query.sql.diagnostics import Complaints, span
+from codeanatomy.query.sql.diagnostics import Diagnostics, span
 
-Family = Literal["number", "text", "truth value"]
+Family = Literal["number", "text", "boolean"]
 
 ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -78,15 +78,15 @@ def _as_its_value(_: TypeAnnotator, function: exp.Expr) -> exp.Expr:
     return function
 
 
-def check_types(root: exp.Expr, complaints: Complaints) -> None:
+def check_types(root: exp.Expr, problems: Diagnostics) -> None:
     """Report values of the wrong type in an annotated statement."""
     for node in root.walk():
         for what, wanted, values in _needs(node):
-            _need(complaints, what, wanted, values)
+            _need(problems, what, wanted, values)
         for values in (*compared(node), *_chosen(node)):
-            _alike(complaints, node, values)
+            _alike(problems, node, values)
         if isinstance(node, exp.IntDiv):
-            _need_whole(complaints, node)
+            _need_whole(problems, node)
 
 
 def _needs(node: exp.Expr) -> Iterator[tuple[str, Family, Iterable[exp.Expr]]]:
@@ -95,13 +95,13 @@ def _needs(node: exp.Expr) -> Iterator[tuple[str, Family, Iterable[exp.Expr]]]:
     if kind in ARITHMETIC:
         yield ARITHMETIC[kind], "number", node.iter_expressions()
     elif kind in CONDITIONS:
-        yield CONDITIONS[kind], "truth value", node.iter_expressions()
+        yield CONDITIONS[kind], "boolean", node.iter_expressions()
     elif kind in CLAUSES:
-        yield CLAUSES[kind], "truth value", (node.this,)
+        yield CLAUSES[kind], "boolean", (node.this,)
     elif isinstance(node, exp.Join):
-        yield "ON", "truth value", _given(node.args.get("on"))
+        yield "ON", "boolean", _given(node.args.get("on"))
     elif isinstance(node, exp.If) and not _is_compared(node):
-        yield "IF", "truth value", (node.this,)
+        yield "IF", "boolean", (node.this,)
     elif kind in OF_NUMBERS:
         yield node.key, "number", (node.this,)
     elif kind in OF_TEXTS:
@@ -153,49 +153,47 @@ def family(node: exp.Expr) -> Family | None:
         return "text"
     if known in exp.DataType.NUMERIC_TYPES:
         return "number"
-    return "truth value" if known == exp.DType.BOOLEAN else None
+    return "boolean" if known == exp.DType.BOOLEAN else None
 
 
-def _need(complaints: Complaints, what: str, wanted: Family, values: Iterable[exp.Expr]) -> None:
+def _need(problems: Diagnostics, what: str, wanted: Family, values: Iterable[exp.Expr]) -> None:
     for value in values:
         actual = family(value)
         if actual not in (wanted, None):
-            shown = _shown(complaints, value)
-            complaints.add("type", f"{what} needs a {wanted}, {shown} is a {actual}", value, _hint(wanted))
+            shown = _shown(problems, value)
+            problems.add("type", f"{what} needs a {wanted}, {shown} is a {actual}", value, _hint(wanted))
 
 
-def _alike(complaints: Complaints, node: exp.Expr, values: tuple[exp.Expr, ...]) -> None:
+def _alike(problems: Diagnostics, node: exp.Expr, values: tuple[exp.Expr, ...]) -> None:
     """Report the first value whose type differs from that of the values before it."""
     known = [(value, actual) for value in values if (actual := family(value)) is not None]
     for value, actual in known[1:]:
         first, wanted = known[0]
         if actual != wanted:
-            complaints.add(
+            problems.add(
                 "type",
-                f"{_shown(complaints, first)} is a {wanted}, {_shown(complaints, value)} a {actual}",
+                f"{_shown(problems, first)} is a {wanted}, {_shown(problems, value)} a {actual}",
                 node,
                 _hint(wanted),
             )
             return
 
 
-def _need_whole(complaints: Complaints, division: exp.IntDiv) -> None:
+def _need_whole(problems: Diagnostics, division: exp.IntDiv) -> None:
     for value in (division.this, division.expression):
         if value.type is not None and value.type.this in exp.DataType.FLOAT_TYPES:
-            shown = _shown(complaints, value)
-            complaints.add(
-                "type", f"DIV needs whole numbers, {shown} has a fraction", value, "use / and floor"
-            )
+            shown = _shown(problems, value)
+            problems.add("type", f"DIV needs whole numbers, {shown} has a fraction", value, "use / and floor")
 
 
-def _shown(complaints: Complaints, value: exp.Expr) -> str:
+def _shown(problems: Diagnostics, value: exp.Expr) -> str:
     start, end = span(value)
-    return value.sql(DIALECT)[:60] if start is None else complaints.text[start:end][:60]
+    return value.sql(DIALECT)[:60] if start is None else problems.text[start:end][:60]
 
 
 def _hint(wanted: Family) -> str:
     return {
         "number": "write a number, or CAST(... AS BIGINT)",
         "text": "write a text in quotes, or CAST(... AS STRING)",
-        "truth value": "write TRUE or FALSE, or compare it with something",
+        "boolean": "write TRUE or FALSE, or a comparison",
     }[wanted]

@@ -13,7 +13,7 @@ Tests: `tests/unit/query/test_verb_find.py`.
 from __future__ import annotations
 
 from codeanatomy.catalog.views import FIRST_LINE
-from codeanatomy.errors import UsageError
+from codeanatomy.errors import UnknownName
 from codeanatomy.query.engines.statements import Reader, edges, nodes
 from codeanatomy.query.symbols import (
     DEFINITIONS,
@@ -36,7 +36,7 @@ def find(reader: Reader, name: str, *, kind: str | None = None, repo_id: str | N
     """Find symbols by name or pattern, of any kind or of one."""
     wanted = kind.upper() if kind else None
     if wanted and wanted not in KINDS:
-        raise UsageError(f"find does not know the kind {kind!r}", f"kinds: {', '.join(KINDS)}")
+        raise UnknownName("kind", wanted, KINDS)
     typed = normalize_name(name)
     if "*" in typed or "?" in typed:
         return _find_pattern(typed, wanted, repo_id)
