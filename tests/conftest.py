@@ -1,4 +1,4 @@
-"""One Spark session and one large lake for the whole run, made by the first test that asks for them."""
+"""Share one Spark session and one large lake among all tests, made by the first test that uses them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from support.hostile_files import repositories_in
 from support.lake_cache import cached
 from support.spark_builds import built
 
-# How long an example takes depends on what else the machine does.
+# The time of an example depends on the load of the machine.
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("system", deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-# Sources that tests read; some of them look like tests.
+# Sources that tests read; some of them have the names of tests.
 collect_ignore = ["cases"]
 SYSTEM = Path(__file__).parent / "system"
 
 
-# Whoever is started in the background by a shell ignores it; tests interrupt runs.
+# A process that a shell starts in the background ignores SIGINT; tests interrupt runs.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what lies in tests/system, and keep one of the two parts that run side by side."""
+    """Mark the tests of tests/system, and select the tests with or without the Spark session."""
     for item in items:
         if SYSTEM in item.path.parents:
             item.add_marker(pytest.mark.system)
@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session our users get, with few partitions because test data is tiny."""
+    """Open a session like that of users, with few partitions because test data is tiny."""
     warehouse = tmp_path_factory.mktemp("warehouse")
     profile = RuntimeProfile(
         cores=2,
@@ -87,7 +87,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The repositories of the lake below, by name."""
+    """Write the repositories of the lake below; return them by name."""
     return repositories_in(tmp_path_factory.mktemp("repositories"))
 
 
@@ -95,7 +95,7 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def lake(
     spark: SparkSession, repositories: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """All of them built through every stage, and verified; tests may add to it, not take from it."""
+    """Build them through every stage and verify the lake; tests may add to it, not remove from it."""
     lake = tmp_path_factory.mktemp("lake")
     assert built(spark, lake, repositories, until=None, profile="full").status == "succeeded"
     return lake
@@ -103,19 +103,19 @@ def lake(
 
 @pytest.fixture(scope="session")
 def ask_lake() -> Path:
-    """The lake that the tests of `codeanatomy.query` read; no test writes to it."""
+    """Return the lake that the tests of `codeanatomy.query` read; no test writes to it."""
     return cached("ask", build_ask_lake)
 
 
 @pytest.fixture(scope="session")
 def aged_lake() -> Path:
-    """A lake of several refreshes; no test writes to it."""
+    """Return a lake of several refreshes; no test writes to it."""
     return cached("aged", build_aged_lake)
 
 
 @pytest.fixture(scope="module")
 def shared_store(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Store]:
-    """A store that the tests of a module share: each commit costs a second, so what only reads shares."""
+    """Make a store for all tests of a module that only read it: a commit takes a second."""
 
     def make(*tables: Table) -> Store:
         return Store(spark, str(tmp_path_factory.mktemp("shared") / "lake"), tables=tables)
@@ -125,13 +125,13 @@ def shared_store(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def events() -> list[Event]:
-    """What the store of this test has told its recorder."""
+    """Events that the store of this test has recorded."""
     return []
 
 
 @pytest.fixture
 def make_store(spark: SparkSession, tmp_path: Path, events: list[Event]) -> Callable[..., Store]:
-    """A store in a folder of its own, over the catalogue or over tables of the test's."""
+    """Make a store in a separate folder, over the catalogue or over given tables."""
 
     def make(*tables: Table) -> Store:
         return Store(spark, str(tmp_path / "lake"), tables=tables or catalog.TABLES, record=events.append)

@@ -33,7 +33,7 @@ Graph: TypeAlias = Mapping[str, set[str]]
 
 @dataclass(frozen=True)
 class Compared:
-    """A repository of a lake beside its sources."""
+    """A repository of a lake, and its sources."""
 
     lake: Path
     repo_id: str
@@ -46,7 +46,7 @@ class Compared:
 
     @cached_property
     def callees(self) -> Graph:
-        """Who calls whom, by name, as the command says."""
+        """Callees by caller, by name, from the call graph command."""
         command = [
             str(COMMAND),
             "callgraph",
@@ -69,11 +69,11 @@ class Compared:
         return found
 
     def find(self, name: str) -> list[dict[str, Any]]:
-        """All that is found."""
+        """Return all matches."""
         return self._rows(verb_function("find")(self.reader, name, repo_id=self.repo_id))
 
     def ask(self, verb: str, name: str, **options: Any) -> list[dict[str, Any]]:
-        """All rows of an answer about a symbol; what its name means is looked up once."""
+        """Return all rows of an answer about a symbol; its name is resolved once."""
         if name not in self.resolved:
             (self.resolved[name],) = with_binding_lines(
                 self.reader, [resolve(self.reader, name, self.repo_id)]
@@ -85,7 +85,7 @@ class Compared:
         return [dict(zip(found.columns, row, strict=False)) for row in rows]
 
     def drawn(self, count: int) -> list[Definition]:
-        """Some symbols of each sort."""
+        """Draw some symbols of each kind."""
         sorts: dict[str, list[Definition]] = defaultdict(list)
         for _, defined in sorted(self.sources.definitions.items()):
             if sort := self._sort(defined):
@@ -108,18 +108,18 @@ class Compared:
         return "method" if first.kind == "FUNCTION" and first.owner == "class" else first.kind.lower()
 
     def is_one(self, name: str) -> bool:
-        """Whether a name has one definition, or is not of these sources."""
+        """Return whether a name has one definition, or is not defined in these sources."""
         return len(self.sources.definitions.get(name, ())) < 2
 
     def is_imported(self, variable: Definition) -> bool:
-        """Whether a variable is what a module imports, too: then which of both it is remains open."""
+        """Return whether a variable is also imported by a module, so that its definition is uncertain."""
         module = self.sources.by_path[variable.path]
         scope = module.scopes[variable.qualname.rpartition(".")[0]]
         return "import" in scope.bound[variable.name]
 
 
 def disagreements(compared: Compared, symbols: list[Definition], some: int = 1) -> Iterator[str]:
-    """What answers say otherwise than the sources, in words; the slower questions about each of so many."""
+    """Yield differences between answers and sources as text; slow queries only for some of the symbols."""
     for number, symbol in enumerate(symbols):
         thorough = number % some == 0
         yield from found_by_name(compared, symbol)
@@ -191,7 +191,7 @@ def shown(compared: Compared, symbol: Definition) -> Iterator[str]:
 
 
 def places(compared: Compared, symbol: Definition) -> Iterator[str]:
-    """`refs`: every undoubted use is there, and what is there is spelled there."""
+    """`refs`: every certain use is listed, and every listed place contains the name."""
     rows = compared.ask("refs", symbol.qualname)
     got = Counter((row["path"], row["line"]) for row in rows)
     if missing := compared.sources.uses[symbol.qualname] - got:
@@ -202,7 +202,7 @@ def places(compared: Compared, symbol: Definition) -> Iterator[str]:
 
 
 def called(compared: Compared, symbol: Definition, depth: int) -> Iterator[str]:
-    """`callers` and `callees`: what the call graph command says, one step and more steps away."""
+    """`callers` and `callees`: those of the call graph command, one and more steps away."""
     for verb, graph in (("callers", compared.callers), ("callees", compared.callees)):
         rows = compared.ask(verb, symbol.qualname, depth=depth)
         near = {row["symbol"] for row in rows if row["depth"] == 1}
@@ -218,7 +218,7 @@ def called(compared: Compared, symbol: Definition, depth: int) -> Iterator[str]:
 
 
 def reached(graph: Graph, start: str, depth: int, goes_on: Callable[[str], bool]) -> set[str]:
-    """What is at most so many steps away."""
+    """Return the names that are at most this many steps away."""
     found: set[str] = set()
     level = {start}
     for _ in range(depth):

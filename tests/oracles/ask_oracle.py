@@ -1,11 +1,11 @@
-"""What a plain reading of the sources says: definitions, heads, docstrings, members, undoubted uses.
+"""Read definitions, signatures, docstrings, members and certain uses of names from sources.
 
     sources = Sources(Path("flask-3.1.3"))
     sources.definitions["flask.helpers.url_for"][0].line     # 195
     sources.uses["flask.helpers.url_for"]                    # Counter({("flask/app.py", 55): 1, ...})
 
-Made of `ast` alone, by nobody who knows the graph, so that answers can be held against it. A use is beyond
-doubt if the name is bound in no scope between the use and its module, and in the module in one way only: by
+Uses `ast` alone and no code of the product, so that answers can be compared with it. A use is
+certain if the name is bound in no scope between the use and its module, and in the module in one way only: by
 the definition itself, or by one import that leads there in the same manner. Everything else is left out, so
 the uses are a lower bound. Tests: `tests/unit/query/test_ask_oracle.py`.
 """
@@ -25,7 +25,7 @@ Kind = Literal["FUNCTION", "CLASS", "MODULE", "BINDING"]
 Owner = Literal["module", "class", "function"]
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Place: TypeAlias = tuple[str, int]
-# A name that is several things is said to be the first of these.
+# A name with several kinds has the first of these.
 RANKS: tuple[Kind, ...] = ("CLASS", "FUNCTION", "MODULE", "BINDING")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -49,7 +49,7 @@ class Definition:
 
     @property
     def signature(self) -> str | None:
-        """How it is written, up to the colon, without decorators."""
+        """Its source up to the colon, without decorators."""
         if isinstance(self.node, ast.ClassDef):
             given = [*map(ast.unparse, self.node.bases), *map(ast.unparse, self.node.keywords)]
             return f"class {self.node.name}({', '.join(given)})" if given else f"class {self.node.name}"
@@ -61,14 +61,14 @@ class Definition:
 
     @property
     def docstring(self) -> str | None:
-        """What it says of itself."""
+        """Its docstring."""
         if isinstance(self.node, Function | ast.ClassDef | ast.Module):
             return ast.get_docstring(self.node)
         return None
 
 
 class Found(NamedTuple):
-    """A thing and its place."""
+    """A definition and its place."""
 
     qualname: str
     kind: str
@@ -78,14 +78,14 @@ class Found(NamedTuple):
 
 @dataclass
 class Scope:
-    """What a name may be bound in."""
+    """A scope that binds names."""
 
     kind: Literal["module", "class", "function", "comprehension"]
     qualname: str
     around: Scope | None
     # How each name is bound: `def`, `import`, or anything else.
     bound: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    # Names that are said to be of the module.
+    # Names that are declared global.
     elsewhere: set[str] = field(default_factory=set)
     # Of a class and a module: lambdas, functions and classes directly inside.
     members: int = 0
@@ -96,14 +96,14 @@ class Scope:
         return self if self.around is None else self.around.module
 
     def bind(self, name: str, way: str) -> None:
-        """The name gets a value here."""
+        """Bind a name in this scope."""
         home = self.module if name in self.elsewhere else self
         home.bound[name].append(way)
 
 
 @dataclass
 class Module(ast.NodeVisitor):
-    """A file: what it defines and imports, and where it says which names."""
+    """A file: its definitions and imports, and the places of names."""
 
     name: str
     path: str
@@ -112,7 +112,7 @@ class Module(ast.NodeVisitor):
     definitions: list[Definition] = field(default_factory=list)
     # What imported names stand for: the module, and the name in it if it is one.
     imports: dict[str, list[tuple[str, str | None]]] = field(default_factory=lambda: defaultdict(list))
-    # Where imports say what: module, name in it, line.
+    # Names in imports: module, name in it, line.
     imported: list[tuple[str, str | None, int]] = field(default_factory=list)
     # Every name that is read or written, and every chain of attributes that begins with a name.
     said: list[tuple[Scope, tuple[str, ...], int]] = field(default_factory=list)
@@ -129,7 +129,7 @@ class Module(ast.NodeVisitor):
 
     @property
     def package(self) -> str:
-        """What its relative imports begin at."""
+        """The package that its relative imports start from."""
         return self.name if self.path.endswith("__init__.py") else self.name.rpartition(".")[0]
 
     def visit_FunctionDef(self, node: Function) -> None:
@@ -278,7 +278,7 @@ class Sources:
 
     @cached_property
     def found(self) -> dict[str, set[Found]]:
-        """By bare name: what `find` should say of each thing that has it."""
+        """The expected rows of `find`, by bare name."""
         by_name: dict[str, set[Found]] = defaultdict(set)
         for qualname, defined in self.definitions.items():
             kind = min((each.kind for each in defined), key=RANKS.index)
@@ -289,7 +289,7 @@ class Sources:
         return by_name
 
     def places(self, found: Found) -> list[Found]:
-        """The same thing in each of its places; of a variable it is the first."""
+        """All places of a definition; of a variable the first."""
         if found.kind == "BINDING":
             return [found]
         same = [each for each in self.definitions[found.qualname] if each.kind == found.kind]
@@ -297,7 +297,7 @@ class Sources:
 
     @cached_property
     def uses(self) -> dict[str, Counter[Place]]:
-        """Where each thing is named beyond doubt, and how often on that line."""
+        """The certain uses of each definition, counted by line."""
         found: dict[str, Counter[Place]] = defaultdict(Counter)
         for module in self.modules.values():
             for imported, name, line in module.imported:
@@ -309,7 +309,7 @@ class Sources:
         return found
 
     def spelled(self, qualname: str, path: str, line: int) -> bool:
-        """Whether a line has the name of a thing in it, or an alias that its file has for that name.
+        """Return whether a line contains the name of a definition, or an alias that its file has for it.
 
         The names that an import takes from a module mean the module too, and `__class__` may mean any class.
         """
@@ -322,7 +322,7 @@ class Sources:
         return not words.isdisjoint(names) or (qualname, line) in imported
 
     def members(self, qualname: str) -> int:
-        """How many functions, lambdas and classes are directly inside of a thing."""
+        """Count the functions, lambdas and classes directly inside a definition."""
         homes = [module.scopes[qualname] for module in self.modules.values() if qualname in module.scopes]
         return sum(scope.members for scope in homes)
 
@@ -341,7 +341,7 @@ class Sources:
         return target
 
     def _of_module(self, module: Module, name: str) -> str | None:
-        """What a name of a module is, if only one thing gives it."""
+        """Resolve a name of a module, if it is bound in one way only."""
         ways = set(module.top.bound.get(name, ()))
         if len(ways) != 1 or module.has_star:
             return None
@@ -365,7 +365,7 @@ class Sources:
         return found
 
     def _member(self, qualname: str, name: str) -> str | None:
-        """What a module or class has by a name."""
+        """Resolve a member of a module or class."""
         if qualname in self.modules:
             module = self.modules[qualname]
             if name in module.top.bound:

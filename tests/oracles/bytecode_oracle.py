@@ -1,4 +1,4 @@
-"""What CPython says of a file's bytecode, held against the rows: dis, stack sizes, syntax tree and text."""
+"""Compare bytecode rows with CPython: dis, stack sizes, syntax tree and text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def source_of(text: str | bytes) -> Source:
 
 
 def rows(columns: dict[str, list[Any]]) -> list[Row]:
-    """Columns as one mapping per row."""
+    """Return columns as one mapping per row."""
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
@@ -52,7 +52,7 @@ TABLES = {
 
 
 def argument(step: dis.Instruction, texts: list[str]) -> tuple[str | None, str | None]:
-    """Kind and text of an argument, from what dis found."""
+    """Return kind and text of an argument, from dis."""
     if step.arg is None:
         return None, None
     kind = next((kind for kind, table in TABLES.items() if step.opcode in table), "other")
@@ -103,7 +103,7 @@ NOT_FOLLOWED = {"RERAISE", "RAISE_VARARGS", "JUMP_FORWARD", "JUMP_BACKWARD", "JU
 
 
 def check_depths(unit: Row) -> bool:
-    """Every way to an instruction finds one depth; says whether the deepest one is `co_stacksize`."""
+    """Check that all paths to an instruction have one depth; return whether the maximum is `co_stacksize`."""
     told = unit["instructions"]
     depths = dict(zip(told["offset"], told["stack_depth"], strict=True))
     offsets = told["offset"]
@@ -159,7 +159,7 @@ UNNAMED = {
 
 
 def check_units(found: list[Row], source: Source, tree: ast.Module) -> int:
-    """A unit lies where the tree has a definition of its name; how many have no place."""
+    """Check that a unit lies where the tree defines its name; return how many have no place."""
     known = {
         (*span_of(node, source), UNNAMED.get(type(node)) or getattr(node, "name", None))
         for node in ast.walk(tree)
@@ -177,7 +177,7 @@ def span_of(node: Any, source: Source) -> tuple[int | None, int | None]:
 
 
 def check_names(found: list[Row], source: Source, tree: ast.Module) -> int:
-    """Where the tree has a plain name, an instruction at that very place is about it; how many there are.
+    """Check that each plain name of the tree has an instruction at its place; return their number.
 
     The text is the name before the compiler normalised and mangled it.
     """
@@ -200,7 +200,7 @@ def check_names(found: list[Row], source: Source, tree: ast.Module) -> int:
 
 
 def borrowed(told: dict[str, list[Any]], at: int) -> bool:
-    """Made up by the compiler, at the place of the last expression before it.
+    """Return whether the compiler made it up, at the place of the last expression before it.
 
     That is the end of `except E as e`, which stores None to `e` and deletes it, and the end of a class whose
     methods use `super()`.
@@ -214,7 +214,7 @@ def borrowed(told: dict[str, list[Any]], at: int) -> bool:
 
 
 def check(source: Source) -> dict[str, int]:
-    """Everything at once; counts of what was compared."""
+    """Run all checks; return counts of the compared rows."""
     told = bytecode_files_v1(source, OPTIONS)
     assert all(problem.severity == "warning" for problem in told.problems)
     found = rows(told.cells["code_objects"])

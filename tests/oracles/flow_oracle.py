@@ -1,6 +1,6 @@
-"""A second opinion on control flow, events and reaching definitions, one instruction at a time.
+"""Compute control flow, events and reaching definitions a second way, one instruction at a time.
 
-It asks `dis` alone, and knows neither blocks (they are drawn last, for comparison) nor the tables of opcodes
+It uses `dis` alone, and neither blocks (they are drawn last, for comparison) nor the tables of opcodes
 of the project. Each instruction has its successors, and facts flow along them until nothing changes:
 
     facts of `x`: "the def at 6 holds", "it may be unbound", "other code may have rebound it" (open)
@@ -80,7 +80,7 @@ class Event(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """What the fixpoint found of a unit's events."""
+    """The fixpoint of a unit's events."""
 
     reaches: set[tuple[Event, Event]]
     unbound: set[Event]
@@ -286,7 +286,7 @@ def steps_of(code: CodeType) -> Iterator[Step]:
 
 
 def units_of(module: CodeType) -> list[Unit]:
-    """The code objects in preorder."""
+    """Return the code objects in preorder."""
     found: list[Unit] = []
 
     def add(key: str, code: CodeType, parent: Unit | None) -> None:
@@ -381,7 +381,7 @@ def unbound_of(unit: Unit, event: Event, elsewhere: set[tuple[Unit, Event]]) -> 
 
 
 def facts_of(source: Source) -> Rows:
-    """The oracle's rows of a file."""
+    """Return the oracle's rows of a file."""
     return rows_of_units(units_of(compiled(source)))
 
 
@@ -490,7 +490,7 @@ def by_id(rows: list[dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
 
 
 def difference(source: Source, label: str = "<text>", shown: int = 8) -> str:
-    """What the normalize stage and the oracle see differently; empty if nothing."""
+    """Describe the differences between the normalize stage and the oracle; empty if there are none."""
     expected, told = facts_of(source), rows_of(source)
     if expected == told:
         return ""

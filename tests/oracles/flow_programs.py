@@ -1,4 +1,4 @@
-"""Random programs that always compile and always come to an end, and the world they run in.
+"""Generate random programs that always compile and terminate, and the world they run in.
 
     p = q = 1
     def f(a, b=1):
@@ -10,10 +10,10 @@
                 continue
         ...
 
-Every loop asks the world whether to go on, and every use of a variable passes through it. The world answers
-by a throw of the dice: true, false, or by raising E; and after so many answers it only raises Stop. So a
-program cannot run for ever, whatever it catches. Tests: `tests/unit/normalize/test_flow_oracle.py`,
-`tests/unit/normalize/test_flow_execution.py`.
+Every loop calls the world to decide whether to go on, and every use of a variable passes through it. The
+world answers by a throw of the dice: true, false, or by raising E; and after so many answers it only raises
+Stop. So a program cannot run for ever, whatever it catches. Tests:
+`tests/unit/normalize/test_flow_oracle.py`, `tests/unit/normalize/test_flow_execution.py`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ HEADERS = {"function": "def", "generator": "def", "coroutine": "async def"}
 
 
 class Scope(NamedTuple):
-    """Where a statement stands: what it may say there."""
+    """The scope of a statement, and what it may contain."""
 
     kind: str
     names: tuple[str, ...]
     in_loop: bool = False
     in_except_star: bool = False
-    # The kind of a class says nothing of the function around it, whose names may be called nonlocal.
+    # The kind of a class does not include the enclosing function, whose names may be declared nonlocal.
     enclosed: bool = False
 
     @property
@@ -51,7 +51,7 @@ class Scope(NamedTuple):
 
 
 class Writer:
-    """Writes statements; everything that is chosen is drawn."""
+    """Write statements; hypothesis draws every choice."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -220,7 +220,7 @@ def programs(draw: Draw) -> str:
 
 
 class E(Exception):
-    """What programs raise."""
+    """The exception that programs raise."""
 
 
 class Stop(BaseException):
@@ -235,7 +235,7 @@ class Point:
 
 
 class World:
-    """The names that programs know; its answers follow from a number."""
+    """The names that programs use; its answers follow from a number."""
 
     def __init__(self, seed: int, answers: int = 60) -> None:
         self.random = Random(seed)

@@ -1,11 +1,11 @@
-"""What really happens: a program of the tests is run, and every definition, use and jump is written down.
+"""Run a program of the tests and record every definition, use and jump.
 
     def f():
         x = 1
         return x        # observed: the def of line 2 is what this use saw
 
-`sys.settrace` tells of every instruction before it is executed. A store is believed at once and taken back if
-the instruction turns out to raise. The last definition is kept per variable: of a frame for a fast variable,
+`sys.settrace` reports every instruction before it is executed. A store is recorded at once and removed if
+the instruction raises. The last definition is kept per variable: of a frame for a fast variable,
 of a cell object for a closure, of the module for a global. The cell of a frame is read from the frame's
 memory, because Python itself has no name for it; that layout is CPython 3.11's, and so is this tracer.
 
@@ -29,7 +29,7 @@ READS_FRAMES = sys.implementation.name == "cpython" and sys.version_info[:2] == 
 FRAME_AT, LOCALS_AT = 24, 72
 
 PLAIN = ("next", "jump", "branch_true", "branch_false", "loop_body", "loop_exit")
-# They raise again what was told of before.
+# They re-raise what was reported before.
 QUIET = {"RERAISE", "RAISE_VARARGS", "END_ASYNC_FOR"}
 
 Place: TypeAlias = tuple[str, int, str]
@@ -37,7 +37,7 @@ Variable: TypeAlias = tuple[Any, ...]
 
 
 class Pair(NamedTuple):
-    """An observed definition and use, and how it must be told."""
+    """An observed definition and use, and the expected kind of its row."""
 
     definition: Place
     use: Place
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
 
 
 class Trace:
-    """What was observed of one program."""
+    """The observations of one program."""
 
     def __init__(self, module: CodeType, limit: int = 2_000_000) -> None:
         # By address: code objects compare equal when their contents do.
@@ -58,11 +58,11 @@ class Trace:
         self._undo: dict[FrameType, tuple[int, Variable, tuple[Place, FrameType] | None]] = {}
         self._at: dict[FrameType, int] = {}
         self._raised: set[FrameType] = set()
-        # What must not be freed, or another thing could take its address.
+        # Objects that must not be freed, or another object could take their address.
         self._kept: dict[int, Any] = {}
 
     def run(self, action: Callable[[], object]) -> BaseException | None:
-        """Do it under the tracer; what it raised."""
+        """Run under the tracer; return the exception, if any."""
         before = sys.gettrace()
         sys.settrace(self._called)
         try:
@@ -85,7 +85,7 @@ class Trace:
                 slot = frame.f_code.co_varnames.index(parameter.name)
                 variable = self._variable(frame, unit, parameter, slot)
                 self._last[variable] = (unit.key, 0, parameter.name), frame
-        # RESUME is not told of as a step; a generator that is thrown into is still at its yield.
+        # RESUME is not reported as a step; a generator that is thrown into is still at its yield.
         if frame.f_lasti != self._at.get(frame):
             self._moved(frame, unit, frame.f_lasti)
         return self._stepped
@@ -174,10 +174,10 @@ def cell_of(frame: FrameType, slot: int) -> CellType:
 
 
 def unexplained(trace: Trace, rows: Rows) -> list[str]:
-    """Observations that the rows do not allow; empty if they are sound."""
+    """Return the observations that the rows do not allow; empty if the rows are sound."""
     told: dict[tuple[Place, Place], str] = {(d, use): kind for kind, d, use in rows["reaches"]}
     wrong = [
-        f"observed but not told: {pair}"
+        f"observed but without a row: {pair}"
         for pair in sorted(trace.pairs, key=repr)
         if told.get((pair.definition, pair.use)) not in pair.kinds
     ]
@@ -185,7 +185,7 @@ def unexplained(trace: Trace, rows: Rows) -> list[str]:
         (unit, at, name): unbound for unit, at, kind, name, *_, unbound in rows["events"] if kind != "def"
     }
     bound = [place for place in sorted(trace.unbound) if maybe[place] is False]
-    wrong += [f"unbound but told to be bound: {place}" for place in bound]
+    wrong += [f"unbound but bound by its row: {place}" for place in bound]
     return wrong + [
         f"no way in the tables: {move}" for move in sorted(trace.moves) if not known(trace, rows, move)
     ]
@@ -209,7 +209,7 @@ def known(trace: Trace, rows: Rows, move: tuple[str, int, int, bool]) -> bool:
 
 
 def goes_on(unit: Unit, step: Step, target: int) -> bool:
-    """Steps after a yield that are not told of one by one.
+    """Steps after a yield that are not reported one by one.
 
     The RESUME of an await is silent. And after a `throw` into a delegated generator that then returns,
     CPython itself moves on past the SEND.

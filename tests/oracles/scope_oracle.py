@@ -1,12 +1,12 @@
-"""Bindings against the compiler: for every name, the instruction that stands at the same place.
+"""Compare bindings with the compiler: for every name, the instruction at the same place.
 
     found = agreement(source_of("def f(a): return a + len(b)"))
     found.counts                 # {"references": 3, "by place": 3, "homes": 1}
     found.disagreements          # []
 
-The operation says how the compiler gets at the name (LOAD_FAST: fast), the code object it is in says in which
-scope the name stands, and for a cell the nearest code object around that owns it says which scope binds it.
-So a row is held against three things that were not made from symbol tables.
+The operation gives the access to the name (LOAD_FAST: fast), its code object gives the scope of the name, and
+for a cell the nearest enclosing code object that owns it gives the binding scope. So a row is compared with
+three facts that were not made from symbol tables.
 
 A name without an instruction is compared with the other instructions of its code object that have the name,
 for within one the compiler goes one way per name; what remains is counted by why there is none. In a class it
@@ -51,7 +51,7 @@ TOUCHES = frozenset({"READS", "WRITES", "DELETES"})
 
 @dataclass
 class Bound:
-    """A file and what was found out about its names."""
+    """A file and the bindings of its names."""
 
     tree: Tree
     scopes: Scopes
@@ -67,14 +67,14 @@ class Bound:
 
 @dataclass
 class Agreement:
-    """Counts, and every name that the compiler treats otherwise."""
+    """Counts, and every name that the compiler treats differently."""
 
     counts: Counter[str] = field(default_factory=Counter)
     disagreements: list[str] = field(default_factory=list)
 
 
 def bound(source: Source) -> Bound | None:
-    """The bindings of a file; none if a witness cannot read it."""
+    """Return the bindings of a file; None if an extractor cannot read it."""
     ast, libcst = ast_files_v1(source, OPTIONS).cells, libcst_files_v1(source, OPTIONS).cells
     symbols = symtable_files_v1(source, OPTIONS).cells
     if not ast or not libcst or not symbols:
@@ -130,18 +130,18 @@ class Compiled:
 
 
 class Use(NamedTuple):
-    """What the product says of a name."""
+    """The product's rows of a name."""
 
     kind: str
     name: str
     family: str
     binding: str | None
-    # The scope in which it says the name stands.
+    # The scope of the name by these rows.
     scope: Scope
 
 
 def agreement(source: Source) -> Agreement:
-    """Every name of a file against the compiler."""
+    """Compare every name of a file with the compiler."""
     found, file = Agreement(), bound(source)
     code = bytecode_files_v1(source, OPTIONS).cells
     if file is None or "code_objects" not in code:
@@ -162,7 +162,7 @@ def agreement(source: Source) -> Agreement:
         if not said:
             reason = "declared only" if _is_declared_only(file, starts.get(start)) else None
             found.counts[reason or "unanswered"] += 1
-            found.disagreements += [] if reason else [f"{place}: nothing said"]
+            found.disagreements += [] if reason else [f"{place}: no rows"]
             continue
         for use in said:
             _compare(found, file, compiled, use, (start, end), starts.get(start), place)

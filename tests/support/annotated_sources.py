@@ -1,4 +1,4 @@
-"""The graph of a few small files as annotated source, for people to review by eye.
+"""Print the graph of a few small files as annotated source, to be reviewed by eye.
 
     print(annotated({"main.py": "f(1)\\n"}, graph))
 
@@ -10,7 +10,8 @@
 Each file has five parts: its head (file, module, what has no place), its lines with carets under the spans
 and the facts below, its scopes with their bindings, its control flow with events and instructions, and its
 syntax tree. What belongs to no file comes last. An edge stands at its source, after an arrow, except where
-nesting or a word says it: a part stands below what has it, and `of`, `at`, `is`, `reaches`, `next` are edges.
+nesting or a keyword expresses it: a part stands below what has it, and `of`, `at`, `is`, `reaches`, `next`
+are edges.
 
 No id is shown. A node is referred to by kind, name and line, and by column or end only where that is not
 enough. Lines count from 1, columns from 0 and in characters. Every node, edge and property is shown exactly
@@ -49,9 +50,9 @@ NESTING = {
     "STEP_DEL": True,
     "AST_PARENT_OF": True,
 }
-# Edges shown where they lead to, by a word.
+# Edges shown where they lead to, by a keyword.
 ARRIVING = {"OWNS_SCOPE": "of", "HAS_CODE_UNIT": "of", "SYNTAX_OF": "is"}
-# Edges shown on the line of their source, by a word.
+# Edges shown on the line of their source, by a keyword.
 LEAVING = {
     "REACHES": "reaches",
     "EVENT_OF": "of",
@@ -122,7 +123,7 @@ class Text:
             raise Unshown(f"{self.source.path}: byte {offset} is inside a character") from None
 
     def span(self, bstart: int, bend: int) -> str:
-        """The span in words: `3:4-9`, or `3:4-5:2` over several lines."""
+        """The span as text: `3:4-9`, or `3:4-5:2` over several lines."""
         (line, col), (end_line, end_col) = self.place(bstart), self.place(bend)
         return f"{line}:{col}-{end_col}" if line == end_line else f"{line}:{col}-{end_line}:{end_col}"
 
@@ -147,7 +148,7 @@ def displayed(text: str) -> str:
     return UNPRINTABLE.sub(lambda found: chr(0x2400 + min(ord(found.group()), 0x21)), text.expandtabs(8))
 
 
-# The graph as a reader asks for it
+# Lookups in the graph
 
 
 class View:
@@ -349,14 +350,14 @@ def one_line(text: str) -> str:
     return UNPRINTABLE.sub(lambda found: repr(found.group())[1:-1], text)
 
 
-# What is said of a node or edge
+# Text of a node or edge
 
 
-def said_props(view: View, kind: str, key: str, told: frozenset[str] = frozenset()) -> str:
-    """The properties in braces, if there are any, but for those that have been told."""
+def props_text(view: View, kind: str, key: str, shown_names: frozenset[str] = frozenset()) -> str:
+    """Return the properties in braces, if there are any, except those already shown."""
     rows = view.props.get((kind, key), {})
-    words = [_prop(name, rows[name]) for name in sorted(rows) if name not in told]
-    return f"{{{', '.join(words)}}}" if words else ""
+    pieces = [_prop(name, rows[name]) for name in sorted(rows) if name not in shown_names]
+    return f"{{{', '.join(pieces)}}}" if pieces else ""
 
 
 def _prop(name: str, row: Row) -> str:
@@ -366,63 +367,63 @@ def _prop(name: str, row: Row) -> str:
     return f"{name}={value if row['value_type'] == 'json' else json.dumps(value, ensure_ascii=False)}"
 
 
-def said_node(view: View, node: Row, *leading: str) -> str:
+def node_text(view: View, node: Row, *leading: str) -> str:
     """Kind, name and properties of a node; also an owner or a line that is not to be expected."""
-    words = list(leading) or [node["node_kind"], node["subkind"], one_line(node["name"] or "")]
+    pieces = list(leading) or [node["node_kind"], node["subkind"], one_line(node["name"] or "")]
     if node["qualname"] and (node["file_id"] or node["qualname"] != node["name"]):
-        words.append(f"({node['qualname']})")
-    told = frozenset({"offset"} if node["node_kind"] == "INSTRUCTION" else ())
-    words.append(said_props(view, "node", node["node_id"], told))
+        pieces.append(f"({node['qualname']})")
+    shown_names = frozenset({"offset"} if node["node_kind"] == "INSTRUCTION" else ())
+    pieces.append(props_text(view, "node", node["node_id"], shown_names))
     path = view.path(node)
     if node["owner_file_id"] != node["file_id"]:
-        words.append(f"owned by {view.files.get(node['owner_file_id'], 'nobody')}")
+        pieces.append(f"owned by {view.files.get(node['owner_file_id'], 'nobody')}")
     if path is not None and node["bstart"] is not None:
         line = view.texts[path].place(node["bstart"])[0]
-        words.append("" if node["line"] == line else f"on line {node['line']}")
+        pieces.append("" if node["line"] == line else f"on line {node['line']}")
     view.show_node(node)
-    return " ".join(word for word in words if word)
+    return " ".join(piece for piece in pieces if piece)
 
 
-def said_edge(view: View, edge: Row, other: Row, here: Row) -> str:
+def edge_text(view: View, edge: Row, other: Row, here: Row) -> str:
     """The other end of an edge, after its role, before how it was found."""
     role = [edge["role"], None if edge["ordinal"] is None else str(edge["ordinal"])]
-    told = " ".join(word for word in role if word)
-    words = [
-        f"[{told}]" if told else "",
+    role_text = " ".join(piece for piece in role if piece)
+    pieces = [
+        f"[{role_text}]" if role_text else "",
         view.ref(other, view.path(here)),
-        said_finding(view, edge, other, here),
+        finding_text(view, edge, other, here),
     ]
-    return " ".join(word for word in words if word)
+    return " ".join(piece for piece in pieces if piece)
 
 
-def said_finding(view: View, edge: Row, other: Row, here: Row) -> str:
+def finding_text(view: View, edge: Row, other: Row, here: Row) -> str:
     """How an edge was found and how far to trust it; also an owner or a place that is not to be expected."""
     trust = [edge["resolution_method"], "" if edge["confidence"] == 1 else f"{edge['confidence']:g}"]
-    told = " ".join(word for word in trust if word)
-    words = [
-        f"({told})" if told else "",
+    trust_text = " ".join(piece for piece in trust if piece)
+    pieces = [
+        f"({trust_text})" if trust_text else "",
         f"?{view.group(edge['ambiguity_group_id'])}" if edge["ambiguity_group_id"] else "",
         f"roles={edge['symbol_roles']}" if edge["symbol_roles"] else "",
-        said_props(view, "edge", edge["edge_id"]),
+        props_text(view, "edge", edge["edge_id"]),
     ]
-    # What begins at the repository belongs to the file it leads to, or to nobody.
+    # An edge from the repository is owned by the file of its target, or has no owner.
     owner = here["owner_file_id"] or (edge["owner_file_id"] and other["owner_file_id"])
     if edge["owner_file_id"] != owner:
-        words.append(f"owned by {view.files.get(edge['owner_file_id'], 'nobody')}")
+        pieces.append(f"owned by {view.files.get(edge['owner_file_id'], 'nobody')}")
     ends = [(end["path"], end["bstart"], end["bend"]) for end in (here, other)]
     path = edge["path"]
     if edge["bstart"] is not None and (path, edge["bstart"], edge["bend"]) not in ends:
         span = view.texts[path].span(edge["bstart"], edge["bend"])
-        words.append(f"stated at {span if path == view.path(here) else f'{path}:{span}'}")
+        pieces.append(f"stated at {span if path == view.path(here) else f'{path}:{span}'}")
     view.show_edge(edge)
-    return " ".join(word for word in words if word)
+    return " ".join(piece for piece in pieces if piece)
 
 
-def leaving(view: View, node: Row, *, of_a_word: bool) -> Iterator[tuple[str, list[str]]]:
-    """The edges of a node by kind, each as text: those that have a word, or the others."""
+def leaving(view: View, node: Row, *, has_keyword: bool) -> Iterator[tuple[str, list[str]]]:
+    """The edges of a node by kind, each as text: those that have a keyword, or the others."""
     kinds: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for edge in view.leaving[node["node_id"]]:
-        if (edge["edge_kind"] in LEAVING) is not of_a_word:
+        if (edge["edge_kind"] in LEAVING) is not has_keyword:
             continue
         target = view.nodes[edge["dst_node_id"]]
         ordinal = -1 if edge["ordinal"] is None else edge["ordinal"]
@@ -430,36 +431,36 @@ def leaving(view: View, node: Row, *, of_a_word: bool) -> Iterator[tuple[str, li
         kinds[edge["edge_kind"]].append((order, edge, target))
     for kind in sorted(kinds):
         found = sorted(kinds[kind], key=lambda each: each[0])
-        yield kind, [said_edge(view, edge, target, node) for _, edge, target in found]
+        yield kind, [edge_text(view, edge, target, node) for _, edge, target in found]
 
 
 def arriving(view: View, node: Row) -> str:
-    """The edges that are shown where they lead to, in words."""
+    """The edges that are shown where they lead to, as text."""
     found = [
         (edge["edge_kind"], view.order(source), edge, source)
         for edge in view.arriving[node["node_id"]]
         for source in [view.nodes[edge["src_node_id"]]]
     ]
-    told = sorted(found, key=lambda each: each[:2])
+    ordered = sorted(found, key=lambda each: each[:2])
     return " ".join(
-        f"{ARRIVING[kind]} {said_edge(view, edge, source, node)}" for kind, _, edge, source in told
+        f"{ARRIVING[kind]} {edge_text(view, edge, source, node)}" for kind, _, edge, source in ordered
     )
 
 
 def edge_lines(view: View, node: Row, indent: str) -> Iterator[str]:
     """The edges of a node below it: those of one kind in one line if they fit."""
-    for kind, told in leaving(view, node, of_a_word=False):
-        together = f"{indent}-> {kind} {', '.join(told)}"
+    for kind, targets in leaving(view, node, has_keyword=False):
+        together = f"{indent}-> {kind} {', '.join(targets)}"
         if len(together) <= WIDTH:
             yield together
         else:
-            yield from (f"{indent}-> {kind} {each}" for each in told)
+            yield from (f"{indent}-> {kind} {each}" for each in targets)
 
 
-def edge_words(view: View, node: Row) -> str:
+def short_edges(view: View, node: Row) -> str:
     """The edges of a node that fit on its own line."""
     return "; ".join(
-        f"{LEAVING[kind]} {', '.join(told)}" for kind, told in leaving(view, node, of_a_word=True)
+        f"{LEAVING[kind]} {', '.join(targets)}" for kind, targets in leaving(view, node, has_keyword=True)
     )
 
 
@@ -499,8 +500,8 @@ def _by_kind(view: View) -> Callable[[Row], tuple[Any, ...]]:
 
 def _block(view: View, node: Row, margin: str) -> Iterator[str]:
     """A node and its edges, each on a line."""
-    words = (said_node(view, node), arriving(view, node), edge_words(view, node))
-    yield margin + " ".join(word for word in words if word)
+    pieces = (node_text(view, node), arriving(view, node), short_edges(view, node))
+    yield margin + " ".join(piece for piece in pieces if piece)
     yield from edge_lines(view, node, f"{margin}    ")
 
 
@@ -521,20 +522,24 @@ def _source(view: View, path: str, rows: list[Row]) -> Iterator[str]:
 def _tree(view: View, node: Row, edge: Row | None, indent: str) -> Iterator[str]:
     """A node and below it its parts."""
     parts = sorted(view.below[node["node_id"]], key=lambda part: _part_order(view, *part))
-    inline = [part for part in parts if _is_word(view, part[1])]
-    words = [said_part(view, node, edge), *(_word(view, *part) for part in inline), arriving(view, node)]
-    yield indent + " ".join(word for word in (*words, edge_words(view, node)) if word)
+    inline = [part for part in parts if _is_keyword(view, part[1])]
+    pieces = [
+        part_text(view, node, edge),
+        *(_inline_text(view, *part) for part in inline),
+        arriving(view, node),
+    ]
+    yield indent + " ".join(piece for piece in (*pieces, short_edges(view, node)) if piece)
     yield from edge_lines(view, node, f"{indent}    ")
     for joining, inner in parts:
-        if not _is_word(view, inner):
+        if not _is_keyword(view, inner):
             yield from _tree(view, inner, joining, f"{indent}    ")
 
 
-def said_part(view: View, node: Row, edge: Row | None) -> str:
+def part_text(view: View, node: Row, edge: Row | None) -> str:
     """The node of a tree, after what it is to the node above."""
     kind, path, name = node["node_kind"], view.path(node), one_line(node["name"] or "")
     subkind, label = node["subkind"] or "", EVENTS.get(kind, kind.lower())
-    words = {
+    pieces = {
         "AST_NODE": (subkind, name),
         "CFG_BLOCK": (view.names[node["node_id"]][0], subkind),
         "INSTRUCTION": (str(view.offset(node)), subkind, name),
@@ -544,11 +549,11 @@ def said_part(view: View, node: Row, edge: Row | None) -> str:
     span = ""
     if path is not None and node["bstart"] is not None:
         span = view.texts[path].span(node["bstart"], node["bend"])
-    return said_node(view, node, "" if edge is None else _slot(view, edge, node), *words, span)
+    return node_text(view, node, "" if edge is None else _slot(view, edge, node), *pieces, span)
 
 
 def _slot(view: View, edge: Row, node: Row) -> str:
-    """What a part is to the whole, as far as it does not say so itself."""
+    """Return the role of a part in the whole, unless its own text contains it."""
     kind, role, index = edge["edge_kind"], edge["role"] or "", edge["ordinal"]
     if kind.startswith("STEP_"):
         role = f"{index} {role}".strip()
@@ -561,7 +566,7 @@ def _slot(view: View, edge: Row, node: Row) -> str:
         role = f"{role}[{index}]"
     ends = edge["src_node_id"], edge["dst_node_id"]
     outer = view.nodes[ends[0] if ends[1] == node["node_id"] else ends[1]]
-    return " ".join(word for word in (role, said_finding(view, edge, outer, node)) if word)
+    return " ".join(piece for piece in (role, finding_text(view, edge, outer, node)) if piece)
 
 
 def _part_order(view: View, edge: Row, node: Row) -> tuple[Any, ...]:
@@ -580,12 +585,12 @@ def _part_order(view: View, edge: Row, node: Row) -> tuple[Any, ...]:
     )
 
 
-def _is_word(view: View, node: Row) -> bool:
+def _is_keyword(view: View, node: Row) -> bool:
     """A leaf of the syntax tree without a place, such as Load or Add, that its parent's line can name."""
     key = node["node_id"]
     busy = view.below[key] or view.leaving[key] or view.arriving[key]
     return node["node_kind"] == "AST_NODE" and node["bstart"] is None and not busy
 
 
-def _word(view: View, edge: Row, node: Row) -> str:
-    return f"{_slot(view, edge, node)}={said_node(view, node, node['subkind'], one_line(node['name'] or ''))}"
+def _inline_text(view: View, edge: Row, node: Row) -> str:
+    return f"{_slot(view, edge, node)}={node_text(view, node, node['subkind'], one_line(node['name'] or ''))}"

@@ -134,9 +134,9 @@ def _download(
     )
     archives = sorted(work.glob(pattern))
     if done.returncode or not archives:
-        said = done.stderr.strip().splitlines() or ["pip said nothing"]
+        output = done.stderr.strip().splitlines() or ["pip printed nothing"]
         raise EnvironmentProblem(
-            f"{requirement.split(maxsplit=1)[0]} could not be fetched: {said[-1]}",
+            f"{requirement.split(maxsplit=1)[0]} could not be fetched: {output[-1]}",
             "check the network and pip's settings",
         )
     return archives[0]

@@ -1,9 +1,9 @@
-r"""Small repositories that are hard to analyse piece by piece, and scripts of edits over them, by a seed.
+r"""Generate small repositories that are hard to analyse file by file, and scripts of edits, by a seed.
 
     tree = repository(seed=7)                      # {"core/__init__.py": b"...", ...}
     write_tree(folder, tree)
     for edit in script(seed=7, steps=100):         # over repository(7)
-        tree = edit.apply(tree)                    # a new tree; edit.name is "remove_base", say
+        tree = edit.apply(tree)                    # a new tree; edit.name is for example "remove_base"
         write_tree(folder, tree, edit.writes)      # a touched file is written although its bytes are equal
 
 An edit is one of `KINDS` and what it does to a tree: the bytes of the files it writes, None for those that
@@ -331,7 +331,7 @@ STRANGE = {
 
 
 class Made(NamedTuple):
-    """A module of a repository that is being written: what the others may ask of it."""
+    """A module of a repository that is being written, and the names that others may import."""
 
     path: str
     functions: tuple[str, ...]
@@ -851,7 +851,7 @@ def decorator_removed(tree: Tree, rng: Random, module: Module, node: Place) -> W
 
 
 def renamed_function(tree: Tree, rng: Random, module: Module, node: Place) -> Writes | None:
-    """Another name for a function; who calls it is not told."""
+    """Another name for a function; its callers keep the old name."""
     line, name = node.lineno - 1, rng.choice((*FUNCTIONS, *METHODS, f"{node.name}_{rng.randrange(100)}"))
     return module.replaced(line, line + 1, re.sub(rf"def\s+{node.name}\b", f"def {name}", module.lines[line]))
 

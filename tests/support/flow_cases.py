@@ -562,7 +562,7 @@ def f(a, b):
     return c
 """,
         "2 to 3, 3 to 4, 4 to exit",
-        # It runs whenever its items are asked for, so both values of b may be seen.
+        # It runs whenever its items are requested, so both values of b may be seen.
         "a 1-2, x 2-2, .0 2-2, c 2-4, closure b 1-2, closure b 3-2",
     ),
     "lambda and its default": Case(
@@ -576,7 +576,7 @@ def f(a):
 """,
         "2 to 3, 3 to 5, 5 to 6, 6 to exit",
         # The default is taken at once; the body runs after the def of line 5 at the earliest, but line 3 has
-        # calls during which it might run as far as anybody knows.
+        # calls during which it might run as far as the analysis knows.
         "b 2-3, x 3-3, c 3-6, closure b 2-4, closure b 5-4",
     ),
     "class body": Case(

@@ -215,7 +215,7 @@ def _recipe(kind: NodeKind, row: Row) -> list[Any] | None:
 
 
 def _nodes(graph: Graph) -> Complaints:
-    """What the catalogue says of a kind's columns."""
+    """Check the columns that the catalogue declares for a kind."""
     files = {row["node_id"]: row["path"] for row in graph.nodes if row["node_kind"] == "FILE"}
     for row in graph.nodes:
         kind = NODE_KINDS[row["node_kind"]]
@@ -245,7 +245,7 @@ def _owned(name: str, owner: str, row: Row) -> Complaints:
 
 
 def _edges(graph: Graph) -> Complaints:
-    """Ends, and what the catalogue says of a kind's columns."""
+    """Check ends, and the columns that the catalogue declares for a kind."""
     kinds = {row["node_id"]: row["node_kind"] for row in graph.nodes}
     for row in graph.edges:
         kind = EDGE_KINDS[row["edge_kind"]]

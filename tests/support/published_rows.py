@@ -61,9 +61,9 @@ def counted(root: Path | str) -> list[str]:
             if name == FAILURES:
                 run_id = row.artifact_ids["extract"].partition("/")[0]
                 of_it = of_it.filter(pc.field("run_id") == run_id)
-            told = row.row_counts.get(name, 0)
-            if told != len(of_it):
-                wrong.append(f"{name} of {repo_id}: {len(of_it)} rows, {told} in the manifest")
+            recorded = row.row_counts.get(name, 0)
+            if recorded != len(of_it):
+                wrong.append(f"{name} of {repo_id}: {len(of_it)} rows, {recorded} in the manifest")
     return wrong
 
 

@@ -81,7 +81,7 @@ def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict
 
 
 def call_edges(values: Values) -> dict[str, list[str]]:
-    """Return callees by caller, both sorted, as the values give them: what CALL_GRAPH rows must say.
+    """Return callees by caller, both sorted, as the values give them: the expected CALL_GRAPH rows.
 
     Applying `property`, `staticmethod` or `classmethod` is no call; of a class the constructors count.
     """

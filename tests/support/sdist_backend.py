@@ -16,8 +16,8 @@ from pathlib import Path
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: object = None) -> str:
     """The hook of PEP 517, which pip calls in the folder of the unpacked archive."""
-    told = email.message_from_bytes(Path("PKG-INFO").read_bytes())
-    folder = Path(metadata_directory, f"{told['Name']}-{told['Version']}.dist-info")
+    metadata = email.message_from_bytes(Path("PKG-INFO").read_bytes())
+    folder = Path(metadata_directory, f"{metadata['Name']}-{metadata['Version']}.dist-info")
     folder.mkdir()
     shutil.copyfile("PKG-INFO", folder / "METADATA")
     return folder.name

@@ -194,7 +194,7 @@ def healthy() -> Tables:
         "relations_v1": [
             *map(relation, relations),
             relation(edge("CALLS_NAME", CALL, "", A, (15, 19))) | {"dst_id": None, "reason": "unknown"},
-            # Another witness says the same.
+            # Another witness agrees.
             relation(relations[-1]),
         ],
         "cpg_nodes": nodes,
