@@ -41,7 +41,7 @@ def persisted(spark: SparkSession) -> list[str]:
 
 def test_the_strongest_wish_of_a_step_counts() -> None:
     def boundary(step: str, *flags: str) -> tuple[str, str]:
-        table = caching.boundary(load_settings(flags, env={}, start=None).tables, step)
+        table = caching.table_with_strongest_cache(load_settings(flags, env={}, start=None).tables, step)
         return table.name, table.cache
 
     assert boundary(RELATE) == ("relations_v1", "memory")

@@ -22,7 +22,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.graph.file_view import READS
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, TABLES
 from codeanatomy.pipeline.bundles import SETTINGS
-from codeanatomy.pipeline.graph_step import graphed, together
+from codeanatomy.pipeline.graph_step import graph_files, merge_repositories
 from codeanatomy.spark.session import clone_session
 from support import corpus
 from support.graph_stage import graph_of
@@ -118,9 +118,9 @@ def test_partitions_do_not_matter(spark: SparkSession, lake: Path, numbers: tupl
     inputs = {name: scan(store, name).rows.where(wanted) for name in READS}
     found = []
     for tasks in numbers:
-        frame, _ = graphed(inputs, "default", tasks)
+        frame, _ = graph_files(inputs, "default", tasks)
         own = {row["first_file_id"]: row.asDict() for row in frame.select("first_file_id", *TABLES).collect()}
-        shared = sorted(bytes(row[NODES]) for row in together(frame).collect())
+        shared = sorted(bytes(row[NODES]) for row in merge_repositories(frame).collect())
         found.append((own, shared))
         frame.unpersist()
     assert found[0] == found[1]

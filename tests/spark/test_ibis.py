@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from codeanatomy.catalog.views import VIEWS
 from codeanatomy.errors import EnvironmentProblem, UnknownName
 from codeanatomy.query.answers import Answer
-from codeanatomy.query.engines.ibis import Artifact, IbisLane
+from codeanatomy.query.engines.ibis import Artifact, IbisViews
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.symbols import DEFINITIONS, EXTERNAL_KINDS
 
@@ -27,7 +27,7 @@ def light(ask_lake: Path) -> Lake:
 
 
 @pytest.fixture(scope="module", params=["duckdb", pytest.param("pyspark", marks=pytest.mark.session)])
-def lane(request: pytest.FixtureRequest, light: Lake, ask_lake: Path) -> IbisLane:
+def lane(request: pytest.FixtureRequest, light: Lake, ask_lake: Path) -> IbisViews:
     if request.param == "duckdb":
         return light.ibis()
     spark: SparkSession = request.getfixturevalue("spark")
@@ -45,7 +45,7 @@ def rows_in(answer: Answer, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(map(row.__getitem__, columns)) for row in answer]
 
 
-def test_callers(lane: IbisLane, light: Lake) -> None:
+def test_callers(lane: IbisViews, light: Lake) -> None:
     calls = lane.calls
     asked = (
         calls.filter(calls.callee == "shop.cart.Cart.add")
@@ -57,7 +57,7 @@ def test_callers(lane: IbisLane, light: Lake) -> None:
     assert rows_of(lane.execute(asked)) == rows_in(answer, *columns)
 
 
-def test_refs(lane: IbisLane, light: Lake) -> None:
+def test_refs(lane: IbisViews, light: Lake) -> None:
     references = lane.references
     meant = references.filter(references.symbol == "shop.money.Price", references.repo_id == "shop")
     asked = meant.select("path", "line").distinct().order_by("path", "line")
@@ -65,7 +65,7 @@ def test_refs(lane: IbisLane, light: Lake) -> None:
     assert rows_of(lane.execute(asked)) == sorted(set(rows_in(answer, "path", "line")))
 
 
-def test_find(lane: IbisLane, light: Lake) -> None:
+def test_find(lane: IbisViews, light: Lake) -> None:
     symbols = lane.symbols
     order = ("symbol", "kind", "path", "line", "symbol_id")
     kinds = (*DEFINITIONS, "BINDING", *EXTERNAL_KINDS)
@@ -78,7 +78,7 @@ def test_find(lane: IbisLane, light: Lake) -> None:
     assert rows_of(lane.execute(asked)) == rows_in(answer, *order, "subkind", "repo_id")
 
 
-def test_what_was_run_is_recorded(lane: IbisLane, light: Lake, tmp_path: Path) -> None:
+def test_what_was_run_is_recorded(lane: IbisViews, light: Lake, tmp_path: Path) -> None:
     before = len(lane.artifacts)
     repositories = lane.tables["repositories"]
     asked = repositories.repo_id.nunique()

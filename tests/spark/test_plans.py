@@ -53,7 +53,7 @@ def read_all(read: Read, *names: str) -> dict[str, DataFrame]:
 
 
 def solved(read: Read, tasks: int) -> DataFrame:
-    programs, _ = relation.summaries(read_all(read, *relation.INPUTS), tasks)
+    programs, _ = relation.compile_programs(read_all(read, *relation.INPUTS), tasks)
     return relation.solved(programs, repositories=2)
 
 
@@ -62,7 +62,7 @@ FRAMES: Mapping[str, Callable[[Read, int], DataFrame]] = {
         0
     ],
     "relate": solved,
-    "graph": lambda read, tasks: graphing.graphed(read_all(read, *GRAPH_READS), "default", tasks)[0],
+    "graph": lambda read, tasks: graphing.graph_files(read_all(read, *GRAPH_READS), "default", tasks)[0],
 }
 # Python that runs by the batch, by step; nothing else of Python may be in a plan.
 PYTHON = {"normalize": {"pack", "rules"}, "relate": {"programs", "solve"}, "graph": {"pack", "make"}}

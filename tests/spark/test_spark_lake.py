@@ -27,7 +27,7 @@ from codeanatomy.query.ask import VERBS, resolve_request
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.spark import FEW, SparkReader
 from codeanatomy.query.engines.spark_lake import SparkLake
-from codeanatomy.query.engines.statements import Held, Query, Row, Slice
+from codeanatomy.query.engines.statements import InlineRows, Query, Row, Slice
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.sql.spark import run_spark_sql
@@ -233,7 +233,7 @@ def test_texts_arrive_as_they_are(lake: SparkLake, light: Lake) -> None:
     shape = tuple(COLUMNS[name] for name in ("symbol", "line", "confidence", "amount", "test"))
     for times in (1, FEW):
         rows = [(text, None, 0.1, 10**12 + i, i % 2 == 0) for i in range(times) for text in HOSTILE]
-        held = Query("SELECT h.* FROM h", {"h": Held(shape, rows)}, order=("symbol", "amount"))
+        held = Query("SELECT h.* FROM h", {"h": InlineRows(shape, rows)}, order=("symbol", "amount"))
         assert lake.reader.rows(held) == light.reader.rows(held)
 
 

@@ -91,7 +91,9 @@ def enable_feature(
     request = resolve_request(WriteRequest(lake, settings))
     with open_maintenance_run(request, ("all, for a feature",), progress, session) as run:
         pins = {} if run.current is None else run.current.pins
-        unpublished = [name for name, pin in pins.items() if run.floor.get(name, pin.version) != pin.version]
+        unpublished = [
+            name for name, pin in pins.items() if run.initial_versions.get(name, pin.version) != pin.version
+        ]
         if unpublished:
             raise StorageFailure(
                 f"{', '.join(unpublished[:MAX_LISTED])} has versions that no run has published",

@@ -83,7 +83,7 @@ class MaintenanceRun:
         self.has_published = False
         self._refuse_lost_manifest()
         # Later versions of these tables must be made by this run, or publishing is refused.
-        self.floor = newest_versions(self.root)
+        self.initial_versions = newest_versions(self.root)
         lease.set_base_run(None if self.current is None else self.current.run_id)
         self._keep_journal()
 
@@ -111,7 +111,9 @@ class MaintenanceRun:
     ) -> None:
         """Publish a snapshot with its tables at these versions."""
         self.lease.check()
-        refuse_foreign_commits(self.root, {name: self.floor.get(name, -1) for name in versions}, self.run_id)
+        refuse_foreign_commits(
+            self.root, {name: self.initial_versions.get(name, -1) for name in versions}, self.run_id
+        )
         since = None if self.current is None else self.current.published_at
         run = RepublishingRun(self.run_id, mode, self.started, versions, since, step_ms)
         republish(self.root, lake, run, after=self.manifest)

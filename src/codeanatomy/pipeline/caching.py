@@ -30,8 +30,8 @@ from codeanatomy.plan.steps import fingerprint
 STRENGTH: tuple[CachePolicy, ...] = ("none", "memory", "delta_staging")
 
 
-def boundary(tables: Sequence[Table], step: str) -> Table:
-    """Return the table of a step whose cache policy applies."""
+def table_with_strongest_cache(tables: Sequence[Table], step: str) -> Table:
+    """Return the table of a step with the strongest cache policy, which applies to the whole step."""
     own = [table for table in tables if table.stage == step]
     return max(own, key=lambda table: STRENGTH.index(table.cache))
 
@@ -39,7 +39,7 @@ def boundary(tables: Sequence[Table], step: str) -> Table:
 @contextmanager
 def cache_frame(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
     """Keep a frame until the end of the block, by the policy of the catalogue."""
-    table = boundary(run.store.tables, step)
+    table = table_with_strongest_cache(run.store.tables, step)
     made_from = fingerprint(run.fingerprints(step))
     if table.cache == "delta_staging":
         staged = stage(run.spark_store, step, frame, made_from)
@@ -62,5 +62,5 @@ def cache_frame(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
 
 def release(run: Run, step: str) -> None:
     """Delete the staged frame of a step whose tables are published."""
-    if boundary(run.store.tables, step).cache == "delta_staging":
+    if table_with_strongest_cache(run.store.tables, step).cache == "delta_staging":
         clear_staged(run.spark_store, step)

@@ -83,7 +83,7 @@ class Run:
     # Raises if another run has taken over the lake.
     check_lease: Callable[[], None]
     # Newest version of each table when the run was planned or has rolled back; later ones must be its own.
-    floor: dict[str, int] = field(default_factory=dict)
+    initial_versions: dict[str, int] = field(default_factory=dict)
     # Steps that a dead run has done.
     resumed: dict[str, StepDone] = field(default_factory=dict)
     trace: Trace = field(default_factory=Trace)

@@ -1,7 +1,7 @@
 """Run the graph step on Spark: nodes, edges and properties of each file, and those of the repository.
 
-    per_file, done = graphed(inputs, "default", tasks)     # a row per file: its rows, packed by table
-    shared = together(per_file)                            # a row per repository: packages, types, ...
+    per_file, done = graph_files(inputs, "default", tasks) # a row per file: its rows, packed by table
+    shared = merge_repositories(per_file)                  # a row per repository: packages, types, ...
 
 Both go into the same tables, the second without an owner. The copies of the edges are the same rows in
 another order, written from the same packed streams. Tests: `tests/spark/test_graph.py`.
@@ -49,9 +49,9 @@ def graph_stage(run: Run) -> None:
     """Make the graph from the tables of the other steps and commit it."""
     store = replace(run.spark_store, spark=step_session(run, GRAPH, SETTINGS))
     inputs = {name: input_rows(run, store, GRAPH, name) for name in READS}
-    frame, done = graphed(inputs, run.request.profile, file_tasks(run, GRAPH))
+    frame, done = graph_files(inputs, run.request.profile, file_tasks(run, GRAPH))
     total = read_files(run, GRAPH)
-    with cache_frame(run, GRAPH, frame) as per_file, _kept(together(per_file)) as shared:
+    with cache_frame(run, GRAPH, frame) as per_file, _kept(merge_repositories(per_file)) as shared:
         gathered = per_file.drop(REPO).unionByName(shared)
         worked = work_through(run, GRAPH, gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
         with run.timed("graph_commit"):
@@ -69,7 +69,9 @@ def _kept(shared: DataFrame) -> Iterator[DataFrame]:
         kept.unpersist()
 
 
-def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple[DataFrame, Accumulator[int]]:
+def graph_files(
+    inputs: dict[str, DataFrame], profile: Profile, tasks: int
+) -> tuple[DataFrame, Accumulator[int]]:
     """Return a frame with a row per file and a column per table, and a counter of finished files."""
     frames = {
         name: selected(name, _wanted(name, rows), instructions=profile == "full")
@@ -94,7 +96,7 @@ def graphed(inputs: dict[str, DataFrame], profile: Profile, tasks: int) -> tuple
     return bundles.mapInArrow(make, packed_ddl((*TABLES, SHARED), PATH, REPO)), done
 
 
-def together(per_file: DataFrame) -> DataFrame:
+def merge_repositories(per_file: DataFrame) -> DataFrame:
     """Return a frame with a row per repository and a column per table: rows that belong to no single file."""
 
     def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
 """Run the relate step on Spark: compile files to programs in parallel, then solve each repository as a whole.
 
-    programs = summaries(inputs, partitions)       # a row per file: its program, packed
-    gathered = solved(programs, repositories)      # a row per file: its relations, packed by table
+    programs = compile_programs(inputs, partitions) # a row per file: its program, packed
+    gathered = solved(programs, repositories)       # a row per file: its relations, packed by table
 
 The first step is spread over all cores. The second needs all files of a repository in one place, so there
 repositories run side by side; one that is large takes one core for as long as that takes. Measured on two
@@ -62,7 +62,7 @@ def relate_stage(run: Run) -> None:
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FILES_PER_BATCH)}
     store = replace(run.spark_store, spark=step_session(run, RELATE, settings))
     inputs = {name: input_rows(run, store, RELATE, name) for name in INPUTS}
-    programs, done = summaries(inputs, file_tasks(run, RELATE))
+    programs, done = compile_programs(inputs, file_tasks(run, RELATE))
     gathered = solved(programs, len(run.working(RELATE)))
     total = read_files(run, RELATE)
     with cache_frame(run, RELATE, gathered) as kept:
@@ -76,7 +76,7 @@ def relate_stage(run: Run) -> None:
                 run.done(RELATE, DIAGNOSTICS, added)
 
 
-def summaries(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:
+def compile_programs(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Accumulator[int]]:
     """Return a frame with the program of each file, and a counter of finished files."""
     files = witnessed_files(**inputs, partitions=partitions)
     done = files.sparkSession.sparkContext.accumulator(0)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from codeanatomy.lake.recorded_queries import RecordedQuery
     from codeanatomy.query.diff.run_diff import RunDiff
-    from codeanatomy.query.engines.ibis import IbisLane
+    from codeanatomy.query.engines.ibis import IbisViews
     from codeanatomy.query.engines.spark_lake import SparkLake
     from codeanatomy.query.sql.answer import SqlAnswer
 
@@ -241,8 +241,8 @@ class Lake(Verbs[Answer]):
                 self.record(sql_notes(self.reader, text))
         return result
 
-    def ibis(self) -> IbisLane:
+    def ibis(self) -> IbisViews:
         """Return the views as Ibis tables on DuckDB."""
-        from codeanatomy.query.engines.ibis import light_lane
+        from codeanatomy.query.engines.ibis import duckdb_views
 
-        return light_lane(self)
+        return duckdb_views(self)

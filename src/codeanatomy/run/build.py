@@ -48,7 +48,7 @@ from codeanatomy.pipeline.graph_step import graph_stage
 from codeanatomy.pipeline.normalize_step import normalize_stage
 from codeanatomy.pipeline.refresh.extract import refresh_extract
 from codeanatomy.pipeline.refresh.file_tables import Inputs
-from codeanatomy.pipeline.refresh.forecast import foreseen
+from codeanatomy.pipeline.refresh.forecast import forecast_impact
 from codeanatomy.pipeline.refresh.graph import refresh_graph
 from codeanatomy.pipeline.refresh.normalize import refresh_normalize
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
@@ -160,7 +160,7 @@ def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> 
         with Worker() as worker:
             run = _new_run(prepared, progress, _no_session, lambda: None, plan, state, new_run_id(), worker)
             _add_refreshes(run)
-            plan = structs.replace(plan, impact=foreseen(run))
+            plan = structs.replace(plan, impact=forecast_impact(run))
     if row is None or row is unfinished:
         return plan
     return structs.replace(plan, undo=(), held_by=row.holder)
@@ -395,10 +395,10 @@ def _record_events(run: Run) -> None:
 def _roll_back(run: Run) -> None:
     """Roll back the tables that an unfinished run wrote to.
 
-    Its JVM may live a moment longer than its driver, so `run.floor` has the versions at the time of the plan:
-    later commits that are not from this run must not be published.
+    Its JVM may live a moment longer than its driver, so `run.initial_versions` has the versions at the time
+    of the plan: later commits that are not from this run must not be published.
     """
-    run.floor.update(run.base.newest)
+    run.initial_versions.update(run.base.newest)
     for number, undo in enumerate(run.plan.undo, start=1):
         commit, began = Commit(run.run_id, ROLLBACK_SEQUENCE), time.monotonic()
         version = restore_with_fallback(
@@ -409,14 +409,14 @@ def _roll_back(run: Run) -> None:
                 table=undo.table_name,
                 operation=OPERATION,
                 version=version,
-                committed=version > run.floor.get(undo.table_name, -1),
+                committed=version > run.initial_versions.get(undo.table_name, -1),
                 run_id=run.run_id,
                 sequence=ROLLBACK_SEQUENCE,
                 metadata=encode_stamp(commit, OPERATION),
                 seconds=time.monotonic() - began,
             )
         )
-        run.floor[undo.table_name] = version
+        run.initial_versions[undo.table_name] = version
         if undo.to_version is not None:
             run.pins[undo.table_name] = version
         last = number == len(run.plan.undo)

@@ -92,13 +92,15 @@ def _recount(run: Run) -> None:
 def _refuse_concurrent_writes(run: Run) -> None:
     """Raise CommitConflict if another run wrote to a table while this one held the lease."""
     # A published table that was removed and not built again has no history.
-    written = (each for each in run.pins if each in run.floor or each in run.committed)
-    refuse_foreign_commits(run.store.root, {name: run.floor.get(name, -1) for name in written}, run.run_id)
+    written = (each for each in run.pins if each in run.initial_versions or each in run.committed)
+    refuse_foreign_commits(
+        run.store.root, {name: run.initial_versions.get(name, -1) for name in written}, run.run_id
+    )
 
 
-def refuse_foreign_commits(root: str, floor: Mapping[str, int], run_id: str) -> None:
+def refuse_foreign_commits(root: str, versions: Mapping[str, int], run_id: str) -> None:
     """Raise CommitConflict if another run committed to a table after the given version."""
-    for name, version in floor.items():
+    for name, version in versions.items():
         since = user_metadata_since(root, name, version)
         others = {made.run_id for text in since if (made := decode_stamp(text)) is not None} - {run_id}
         if others:

@@ -15,7 +15,7 @@ from codeanatomy.catalog.views import VIEWS, View, view
 from codeanatomy.delta.read.duck import duck_type, lookup_connection
 from codeanatomy.errors import UnknownName
 from codeanatomy.query.engines.light import LightReader
-from codeanatomy.query.engines.statements import Held, Query, Slice
+from codeanatomy.query.engines.statements import InlineRows, Query, Slice
 from codeanatomy.query.engines.views import HELD, view_query
 from support.ask_lake import reader_of
 
@@ -252,7 +252,7 @@ def test_diagnostics(reader: LightReader) -> None:
 
 def test_repositories_are_those_of_the_snapshot(reader: LightReader) -> None:
     query = view_query(view("repositories"), reader.snapshot)
-    assert isinstance(query.relations["built_repositories"], Held)
+    assert isinstance(query.relations["built_repositories"], InlineRows)
     rows = reader.rows(query)
     assert sorted(row[0] for row in rows) == ["depot", "flask", "shop"]
     found = {row[0]: ask(reader, "nodes", "count(*)", f"repo_id = '{row[0]}'", "1")[0][0] for row in rows}

@@ -11,7 +11,7 @@ from codeanatomy.delta.read.column_ranges import ColumnRange
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.errors import TableMissing
 from codeanatomy.query.engines.light import LightReader
-from codeanatomy.query.engines.statements import Held, Query, Slice, edges, nodes, of_repository
+from codeanatomy.query.engines.statements import InlineRows, Query, Slice, edges, nodes, of_repository
 from codeanatomy.query.verbs.result import rows_result as answered
 from support.ask_lake import reader_of
 
@@ -61,14 +61,14 @@ def test_rows_of_a_slice_are_those_and_no_others(reader: LightReader) -> None:
 
 
 def test_rows_at_hand(reader: LightReader) -> None:
-    held = Held(SHAPE, [("it's", 1), (None, None), ("\\ \x00\n🐍", 2)])
+    held = InlineRows(SHAPE, [("it's", 1), (None, None), ("\\ \x00\n🐍", 2)])
     query = Query("SELECT name, size FROM h", {"h": held}, order=("size",))
     assert reader.rows(query) == [("it's", 1), ("\\ \x00\n🐍", 2), (None, None)]
-    assert reader.rows(Query("SELECT name FROM h", {"h": Held(SHAPE, [])})) == []
+    assert reader.rows(Query("SELECT name FROM h", {"h": InlineRows(SHAPE, [])})) == []
 
 
 def test_a_limit_tells_the_total(reader: LightReader) -> None:
-    held = Held(SHAPE, [(str(number), number) for number in range(7)])
+    held = InlineRows(SHAPE, [(str(number), number) for number in range(7)])
     query = Query("SELECT * FROM h", {"h": held}, order=("size DESC",), columns=("name",))
     assert reader.rows(query, 2) == [("6", 7), ("5", 7)]
     assert reader.rows(query) == [(str(number),) for number in range(6, -1, -1)]
@@ -76,9 +76,9 @@ def test_a_limit_tells_the_total(reader: LightReader) -> None:
 
 def test_an_answer_that_is_at_hand_is_not_read() -> None:
     query = answered(("symbol", "line"), [{"symbol": "a", "line": 1}, {"symbol": "b"}]).query
-    assert query.at_hand() == [("a", 1), ("b", None)]
-    assert query.at_hand(1) == [("a", 1, 2)]
-    assert Query("SELECT * FROM n", {"n": Slice("cpg_nodes")}).at_hand() is None
+    assert query.inline_rows() == [("a", 1), ("b", None)]
+    assert query.inline_rows(1) == [("a", 1, 2)]
+    assert Query("SELECT * FROM n", {"n": Slice("cpg_nodes")}).inline_rows() is None
 
 
 def test_slices_of_a_repository() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from codeanatomy.config import load_settings
 from codeanatomy.errors import StepFailed, StorageFailure
-from codeanatomy.pipeline.refresh.processes import FEWEST, FORK, apart, forked, processes_of
+from codeanatomy.pipeline.refresh.processes import FEWEST, FORK, map_in_forks, processes_of, run_in_fork
 
 LARGE = 3_000_000
 # So many pieces are worth several processes.
@@ -60,19 +60,19 @@ def fail(problem: BaseException) -> Callable[[], object]:
 @pytest.mark.parametrize("processes", [1, 2, 3, 8])
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 30])
 def test_every_number_is_worked_on_once(processes: int, count: int) -> None:
-    assert sorted(forked(lambda number: number * number, count, processes)) == [
+    assert sorted(map_in_forks(lambda number: number * number, count, processes)) == [
         number * number for number in range(count)
     ]
 
 
 def test_one_process_works_in_order_and_here() -> None:
-    assert list(forked(lambda number: (number, os.getpid()), 3, processes=1)) == [
+    assert list(map_in_forks(lambda number: (number, os.getpid()), 3, processes=1)) == [
         (number, os.getpid()) for number in range(3)
     ]
 
 
 def test_several_work_elsewhere_and_share_the_numbers() -> None:
-    found = list(forked(lambda number: (slowly(os.getpid()), number), MANY, processes=3))
+    found = list(map_in_forks(lambda number: (slowly(os.getpid()), number), MANY, processes=3))
     shares = {pid: [number for each, number in found if each == pid] for pid, _ in found}
     assert os.getpid() not in shares
     assert len(shares) == 3
@@ -82,26 +82,28 @@ def test_several_work_elsewhere_and_share_the_numbers() -> None:
 
 
 def test_a_long_piece_delays_no_other() -> None:
-    found = list(forked(lambda number: (os.getpid(), slowly(number, 2.0 if number == 0 else 0.01)), MANY, 2))
+    found = list(
+        map_in_forks(lambda number: (os.getpid(), slowly(number, 2.0 if number == 0 else 0.01)), MANY, 2)
+    )
     [busy] = [pid for pid, number in found if number == 0]
     assert [number for pid, number in found if pid == busy] == [0]
 
 
 def test_few_pieces_are_worked_on_here() -> None:
-    pids = set(forked(lambda _: os.getpid(), 2 * FEWEST - 1, processes=8))
+    pids = set(map_in_forks(lambda _: os.getpid(), 2 * FEWEST - 1, processes=8))
     assert pids == {os.getpid()}
-    assert len(set(forked(lambda _: slowly(os.getpid()), 2 * FEWEST, processes=8))) == 2
+    assert len(set(map_in_forks(lambda _: slowly(os.getpid()), 2 * FEWEST, processes=8))) == 2
 
 
 def test_a_process_has_what_its_parent_knows() -> None:
     known = {number: object() for number in range(100)}
-    assert sorted(forked(lambda number: len(known) + number, MANY, processes=2)) == [
+    assert sorted(map_in_forks(lambda number: len(known) + number, MANY, processes=2)) == [
         len(known) + number for number in range(MANY)
     ]
 
 
 def test_large_answers_arrive_whole() -> None:
-    found = list(forked(lambda number: bytes([number]) * LARGE, MANY, processes=2))
+    found = list(map_in_forks(lambda number: bytes([number]) * LARGE, MANY, processes=2))
     assert sorted(found) == [bytes([number]) * LARGE for number in range(MANY)]
 
 
@@ -109,14 +111,14 @@ def test_large_answers_arrive_whole() -> None:
 @pytest.mark.parametrize("number", [0, 3])
 def test_what_goes_wrong_in_a_process_is_raised_here(processes: int, number: int) -> None:
     with pytest.raises(ValueError if processes == 1 else StepFailed, match="no such thing"):
-        list(forked(at(number, fail(ValueError("no such thing"))), MANY, processes))
+        list(map_in_forks(at(number, fail(ValueError("no such thing"))), MANY, processes))
     assert not FORK.active_children()
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_error_of_ours_keeps_its_advice(processes: int) -> None:
     with pytest.raises(StorageFailure) as told:
-        list(forked(at(1, fail(StorageFailure("no room", "make some"))), MANY, processes))
+        list(map_in_forks(at(1, fail(StorageFailure("no room", "make some"))), MANY, processes))
     assert (told.value.message, told.value.hint) == ("no room", "make some")
 
 
@@ -132,7 +134,7 @@ def test_an_error_of_ours_keeps_its_advice(processes: int) -> None:
 @pytest.mark.parametrize("number", [0, 3])
 def test_a_process_that_dies_is_told(problem: Callable[[], object], number: int) -> None:
     with pytest.raises(StepFailed, match="died"):
-        list(forked(at(number, problem), MANY, processes=2))
+        list(map_in_forks(at(number, problem), MANY, processes=2))
     assert not FORK.active_children()
 
 
@@ -145,18 +147,18 @@ def test_a_process_that_dies_while_it_answers_is_told() -> None:
             raise AssertionError
 
     with pytest.raises(StepFailed, match="died"):
-        list(forked(lambda number: Half() if number == 1 else number, MANY, processes=2))
+        list(map_in_forks(lambda number: Half() if number == 1 else number, MANY, processes=2))
 
 
 @pytest.mark.parametrize("answer", [lambda: lambda: None, fail(Odd(1, 2))], ids=["answer", "problem"])
 def test_what_cannot_be_sent_is_a_failure(answer: Callable[[], object]) -> None:
     with pytest.raises(StepFailed, match=r"pickle|local object|1 and 2"):
-        list(forked(lambda number: answer() if number == 1 else number, MANY, processes=2))
+        list(map_in_forks(lambda number: answer() if number == 1 else number, MANY, processes=2))
     assert not FORK.active_children()
 
 
 def test_who_stops_to_listen_ends_the_processes() -> None:
-    found = forked(lambda number: bytes(LARGE), 100, processes=2)
+    found = map_in_forks(lambda number: bytes(LARGE), 100, processes=2)
     assert len(list(islice(found, 1))) == 1
     found.close()  # type: ignore[attr-defined]
     assert not FORK.active_children()
@@ -175,9 +177,9 @@ def test_apart_nothing_stays_here() -> None:
         large.append(1)
         return elsewhere(len(large)), os.getpid()
 
-    assert apart(work)[0] == 1
+    assert run_in_fork(work)[0] == 1
     assert large == []
     with pytest.raises(StepFailed, match="died"):
-        apart(lambda: os.kill(os.getpid(), signal.SIGKILL))
+        run_in_fork(lambda: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(StorageFailure):
-        apart(fail(StorageFailure("full", "")))
+        run_in_fork(fail(StorageFailure("full", "")))

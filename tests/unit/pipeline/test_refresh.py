@@ -826,14 +826,14 @@ def test_a_source_that_changes_while_it_is_read(
     meanwhile: Callable[[Path], None], again: set[str], edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was made of a file is recorded as made of what was read; the rest is for the next build."""
-    real = extracting.extracted
+    real = extracting.extract_changes
 
     def late(run: Run, refresh: Refresh) -> dict[str, writing.Redone]:
         meanwhile(edited.source)
         return real(run, refresh)
 
     with monkeypatch.context() as patched:
-        patched.setattr(extracting, "extracted", late)
+        patched.setattr(extracting, "extract_changes", late)
         first = edited.refreshed(LONGER)
     report = refreshed(edited.lake, edited.sources)
     assert (edited.redone(report.run_id).keys() if report.run_id != first.run_id else set()) == again
@@ -850,7 +850,7 @@ def dying(
 ) -> None:
     """Let a function that a refresh calls raise at one of its calls."""
     module, name = place.rsplit(".", 1)
-    owner = importlib.import_module(f"codeanatomy.run.{module}")
+    owner = importlib.import_module(f"codeanatomy.{module}")
     real, calls = getattr(owner, name), itertools.count(1)
 
     def raising(*args: Any, **options: Any) -> Any:
@@ -862,15 +862,15 @@ def dying(
 
 
 PLACES = {
-    "in extract": ("refresh.extracting.extracted", 1),
-    "at the sixth table": ("refresh.writing.adopt_files", 6),
-    "in normalize": ("refresh.normalizing.normalized", 1),
-    "in relate": ("refresh.relating.related", 1),
-    "among the tables of normalize and relate": ("refresh.writing.adopt_files", 17),
-    "in graph": ("refresh.graphing.graphed", 1),
-    "among the tables of graph": ("refresh.writing.adopt_files", 23),
-    "at what is recorded": ("build.record_artifacts", 1),
-    "at publication": ("build.publish", 1),
+    "in extract": ("pipeline.refresh.extract.extract_changes", 1),
+    "at the sixth table": ("pipeline.refresh.write.adopt_files", 6),
+    "in normalize": ("pipeline.refresh.normalize.normalize_files", 1),
+    "in relate": ("pipeline.refresh.relate.compute_relations", 1),
+    "among the tables of normalize and relate": ("pipeline.refresh.write.adopt_files", 17),
+    "in graph": ("pipeline.refresh.graph.graph_changes", 1),
+    "among the tables of graph": ("pipeline.refresh.write.adopt_files", 23),
+    "at what is recorded": ("run.build.record_artifacts", 1),
+    "at publication": ("run.build.publish", 1),
 }
 
 
@@ -895,11 +895,11 @@ def test_dead_runs_over_dead_runs_and_another_edit(edited: Edited, monkeypatch: 
     """The one that succeeds is about another source than those that died."""
     edited.refreshed({"other.py": "import use\n"})
     with monkeypatch.context() as dead:
-        dying(dead, "refresh.writing.adopt_files", 24)
+        dying(dead, "pipeline.refresh.write.adopt_files", 24)
         with pytest.raises(Died):
             edited.refreshed(LONGER)
     with monkeypatch.context() as dead:
-        dying(dead, "build.publish", 1, KeyboardInterrupt)
+        dying(dead, "run.build.publish", 1, KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
             edited.refreshed({"new.py": "import lib\n\nlib.f()\n"})
     assert edited.refreshed({"lib.py": MIXED["lib.py"], "broken.py": None}).status == "succeeded"
@@ -911,7 +911,7 @@ def test_a_dead_run_whose_edit_is_undone(
     mixed: Edited, edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as dead:
-        dying(dead, "refresh.graphing.graphed", 1, KeyboardInterrupt)
+        dying(dead, "pipeline.refresh.graph.graph_changes", 1, KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
             edited.refreshed(LONGER)
     edited.refreshed({"lib.py": MIXED["lib.py"]})
@@ -923,10 +923,10 @@ def test_a_dead_run_whose_edit_is_undone(
     ("stop", "step", "place"),
     quick(
         [
-            (signal.SIGINT, "extract", "extracting.extracted"),
-            (signal.SIGTERM, "normalize", "normalizing.normalized"),
-            (signal.SIGTERM, "relate", "relating.related"),
-            (signal.SIGINT, "graph", "graphing.graphed"),
+            (signal.SIGINT, "extract", "extract.extract_changes"),
+            (signal.SIGTERM, "normalize", "normalize.normalize_files"),
+            (signal.SIGTERM, "relate", "relate.compute_relations"),
+            (signal.SIGINT, "graph", "graph.graph_changes"),
         ],
         2,
     ),

@@ -99,37 +99,38 @@ def test_edges_that_are_swapped_make_the_graph_of_a_clean_build(
     assert linked == {path for path in BEFORE if file_id("test", path) in edges.owners}
     assert whole == {path for path in BEFORE if file_id("test", path) in found.owners - edges.owners}
     old, new = (rows_by_file(sources, profile) for sources in (BEFORE, now))
-    gone = set(edges.gone.to_pylist())
+    gone = set(edges.removed.to_pylist())
     for owner in edges.owners:
         assert old[owner][NODES] == new[owner][NODES]
         for name, column in EDGE_IDS.items():
             kept = [row for row in old[owner][name] if row[column] not in gone]
-            come = [row for row in edges.come[name].to_pylist() if row["owner_file_id"] == owner]
+            come = [row for row in edges.added[name].to_pylist() if row["owner_file_id"] == owner]
             # A row that is there already would be there twice.
             assert sorted(map(str, kept + come)) == sorted(map(str, new[owner][name])), name
     # What differs, and nothing beside it.
     assert not {str(row) for owner in edges.owners for row in old[owner][EDGES]} & {
-        str(row) for row in edges.come[EDGES].to_pylist()
+        str(row) for row in edges.added[EDGES].to_pylist()
     }
     if "kinds.py" in edit:
-        assert edges.come[PROPS].num_rows > 10
+        assert edges.added[PROPS].num_rows > 10
     for name in (PROPS, PROPS_MAP):
-        assert set(edges.come[name].column("entity_id").to_pylist()) <= set(
-            edges.come[EDGES].column("edge_id").to_pylist()
+        assert set(edges.added[name].column("entity_id").to_pylist()) <= set(
+            edges.added[EDGES].column("edge_id").to_pylist()
         )
 
 
 def test_relations_that_differ_and_those_beside_them() -> None:
     found = difference(BEFORE, {**BEFORE, "lib.py": MOVED})
     sides = [
-        {str(row) for row in rows.to_pylist()} for rows in (found.gone, found.come, found.before, found.now)
+        {str(row) for row in rows.to_pylist()}
+        for rows in (found.removed, found.added, found.before, found.now)
     ]
     gone, come, before, now = sides
     assert gone
     assert come
     assert not gone & come
     assert before - gone == now - come
-    sources = {row["src_id"] for rows in (found.gone, found.come) for row in rows.to_pylist()}
+    sources = {row["src_id"] for rows in (found.removed, found.added) for row in rows.to_pylist()}
     assert sources == {row["src_id"] for row in found.before.to_pylist()}
 
 

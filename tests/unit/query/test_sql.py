@@ -310,8 +310,8 @@ def test_a_diagnostic_has_its_place_and_a_suggestion() -> None:
             "SELECT caller FROM calls WHERE external = 'x'",
             "write TRUE or FALSE, or a comparison",
         ),
-        ("SELECT 'it''s'", "a quote inside of a text is written \\'"),
-        ("SELECT 0x10", "write a number, or a text in quotes"),
+        ("SELECT 'it''s'", "write a quote inside of a string as \\'"),
+        ("SELECT 0x10", "write a number or a string literal"),
         ("SELECT max(line, 3) FROM calls", "as in max(line)"),
     ],
 )

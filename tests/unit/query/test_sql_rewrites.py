@@ -15,8 +15,8 @@ import pytest
 from sqlglot.executor import execute
 
 from codeanatomy.catalog.views import VIEWS
-from codeanatomy.query.engines.light import held_rows
-from codeanatomy.query.engines.statements import Held
+from codeanatomy.query.engines.light import values_sql
+from codeanatomy.query.engines.statements import InlineRows
 from codeanatomy.query.sql.light import check
 from support.folders import CASES
 
@@ -35,8 +35,8 @@ SCHEMA = {view.name: {column.name: column.type for column in view.columns} for v
 def database() -> duckdb.DuckDBPyConnection:
     found = duckdb.connect(":memory:")
     for view in VIEWS:
-        held = Held(view.columns, [tuple(row.values()) for row in TABLES[view.name]])
-        found.execute(f'CREATE TABLE "{view.name}" AS {held_rows(held)}')
+        held = InlineRows(view.columns, [tuple(row.values()) for row in TABLES[view.name]])
+        found.execute(f'CREATE TABLE "{view.name}" AS {values_sql(held)}')
     return found
 
 

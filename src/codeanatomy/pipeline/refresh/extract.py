@@ -1,6 +1,6 @@
 """Extract the files that changed; run whole-program tools on all of them.
 
-    redone = extracted(run, refresh)       # by table, rows and the files they are all rows of
+    redone = extract_changes(run, refresh) # by table, rows and the files they are all rows of
     refresh_extract(run)                   # the same, committed
 
 SCIP indexes and type checker reports are made again as a whole and compared with the stored rows: only files
@@ -26,10 +26,10 @@ from codeanatomy.extract.worker import PackedChunk, Task, extract_tables, extrac
 from codeanatomy.pipeline.context import Run, counts_of
 from codeanatomy.pipeline.extract_step import warn_if_source_changed
 from codeanatomy.pipeline.refresh.file_tables import by_owner
-from codeanatomy.pipeline.refresh.processes import forked, processes_of
+from codeanatomy.pipeline.refresh.processes import map_in_forks, processes_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
 from codeanatomy.pipeline.refresh.row_streams import are_same, joined
-from codeanatomy.pipeline.refresh.write import Redone, follow, replace_rows
+from codeanatomy.pipeline.refresh.write import Redone, read_change_feeds, replace_rows
 from codeanatomy.pipeline.scip_indexes import scip_tasks
 from codeanatomy.pipeline.type_checker import type_tasks
 from codeanatomy.plan.changes import FILES, PROGRAM_TABLES
@@ -40,13 +40,13 @@ from codeanatomy.sources.digest import stored_file_states
 def refresh_extract(run: Run) -> None:
     """Read the changed files and replace their rows."""
     for refresh in run.refreshing(EXTRACT):
-        redone = extracted(run, refresh)
+        redone = extract_changes(run, refresh)
         with run.timed("extract_commit"):
             replace_rows(run, refresh, EXTRACT, redone)
-            follow(run, refresh, EXTRACT, FILES, *PROGRAM_TABLES)
+            read_change_feeds(run, refresh, EXTRACT, FILES, *PROGRAM_TABLES)
 
 
-def extracted(run: Run, refresh: Refresh) -> dict[str, Redone]:
+def extract_changes(run: Run, refresh: Refresh) -> dict[str, Redone]:
     """Extract the rows of the changed files and make them inputs of the next steps."""
     with run.timed(EXTRACT):
         made = _read(run, refresh)
@@ -90,7 +90,7 @@ def extract_tasks(tasks: Sequence[Task], options: ExtractOptions, processes: int
     def extract(number: int) -> list[PackedChunk]:
         return list(extract_task(tasks[number], EXTRACTORS, options))
 
-    return [each for pieces in forked(extract, len(tasks), processes, fewest=1) for each in pieces]
+    return [each for pieces in map_in_forks(extract, len(tasks), processes, fewest=1) for each in pieces]
 
 
 def _differing(name: str, made: pa.Table, refresh: Refresh) -> Redone:

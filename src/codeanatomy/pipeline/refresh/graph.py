@@ -1,6 +1,6 @@
 """Make the graph rows of files whose inputs changed, or only their edges.
 
-    redone = graphed(run, refresh)
+    redone = graph_changes(run, refresh)
     refresh_graph(run)                         # the same, committed
 
 Rows of the repository as a whole are merged from parts that are stored by file, and replaced if they differ.
@@ -29,7 +29,7 @@ from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.graph_step import COPIES
 from codeanatomy.pipeline.refresh.normalize import scope as normalized_files
-from codeanatomy.pipeline.refresh.processes import forked, processes_of
+from codeanatomy.pipeline.refresh.processes import map_in_forks, processes_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
 from codeanatomy.pipeline.refresh.relink import EDGE_IDS, RelinkedEdges, relinked_edges
 from codeanatomy.pipeline.refresh.row_streams import (
@@ -55,18 +55,18 @@ def refresh_graph(run: Run) -> None:
     """Redo the graph of the files that the steps before have redone."""
     for refresh in run.refreshing(GRAPH):
         with run.timed(GRAPH):
-            redone = graphed(run, refresh)
+            redone = graph_changes(run, refresh)
         with run.timed("graph_commit"):
             replace_rows(run, refresh, GRAPH, redone)
 
 
-def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
-    """The rows of files, and of the repository as a whole where they differ."""
+def graph_changes(run: Run, refresh: Refresh) -> dict[str, Redone]:
+    """Make the graph rows of files, and of the repository as a whole where they differ."""
     wanted, edges = _wanted(refresh, run.request.profile)
     written: dict[str, list[DataFile]] = {name: [] for name in SOURCES}
     shared_parts = [EMPTY_SHARED]
     for start in range(0, len(wanted), CHUNK_FILES):
-        rows = _graphed(run, refresh, wanted[start : start + CHUNK_FILES])
+        rows = _graph_files(run, refresh, wanted[start : start + CHUNK_FILES])
         shared_parts += rows[SHARED].to_batches()
         with ThreadPoolExecutor(WRITERS) as pool:
             pending = {
@@ -84,8 +84,8 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
     for name, files in written.items():
         of = SOURCES[name]
         rest = shared.get(of, arrow_schema(catalog.table(of)).empty_table())
-        rows = pa.concat_tables([rest, edges.come[of]]) if of in EDGE_IDS else rest
-        picked = PickedRows(EDGE_IDS[of], edges.gone, edges.owners) if of in EDGE_IDS else None
+        rows = pa.concat_tables([rest, edges.added[of]]) if of in EDGE_IDS else rest
+        picked = PickedRows(EDGE_IDS[of], edges.removed, edges.owners) if of in EDGE_IDS else None
         redone[name] = Redone(rows, wanted, of in shared, name in COPIES, tuple(files), picked)
     return redone
 
@@ -93,13 +93,13 @@ def graphed(run: Run, refresh: Refresh) -> dict[str, Redone]:
 def _wanted(refresh: Refresh, profile: Profile) -> tuple[list[str], RelinkedEdges]:
     """Return the files to graph as a whole, and the changed edges of files that only differ in these."""
     whole = refresh.touched_in(FILES, SCIP, DIAGNOSTICS) | normalized_files(refresh)
-    related = refresh.touched_in(RELATIONS)
-    edges = relinked_edges(refresh.relinked, related - whole, profile)
-    return sorted(whole | (related - edges.owners)), edges
+    owners_of_relations = refresh.touched_in(RELATIONS)
+    edges = relinked_edges(refresh.relinked, owners_of_relations - whole, profile)
+    return sorted(whole | (owners_of_relations - edges.owners)), edges
 
 
-def _graphed(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[str, pa.Table]:
-    """The rows of some files, by table."""
+def _graph_files(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[str, pa.Table]:
+    """Make the graph rows of some files, by table."""
     evidence = {name: refresh.inputs.of_files(name, wanted) for name in READS}
     there = [each for each in wanted if each in evidence[FILES] and _is_wanted(evidence[FILES][each])]
     files = [
@@ -111,14 +111,14 @@ def _graphed(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[str, p
         )
         for one in there
     ]
-    made = run.worker.call(made_graphs, files, run.request.profile, processes_of(run.settings))
+    made = run.worker.call(graph_streams, files, run.request.profile, processes_of(run.settings))
     return {name: joined(name, [each[name] for each in made]) for name in (*TABLES, SHARED)}
 
 
-def made_graphs(
+def graph_streams(
     files: Sequence[tuple[str, str, str, Streams]], profile: Profile, processes: int
 ) -> list[dict[str, bytes]]:
-    """The rows of files by table, packed."""
+    """Make the graph rows of packed files in forks; return them packed, by table."""
 
     def make(number: int) -> dict[str, bytes]:
         repo_id, file_id, path, streams = files[number]
@@ -128,7 +128,7 @@ def made_graphs(
         tables = {**made.tables, SHARED: shared_row(file, made.shared)}
         return {name: pack_rows(batch) for name, batch in tables.items()}
 
-    return list(forked(make, len(files), processes))
+    return list(map_in_forks(make, len(files), processes))
 
 
 def _is_wanted(rows: pa.Table) -> bool:

@@ -115,9 +115,9 @@ def _names(targets: Iterable[RelationTarget]) -> Iterator[str]:
 
 
 def _reason(kind: str, old: frozenset[RelationTarget], new: frozenset[RelationTarget]) -> str:
-    led, leads = (any(target.node is not None for target in targets) for targets in (old, new))
-    if led != leads:
-        return "resolved" if leads else "lost"
+    had_target, has_target = (any(target.node is not None for target in targets) for targets in (old, new))
+    if had_target != has_target:
+        return "resolved" if has_target else "lost"
     methods = {target.method for target in old ^ new}
     if "star_import" in methods:
         return "star_import"

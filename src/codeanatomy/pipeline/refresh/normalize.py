@@ -1,6 +1,6 @@
 """Apply the normalize rules to the files whose evidence changed.
 
-    redone = normalized(run, refresh, files)
+    redone = normalize_files(run, refresh, files)
     refresh_normalize(run)                     # the same, committed
 
 Tests: `tests/unit/pipeline/test_refresh.py`.
@@ -19,7 +19,7 @@ from codeanatomy.normalize.file_view import file_from_rows
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.normalize_step import FILE_INPUTS
-from codeanatomy.pipeline.refresh.processes import forked, processes_of
+from codeanatomy.pipeline.refresh.processes import map_in_forks, processes_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
 from codeanatomy.pipeline.refresh.row_streams import Streams, documents_in, joined, rows_in, streams_of
 from codeanatomy.pipeline.refresh.write import Redone, replace_rows
@@ -32,7 +32,7 @@ def refresh_normalize(run: Run) -> None:
     for refresh in run.refreshing(NORMALIZE):
         files = scope(refresh)
         with run.timed(NORMALIZE):
-            made = normalized(run, refresh, files)
+            made = normalize_files(run, refresh, files)
         run.progress.update(NORMALIZE, f"{len(files):,}/{len(files):,} files", last=True)
         refresh.diagnostics = made[DIAGNOSTICS]
         for name, rows in made.items():
@@ -55,8 +55,8 @@ def missing_files(refresh: Refresh) -> frozenset[str]:
     return frozenset(one for documents in both for one in documents)
 
 
-def normalized(run: Run, refresh: Refresh, files: Collection[str]) -> dict[str, pa.Table]:
-    """The rows of files, by table."""
+def normalize_files(run: Run, refresh: Refresh, files: Collection[str]) -> dict[str, pa.Table]:
+    """Normalize files: their rows, by table."""
     wanted = sorted(files)
     evidence = {name: refresh.inputs.of_files(name, wanted) for name in FILE_INPUTS}
     documents = _missing_documents(refresh)
@@ -72,19 +72,19 @@ def normalized(run: Run, refresh: Refresh, files: Collection[str]) -> dict[str, 
             rows[SCIP] = streams_of(documents[one])
         if FILES in rows or SCIP in rows:
             inputs.append((one, rows))
-    made = run.worker.call(made_files, inputs, processes_of(run.settings))
+    made = run.worker.call(normalize_streams, inputs, processes_of(run.settings))
     return {name: joined(name, [each[name] for each in made]) for name in FILE_TABLES}
 
 
-def made_files(files: Sequence[tuple[str, Streams]], processes: int) -> list[dict[str, bytes]]:
-    """The rows of files by table, packed."""
+def normalize_streams(files: Sequence[tuple[str, Streams]], processes: int) -> list[dict[str, bytes]]:
+    """Normalize packed evidence in forks; return the packed rows of each file, by table."""
 
     def make(number: int) -> dict[str, bytes]:
         file_id, streams = files[number]
         made = file_rows(file_from_rows(file_id, documents_in(rows_in(streams)), READS))
         return {name: pack_rows(batch) for name, batch in made.items()}
 
-    return list(forked(make, len(files), processes))
+    return list(map_in_forks(make, len(files), processes))
 
 
 def _missing_documents(refresh: Refresh, *, published: bool = False) -> Mapping[str, pa.Table]:

@@ -1,6 +1,6 @@
 """Fork work over several cores: a child inherits its parent's data, takes piece after piece, returns results.
 
->>> sorted(forked(lambda number: number * number, 6, processes=2))
+>>> sorted(map_in_forks(lambda number: number * number, 6, processes=2))
 [0, 1, 4, 9, 16, 25]
 
 Fork avoids copying the input, which is large: a solved repository, rows of many files. The parent must be a
@@ -37,19 +37,21 @@ def processes_of(settings: Settings) -> int:
     return settings.refresh.processes or cores or 1
 
 
-def forked(work: Callable[[int], Made], count: int, processes: int, fewest: int = FEWEST) -> Iterator[Made]:
+def map_in_forks(
+    work: Callable[[int], Made], count: int, processes: int, fewest: int = FEWEST
+) -> Iterator[Made]:
     """Yield the result of `work` for each number below `count`, in any order; results are pickled."""
     wanted = min(processes, count // fewest)
-    return _elsewhere(work, count, wanted) if wanted > 1 else map(work, range(count))
+    return _fork_workers(work, count, wanted) if wanted > 1 else map(work, range(count))
 
 
-def apart(work: Callable[Given, Made], *arguments: Given.args, **named: Given.kwargs) -> Made:
+def run_in_fork(work: Callable[Given, Made], *arguments: Given.args, **named: Given.kwargs) -> Made:
     """Run `work` in a process of its own, so that its memory is freed at once."""
-    [made] = _elsewhere(lambda _: work(*arguments, **named), 1, 1)
+    [made] = _fork_workers(lambda _: work(*arguments, **named), 1, 1)
     return made
 
 
-def _elsewhere(work: Callable[[int], Made], count: int, processes: int) -> Iterator[Made]:
+def _fork_workers(work: Callable[[int], Made], count: int, processes: int) -> Iterator[Made]:
     # A child gets its next number when it returns a result: some pieces take much longer than others.
     numbers = iter(range(count))
     lines: list[Connection] = []

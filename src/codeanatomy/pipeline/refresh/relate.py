@@ -1,6 +1,6 @@
 """Compile the changed files, solve the whole repository again, and emit the relations that differ.
 
-    result = related(run, refresh)
+    result = compute_relations(run, refresh)
     result.impact                        # files whose relations have other targets now, and why
     refresh_relate(run)                 # the same, committed
 
@@ -30,13 +30,13 @@ from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.refresh.impact import impact_of
-from codeanatomy.pipeline.refresh.normalize import normalized
+from codeanatomy.pipeline.refresh.normalize import normalize_files
 from codeanatomy.pipeline.refresh.normalize import scope as normalized_files
-from codeanatomy.pipeline.refresh.processes import apart, forked, processes_of
+from codeanatomy.pipeline.refresh.processes import map_in_forks, processes_of, run_in_fork
 from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
 from codeanatomy.pipeline.refresh.relink import relinked
 from codeanatomy.pipeline.refresh.row_streams import Streams, joined, rows_in, streams_of
-from codeanatomy.pipeline.refresh.write import Redone, follow, replace_rows
+from codeanatomy.pipeline.refresh.write import Redone, read_change_feeds, replace_rows
 from codeanatomy.pipeline.relate_step import INPUTS
 from codeanatomy.plan.changes import FILES, Impact
 from codeanatomy.plan.steps import NORMALIZE, RELATE
@@ -77,15 +77,15 @@ def refresh_relate(run: Run) -> None:
     run.wait_for(NORMALIZE)
     for refresh in run.refreshing(RELATE):
         with run.timed(RELATE):
-            result = related(run, refresh)
+            result = compute_relations(run, refresh)
         refresh.impact = result.impact
         with run.timed("relate_commit"):
             redone = {**result.redone, DIAGNOSTICS: _diagnostics(run, refresh, result)}
             replace_rows(run, refresh, RELATE, redone)
-            follow(run, refresh, RELATE, RELATIONS)
+            read_change_feeds(run, refresh, RELATE, RELATIONS)
 
 
-def related(run: Run, refresh: Refresh) -> RefreshedRelations:
+def compute_relations(run: Run, refresh: Refresh) -> RefreshedRelations:
     """Solve the repository again and return the rows of all files whose relations changed."""
     inputs = refresh.inputs
     scope = refresh.touched_in(FILES, SCIP, TYPES)
@@ -105,7 +105,7 @@ def related(run: Run, refresh: Refresh) -> RefreshedRelations:
     again = normalized_files(refresh)
     # A solved repository is millions of objects, which take seconds to free; ending a process takes none.
     there, emitted_files = run.worker.call(
-        apart, emitted, new, kept, scope, again, processes_of(run.settings)
+        run_in_fork, emit_changed_files, new, kept, scope, again, processes_of(run.settings)
     )
     gone = frozenset(kept.column("file_id").to_pylist()) - there
     other = {each.file_id: each.relations for each in emitted_files if each.relations is not None}
@@ -127,9 +127,9 @@ def related(run: Run, refresh: Refresh) -> RefreshedRelations:
     refresh.relinked = links
     redone = {
         RELATIONS: Redone(
-            pa.concat_tables([relations.filter(is_edited), links.come]),
+            pa.concat_tables([relations.filter(is_edited), links.added]),
             owners & edited,
-            picked=PickedRows("relation_id", links.gone.column("relation_id").combine_chunks(), others),
+            picked=PickedRows("relation_id", links.removed.column("relation_id").combine_chunks(), others),
         ),
         PROGRAMS: Redone(programs, gone | {each.file_id for each in emitted_files}),
     }
@@ -137,7 +137,7 @@ def related(run: Run, refresh: Refresh) -> RefreshedRelations:
     return RefreshedRelations(redone, joined(DIAGNOSTICS, complaints), impact)
 
 
-def emitted(
+def emit_changed_files(
     new: Sequence[tuple[str, str, str, Streams]],
     kept: pa.Table,
     scope: frozenset[str],
@@ -171,7 +171,7 @@ def emitted(
             pack_rows(program_row(made.program, digest)),
         )
 
-    result = [each for each in forked(emit, len(solved.programs), processes) if each is not None]
+    result = [each for each in map_in_forks(emit, len(solved.programs), processes) if each is not None]
     there = frozenset(program.file_id for program in solved.programs)
     return there, result
 
@@ -192,7 +192,7 @@ def _diagnostics(run: Run, refresh: Refresh, result: RefreshedRelations) -> Redo
     ]
     parts = [result.complaints] + ([] if own is None else [own])
     if again:
-        parts.append(normalized(run, refresh, again)[DIAGNOSTICS])
+        parts.append(normalize_files(run, refresh, again)[DIAGNOSTICS])
     rows = pa.concat_tables(parts)
     owners = files | set(again)
     refresh.inputs.put(DIAGNOSTICS, owners, rows)

@@ -1,11 +1,11 @@
 """Find relations of otherwise unchanged files that have new targets, and the edges they become.
 
     links = relinked(before, now, owners)  # rows of relations_v1, of several files
-    links.gone, links.come                 # rows that are on one side only
+    links.removed, links.added             # rows that are on one side only
     edges = relinked_edges(links, owners, "default")
     edges.owners                           # the files that differ in nothing but edges
-    edges.gone                             # ids of edges
-    edges.come["cpg_edges"]                # rows, with their properties in other tables
+    edges.removed                          # ids of edges
+    edges.added["cpg_edges"]               # rows, with their properties in other tables
 
 The edge of a relation depends at most on relations of the same source and kind, so only sources with a
 relation that differs are compared. Tests: `tests/unit/pipeline/test_relink.py`.
@@ -31,10 +31,10 @@ from codeanatomy.relate.relation_rows import RELATIONS
 
 # By table of the graph, the column that has the id of an edge.
 EDGE_IDS: Mapping[str, str] = {EDGES: "edge_id", PROPS: "entity_id", PROPS_MAP: "entity_id"}
-ONE_SIDED = {"gone": "FROM before EXCEPT FROM now", "come": "FROM now EXCEPT FROM before"}
+ONE_SIDED = {"removed": "FROM before EXCEPT FROM now", "added": "FROM now EXCEPT FROM before"}
 SOURCES = """
 SELECT {side}.* FROM {side} SEMI JOIN (
-  SELECT owner_file_id, src_id FROM gone UNION SELECT owner_file_id, src_id FROM come
+  SELECT owner_file_id, src_id FROM removed UNION SELECT owner_file_id, src_id FROM added
 ) USING (owner_file_id, src_id) ORDER BY relation_id
 """
 
@@ -44,8 +44,8 @@ class Relinked(NamedTuple):
 
     # The files that were compared.
     owners: frozenset[str]
-    gone: pa.Table
-    come: pa.Table
+    removed: pa.Table
+    added: pa.Table
     before: pa.Table
     now: pa.Table
 
@@ -54,8 +54,8 @@ class RelinkedEdges(NamedTuple):
     """Edges that are added and removed, for files that differ in nothing else."""
 
     owners: frozenset[str]
-    gone: pa.Array
-    come: dict[str, pa.Table]
+    removed: pa.Array
+    added: dict[str, pa.Table]
 
 
 _NONE = arrow_schema(catalog.table(RELATIONS)).empty_table()
@@ -72,8 +72,8 @@ def relinked(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> Relinke
         links = [
             database.sql(query).to_arrow_table().cast(arrow_schema(catalog.table(RELATIONS)))
             for query in (
-                "FROM gone ORDER BY relation_id",
-                "FROM come ORDER BY relation_id",
+                "FROM removed ORDER BY relation_id",
+                "FROM added ORDER BY relation_id",
                 SOURCES.format(side="before"),
                 SOURCES.format(side="now"),
             )
@@ -84,8 +84,8 @@ def relinked(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> Relinke
 def relinked_edges(links: Relinked, owners: frozenset[str], profile: Profile) -> RelinkedEdges:
     """Return the edges that are added and removed, for compared files that differ in nothing else."""
     before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (links.before, links.now))
-    come: defaultdict[str, list[pa.RecordBatch]] = defaultdict(list)
-    gone: list[str] = []
+    added: defaultdict[str, list[pa.RecordBatch]] = defaultdict(list)
+    removed: list[str] = []
     owners &= links.owners
     whole: set[str] = set()
     for owner in sorted(owners & (before.keys() | now.keys())):
@@ -95,12 +95,12 @@ def relinked_edges(links: Relinked, owners: frozenset[str], profile: Profile) ->
             continue
         was, becomes = (relation_edge_rows(file, profile) for file in (old, new))
         same = _same_edges(was, becomes)
-        gone += [edge for edge in to_python(was[EDGES].column("edge_id")) if edge not in same]
+        removed += [edge for edge in to_python(was[EDGES].column("edge_id")) if edge not in same]
         for name, column in EDGE_IDS.items():
             ids = to_python(becomes[name].column(column))
-            come[name].append(becomes[name].filter(pa.array([each not in same for each in ids], pa.bool_())))
-    rows = {name: pa.Table.from_batches(come[name], arrow_schema(catalog.table(name))) for name in EDGE_IDS}
-    return RelinkedEdges(owners - whole, pa.array(gone, pa.string()), rows)
+            added[name].append(becomes[name].filter(pa.array([each not in same for each in ids], pa.bool_())))
+    rows = {name: pa.Table.from_batches(added[name], arrow_schema(catalog.table(name))) for name in EDGE_IDS}
+    return RelinkedEdges(owners - whole, pa.array(removed, pa.string()), rows)
 
 
 def _file(file_id: str, rows: pa.Table | None) -> GraphFile:

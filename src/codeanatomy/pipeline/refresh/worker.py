@@ -1,7 +1,7 @@
 """Run the computations of a refresh in a process with one thread, so that it may fork.
 
     with Worker() as worker:
-        worker.call(made_files, files, processes)       # a function of a module, run there
+        worker.call(normalize_streams, files, processes)  # a function of a module, run there
 
 A process that reads lakes has threads of Delta and DuckDB in it. What is forked from it may wait for ever for
 a lock that one of them held. So this one is started anew, with nothing but our own modules on its path, and

@@ -121,7 +121,7 @@ def _count(run: Run, repo_id: str, name: str, done: Committed) -> None:
         counts[name] += done.rows - (done.rows_deleted if name != FAILURES else 0)
 
 
-def follow(run: Run, refresh: Refresh, step: str, *names: str) -> None:
+def read_change_feeds(run: Run, refresh: Refresh, step: str, *names: str) -> None:
     """Read from the change feeds of tables which files have changed rows, and record the windows.
 
     The cursor of a repository is the version that its newest published row pins: it moves with publication.

@@ -1,10 +1,10 @@
 """Provide the views as Ibis tables, on DuckDB or on the caller's Spark.
 
-    lane = Lake.open("lake").ibis()                      # DuckDB; Lake.open("lake", spark=...).ibis(): Spark
-    calls = lane.calls                                   # or lane.tables["calls"]
-    lane.execute(calls.filter(calls.callee == "shop.money.total").select("caller", "path", "line"))
-    lane.artifacts[-1].sql                               # what was run, of which state of the lake
-    lane.save_artifacts("questions.jsonl")               # one line of JSON each, wherever the user wants them
+    views = Lake.open("lake").ibis()                     # DuckDB; Lake.open("lake", spark=...).ibis(): Spark
+    calls = views.calls                                  # or views.tables["calls"]
+    views.execute(calls.filter(calls.callee == "shop.money.total").select("caller", "path", "line"))
+    views.artifacts[-1].sql                              # what was run, of which state of the lake
+    views.save_artifacts("questions.jsonl")              # one line of JSON each, wherever the user wants them
 
 The views are those of one snapshot. Readers write nothing to a lake, so the record of what was run is kept
 here until it is saved. Only what goes through `execute` is recorded: an
@@ -76,7 +76,7 @@ class IbisTables(Mapping[str, Table]):
         return len(NAMES)
 
 
-class IbisLane:
+class IbisViews:
     """The views of one snapshot in an Ibis backend: `tables`, of which each is an attribute too."""
 
     def __init__(self, engine: Engine, backend: Backend, run_id: str, make: Callable[[View], object]) -> None:
@@ -118,7 +118,7 @@ class IbisLane:
         return tuple(sorted({table.name for table in tables}.intersection(NAMES)))
 
 
-def light_lane(lake: Lake) -> IbisLane:
+def duckdb_views(lake: Lake) -> IbisViews:
     """The views on a DuckDB connection of their own."""
     from codeanatomy.delta.read.duck import lookup_connection, translate_errors
 
@@ -130,10 +130,10 @@ def light_lane(lake: Lake) -> IbisLane:
         with translate_errors():
             connection.execute(f'CREATE TEMP VIEW "{wanted.name}" AS {query.text(lake.reader.relation)}')
 
-    return IbisLane("duckdb", ibis.duckdb.from_connection(connection), lake.snapshot.run_id, make)
+    return IbisViews("duckdb", ibis.duckdb.from_connection(connection), lake.snapshot.run_id, make)
 
 
-def spark_lane(lake: SparkLake) -> IbisLane:
+def spark_views(lake: SparkLake) -> IbisViews:
     """The views in a session beside the lake's."""
     from codeanatomy.query.engines.spark_lake import SparkLake
 
@@ -143,7 +143,7 @@ def spark_lane(lake: SparkLake) -> IbisLane:
     def make(wanted: View) -> None:
         beside.view(wanted.name).createTempView(wanted.name)
 
-    return IbisLane("pyspark", ibis.pyspark.connect(beside.spark), lake.snapshot.run_id, make)
+    return IbisViews("pyspark", ibis.pyspark.connect(beside.spark), lake.snapshot.run_id, make)
 
 
 def _ibis() -> Any:

@@ -30,7 +30,7 @@ from codeanatomy.delta.read.file_index import FileIndex, LoggedFile
 from codeanatomy.delta.read.predicate import DUCKDB, Predicate
 from codeanatomy.errors import CodeAnatomyError, StorageFailure
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.query.engines.statements import Held, Query, Relation, Row, Slice
+from codeanatomy.query.engines.statements import InlineRows, Query, Relation, Row, Slice
 
 # Number of last scans that are kept, since a reader may live long.
 KEPT_SCANS = 1000
@@ -48,9 +48,9 @@ class LightReader:
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """Return the rows of a query; with a limit, each row ends with the number of rows without it."""
-        held = query.at_hand(limit)
-        if held is not None:
-            return held
+        inline = query.inline_rows(limit)
+        if inline is not None:
+            return inline
         # A connection for each query, because threads may share the reader.
         try:
             with translate_errors(), lookup_connection() as connection:
@@ -69,8 +69,8 @@ class LightReader:
 
     def relation(self, relation: Relation) -> str:
         """Return a slice, or rows in memory, as a statement of DuckDB."""
-        if isinstance(relation, Held):
-            return held_rows(relation)
+        if isinstance(relation, InlineRows):
+            return values_sql(relation)
         predicate = relation.predicate
         files = self._index(relation.table).candidates(predicate)
         self._record_scan(predicate, len(files))
@@ -104,9 +104,9 @@ class LightReader:
         )
 
 
-def held_rows(held: Held) -> str:
+def values_sql(inline: InlineRows) -> str:
     """Return rows in memory as a statement, in JSON: DuckDB reads it twenty times as fast as VALUES."""
-    names = [column.name for column in held.columns]
-    rows = json.encode([dict(zip(names, row, strict=True)) for row in held.rows]).decode()
-    shape = json.encode([{column.name: duck_type(column) for column in held.columns}]).decode()
+    names = [column.name for column in inline.columns]
+    rows = json.encode([dict(zip(names, row, strict=True)) for row in inline.rows]).decode()
+    shape = json.encode([{column.name: duck_type(column) for column in inline.columns}]).decode()
     return f"SELECT unnest(from_json({sql_literal(rows)}, {sql_literal(shape)}), max_depth := 2)"

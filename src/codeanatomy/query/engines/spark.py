@@ -41,7 +41,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
 from codeanatomy.lake.snapshot import RECORDS, Snapshot
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.engines.statements import Held, Query, Relation, Row
+from codeanatomy.query.engines.statements import InlineRows, Query, Relation, Row
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 
 # More rows in memory, or values of a column, are passed as a temporary view: parsing them is slow.
@@ -96,9 +96,9 @@ class SparkReader:
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """Return the few rows of a query; with a limit, each row ends with the number of rows without it."""
-        held = query.at_hand(limit)
-        if held is not None:
-            return held
+        inline = query.inline_rows(limit)
+        if inline is not None:
+            return inline
         with self._reading():
             return [tuple(map(plain_value, row)) for row in self._run(query, limit).collect()]
 
@@ -119,10 +119,10 @@ class SparkReader:
 
     def relation(self, relation: Relation) -> str:
         """Return a slice, or rows in memory, as a statement of Spark."""
-        if isinstance(relation, Held):
+        if isinstance(relation, InlineRows):
             if len(relation.rows) > FEW:
                 return f"SELECT * FROM {self._handed_over(relation)}"
-            return held_rows(relation)
+            return values_sql(relation)
         table = catalog.table(relation.table)
         many = {name: values for name, values in relation.wanted.items() if len(values) > FEW}
         few = (
@@ -161,13 +161,13 @@ class SparkReader:
 
     def _among(self, column: Column, values: Sequence[str]) -> str:
         """Return the condition that a column has one of many values."""
-        held = Held((column,), [(value,) for value in dict.fromkeys(values)])
-        return f"{column.name} IN (SELECT {column.name} FROM {self._handed_over(held)})"
+        inline = InlineRows((column,), [(value,) for value in dict.fromkeys(values)])
+        return f"{column.name} IN (SELECT {column.name} FROM {self._handed_over(inline)})"
 
-    def _handed_over(self, held: Held) -> str:
+    def _handed_over(self, inline: InlineRows) -> str:
         """Return a temporary view of many rows in memory."""
-        fields = [arrow_field(column) for column in held.columns]
-        cells = zip(*held.rows, strict=True)
+        fields = [arrow_field(column) for column in inline.columns]
+        cells = zip(*inline.rows, strict=True)
         arrays = [pa.array(values, field.type) for field, values in zip(fields, cells, strict=True)]
         rows = self.spark.createDataFrame(pa.table(arrays, pa.schema(fields)))
         self._held += 1
@@ -185,18 +185,18 @@ class SparkReader:
             ) from problem
 
 
-def held_rows(held: Held) -> str:
+def values_sql(inline: InlineRows) -> str:
     """Return rows in memory as a statement, with the types of their columns.
 
-    >>> held_rows(Held((Column("name", "string", "."),), [("f",)]))
+    >>> values_sql(InlineRows((Column("name", "string", "."),), [("f",)]))
     "SELECT CAST(NULL AS string) AS name WHERE FALSE UNION ALL SELECT * FROM (VALUES ('f')) AS held (name)"
     """
-    nothing = ", ".join(f"CAST(NULL AS {column.ddl}) AS {column.name}" for column in held.columns)
+    nothing = ", ".join(f"CAST(NULL AS {column.ddl}) AS {column.name}" for column in inline.columns)
     empty = f"SELECT {nothing} WHERE FALSE"
-    if not held.rows:
+    if not inline.rows:
         return empty
-    values = ", ".join(f"({', '.join(map(literal, row))})" for row in held.rows)
-    names = ", ".join(column.name for column in held.columns)
+    values = ", ".join(f"({', '.join(map(literal, row))})" for row in inline.rows)
+    names = ", ".join(column.name for column in inline.columns)
     return f"{empty} UNION ALL SELECT * FROM (VALUES {values}) AS held ({names})"
 
 

@@ -40,7 +40,7 @@ from codeanatomy.query.sql.diagnostics import Diagnostics
 from codeanatomy.spark.jvm import cause_of
 
 if TYPE_CHECKING:
-    from codeanatomy.query.engines.ibis import IbisLane
+    from codeanatomy.query.engines.ibis import IbisViews
 
 # Where Spark looks for a variable in the text of a statement.
 VARIABLE = "${"
@@ -147,11 +147,11 @@ class SparkLake(Verbs[DataFrame]):
         rows = self.reader.frame(result.query)
         return rows if limit is None else rows.limit(limit)
 
-    def ibis(self) -> IbisLane:
+    def ibis(self) -> IbisViews:
         """The views as Ibis tables, in a session beside this one."""
-        from codeanatomy.query.engines.ibis import spark_lane
+        from codeanatomy.query.engines.ibis import spark_views
 
-        return spark_lane(self)
+        return spark_views(self)
 
     def _stated(self, checked: Checked) -> str:
         """Return the statement over our temporary views, without any variable that Spark would replace."""

@@ -13,7 +13,7 @@ A slice is the rows of a published table whose columns have certain values, or v
 
     nodes(ENCLOSING_KINDS, "shop", path=("shop/cart.py",), bstart=Within(greatest=400), bend=Within(400))
 
-A reader opens only the files that may hold such rows. `Held` is a relation of rows in memory. The
+A reader opens only the files that may hold such rows. `InlineRows` is a relation of rows in memory. The
 statement is in the SQL that both engines understand. What a user typed is never part of it: a name is an
 argument for a `?`, and an id, a path or a repository is a value of a slice, which each engine writes as a
 literal.
@@ -40,8 +40,8 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 # Name and statement of a query that only returns rows in memory, and the column it is ordered by.
-HELD = "h"
-ALL_HELD = f"SELECT * FROM {HELD}"
+INLINE = "h"
+ALL_INLINE = f"SELECT * FROM {INLINE}"
 ROW_NO = Column("row_no", "bigint", "Its place in the answer, from 0.", nullable=False)
 
 
@@ -118,14 +118,14 @@ def edges(kinds: Collection[str], repo_id: str | None = None, **wanted: Wanted) 
     return of_repository("cpg_edges", repo_id, edge_kind=kinds, **wanted)
 
 
-class Held(Struct, frozen=True):
+class InlineRows(Struct, frozen=True):
     """Rows in memory, as a relation with these columns."""
 
     columns: tuple[Column, ...]
     rows: Sequence[Row]
 
 
-Relation: TypeAlias = Slice | Held
+Relation: TypeAlias = Slice | InlineRows
 
 
 class Query(Struct, frozen=True):
@@ -151,15 +151,15 @@ class Query(Struct, frozen=True):
         total = "count(*) OVER () AS total"
         return f"{with_names}SELECT {columns}, {total} FROM ({self.sql}) AS found{order} LIMIT {limit:d}"
 
-    def at_hand(self, limit: int | None = None) -> list[Row] | None:
+    def inline_rows(self, limit: int | None = None) -> list[Row] | None:
         """Return the rows if the query only returns rows in memory in their order, else None."""
-        held = self.relations.get(HELD)
-        if self.sql != ALL_HELD or self.order != (ROW_NO.name,) or not isinstance(held, Held):
+        inline = self.relations.get(INLINE)
+        if self.sql != ALL_INLINE or self.order != (ROW_NO.name,) or not isinstance(inline, InlineRows):
             return None
-        names = [column.name for column in held.columns]
+        names = [column.name for column in inline.columns]
         places = [names.index(name) for name in self.columns]
-        rows = [tuple(row[place] for place in places) for row in held.rows[:limit]]
-        return rows if limit is None else [(*row, len(held.rows)) for row in rows]
+        rows = [tuple(row[place] for place in places) for row in inline.rows[:limit]]
+        return rows if limit is None else [(*row, len(inline.rows)) for row in rows]
 
 
 class Reader(Protocol):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from codeanatomy.catalog.views import View
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.query.engines.statements import Held, Query, Relation, Row, Slice
+from codeanatomy.query.engines.statements import InlineRows, Query, Relation, Row, Slice
 
 ERRORS = "extract_error_artifacts"
 
@@ -24,7 +24,9 @@ def view_query(view: View, snapshot: Snapshot) -> Query:
         name: _slice(table, wanted, snapshot) for name, (table, wanted) in view.reads.items()
     }
     for name, columns in view.supplied.items():
-        relations[name] = Held(columns, [HELD[name](row) for row in snapshot.repositories.values()])
+        relations[name] = InlineRows(
+            columns, [INLINE_ROWS[name](row) for row in snapshot.repositories.values()]
+        )
     return Query(view.sql, relations, columns=view.column_names)
 
 
@@ -47,4 +49,4 @@ def _repository(row: RunManifest) -> Row:
 
 
 # Rows of the manifest, by the relation name in the statements of views.
-HELD = {"built": _built, "built_repositories": _repository}
+INLINE_ROWS = {"built": _built, "built_repositories": _repository}

@@ -75,8 +75,8 @@ class Walk(Struct, frozen=True):
 
 
 def whole(kinds: Collection[str], repo_id: str | None = None) -> Chosen:
-    """All nodes and edges of some kinds, or of every kind."""
-    nodes, edges = parted(kinds)
+    """Select all nodes and edges of some kinds, or of every kind."""
+    nodes, edges = split_kinds(kinds)
     if not nodes:
         nodes = _joined(edges) if edges else tuple(NODE_KINDS)
     if not edges:
@@ -87,21 +87,21 @@ def whole(kinds: Collection[str], repo_id: str | None = None) -> Chosen:
 def around(
     reader: Reader, focus: Symbol, kinds: Collection[str], hops: int, *, straight: bool = False
 ) -> Chosen:
-    """What is within some steps of a symbol, in both directions.
+    """Select what is within some steps of a symbol, in both directions.
 
     `straight` goes on in the direction of the first step: to callers of callers and callees of callees, but
     not to other callers of a callee.
     """
-    nodes, edges = parted(kinds)
+    nodes, edges = split_kinds(kinds)
     walk = Walk(
         edges or (DRAWN if straight else NEAR),
         frozenset(NODE_KINDS[name].prefix for name in nodes or NODE_KINDS),
         hops,
     )
     if straight:
-        steps, complete = _straight(reader, focus.ids, walk)
+        steps, complete = _search_each_direction(reader, focus.ids, walk)
     else:
-        steps, complete = _walked(reader, focus.ids, walk, ("src", "dst"))
+        steps, complete = _search(reader, focus.ids, walk, ("src", "dst"))
     reached = set(map(_prefix, steps))
     return Chosen(
         tuple(sorted(name for name, kind in NODE_KINDS.items() if kind.prefix in reached)),
@@ -112,8 +112,8 @@ def around(
     )
 
 
-def parted(kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Kinds of nodes, and kinds of edges."""
+def split_kinds(kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split names into kinds of nodes and kinds of edges; raise UnknownName."""
     for name in kinds:
         if name not in KINDS:
             raise UnknownName("kind", name, KINDS)
@@ -228,10 +228,10 @@ def _between(nodes: Collection[str]) -> Any:
     return lambda ends: not (set(nodes).isdisjoint(ends.src) or set(nodes).isdisjoint(ends.dst))
 
 
-def _straight(reader: Reader, start: Collection[str], walk: Walk) -> tuple[dict[str, int], bool]:
-    """Nodes and their steps: what leads to the start comes before it, what it leads to after."""
-    before, all_before = _walked(reader, start, walk, ("dst",))
-    after, all_after = _walked(reader, start, walk, ("src",))
+def _search_each_direction(reader: Reader, start: Collection[str], walk: Walk) -> tuple[dict[str, int], bool]:
+    """Search against and along the edges; return nodes by distance, less than 0 if they lead to the start."""
+    before, all_before = _search(reader, start, walk, ("dst",))
+    after, all_after = _search(reader, start, walk, ("src",))
     steps = {node: -distance for node, distance in before.items()}
     for node, distance in after.items():
         if distance < abs(steps.get(node, MAX_REACHED)):
@@ -239,10 +239,10 @@ def _straight(reader: Reader, start: Collection[str], walk: Walk) -> tuple[dict[
     return steps, all_before and all_after
 
 
-def _walked(
+def _search(
     reader: Reader, start: Collection[str], walk: Walk, ends: Sequence[End]
 ) -> tuple[dict[str, int], bool]:
-    """Nodes and how many steps they are away, over edges that have the nearer node at one of these ends."""
+    """Return nodes by distance, over edges with the nearer node at one of these ends; and if complete."""
     steps, level = dict.fromkeys(start, 0), sorted(start)
     for distance in range(1, walk.hops + 1):
         reached = {step.node_id for end in ends for step in neighbours(reader, level, walk.edge_kinds, end)}

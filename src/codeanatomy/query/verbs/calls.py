@@ -18,7 +18,7 @@ from msgspec import structs
 
 from codeanatomy.query.answers import COLUMNS as SHARED
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.engines.statements import Held, Reader, nodes
+from codeanatomy.query.engines.statements import InlineRows, Reader, nodes
 from codeanatomy.query.symbols import EXTERNAL_KINDS
 from codeanatomy.query.verbs.result import VerbResult, query_result
 from codeanatomy.query.walks.enclosing import CALLER_KINDS, definitions_in, find_instantiations
@@ -101,7 +101,7 @@ def _with_names(symbol: Symbol, hops: Sequence[Hop], complete: bool) -> VerbResu
         " h.depth, coalesce(v.qualname, v.name) AS via, h.confidence, h.method, n.repo_id,"
         " n.node_id AS symbol_id"
         " FROM h JOIN n ON n.node_id = h.symbol_id LEFT JOIN n v ON v.node_id = h.via",
-        {"h": Held(HOP_COLUMNS, rows), "n": named},
+        {"h": InlineRows(HOP_COLUMNS, rows), "n": named},
         order=("depth", "symbol", "path", "line", "symbol_id"),
         notes=() if complete else (f"stopped after {MAX_REACHED:,} symbols: use a smaller --depth",),
     )

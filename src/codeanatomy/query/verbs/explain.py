@@ -22,7 +22,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.engines.statements import Held, Query, Reader, Slice, nodes
+from codeanatomy.query.engines.statements import InlineRows, Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import VARIABLES
 from codeanatomy.query.verbs.result import VerbResult, rows_result
 from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, innermost_sql, spans_sql
@@ -263,7 +263,7 @@ def _enclosing_names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, str]:
         f"SELECT u.edge_id, d.qualname FROM ({innermost_sql('h', 'edge_id')}) AS u"
         " JOIN d ON d.node_id = u.inner_id",
         {
-            "h": Held(
+            "h": InlineRows(
                 PLACE_COLUMNS,
                 [tuple(getattr(edge, column.name) for column in PLACE_COLUMNS) for edge in placed],
             ),

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from codeanatomy.query.answers import COLUMNS
-from codeanatomy.query.engines.statements import ALL_HELD, HELD, ROW_NO, Held, Query, Relation
+from codeanatomy.query.engines.statements import ALL_INLINE, INLINE, ROW_NO, InlineRows, Query, Relation
 
 
 class VerbResult(Struct, frozen=True):
@@ -46,5 +46,5 @@ def rows_result(
 ) -> VerbResult:
     """Make a result of rows computed in Python, in their order; a missing key is null."""
     numbered = [(number, *map(row.get, columns)) for number, row in enumerate(rows)]
-    relation = Held((ROW_NO, *(COLUMNS[name] for name in columns)), numbered)
-    return query_result(columns, ALL_HELD, {HELD: relation}, order=(ROW_NO.name,), notes=notes)
+    relation = InlineRows((ROW_NO, *(COLUMNS[name] for name in columns)), numbered)
+    return query_result(columns, ALL_INLINE, {INLINE: relation}, order=(ROW_NO.name,), notes=notes)

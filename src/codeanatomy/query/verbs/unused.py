@@ -37,7 +37,7 @@ from msgspec import Struct
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import COLUMNS as SHARED
-from codeanatomy.query.engines.statements import Held, Reader, nodes
+from codeanatomy.query.engines.statements import InlineRows, Reader, nodes
 from codeanatomy.query.verbs.result import VerbResult, query_result
 from codeanatomy.query.walks.usage import UnusedCandidate, UsageContext
 from codeanatomy.query.walks.usage_facts import read_usage_context, unused_candidates
@@ -89,7 +89,7 @@ def unused(reader: Reader, *, kind: str | None = None, repo_id: str | None = Non
         COLUMNS,
         "SELECT n.qualname AS symbol, n.node_kind AS kind, n.subkind, n.path, n.line, h.confidence, h.method,"
         " h.detail, n.repo_id, n.node_id AS symbol_id FROM h JOIN n ON n.node_id = h.symbol_id",
-        {"h": Held(VERDICT_COLUMNS, rows), "n": nodes(KINDS, repo_id)},
+        {"h": InlineRows(VERDICT_COLUMNS, rows), "n": nodes(KINDS, repo_id)},
         order=("confidence DESC", "repo_id", "path", "line", "symbol", "symbol_id"),
         notes=NOTES,
     )

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from codeanatomy import catalog
 from codeanatomy.query.answers import place
-from codeanatomy.query.engines.statements import Held, Query, Reader, Row, Slice, edges, nodes
+from codeanatomy.query.engines.statements import InlineRows, Query, Reader, Row, Slice, edges, nodes
 from codeanatomy.query.walks.reachability import CALLS
 from codeanatomy.query.walks.usage import Key, Place, UnusedCandidate, UsageContext
 
@@ -301,7 +301,10 @@ def _namesakes(reader: Reader, candidates: Sequence[UnusedCandidate]) -> list[Ro
             "SELECT h.node_id, r.path, r.bstart, r.line FROM h"
             " JOIN r ON r.repo_id = h.repo_id AND r.name = h.name"
             " WHERE r.path <> h.path OR r.bstart < h.bstart OR r.bstart >= h.bend",
-            {"h": Held(CANDIDATE_COLUMNS, rows), "r": nodes(("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS"))},
+            {
+                "h": InlineRows(CANDIDATE_COLUMNS, rows),
+                "r": nodes(("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS")),
+            },
             order=("node_id", "path", "bstart"),
         )
     )

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from codeanatomy.catalog.spec import Column
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.engines.statements import Held, Query, Reader, Row, edges, nodes
+from codeanatomy.query.engines.statements import InlineRows, Query, Reader, Row, edges, nodes
 from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, innermost_sql
 from codeanatomy.query.walks.reachability import edges_at
 
@@ -272,7 +272,7 @@ def _assigned(
         " JOIN s ON s.dst_node_id = h.node_id JOIN f ON f.src_node_id = s.src_node_id"
         " JOIN b ON b.node_id = f.dst_node_id WHERE left(s.src_node_id, 14) = 'attribute_ref:'",
         {
-            "h": Held(columns, targets),
+            "h": InlineRows(columns, targets),
             "d": nodes(("DEF_EVENT",), path=paths),
             "o": edges(("EVENT_OF",), path=paths),
             "s": edges(("SYNTAX_OF",), path=paths),
@@ -316,9 +316,9 @@ def _flow(
     )
 
 
-def _places(uses: Sequence[_VariableUse]) -> Held:
+def _places(uses: Sequence[_VariableUse]) -> InlineRows:
     rows: list[tuple[Any, ...]] = [(at, use.file_id, use.bstart, use.bend) for at, use in enumerate(uses)]
-    return Held(PLACE_COLUMNS, rows)
+    return InlineRows(PLACE_COLUMNS, rows)
 
 
 def _paths(uses: Sequence[_VariableUse]) -> tuple[str, ...]:
